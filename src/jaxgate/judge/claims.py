@@ -1,0 +1,93 @@
+"""Claims: what must hold for a case on any hardware, with or without a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from jaxgate.judge.facts import culprit_of
+from jaxgate.model import Baseline, Claim, Finding, Measurement, ReferenceFacts, Status, equal
+
+COUNT_TOLERANCE = 1e-9
+
+
+def universal_claims(measurement: Measurement) -> tuple[Claim, ...]:
+    """What holds for every case: one trace over the threaded steps, and silence in the steady state."""
+    return (
+        equal("traces", to=measurement.expected_traces, why="state threaded through real steps must not retrace"),
+        equal("compiles", to=measurement.expected_traces, why="nor recompile"),
+        equal("sampled_traces", to=0, why="the steady state must not trace"),
+        equal("sampled_compiles", to=0, why="the steady state must not compile"),
+    )
+
+
+def check_claims(claims: Iterable[Claim], now: Measurement, baseline: Baseline | None) -> Iterator[Finding]:
+    """Check every claim; one whose numbers are unknown is INVALID, never passed over.
+
+    Args:
+        claims: The case's own claims; those of every case are added.
+        now: Today's measurement.
+        baseline: Names the culprit of a broken claim better, if there is one.
+    """
+    for claim in (*universal_claims(now), *claims):
+        left, right = quantity(claim.quantity, now), _other(claim, now)
+        if left is None or right is None:
+            missing = claim.quantity if left is None else claim.other
+            yield Finding(
+                kind="claim",
+                name=str(claim),
+                status=Status.INVALID,
+                now=left,
+                detail=f"cannot be checked: {missing} is unknown on this backend",
+            )
+            continue
+        allowed = claim.factor * right
+        held = _holds(claim, left, allowed)
+        yield Finding(
+            kind="claim",
+            name=str(claim),
+            status=Status.SAME if held else Status.REGRESSED,
+            now=left,
+            against=right if claim.other != "one" else allowed,
+            allowed=allowed,
+            detail=claim.why,
+            culprit="" if held else _culprit(claim, now, baseline),
+        )
+
+
+def quantity(name: str, of: Measurement | ReferenceFacts) -> float | None:
+    """Look up a fact, a phase or a derived number."""
+    for numbers in (of.facts, of.phases):
+        if hasattr(numbers, name):
+            value = getattr(numbers, name)
+            return None if value is None else float(value)
+    raise KeyError(name)  # Claim refuses unknown names when it is made
+
+
+def _other(claim: Claim, now: Measurement) -> float | None:
+    if claim.other == "one":
+        return 1.0
+    if claim.other == "reference":
+        return None if now.reference is None else quantity(claim.quantity, now.reference)
+    if claim.other == "analytic_flops":
+        return None if now.analytic_flops is None else float(now.analytic_flops)
+    return quantity(claim.other, now)
+
+
+def _holds(claim: Claim, left: float, allowed: float) -> bool:
+    slack = COUNT_TOLERANCE * abs(allowed)
+    if claim.relation == "<=":
+        return left <= allowed + slack
+    if claim.relation == ">=":
+        return left >= allowed - slack
+    return abs(left - allowed) <= slack
+
+
+def _culprit(claim: Claim, now: Measurement, baseline: Baseline | None) -> str:
+    found = culprit_of(claim.quantity, now, baseline)
+    if found or claim.quantity not in ("compile_ns", "lower_ns", "trace_ns", "stablehlo_ops"):
+        return found
+    heaviest = sorted(now.operations, key=lambda name: (-now.operations[name], name))[:1]
+    return "".join(
+        f"most of the program: {now.operations[name]} × {name} at {now.culprits.operation_lines.get(name, '?')}"
+        for name in heaviest
+    )

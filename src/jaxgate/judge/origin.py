@@ -1,0 +1,91 @@
+"""Where does a difference come from? Identity of programs, and a truth table over three fingerprints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jaxgate.model import Baseline, Measurement, Origin, Status, TimeVerdict
+
+RELEASES = frozenset({"jax", "jaxlib"})
+
+
+def environment_differences(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
+    """List what differs between two environments: ``jax 0.10.2 -> 0.12.0``."""
+    return tuple(
+        f"{name} {before.get(name, 'absent')} → {now.get(name, 'absent')}"
+        for name in sorted(now.keys() | before.keys())
+        if now.get(name) != before.get(name)
+    )
+
+
+def place(now: Measurement, baseline: Baseline) -> Origin:
+    """Say what changed since the baseline, and what the rest of the differences must come from."""
+    source = _same(now.fingerprints.source, baseline.fingerprints.source)
+    program = now.fingerprints.program == baseline.fingerprints.program
+    inputs = now.fingerprints.inputs == baseline.fingerprints.inputs
+    options = _same(now.fingerprints.options, baseline.fingerprints.options)
+    environment = environment_differences(now.environment, baseline.environment)
+    if now.hardware != baseline.hardware:
+        environment = (f"hardware {baseline.hardware.slug} → {now.hardware.slug}", *environment)
+
+    differences = list(environment)
+    if source is not True:
+        differences.insert(0, "source changed" if source is False else "source unknown")
+    if not program:
+        differences.insert(0, "program changed")
+    if options is not True:
+        differences.append("compiler options changed" if options is False else "compiler options unknown")
+    if not inputs:
+        differences.append("input values changed")
+
+    separate = ""
+    if source is True and options is True:
+        if not environment:
+            where = "nothing changed" if program and inputs else "data"
+        elif program:
+            where = "environment"
+        elif any(line.split(" ", 1)[0] in RELEASES for line in environment):
+            where = "JAX tracing and lowering"
+        else:
+            where = "environment"
+    elif not environment:
+        where = "code"
+    else:
+        where = "not separable here"
+        versions = " ".join(f"{name}=={baseline.environment.get(name, '?')}" for name in ("jax", "jaxlib"))
+        separate = f"run again with the baseline's environment: pip install {versions}"
+    return Origin(place=where, differences=tuple(differences), separate=separate)
+
+
+def time_by_identity(now: Measurement, baseline: Baseline) -> TimeVerdict:
+    """Judge time where no clock is needed: an identical program cannot have been made slower by the change.
+
+    Identity needs the same program structure, compiler options, input values, environment and hardware,
+    and a program that calls nothing on the host. Everything else waits for a duel.
+    """
+    if now.facts.host_callbacks:
+        return _undecided("the program calls Python, which no fingerprint covers")
+    if now.fingerprints.options is None or baseline.fingerprints.options is None:
+        return _undecided("compiler options are unknown, so programs cannot be called identical")
+    changed = [
+        name
+        for name, same in (
+            ("program", now.fingerprints.program == baseline.fingerprints.program),
+            ("compiler options", now.fingerprints.options == baseline.fingerprints.options),
+            ("inputs", now.fingerprints.inputs == baseline.fingerprints.inputs),
+            ("environment", now.environment == baseline.environment),
+            ("hardware", now.hardware == baseline.hardware),
+        )
+        if not same
+    ]
+    if changed:
+        return _undecided(f"{' and '.join(changed)} changed and no duel was run")
+    return TimeVerdict(status=Status.SAME, reason="identical program")
+
+
+def _undecided(reason: str) -> TimeVerdict:
+    return TimeVerdict(status=Status.UNDECIDED, reason=reason)
+
+
+def _same(now: str | None, before: str | None) -> bool | None:
+    return None if now is None or before is None else now == before

@@ -1,0 +1,126 @@
+"""The verdict of a case: claims first, then the baseline, then facts; time by identity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jaxgate.judge.claims import check_claims
+from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.origin import place, time_by_identity
+from jaxgate.model import (
+    Claim,
+    Finding,
+    InvalidCaseError,
+    Measurement,
+    Record,
+    Status,
+    TimeVerdict,
+    Verdict,
+)
+
+ALWAYS_FAIL = frozenset({Status.INVALID, Status.REGRESSED, Status.SLOWER})
+FAIL_IF_STRICT = frozenset({Status.NO_BASELINE, Status.STALE_BASELINE})
+
+_SEVERITY = {status: rank for rank, status in enumerate(Status)}
+_NOT_TIMED = TimeVerdict(status=Status.UNDECIDED, reason="not judged")
+
+
+def judge(
+    case: str,
+    claims: Iterable[Claim],
+    now: Measurement,
+    record: Record | None,
+    *,
+    strict: bool,
+    elsewhere: Iterable[str] = (),
+) -> Verdict:
+    """Judge one case.
+
+    Args:
+        case: ``family/sentence``.
+        claims: The case's own claims.
+        now: Today's measurement.
+        record: The baseline for this hardware, or one borrowed from hardware of the same platform.
+        strict: Whether a missing or stale baseline fails (the rule under CI).
+        elsewhere: Hardware that has a baseline which cannot be used here, to be named if there is none.
+    """
+    baseline = None if record is None else record.baseline
+    findings: list[Finding] = []
+    origin, time = None, _NOT_TIMED
+    described = ""
+    if record is None or baseline is None:
+        findings += check_claims(claims, now, None)
+        findings.append(_missing(case, now, tuple(elsewhere)))
+        time = TimeVerdict(status=Status.NO_BASELINE, reason="nothing to compare with")
+    else:
+        described = describe(record)
+        stale = _stale(now, record)
+        findings += check_claims(claims, now, None if stale else baseline)
+        if stale:
+            findings.append(stale)
+            time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
+        else:
+            findings += compare_facts(now, baseline)
+            origin, time = place(now, baseline), time_by_identity(now, baseline)
+    status = max((*(finding.status for finding in findings), time.status), key=_SEVERITY.__getitem__)
+    return Verdict(
+        case=case,
+        hardware=now.hardware,
+        status=status,
+        fails=status in ALWAYS_FAIL or (strict and status in FAIL_IF_STRICT),
+        findings=_worst_first(findings),
+        time=time,
+        origin=origin,
+        baseline=described,
+        run_ns=None if now.samples is None else now.samples.run_ns,
+    )
+
+
+def judge_invalid(case: str, error: InvalidCaseError) -> Verdict:
+    """The verdict of a case that could not be measured: it fails, always."""
+    finding = Finding(kind="case", name=error.stage, status=Status.INVALID, detail=error.reason)
+    return Verdict(
+        case=case, hardware=None, status=Status.INVALID, fails=True, findings=(finding,), time=_NOT_TIMED
+    )
+
+
+def describe(record: Record) -> str:
+    """One line on where a baseline comes from."""
+    baseline = record.baseline
+    commit = (baseline.provenance.commit or "no commit")[:10] + ("+changes" if baseline.provenance.dirty else "")
+    where = f", borrowed from {baseline.hardware.slug}" if record.borrowed else ""
+    jax = baseline.environment.get("jax", "?")
+    return f"{commit} of {baseline.provenance.date} (jax {jax}, n={len(baseline.samples.bursts_ns)}{where})"
+
+
+def _worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda finding: -_SEVERITY[finding.status]))
+
+
+def _missing(case: str, now: Measurement, elsewhere: tuple[str, ...]) -> Finding:
+    there = f"; there is one for {', '.join(f'`{slug}`' for slug in elsewhere)}" if elsewhere else ""
+    return Finding(
+        kind="baseline",
+        name="no baseline",
+        status=Status.NO_BASELINE,
+        detail=f"No baseline for `{case}` on `{now.hardware.slug}`{there}.",
+    )
+
+
+def _stale(now: Measurement, record: Record) -> Finding | None:
+    """A baseline whose program takes other arguments cannot be compared."""
+    ours = [leaf.aval for leaf in now.signature]
+    theirs = [leaf.aval for leaf in record.baseline.signature]
+    if ours == theirs:
+        return None
+    if len(ours) != len(theirs):
+        change = f"{len(theirs)} arrays then, {len(ours)} now"
+    else:
+        index = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
+        change = f"{now.signature[index].path}: {theirs[index]} then, {ours[index]} now"
+    return Finding(
+        kind="baseline",
+        name="stale baseline",
+        status=Status.STALE_BASELINE,
+        detail=f"the arguments changed since it was recorded ({change})",
+    )

@@ -1,0 +1,61 @@
+"""What is remembered of references between runs. It may be deleted at any time: that costs time only."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxgate.keep.atomic import write_atomic
+
+MAX_AGE_FILES = 256
+"""Entries kept; the oldest go first. A reference that changes leaves its old entry behind."""
+
+
+class ReferenceCache:
+    """A folder with one ``.npz`` file per reference: its arrays, and its numbers as JSON text beside them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def load(self, key: str) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]] | None:
+        """Give back what was saved under a key; ``None`` if there is nothing or it cannot be read."""
+        try:
+            with np.load(self._path(key), allow_pickle=False) as stored:
+                numbers = json.loads(str(stored["numbers"]))
+                dtypes = numbers.pop("dtypes")
+                outputs = [_decode(stored[f"output_{i}"], dtype) for i, dtype in enumerate(dtypes)]
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+            return None
+        return numbers, outputs
+
+    def save(self, key: str, facts: dict[str, Any], outputs: list[np.ndarray[Any, Any]]) -> None:
+        """Keep numbers and arrays under a key, and forget the oldest entries beyond a limit."""
+        numbers = json.dumps({**facts, "dtypes": [array.dtype.name for array in outputs]})
+        arrays = {f"output_{i}": _encode(array) for i, array in enumerate(outputs)}
+        buffer = BytesIO()
+        np.savez(buffer, numbers=np.array(numbers), **arrays)  # type: ignore[arg-type]
+        write_atomic(self._path(key), buffer.getvalue())
+        entries = sorted(self.folder.glob("*.npz"), key=lambda path: path.stat().st_mtime)
+        for path in entries[:-MAX_AGE_FILES]:
+            path.unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.npz"
+
+
+def _encode(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Types that NumPy alone does not know (bfloat16, float8, int4) travel as bytes."""
+    return array if array.dtype.isbuiltin == 1 else np.frombuffer(array.tobytes(), np.uint8).reshape(*array.shape, -1)
+
+
+def _decode(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    if array.dtype.name == dtype:
+        return array
+    import ml_dtypes  # noqa: PLC0415 - only for types that are rare here; comes with jax
+
+    return array.view(getattr(ml_dtypes, dtype)).reshape(array.shape[:-1])

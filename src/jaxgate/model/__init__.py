@@ -1,0 +1,44 @@
+"""Plain frozen data that the rooms of jaxgate hand to each other. No JAX, no files, no pytest."""
+
+from jaxgate.model.baseline import Baseline, Provenance, Record
+from jaxgate.model.measurement import (
+    Culprits,
+    Fingerprints,
+    HardwareKey,
+    InvalidCaseError,
+    Leaf,
+    Measurement,
+    ReferenceFacts,
+)
+from jaxgate.model.numbers import Facts, Phases, Samples
+from jaxgate.model.verdict import Finding, Origin, Status, TimeVerdict, Verdict
+from jaxgate.model.workload import Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+
+__all__ = [
+    "Baseline",
+    "Batch",
+    "Case",
+    "Claim",
+    "Computation",
+    "Culprits",
+    "Facts",
+    "Fingerprints",
+    "Finding",
+    "HardwareKey",
+    "InvalidCaseError",
+    "Leaf",
+    "Measurement",
+    "Origin",
+    "Phases",
+    "Provenance",
+    "Record",
+    "ReferenceFacts",
+    "Samples",
+    "Status",
+    "TimeVerdict",
+    "Verdict",
+    "at_least",
+    "at_most",
+    "cases",
+    "equal",
+]

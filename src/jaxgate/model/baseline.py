@@ -1,0 +1,100 @@
+"""A baseline: what a case was when somebody accepted it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from jaxgate.model.measurement import Fingerprints, HardwareKey, Leaf, Measurement
+from jaxgate.model.numbers import STRICT, Facts, Phases, Samples
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Who can say where these numbers come from.
+
+    Attributes:
+        commit: The checkout's commit at recording time (parent of the one that adds the file), if any.
+        dirty: Whether tracked files differed from it.
+        date: UTC date, ``YYYY-MM-DD``.
+        jaxgate: Version of the recorder.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    commit: str | None
+    dirty: bool
+    date: str
+    jaxgate: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """One accepted case: the content of one file under ``baselines/<hardware>/<family>/``.
+
+    Attributes:
+        case: ``family/sentence``.
+        test: pytest node id that recorded it; a baseline whose test is gone is an orphan.
+        operations: StableHLO operations by name; explains a difference, never gates.
+        matmuls: Matrix multiplications by operand shapes; explains a difference, never gates.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    schema: int
+    case: str
+    test: str
+    provenance: Provenance
+    hardware: HardwareKey
+    environment: Mapping[str, str]
+    fingerprints: Fingerprints
+    signature: tuple[Leaf, ...]
+    facts: Facts
+    phases: Phases
+    samples: Samples
+    operations: Mapping[str, int]
+    matmuls: Mapping[str, int]
+
+    @classmethod
+    def of(cls, measurement: Measurement, *, case: str, test: str, provenance: Provenance) -> Baseline:
+        """Accept a measurement as it is.
+
+        Raises:
+            ValueError: If it carries no samples.
+        """
+        if measurement.samples is None:
+            raise ValueError(f"{case} was not sampled; a baseline needs samples")
+        return cls(
+            schema=SCHEMA,
+            case=case,
+            test=test,
+            provenance=provenance,
+            hardware=measurement.hardware,
+            environment=measurement.environment,
+            fingerprints=measurement.fingerprints,
+            signature=measurement.signature,
+            facts=measurement.facts,
+            phases=measurement.phases,
+            samples=measurement.samples,
+            operations=measurement.operations,
+            matmuls=measurement.matmuls,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A baseline as found on disk.
+
+    Attributes:
+        baseline: What it says.
+        path: Its file.
+        borrowed: Recorded on other hardware of the same platform.
+    """
+
+    baseline: Baseline
+    path: Path
+    borrowed: bool

@@ -1,0 +1,100 @@
+"""Verdicts: the outcome of one case, with its reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from jaxgate.model.measurement import HardwareKey
+
+
+class Status(StrEnum):
+    """The words of a verdict, the one that decides a case last."""
+
+    SAME = "SAME"
+    FASTER = "FASTER"
+    IMPROVED = "IMPROVED"
+    UNDECIDED = "UNDECIDED"
+    NO_BASELINE = "NO_BASELINE"
+    STALE_BASELINE = "STALE_BASELINE"
+    SLOWER = "SLOWER"
+    REGRESSED = "REGRESSED"
+    INVALID = "INVALID"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was checked.
+
+    Attributes:
+        kind: A fact against its baseline, a claim about the code, or the state of the baseline itself.
+        name: The fact's name or the claim's formula.
+        status: The outcome.
+        now: Today's number, if there is one.
+        against: The number it is held against.
+        allowed: The worst number that would have passed.
+        detail: For people: the reason of a claim, or why something could not be checked.
+        culprit: What caused it, if known.
+    """
+
+    kind: Literal["fact", "claim", "baseline", "case"]
+    name: str
+    status: Status
+    now: float | None = None
+    against: float | None = None
+    allowed: float | None = None
+    detail: str = ""
+    culprit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeVerdict:
+    """What is known about steady-state time."""
+
+    status: Status
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a difference comes from, by the truth table over source, program and environment.
+
+    Attributes:
+        place: ``nothing changed``, ``environment``, ``code``, ``JAX tracing and lowering``, ``data`` or
+            ``not separable here``.
+        differences: The fingerprint and environment differences, one per line.
+        separate: The command that separates causes, where several changed at once.
+    """
+
+    place: str
+    differences: tuple[str, ...] = ()
+    separate: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The outcome of one case.
+
+    Attributes:
+        findings: Everything checked, worst first.
+        fails: Whether the test fails; depends on strictness for a missing or stale baseline.
+        baseline: One line on where the baseline comes from.
+        run_ns: Median time of a call, for the eye only.
+    """
+
+    case: str
+    hardware: HardwareKey | None
+    status: Status
+    fails: bool
+    findings: tuple[Finding, ...]
+    time: TimeVerdict
+    origin: Origin | None = None
+    baseline: str = ""
+    run_ns: float | None = None
+    recorded: Literal["", "created", "refreshed"] = ""
+
+    @property
+    def worst(self) -> Finding | None:
+        """The finding that decides."""
+        return self.findings[0] if self.findings else None

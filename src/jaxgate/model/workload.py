@@ -1,0 +1,167 @@
+"""Workloads: a JAX computation with a reason to exist, and what must hold for it on any hardware."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from jaxgate.model.numbers import Facts, Phases
+
+QUANTITIES = frozenset(f.name for f in fields(Facts)) | frozenset(f.name for f in fields(Phases)) | {"footprint_bytes"}
+"""What a claim may speak of. ``analytic_flops`` and plain numbers may stand on its right side only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A statement that must hold on any hardware: ``quantity relation factor x other``.
+
+    Attributes:
+        quantity: A fact or phase of the subject.
+        relation: How it must compare.
+        factor: What the other side is multiplied with.
+        other: ``reference`` (the same quantity of the reference), a quantity of the subject, or ``one``.
+        why: Half a sentence for whoever sees it broken.
+    """
+
+    quantity: str
+    relation: Literal["<=", ">=", "=="]
+    factor: float = 1.0
+    other: str = "reference"
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a quantity that does not exist: such a claim could never be broken."""
+        known = QUANTITIES | {"reference", "one", "analytic_flops"}
+        if self.quantity not in QUANTITIES or self.other not in known:
+            raise ValueError(
+                f"a claim about {self.quantity!r} against {self.other!r} cannot be checked; "
+                f"expected one of: {', '.join(sorted(QUANTITIES))}"
+            )
+
+    def __str__(self) -> str:
+        """Read as a formula, for example ``compile_ns <= 0.5 x reference``."""
+        sign = {"<=": "≤", ">=": "≥", "==": "="}[self.relation]
+        if self.other == "one":
+            return f"{self.quantity} {sign} {self.factor:g}"
+        factor = "" if self.factor == 1.0 else f"{self.factor:g} × "
+        return f"{self.quantity} {sign} {factor}{self.other}"
+
+
+def at_most(factor: float, quantity: str, *, of: str = "reference", why: str = "") -> Claim:
+    """Claim that a quantity of the subject is at most ``factor`` times the other side's."""
+    return Claim(quantity=quantity, relation="<=", factor=factor, other=of, why=why)
+
+
+def at_least(factor: float, quantity: str, *, of: str = "reference", why: str = "") -> Claim:
+    """Claim that a quantity of the subject is at least ``factor`` times the other side's."""
+    return Claim(quantity=quantity, relation=">=", factor=factor, other=of, why=why)
+
+
+def equal(quantity: str, *, to: str | int, why: str = "") -> Claim:
+    """Claim that a quantity of the subject equals another quantity of it, or a number."""
+    if isinstance(to, int):
+        return Claim(quantity=quantity, relation="==", factor=to, other="one", why=why)
+    return Claim(quantity=quantity, relation="==", other=to, why=why)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Which argument carries the samples, and how many one call must really process.
+
+    Attributes:
+        argument: Position of the argument, or its name if it is passed by keyword.
+        size: Samples in one call.
+        axis: The samples' axis in every leaf of that argument.
+    """
+
+    argument: int | str
+    size: int
+    axis: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computation:
+    """What a workload builds: functions and the arguments to call them with.
+
+    Attributes:
+        subject: The good way. Jitted by its author; a plain function is put under ``jax.jit``.
+        args: Positional arguments; arrays live on the device. Never consumed: donated ones are copied.
+        kwargs: Keyword arguments.
+        reference: The naive way, called with the same arguments.
+        next_args: Makes the positional arguments of the next step from the output and the arguments of
+            this one. ``None`` calls with the same arguments again.
+        expected_traces: Traces that ``STEPS`` threaded calls need.
+        batch: Where the samples are; checked to be processed in full.
+        analytic_flops: Matrix-multiplication FLOPs of one call by a closed formula.
+        rtol: Relative tolerance between the outputs of subject and reference.
+        atol: Absolute tolerance between them.
+    """
+
+    subject: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    reference: Callable[..., Any] | None = None
+    next_args: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]] | None = None
+    expected_traces: int = 1
+    batch: Batch | None = None
+    analytic_flops: int | None = None
+    rtol: float = 1e-4
+    atol: float = 1e-5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A workload with concrete parameters.
+
+    Attributes:
+        family: Name of the family; also a folder under ``baselines/<hardware>/``.
+        sentence: The pytest id; reads as a sentence, words joined by hyphens.
+        build: Makes the computation. Called inside the test, never at import: it may touch devices.
+        claims: What must hold between subject and reference on any hardware.
+    """
+
+    family: str
+    sentence: str
+    build: Callable[[], Computation]
+    claims: tuple[Claim, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse names that cannot be a file name or a ``-k`` word."""
+        for name in (self.family, self.sentence):
+            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+                raise ValueError(f"{name!r} cannot name a case: expected letters, digits, '.', '_' and '-'")
+
+    @property
+    def name(self) -> str:
+        """The name in reports and in the baseline: ``family/sentence``."""
+        return f"{self.family}/{self.sentence}"
+
+
+def cases(
+    family: str,
+    sentence: str,
+    build: Callable[..., Computation],
+    sweep: Iterable[Mapping[str, Any]],
+    claims: Callable[..., tuple[Claim, ...]],
+) -> tuple[Case, ...]:
+    """Make one case per set of parameters.
+
+    Args:
+        family: Name of the family.
+        sentence: Template of the pytest id, filled with the parameters.
+        build: Called with the parameters inside the test.
+        sweep: The parameter sets.
+        claims: Called with the parameters; what must hold for that case.
+    """
+
+    def bind(params: Mapping[str, Any]) -> Case:
+        return Case(
+            family=family,
+            sentence=sentence.format(**params),
+            build=lambda: build(**params),
+            claims=claims(**params),
+        )
+
+    return tuple(bind(params) for params in sweep)

@@ -1,0 +1,1 @@
+"""The only room that touches JAX: it turns a computation into a measurement."""

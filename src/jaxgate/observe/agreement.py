@@ -1,0 +1,115 @@
+"""Correct before fast: subject and reference agree, and every sample of the batch is really processed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgate.model import Batch, InvalidCaseError
+from jaxgate.observe.failures import guarded
+from jaxgate.observe.feeding import Call
+from jaxgate.observe.signature import leaves_with_paths, short, to_host
+
+
+def check_agreement(subject: Any, reference: Any, *, rtol: float, atol: float) -> None:
+    """Compare two outputs, leaf by leaf: ``|subject - reference| <= atol + rtol * |reference|``.
+
+    Args:
+        subject: Output tree with leaves on the host.
+        reference: Output tree of the reference, likewise.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+
+    Raises:
+        InvalidCaseError: If trees, shapes or values differ; names the leaf and the worst element.
+    """
+    stage = "comparing subject and reference"
+    trees = jax.tree.structure(subject), jax.tree.structure(reference)
+    if trees[0] != trees[1]:
+        raise InvalidCaseError(stage, f"expected results of one structure, found {trees[0]} and {trees[1]}")
+    ours = leaves_with_paths((subject,), {}, ("result",))
+    theirs = jax.tree.leaves(reference)
+    for (path, left), right in zip(ours, theirs, strict=True):
+        if left.shape != right.shape or left.dtype != right.dtype:
+            raise InvalidCaseError(stage, f"{path}: subject gives {short(left)}, reference {short(right)}")
+        a, b = _numbers(left), _numbers(right)
+        close = np.isclose(a, b, rtol=rtol, atol=atol)
+        if close.all():
+            continue
+        worst = np.unravel_index(int(np.argmax(np.where(close, -1.0, np.abs(a - b)))), a.shape)
+        raise InvalidCaseError(
+            stage,
+            f"{path}{list(map(int, worst))}: subject gives {a[worst]:.6g}, reference {b[worst]:.6g}; "
+            f"{int((~close).sum()):,} of {a.size:,} elements differ by more than {atol:g} + {rtol:g} × |reference|",
+        )
+
+
+def _numbers(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if array.dtype.kind in "biuc":
+        return array.astype(np.complex128) if array.dtype.kind == "c" else array
+    return array.astype(np.float64)
+
+
+def check_batch(function: Callable[..., Any], call: Call, batch: Batch, *, donates: bool) -> None:
+    """Change single samples and see the result change: a batch that is silently cut does not notice.
+
+    The first, the middle and the last sample are tried; cutting drops a tail, and a wrong reshape a stride.
+
+    Args:
+        function: The compiled subject.
+        call: Its arguments; those under ``batch.argument`` have the samples on ``batch.axis``.
+        batch: What was declared.
+        donates: Whether the function consumes its arguments, so that each call needs copies.
+
+    Raises:
+        InvalidCaseError: If the argument holds another number of samples than declared, or one is ignored.
+    """
+    stage = "checking the batch"
+    args, kwargs = call
+    value = args[batch.argument] if isinstance(batch.argument, int) else kwargs[batch.argument]
+    leaves, tree = jax.tree.flatten(value)
+    for leaf in leaves:
+        found = leaf.shape[batch.axis] if leaf.ndim > batch.axis else None
+        if found != batch.size:
+            raise InvalidCaseError(
+                stage, f"expected {batch.size} samples on axis {batch.axis}, found {found} in {short(leaf)}"
+            )
+
+    def run(changed: list[Any]) -> list[np.ndarray[Any, Any]]:
+        argument = jax.tree.unflatten(tree, changed)
+        if isinstance(batch.argument, int):
+            now = (*args[: batch.argument], argument, *args[batch.argument + 1 :])
+            inputs: Call = (now, kwargs)
+        else:
+            inputs = (args, {**kwargs, batch.argument: argument})
+        if donates:
+            inputs = jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, inputs)
+        with guarded(stage):
+            return [to_host(leaf) for leaf in jax.tree.leaves(function(*inputs[0], **inputs[1]))]
+
+    plain = run(leaves)
+    for sample in sorted({0, batch.size // 2, batch.size - 1}):
+        changed = run([_disturb(leaf, batch.axis, sample) for leaf in leaves])
+        if all(np.array_equal(a, b) for a, b in zip(plain, changed, strict=True)):
+            raise InvalidCaseError(
+                stage,
+                f"sample {sample} of {batch.size} does not influence the result: the batch is cut, "
+                f"or the declared batch argument is not the one that is processed",
+            )
+
+
+def _disturb(leaf: Any, axis: int, sample: int) -> Any:
+    """Change one sample: numbers become NaN, which nothing on the way to the result can swallow; others flip."""
+    values = np.array(to_host(leaf))
+    index = (slice(None),) * axis + (sample,)
+    if values.dtype.kind in "fc" or values.dtype.name == "bfloat16":
+        values[index] = np.nan
+    elif values.dtype.kind == "b":
+        values[index] = ~values[index]
+    else:
+        other = np.roll(values, 1, axis=axis)[index]
+        values[index] = np.where(other == values[index], values[index] ^ 1, other)
+    return jax.device_put(values, leaf.sharding)

@@ -1,0 +1,161 @@
+"""Real calls of the subject: a few steps with the state threaded through, then a bounded sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgate.model import InvalidCaseError, Samples
+from jaxgate.observe.compiling import Clock, Lowered
+from jaxgate.observe.events import record
+from jaxgate.observe.failures import guarded
+from jaxgate.observe.feeding import Call, Feeder
+from jaxgate.observe.signature import explain, leaves_with_paths, see, to_host
+
+STEPS = 3
+"""Threaded steps: the commonest retrace comes at the second, and shows whether it settles at the third."""
+
+BURST_NS = 2_000_000
+BUDGET_NS = 120_000_000
+MAX_BURSTS = 20
+MIN_BURSTS = 3
+MAX_CALLS = 1_000
+"""The sample is for the eye and for pytest-benchmark's row: about 0.1 s, never gated."""
+
+NextArgs = Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class Stepped:
+    """What the threaded steps showed.
+
+    Attributes:
+        traces: Traces of the subject after the first one, which lowering did.
+        compiles: Programs that were compiled on the way: by the subject, or by anything it called.
+        retraces: One line for each step that traced or compiled.
+        first_output: Output of the first step, on the host.
+        first_call_ns: Time of the first call, its executable being ready.
+        call_ns: Time of the last step, to plan the sample with.
+    """
+
+    traces: int = 0
+    compiles: int = 0
+    retraces: list[str] = field(default_factory=list)
+    first_output: Any = None
+    first_call_ns: int = 0
+    call_ns: int = 0
+
+
+def take_steps(lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, clock: Clock) -> Stepped:
+    """Call the subject ``STEPS`` times, each step fed from the one before.
+
+    Raises:
+        InvalidCaseError: If a call fails, or the result is not a number.
+    """
+    stepped = Stepped()
+    args, kwargs = feeder.fresh()
+    before = None
+    for step in range(1, STEPS + 1):
+        seen = see(args, kwargs, lowered.names)
+        with record() as events, guarded(f"step {step} of the subject"):
+            begin = clock()
+            output = jax.block_until_ready(lowered.function(*args, **kwargs))
+            stepped.call_ns = clock() - begin
+        if step == 1:
+            stepped.first_call_ns = stepped.call_ns
+            stepped.first_output = jax.tree.map(to_host, output)
+        traces = events.traces_of(lowered.name)
+        if traces or events.compiles:
+            word = "retraced" if traces else "recompiled"
+            cause = explain(before, seen) if before is not None else "the first call missed the traced program"
+            stepped.retraces.append(f"step {step} {word}: {cause}")
+        stepped.traces += traces
+        stepped.compiles += len(events.compiles)
+        before = seen
+        if step == STEPS:
+            refuse_nan(output, f"the subject's result at step {step}")
+        else:
+            args, kwargs = _feed(feeder, next_args, output, args, kwargs)
+    return stepped
+
+
+def _feed(feeder: Feeder, next_args: NextArgs | None, output: Any, args: tuple[Any, ...], kwargs: Any) -> Call:
+    if next_args is None:
+        return feeder.fresh()
+    with guarded("threading the state into the next step"):
+        return next_args(output, args), kwargs
+
+
+def refuse_nan(output: Any, what: str) -> None:
+    """Refuse an output that holds a NaN: its time and its agreement would mean nothing.
+
+    Raises:
+        InvalidCaseError: If a leaf holds one; names the leaf.
+    """
+    for path, leaf in leaves_with_paths((output,), {}, ("result",)):
+        values = to_host(leaf)
+        if values.dtype.kind not in "fcV" and values.dtype.name not in ("bfloat16",):
+            continue
+        try:
+            broken = int(np.isnan(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)).sum())
+        except (TypeError, ValueError):
+            continue  # an opaque dtype that has no NaN
+        if broken:
+            raise InvalidCaseError(f"checking {what}", f"expected numbers, found {broken} NaN of {values.size} in {path}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A bounded sample and what JAX traced and compiled during it (both must be 0)."""
+
+    samples: Samples
+    traces: int
+    compiles: int
+
+
+def take_samples(
+    lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, call_ns: int, single: bool, clock: Clock
+) -> Sampled:
+    """Time bursts of blocked calls within a fixed budget.
+
+    Every burst starts from the same fresh arguments, made outside the clock, so that a training step does
+    not drift into other numbers (or denormal ones) while it is timed.
+
+    Args:
+        lowered: The subject, compiled and warm.
+        feeder: Makes the arguments of a burst.
+        next_args: Threads the state within a burst.
+        call_ns: Time of one warm call, to plan with.
+        single: Take one burst of one call: only the counters matter.
+        clock: Monotonic nanoseconds.
+    """
+    consumed = feeder.copies and next_args is None
+    calls = 1 if single or consumed else min(MAX_CALLS, max(1, math.ceil(BURST_NS / max(call_ns, 1))))
+    rounds = 1 if single else min(MAX_BURSTS, max(MIN_BURSTS, BUDGET_NS // max(call_ns * calls, 1)))
+    bursts = []
+    traces = compiles = 0
+    for _ in range(rounds):
+        args, kwargs = feeder.fresh()
+        with record() as events, guarded("sampling the subject"):
+            bursts.append(_burst(lowered.function, args, kwargs, next_args, calls, clock))
+        traces += events.traces_of(lowered.name)
+        compiles += len(events.compiles)
+    return Sampled(Samples(bursts_ns=tuple(bursts), calls_per_burst=calls), traces, compiles)
+
+
+def _burst(
+    function: Any, args: tuple[Any, ...], kwargs: Any, next_args: NextArgs | None, calls: int, clock: Clock
+) -> int:
+    begin = clock()
+    output = function(*args, **kwargs)
+    for _ in range(calls - 1):
+        if next_args is not None:
+            args = next_args(output, args)
+        output = function(*args, **kwargs)
+    jax.block_until_ready(output)
+    return clock() - begin

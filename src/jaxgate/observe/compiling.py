@@ -1,0 +1,183 @@
+"""From a function to an executable: traced, lowered and compiled once each, with the time of each phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxgate.model import Facts, InvalidCaseError, Leaf, Phases
+from jaxgate.observe.events import record
+from jaxgate.observe.failures import guarded
+from jaxgate.observe.flops import Matmuls, count_matmuls
+from jaxgate.observe.private import compiler_options
+from jaxgate.observe.signature import argument_names, signature
+from jaxgate.observe.structure import Structure, read_structure
+
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A function that JAX has traced and lowered; nothing has been compiled.
+
+    Attributes:
+        function: The jitted function itself; calling it with the same arguments hits JAX's caches.
+        stage: The ``jax.stages.Lowered``.
+        role: ``subject`` or ``reference``, for messages.
+        names: Names of the positional arguments.
+        trace_ns: Time of tracing, or ``None`` if JAX could not be made to trace again.
+        options: Its compiler options as text, or ``None`` if they cannot be read.
+    """
+
+    function: Callable[..., Any]
+    stage: Any
+    role: str
+    name: str
+    names: tuple[str, ...]
+    structure: Structure
+    matmuls: Matmuls
+    signature: tuple[Leaf, ...]
+    options: str | None
+    trace_ns: int | None
+    lower_ns: int
+
+    @property
+    def facts(self) -> Facts:
+        """The facts known before any backend has seen the program."""
+        return Facts(
+            donated_bytes=sum(leaf.nbytes for leaf in self.signature if leaf.donated),
+            constant_bytes=self.structure.constant_bytes,
+            host_callbacks=self.structure.host_callbacks,
+            matmul_flops=self.matmuls.flops,
+            stablehlo_ops=sum(self.structure.operations.values()),
+        )
+
+
+def as_jitted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Put a plain function under ``jax.jit``; leave a jitted one as its author made it."""
+    return function if isinstance(function, jax.stages.Wrapped) else jax.jit(function)
+
+
+def lower(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, role: str, clock: Clock
+) -> Lowered:
+    """Trace and lower a function.
+
+    Raises:
+        InvalidCaseError: If it cannot be traced or lowered.
+    """
+    jitted = as_jitted(function)
+    names = argument_names(function, len(args))
+    trace_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clock)
+    if trace_ns is None:
+        # Somebody called the function before: its phases would be those of a cache. Measure it cold.
+        jax.clear_caches()
+        trace_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clock)
+    options = compiler_options(stage)
+    return Lowered(
+        function=jitted,
+        stage=stage,
+        role=role,
+        name=traced.fun_name,
+        names=names,
+        structure=read_structure(stage.compiler_ir("stablehlo")),
+        matmuls=count_matmuls(traced.jaxpr),
+        signature=signature(stage, names),
+        options=None if options is None else ";".join(f"{name}={value}" for name, value in options),
+        trace_ns=trace_ns,
+        lower_ns=lower_ns,
+    )
+
+
+def _trace_and_lower(
+    jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str, clock: Clock
+) -> tuple[int | None, int, Any, Any]:
+    """Trace and lower; the trace time is ``None`` if JAX did not trace because it had done so before."""
+    with record() as events:
+        begin = clock()
+        with guarded(f"tracing the {role}"):
+            traced = jitted.trace(*args, **kwargs)
+        traced_at = clock()
+        with guarded(f"lowering the {role}"):
+            stage = traced.lower()
+        lowered_at = clock()
+    cached = events.traces_of(traced.fun_name) == 0
+    return None if cached else traced_at - begin, lowered_at - traced_at, traced, stage
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A lowered function with its executable.
+
+    Attributes:
+        executable: The ``jax.stages.Compiled``.
+        facts: Everything known without calling it.
+        compile_ns: Time of compiling, or ``None`` if the executable came out of a cache.
+    """
+
+    lowered: Lowered
+    executable: Any
+    facts: Facts
+    compile_ns: int | None
+
+    @property
+    def phases(self) -> Phases:
+        """The phases so far; the first call is not among them."""
+        return Phases(trace_ns=self.lowered.trace_ns, lower_ns=self.lowered.lower_ns, compile_ns=self.compile_ns)
+
+
+def compile_program(lowered: Lowered, *, clock: Clock) -> Program:
+    """Compile a lowered function for the devices of its arguments.
+
+    Raises:
+        InvalidCaseError: If the compiler refuses it.
+    """
+    with record() as events, guarded(f"compiling the {lowered.role}"):
+        begin = clock()
+        executable = lowered.stage.compile()
+        compile_ns = clock() - begin if events.compiles else None
+    return Program(lowered=lowered, executable=executable, facts=_facts(lowered, executable), compile_ns=compile_ns)
+
+
+def _facts(lowered: Lowered, executable: Any) -> Facts:
+    known = lowered.facts
+    memory = executable.memory_analysis()
+    cost = executable.cost_analysis() or {}
+
+    def bytes_of(name: str) -> int | None:
+        value = getattr(memory, f"{name}_size_in_bytes", None)
+        return None if value is None else int(value)
+
+    def cost_of(name: str) -> int | None:
+        value = cost.get(name)
+        return None if value is None or value < 0 else round(value)
+
+    return Facts(
+        donated_bytes=known.donated_bytes,
+        constant_bytes=known.constant_bytes,
+        host_callbacks=known.host_callbacks,
+        matmul_flops=known.matmul_flops,
+        stablehlo_ops=known.stablehlo_ops,
+        aliased_bytes=bytes_of("alias"),
+        argument_bytes=bytes_of("argument"),
+        output_bytes=bytes_of("output"),
+        temp_bytes=bytes_of("temp"),
+        xla_flops=cost_of("flops"),
+        xla_bytes=cost_of("bytes accessed"),
+    )
+
+
+def device_count(program: Program) -> int:
+    """How many devices the executable runs on.
+
+    Raises:
+        InvalidCaseError: If its shardings name none.
+    """
+    shardings = jax.tree_util.tree_leaves((program.executable.input_shardings, program.executable.output_shardings))
+    counts = {len(sharding.device_set) for sharding in shardings}
+    if not counts:
+        raise InvalidCaseError("reading the devices", "expected an input or an output; the function has neither")
+    return max(counts)

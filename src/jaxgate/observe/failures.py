@@ -1,0 +1,41 @@
+"""Exceptions of a workload, turned into one clear reason."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jaxgate.model import InvalidCaseError
+from jaxgate.observe.lines import is_project_file, short_path
+
+_FIRST_LINES = 2
+"""Lines of an exception's text that are kept: JAX's go on for a page, the traceback keeps them all."""
+
+
+@contextmanager
+def guarded(stage: str) -> Iterator[None]:
+    """Turn whatever the block raises into ``InvalidCaseError``; interrupts pass through."""
+    try:
+        yield
+    except InvalidCaseError:
+        raise
+    except Exception as error:
+        raise InvalidCaseError(stage, _describe(error)) from error
+
+
+def _describe(error: Exception) -> str:
+    text = " ".join(line.strip() for line in str(error).strip().splitlines()[:_FIRST_LINES])
+    kind = type(error).__name__
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in text:
+        kind = "out of memory"
+    where = _where(error)
+    return f"{kind}{': ' + text if text else ''}{f' (at {where})' if where else ''}"
+
+
+def _where(error: Exception) -> str:
+    """The innermost frame that belongs to the project."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.lineno is not None and is_project_file(frame.filename):
+            return f"{short_path(frame.filename)}:{frame.lineno}"
+    return ""

@@ -1,0 +1,42 @@
+"""Source lines for people: the innermost frame that belongs to the project."""
+
+from __future__ import annotations
+
+import os
+import re
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+_FRAME = re.compile(r'"([^"]+\.py)":(\d+)')
+
+
+@cache
+def _foreign() -> tuple[str, ...]:
+    """Folders whose code is not the project's: the standard library and installed packages."""
+    paths = sysconfig.get_paths()
+    here = str(Path(__file__).resolve().parents[1])
+    return tuple({paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {here})
+
+
+@cache
+def is_project_file(file: str) -> bool:
+    """Whether a file is the user's own code rather than a library's."""
+    if file.startswith("<"):
+        return False
+    return not any(Path(file).is_relative_to(folder) for folder in _foreign())
+
+
+@cache
+def short_path(file: str) -> str:
+    """The path relative to the working folder where that is shorter."""
+    relative = os.path.relpath(file)
+    return file if relative.startswith("..") else relative
+
+
+def project_line(location: str) -> str:
+    """Pick ``file:line`` out of an MLIR location, or nothing if no frame is the project's."""
+    for file, line in _FRAME.findall(location):
+        if is_project_file(file):
+            return f"{short_path(file)}:{line}"
+    return ""

@@ -1,0 +1,141 @@
+"""From a computation to a measurement: lower, compile, call, compare with the reference, sample."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+
+from jaxgate.model import Computation, Culprits, Facts, Fingerprints, InvalidCaseError, Measurement, Phases
+from jaxgate.observe.agreement import check_agreement, check_batch
+from jaxgate.observe.calls import Sampled, Stepped, take_samples, take_steps
+from jaxgate.observe.compiling import Clock, Program, compile_program, device_count, lower
+from jaxgate.observe.failures import guarded
+from jaxgate.observe.feeding import Feeder, on_device
+from jaxgate.observe.reference import Reference, ReferenceStore, observe_reference
+from jaxgate.observe.signature import inputs_fingerprint
+from jaxgate.observe.source import source_fingerprint
+from jaxgate.observe.surroundings import environment, fingerprint, hardware_key
+
+Progress = Callable[[str], None]
+
+
+def observe(
+    build: Callable[[], Computation],
+    *,
+    store: ReferenceStore,
+    progress: Progress = lambda _: None,
+    sampling: bool = True,
+    clock: Clock = time.perf_counter_ns,
+) -> Measurement:
+    """Measure one case.
+
+    Nothing is traced, lowered or compiled twice: calls hit the executable that the phases were timed on.
+
+    Args:
+        build: Makes the computation; may allocate on devices.
+        store: Remembers references between runs.
+        progress: Told what is being done, before anything that may take long.
+        sampling: Whether to time calls; the counters are taken either way.
+        clock: Monotonic nanoseconds.
+
+    Returns:
+        Everything that was seen.
+
+    Raises:
+        InvalidCaseError: If the case cannot be measured, or its results are wrong.
+    """
+    progress("building")
+    with guarded("building the workload"):
+        computation = build()
+        call = on_device(computation.args, computation.kwargs)
+        jax.block_until_ready(call)
+    progress("tracing")
+    lowered = lower(computation.subject, *call, role="subject", clock=clock)
+    progress("compiling")
+    program = compile_program(lowered, clock=clock)
+    device = _device(program)
+    hardware = hardware_key(device, device_count(program))
+    surroundings = environment(device)
+    inputs = inputs_fingerprint(*call)
+    donates = any(leaf.donated for leaf in lowered.signature)
+    feeder = Feeder(call, donates=donates)
+
+    progress("running")
+    stepped = take_steps(lowered, feeder, computation.next_args, clock=clock)
+    if computation.batch is not None:
+        check_batch(program.executable, call, computation.batch, donates=donates)
+    reference: Reference | None = None
+    if computation.reference is not None:
+        reference = observe_reference(
+            computation.reference,
+            call,
+            inputs=inputs,
+            surroundings=fingerprint(hardware, sorted(surroundings.items())),
+            store=store,
+            progress=progress,
+            clock=clock,
+        )
+        check_agreement(stepped.first_output, reference.output, rtol=computation.rtol, atol=computation.atol)
+    progress("sampling")
+    sampled = take_samples(
+        lowered, feeder, computation.next_args, call_ns=stepped.call_ns, single=not sampling, clock=clock
+    )
+    return Measurement(
+        hardware=hardware,
+        environment=surroundings,
+        fingerprints=Fingerprints(
+            source=source_fingerprint(computation.subject),
+            program=lowered.structure.fingerprint,
+            options=lowered.options,
+            inputs=inputs,
+        ),
+        signature=lowered.signature,
+        facts=_facts(program, stepped, sampled),
+        phases=_phases(program, stepped),
+        operations=lowered.structure.operations,
+        matmuls=lowered.matmuls.counts,
+        samples=sampled.samples if sampling else None,
+        expected_traces=computation.expected_traces,
+        analytic_flops=computation.analytic_flops,
+        reference=None if reference is None else reference.known,
+        culprits=_culprits(program, stepped),
+    )
+
+
+def _device(program: Program) -> jax.Device:
+    shardings: list[Any] = jax.tree_util.tree_leaves(
+        (program.executable.input_shardings, program.executable.output_shardings)
+    )
+    if not shardings:
+        raise InvalidCaseError("reading the devices", "expected an input or an output; the function has neither")
+    return min(shardings[0].device_set, key=lambda device: device.id)
+
+
+def _facts(program: Program, stepped: Stepped, sampled: Sampled) -> Facts:
+    return replace(
+        program.facts,
+        traces=1 + stepped.traces,
+        compiles=1 + stepped.compiles,
+        sampled_traces=sampled.traces,
+        sampled_compiles=sampled.compiles,
+    )
+
+
+def _phases(program: Program, stepped: Stepped) -> Phases:
+    return replace(program.phases, first_call_ns=stepped.first_call_ns)
+
+
+def _culprits(program: Program, stepped: Stepped) -> Culprits:
+    structure, matmuls = program.lowered.structure, program.lowered.matmuls
+    notes = () if program.lowered.options is not None else ("compiler options cannot be read on this jax",)
+    return Culprits(
+        retraces=tuple(stepped.retraces),
+        constants=structure.constants,
+        operation_lines=structure.operation_lines,
+        matmul_lines=matmuls.lines,
+        notes=notes,
+    )

@@ -1,0 +1,23 @@
+"""The private names of JAX that jaxgate reads, all of them. ``tests/test_private.py`` tells when one breaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def compiler_options(lowered: Any) -> tuple[tuple[str, str], ...] | None:
+    """Read the compiler options that a function was jitted with; they are invisible in StableHLO.
+
+    Args:
+        lowered: A ``jax.stages.Lowered``.
+
+    Returns:
+        Sorted name and value pairs, or ``None`` if this release keeps them elsewhere. ``None`` costs the
+        case its identity verdict; it never passes for "no options".
+    """
+    try:
+        options = lowered._lowering._compiler_options_kvs
+        return tuple(sorted((str(name), str(value)) for name, value in options))
+    except (AttributeError, TypeError, ValueError):
+        return None
+

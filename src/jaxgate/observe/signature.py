@@ -1,0 +1,140 @@
+"""The arguments of a call as JAX sees them, and what made two calls differ."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgate.model import Leaf
+
+MAX_NAMED = 3
+"""Differing leaves that a message names; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What decides whether a call with this leaf hits JAX's caches."""
+
+    path: str
+    aval: str
+    weak_type: bool
+    sharding: str
+    committed: bool
+
+    def __str__(self) -> str:
+        """The aval with its weak type; placement is shown only where it differs."""
+        return f"{self.aval}{' (weak type)' if self.weak_type else ''}"
+
+
+def argument_names(function: Callable[..., Any], count: int) -> tuple[str, ...]:
+    """Name the positional arguments as the function's author did; ``args[i]`` where that cannot be known."""
+    names: list[str] = []
+    try:
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                names.append(parameter.name)
+    except (TypeError, ValueError):
+        pass
+    return tuple(names[i] if i < len(names) else f"args[{i}]" for i in range(count))
+
+
+def leaves_with_paths(args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]) -> list[tuple[str, Any]]:
+    """Flatten a call's arguments, each leaf with its path for people."""
+    found = []
+    for name, value in [*zip(names, args, strict=True), *kwargs.items()]:
+        for path, leaf in jax.tree_util.tree_leaves_with_path(value):
+            found.append((name + jax.tree_util.keystr(path), leaf))
+    return found
+
+
+def see(args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]) -> tuple[Seen, ...]:
+    """Describe every leaf of a call."""
+    return tuple(_see(path, leaf) for path, leaf in leaves_with_paths(args, kwargs, names))
+
+
+def _see(path: str, leaf: Any) -> Seen:
+    if isinstance(leaf, jax.Array):
+        return Seen(path, short(leaf), bool(leaf.weak_type), str(leaf.sharding), bool(leaf.committed))
+    if isinstance(leaf, (bool, int, float, complex)):
+        return Seen(path, f"Python {type(leaf).__name__}", True, "", False)
+    return Seen(path, short(leaf) if isinstance(leaf, np.ndarray) else f"static {leaf!r}", False, "", False)
+
+
+def short(array: Any) -> str:
+    """``float32[8,64]`` for anything with a shape and a dtype."""
+    dtype = array.dtype
+    name = dtype.name if hasattr(dtype, "name") else str(dtype)
+    return f"{name}[{','.join(map(str, array.shape))}]"
+
+
+def explain(before: Sequence[Seen], after: Sequence[Seen]) -> str:
+    """Say which arguments differ between two calls and how: ``state['w']: bfloat16[8] -> float32[8]``."""
+    if [seen.path for seen in before] != [seen.path for seen in after]:
+        gone = {seen.path for seen in before} ^ {seen.path for seen in after}
+        return f"the tree of the arguments changed at {_join(sorted(gone))}"
+    changes = [f"{old.path}: {change}" for old, new in zip(before, after, strict=True) if (change := _change(old, new))]
+    if not changes:
+        return "no argument differs in shape, dtype, weak type or placement: cause unknown"
+    return _join(changes)
+
+
+def _change(old: Seen, new: Seen) -> str:
+    if (old.aval, old.weak_type) != (new.aval, new.weak_type):
+        return f"{old} → {new}"
+    if old.sharding != new.sharding:
+        return f"sharding {old.sharding} → {new.sharding}"
+    if old.committed != new.committed:
+        words = {True: "committed to its device", False: "uncommitted"}
+        return f"{words[old.committed]} → {words[new.committed]}"
+    return ""
+
+
+def _join(items: Sequence[str]) -> str:
+    more = len(items) - MAX_NAMED
+    return "; ".join(items[:MAX_NAMED]) + (f"; and {more} more" if more > 0 else "")
+
+
+def signature(lowered: Any, names: Sequence[str]) -> tuple[Leaf, ...]:
+    """List the dynamic arguments of a lowered function with sizes and donation.
+
+    Args:
+        lowered: A ``jax.stages.Lowered``; its ``args_info`` holds positional and keyword arguments.
+        names: Names of the positional arguments (static ones are absent from ``args_info``).
+    """
+    positional, keyword = lowered.args_info
+    labels = names if len(names) == len(positional) else [f"args[{i}]" for i in range(len(positional))]
+    return tuple(
+        Leaf(path=path, aval=short(info), nbytes=_nbytes(info), donated=bool(info.donated))
+        for path, info in leaves_with_paths(positional, keyword, labels)
+    )
+
+
+def _nbytes(info: Any) -> int:
+    itemsize = getattr(info.dtype, "itemsize", 0)
+    return int(np.prod(info.shape, dtype=np.int64)) * int(itemsize)
+
+
+def to_host(leaf: Any) -> np.ndarray[Any, Any]:
+    """A leaf's values as NumPy sees them; typed random keys give their words."""
+    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    return np.asarray(leaf)
+
+
+def inputs_fingerprint(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Hash the values of all arguments: a loop bound of 3 or of 3000 is the same program."""
+    state = hashlib.blake2b(digest_size=16)
+    for leaf in jax.tree_util.tree_leaves((tuple(args), dict(sorted(kwargs.items())))):
+        if isinstance(leaf, (jax.Array, np.ndarray)):
+            values = to_host(leaf)
+            state.update(f"{values.dtype}{values.shape}".encode())
+            state.update(np.ascontiguousarray(values).view(np.uint8).data if values.size else b"")
+        else:
+            state.update(repr(leaf).encode())
+    return state.hexdigest()

@@ -1,0 +1,93 @@
+"""Hardware and environment: what a number depends on besides the code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import jax
+
+from jaxgate.model import HardwareKey
+
+_PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
+_FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+_SETTINGS = (
+    "jax_debug_nans",
+    "jax_default_matmul_precision",
+    "jax_default_prng_impl",
+    "jax_disable_jit",
+    "jax_enable_x64",
+    "jax_numpy_dtype_promotion",
+    "jax_optimization_level",
+    "jax_threefry_partitionable",
+    "jax_use_shardy_partitioner",
+    "jax_use_simplified_jaxpr_constants",
+)
+
+
+@cache
+def cpu_model() -> str:
+    """The processor's model; "unknown" where the system does not tell."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() in ("model name", "Model", "CPU part") and value.strip():
+                return value.strip()
+    if platform.system() == "Darwin":
+        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        if answer.returncode == 0 and answer.stdout.strip():
+            return answer.stdout.strip()
+    return platform.processor() or platform.machine() or "unknown"
+
+
+def hardware_key(device: jax.Device, devices: int) -> HardwareKey:
+    """Name the hardware of a case.
+
+    Args:
+        device: One of the devices that the case's program runs on.
+        devices: How many it uses.
+    """
+    kind = cpu_model() if device.platform == "cpu" else device.device_kind
+    return HardwareKey(platform=device.platform, device_kind=kind, devices=devices)
+
+
+@cache
+def _versions() -> Mapping[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def environment(device: jax.Device) -> dict[str, str]:
+    """Collect what may change a program or its speed: versions, flags, JAX settings, driver, system.
+
+    Args:
+        device: Its client tells the backend's version (driver and runtime on GPU and TPU).
+    """
+    found = dict(_versions())
+    found["python"] = ".".join(platform.python_version_tuple()[:2])
+    found["system"] = f"{platform.system()} {platform.machine()}"
+    found["backend"] = " ".join(str(device.client.platform_version).split())
+    for name in _FLAGS:
+        if os.environ.get(name, "").strip():
+            found[name] = " ".join(os.environ[name].split())
+    for name in _SETTINGS:
+        found[name] = str(getattr(jax.config, name))
+    return dict(sorted(found.items()))
+
+
+def fingerprint(*parts: object) -> str:
+    """A short hash of anything with a stable text."""
+    return hashlib.blake2b("\0".join(map(str, parts)).encode(), digest_size=16).hexdigest()

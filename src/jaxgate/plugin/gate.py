@@ -1,0 +1,129 @@
+"""The ``gate`` fixture's object: measure one case, judge it, show it, fail the test if it must."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, Measurement, Verdict
+from jaxgate.observe.measure import observe
+from jaxgate.plugin.functions import Names, case_name, function_case
+from jaxgate.plugin.progress import Progress
+from jaxgate.plugin.replay import replay
+from jaxgate.plugin.run import Run
+from jaxgate.report.text import explain
+
+
+class Gate:
+    """Call it once in a test, with one of the suite's cases or with any function and its arguments."""
+
+    def __init__(self, item: pytest.Item, benchmark: Any, run: Run) -> None:
+        self._item = item
+        self._benchmark = benchmark
+        self._run = run
+        self.used = False
+
+    def __call__(
+        self,
+        subject: Case | Callable[..., Any],
+        *args: Any,
+        kwargs: Mapping[str, Any] | None = None,
+        donate: Names | None = None,
+        carry: Names | None = None,
+        reference: Callable[..., Any] | None = None,
+        claims: Sequence[Claim] = (),
+        batch: Batch | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> Verdict:
+        """Gate a case, or a function called with these arguments.
+
+        Args:
+            subject: A ``Case`` of a catalogue, or a function: jitted, or one that ``jax.jit`` can trace.
+            args: Positional arguments of the function. The caller's arrays are never consumed.
+            kwargs: Keyword arguments of the function.
+            donate: Arguments of a plain function to donate, by name or position; threaded from the result
+                where it holds something of their shape, else copied outside the clock.
+            carry: Arguments that the next step takes from the result.
+            reference: The naive way to compute the same; called with the same arguments.
+            claims: What must hold between the two on any hardware.
+            batch: Which argument carries the samples; checked to be processed in full.
+            name: Name of the case instead of the test's: ``sentence`` or ``family/sentence``.
+            options: Further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
+                ``rtol``, ``atol``.
+
+        Returns:
+            The verdict, if the test goes on.
+
+        Raises:
+            pytest.fail.Exception: If the verdict fails the test; its text says why.
+            TypeError: If the arguments do not fit together.
+        """
+        if self.used:
+            raise TypeError("expected one call of gate in a test, found a second; write a test for each function")
+        self.used = True
+        if isinstance(subject, Case):
+            extra = [args, kwargs, donate, carry, reference, claims, batch, name, options]
+            if any(extra):
+                raise TypeError("a case brings its own arguments and claims; expected gate(case) alone")
+            case = subject
+        else:
+            case = function_case(
+                subject,
+                args,
+                name=case_name(self._item.nodeid, name),
+                kwargs=kwargs or {},
+                donate=donate,
+                carry=carry,
+                reference=reference,
+                claims=claims,
+                batch=batch,
+                options=_known(options),
+            )
+        self._run.claim_name(case.name, self._item.nodeid)
+        verdict = self._judge(case)
+        self._run.verdicts.append(verdict)
+        if verdict.fails:
+            pytest.fail(explain(verdict, test=self._item.nodeid), pytrace=False)
+        return verdict
+
+    def _judge(self, case: Case) -> Verdict:
+        try:
+            with Progress(self._run.stderr, case.name) as progress:
+                measurement = observe(
+                    case.build, store=self._run.references, progress=progress, sampling=self._benchmark.enabled
+                )
+        except InvalidCaseError as error:
+            if error.__cause__ is not None:
+                text = "".join(traceback.format_exception(error.__cause__))
+                self._item.add_report_section("call", "jaxgate: where it was raised", text)
+            self._benchmark.skipped = True  # a row without samples would be a lie; this also spares its warning
+            return self._run.judge_invalid(case, error)
+        verdict = self._run.judge(case, measurement, test=self._item.nodeid)
+        self._fill_row(case, measurement, verdict)
+        return verdict
+
+    def _fill_row(self, case: Case, measurement: Measurement, verdict: Verdict) -> None:
+        if self._benchmark.group is None:
+            self._benchmark.group = case.family
+        self._benchmark.extra_info.update(
+            case=case.name,
+            verdict=str(verdict.status),
+            hardware=measurement.hardware.slug,
+            program=measurement.fingerprints.program,
+            **asdict(measurement.facts),
+            **asdict(measurement.phases),
+        )
+        replay(self._item, self._benchmark, measurement.samples)
+
+
+def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    allowed = {"expected_traces", "analytic_flops", "next_args", "rtol", "atol"} & set(Computation.__dataclass_fields__)
+    unknown = sorted(set(options) - allowed)
+    if unknown:
+        raise TypeError(f"gate() has no option {', '.join(unknown)}; expected one of: {', '.join(sorted(allowed))}")
+    return options

@@ -1,0 +1,183 @@
+"""pytest hooks. Loaded in every pytest run, so nothing heavy is imported before the first gate."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jaxgate.model import Status
+from jaxgate.plugin import options, replay
+
+if TYPE_CHECKING:
+    from jaxgate.plugin.gate import Gate
+    from jaxgate.plugin.run import Orphans, Run
+
+_SETTINGS = pytest.StashKey[options.Settings]()
+_STDERR = pytest.StashKey[int]()
+_RUN = pytest.StashKey["Run"]()
+_COLLECTED = pytest.StashKey[set[str]]()
+_GATES = pytest.StashKey[set[str]]()
+_ORPHANS = pytest.StashKey["Orphans"]()
+
+_GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
+MARKUP = {
+    Status.SAME: _GREEN,
+    Status.FASTER: _GREEN,
+    Status.IMPROVED: _GREEN,
+    Status.UNDECIDED: _YELLOW,
+    Status.NO_BASELINE: _YELLOW,
+    Status.STALE_BASELINE: _YELLOW,
+    Status.SLOWER: _RED,
+    Status.REGRESSED: _RED,
+    Status.INVALID: _RED,
+}
+
+XDIST_REFUSED = (
+    "jaxgate does not measure under pytest-xdist yet: pytest-benchmark switches itself off in its workers, and "
+    "cases would disturb each other.\nRun again without -n (or with -n 0)."
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare ``--perf-*``."""
+    options.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the options, and keep a way to the terminal that capture does not close."""
+    config.stash[_SETTINGS] = options.read_settings(config)
+    config.stash[_COLLECTED] = set()
+    config.stash[_GATES] = set()
+    try:
+        config.stash[_STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]
+    except (AttributeError, OSError, ValueError):
+        pass  # no stderr: progress stays silent
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Close what was kept."""
+    descriptor = config.stash.get(_STDERR, None)
+    if descriptor is not None:
+        del config.stash[_STDERR]
+        os.close(descriptor)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Note all tests before any is deselected, and prepare those that gate."""
+    for item in items:
+        config.stash[_COLLECTED].add(item.nodeid)
+        if "gate" in getattr(item, "fixturenames", ()):
+            config.stash[_GATES].add(item.nodeid)
+            replay.install(item)
+
+
+@pytest.fixture
+def gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate:
+    """Gate a case or a function: ``gate(case)`` or ``gate(function, *args, donate="state")``."""
+    if hasattr(request.config, "workerinput"):
+        pytest.fail(XDIST_REFUSED, pytrace=False)
+    from jaxgate.plugin.gate import Gate  # noqa: PLC0415 - imports JAX
+
+    return Gate(request.node, benchmark, _run(request.config))
+
+
+def _run(config: pytest.Config) -> Run:
+    from jaxgate.plugin.run import Run  # noqa: PLC0415 - imports what only gates need
+
+    if _RUN not in config.stash:
+        cache = config.cache.mkdir("jaxgate") if config.cache is not None else config.rootpath / ".jaxgate"
+        quiet = config.get_verbosity() < 0
+        descriptor = None if quiet else config.stash.get(_STDERR, None)
+        config.stash[_RUN] = Run(config.stash[_SETTINGS], config.rootpath, Path(cache), descriptor)
+    return config.stash[_RUN]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that asked for the gate and passed without calling it: it measured nothing."""
+    report = yield
+    if call.when == "call" and item.nodeid in item.config.stash[_GATES] and report.passed:
+        gate_object = getattr(item, "funcargs", {}).get("gate")
+        if gate_object is not None and not gate_object.used:
+            report.outcome = "failed"
+            report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Write the log of a recording, look for orphans, and refuse to be green where nothing was judged."""
+    config = session.config
+    run = config.stash.get(_RUN, None)
+    if run is None:
+        return
+    run.write_log()
+    if config.option.collectonly or exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
+        return
+    orphans = run.orphans(config.stash[_COLLECTED], _whole_roots(config))
+    config.stash[_ORPHANS] = orphans
+    if orphans.unreadable or (orphans and config.stash[_SETTINGS].strict):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _whole_roots(config: pytest.Config) -> list[str]:
+    """The files and folders that were collected whole: arguments that name no single test."""
+    roots = []
+    for argument in config.args:
+        if "::" in argument or "[" in argument:
+            continue
+        path = (config.invocation_params.dir / argument).resolve()
+        if path.is_relative_to(config.rootpath):
+            roots.append(path.relative_to(config.rootpath).as_posix())
+    return roots
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Show one line for each case, then what is wrong with the baselines."""
+    run = config.stash.get(_RUN, None)
+    if run is None or not run.verdicts:
+        return
+    from jaxgate.report.text import count, summary  # noqa: PLC0415 - imports what only gates need
+
+    slugs = sorted({verdict.hardware.slug for verdict in run.verdicts if verdict.hardware})
+    terminalreporter.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}", sep="-")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for status, word, rest in summary(run.verdicts, width=width):
+        terminalreporter.write(word, **MARKUP[status])
+        terminalreporter.write_line(rest)
+    terminalreporter.write_line(count(run.verdicts))
+    if any(verdict.recorded for verdict in run.verdicts):
+        folder = os.path.relpath(run.settings.baselines, config.invocation_params.dir)
+        terminalreporter.write_line(f"Recorded under {folder}; commit it, its LOG.md with it.")
+    elif any(verdict.status is Status.NO_BASELINE and not verdict.fails for verdict in run.verdicts):
+        terminalreporter.write_line(
+            "NO_BASELINE: only claims were checked. Record with --perf-update and commit; under CI this fails.",
+            yellow=True,
+        )
+    _show_orphans(terminalreporter, config)
+
+
+def _show_orphans(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    orphans = config.stash.get(_ORPHANS, None)
+    if not orphans:
+        return
+    red = config.stash[_SETTINGS].strict
+    for path in orphans.paths:
+        shown = os.path.relpath(path, config.invocation_params.dir)
+        terminalreporter.write_line(
+            f"ORPHAN {shown}: its test is gone or has another name. Remove it: git rm '{shown}'", yellow=not red, red=red
+        )
+    for error in orphans.unreadable:
+        shown = os.path.relpath(error.path, config.invocation_params.dir)
+        terminalreporter.write_line(
+            f"UNREADABLE {shown}: {error.reason}. Restore it: git checkout -- '{shown}'", red=True
+        )

@@ -1,0 +1,98 @@
+"""Options, parsed once at the border.
+
+Precedence: command line, environment variable, ini key, default. ``--perf-update`` and ``--perf-why`` are
+commands, not settings, so they exist on the command line only: a forgotten variable must not rewrite baselines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+_TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"", "0", "false", "no", "off"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the user asked for.
+
+    Attributes:
+        update: Record the selected cases instead of judging them against their baselines.
+        why: The reason for a recording, for the log.
+        baselines: Folder of the baselines.
+        strict: A missing, stale or orphaned baseline fails the run.
+    """
+
+    update: bool
+    why: str
+    baselines: Path
+    strict: bool
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare options and ini keys."""
+    group = parser.getgroup("jaxgate", "performance gates (jaxgate)")
+    group.addoption(
+        "--perf-update", action="store_true", help="record the selected cases as baselines; touch no other baseline"
+    )
+    group.addoption("--perf-why", metavar="TEXT", default="", help="reason for the recording, kept in LOG.md")
+    group.addoption(
+        "--perf-baselines",
+        metavar="DIR",
+        default=None,
+        help="folder of the baselines (default: baselines/ under the root folder; JAXGATE_BASELINES, perf_baselines)",
+    )
+    group.addoption(
+        "--perf-strict",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="fail on missing, stale and orphaned baselines (default: where CI=true; JAXGATE_STRICT, perf_strict)",
+    )
+    parser.addini("perf_baselines", "folder of the baselines, relative to the root folder", default="")
+    parser.addini("perf_strict", "true or false: fail on missing, stale and orphaned baselines", default="")
+
+
+def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ) -> Settings:
+    """Read the options of a run.
+
+    Raises:
+        pytest.UsageError: If a value makes no sense.
+    """
+    update = bool(config.getoption("--perf-update"))
+    if update and config.getoption("--benchmark-disable", default=False):
+        raise pytest.UsageError("--perf-update needs samples; drop --benchmark-disable")
+    if config.getoption("--perf-why") and not update:
+        raise pytest.UsageError("--perf-why gives the reason of a recording; it needs --perf-update")
+    folder = (
+        config.getoption("--perf-baselines") or environ.get("JAXGATE_BASELINES") or config.getini("perf_baselines")
+    )
+    return Settings(
+        update=update,
+        why=config.getoption("--perf-why"),
+        baselines=config.rootpath / (folder or "baselines"),
+        strict=_strict(config, environ),
+    )
+
+
+def _strict(config: pytest.Config, environ: Mapping[str, str]) -> bool:
+    chosen: bool | None = config.getoption("--perf-strict")
+    if chosen is not None:
+        return chosen
+    for name, value in (("JAXGATE_STRICT", environ.get("JAXGATE_STRICT")), ("perf_strict", config.getini("perf_strict"))):
+        if value:
+            return _flag(name, value)
+    return environ.get("CI", "").strip().lower() not in _FALSE
+
+
+def _flag(name: str, value: str) -> bool:
+    word = value.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise pytest.UsageError(f"{name}: expected true or false, found {value!r}")

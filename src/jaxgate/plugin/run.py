@@ -1,0 +1,163 @@
+"""What one pytest run knows: settings, baselines, verdicts, and what it recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+from jaxgate.judge import judge, judge_invalid
+from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
+from jaxgate.keep.provenance import append_log, provenance
+from jaxgate.keep.references import ReferenceCache
+from jaxgate.model import (
+    Baseline,
+    Case,
+    InvalidCaseError,
+    Measurement,
+    Provenance,
+    Record,
+    Status,
+    Verdict,
+)
+from jaxgate.plugin.options import Settings
+
+_FAILING = frozenset({Status.INVALID, Status.REGRESSED})
+
+
+@dataclass(slots=True)
+class Orphans:
+    """Baselines that no test will ever look at again, and files among them that cannot be read."""
+
+    paths: list[Path] = field(default_factory=list)
+    unreadable: list[CorruptBaselineError] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to tell."""
+        return bool(self.paths or self.unreadable)
+
+
+class Run:
+    """The state of one run. Made at the first gate, so that runs without gates pay nothing."""
+
+    def __init__(self, settings: Settings, project: Path, cache: Path, stderr: int | None) -> None:
+        self.settings = settings
+        self.project = project
+        self.stderr = stderr
+        self.store = BaselineStore(settings.baselines)
+        self.references = ReferenceCache(cache / "references")
+        self.verdicts: list[Verdict] = []
+        self._tests: dict[str, str] = {}
+
+    def claim_name(self, case: str, test: str) -> None:
+        """Take a case's name for a test.
+
+        Raises:
+            pytest.fail.Exception: If another test has it: they would share one baseline.
+        """
+        owner = self._tests.setdefault(case, test)
+        if owner != test:
+            pytest.fail(
+                f"expected one test for the case `{case}`, found two: {owner} and {test}\n"
+                "give one of them a name of its own: gate(..., name='family/sentence')",
+                pytrace=False,
+            )
+
+    def judge(self, case: Case, now: Measurement, *, test: str) -> Verdict:
+        """Judge a measurement against its baseline, or record it."""
+        try:
+            record = self.store.load(now.hardware, case.name)
+        except CorruptBaselineError as error:
+            if not self.settings.update:
+                return replace(judge_invalid(case.name, self._unreadable(error)), hardware=now.hardware)
+            record = None
+        verdict = judge(
+            case.name,
+            case.claims,
+            now,
+            record,
+            strict=self.settings.strict,
+            elsewhere=self.store.elsewhere(now.hardware, case.name),
+        )
+        return self._record(now, verdict, record, test) if self.settings.update else verdict
+
+    def judge_invalid(self, case: Case, error: InvalidCaseError) -> Verdict:
+        """The verdict of a case that could not be measured."""
+        return judge_invalid(case.name, error)
+
+    def _unreadable(self, error: CorruptBaselineError) -> InvalidCaseError:
+        path = self._short(error.path)
+        return InvalidCaseError(
+            "reading the baseline",
+            f"{path} {error.reason}; restore it (git checkout -- {path}) or record it again with --perf-update",
+        )
+
+    def _record(self, now: Measurement, verdict: Verdict, record: Record | None, test: str) -> Verdict:
+        """Accept a measurement, unless something is wrong that no baseline can make right."""
+        blocking = [f for f in verdict.findings if f.kind in ("claim", "case") and f.status in _FAILING]
+        if blocking:
+            return replace(verdict, fails=True)
+        existed = self.store.path(now.hardware, verdict.case).exists()
+        baseline = Baseline.of(now, case=verdict.case, test=test, provenance=self._provenance)
+        self.store.save(baseline)
+        known = record is not None and not record.borrowed
+        status = verdict.status if known else Status.SAME
+        return replace(verdict, status=status, fails=False, recorded="refreshed" if existed else "created")
+
+    @cached_property
+    def _provenance(self) -> Provenance:
+        """Taken before the first file is written: our own writing must not make the checkout dirty."""
+        return provenance(self.project)
+
+    def write_log(self) -> None:
+        """Add a line to the log for what this run recorded, one for each hardware key."""
+        recorded = [verdict for verdict in self.verdicts if verdict.recorded and verdict.hardware]
+        for slug in sorted({verdict.hardware.slug for verdict in recorded if verdict.hardware}):
+            here = [verdict for verdict in recorded if verdict.hardware and verdict.hardware.slug == slug]
+            append_log(
+                self.settings.baselines,
+                created=[verdict.case for verdict in here if verdict.recorded == "created"],
+                refreshed=[verdict.case for verdict in here if verdict.recorded == "refreshed"],
+                hardware=slug,
+                why=self.settings.why,
+            )
+
+    def orphans(self, collected: set[str], roots: list[str]) -> Orphans:
+        """Find baselines, for the hardware of this run, whose test is gone.
+
+        Args:
+            collected: Node ids of all collected tests, before any was deselected.
+            roots: Files and folders that were collected whole, relative to the root folder; a baseline of a
+                test outside them is not judged.
+        """
+        found = Orphans()
+        for slug in sorted({verdict.hardware.slug for verdict in self.verdicts if verdict.hardware}):
+            for path in sorted((self.settings.baselines / slug).glob("*/*.json")):
+                try:
+                    baseline = self.store.read(path)
+                except CorruptBaselineError as error:
+                    found.unreadable.append(error)
+                    continue
+                inside = any(_is_inside(baseline.test, root) for root in roots)
+                ran_as = self._tests_by_node.get(baseline.test)
+                renamed = ran_as is not None and baseline.case not in ran_as
+                if (inside and baseline.test not in collected) or renamed:
+                    found.paths.append(path)
+        return found
+
+    @property
+    def _tests_by_node(self) -> dict[str, set[str]]:
+        names: dict[str, set[str]] = {}
+        for case, test in self._tests.items():
+            names.setdefault(test, set()).add(case)
+        return names
+
+    def _short(self, path: Path) -> str:
+        return str(path.relative_to(self.project)) if path.is_relative_to(self.project) else str(path)
+
+
+def _is_inside(test: str, root: str) -> bool:
+    file = test.partition("::")[0]
+    return root in ("", ".") or file == root or file.startswith(f"{root}/")

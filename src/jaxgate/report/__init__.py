@@ -1,0 +1,1 @@
+"""Verdicts for the eye. The only room that converts units."""

@@ -1,0 +1,141 @@
+"""What a person reads in the terminal: six lines for a red case, one line for every case."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from jaxgate.model import Finding, Status, Verdict
+from jaxgate.report.units import show, show_pair, show_ratio
+
+MAX_DIFFERENCES = 4
+
+
+def explain(verdict: Verdict, *, test: str) -> str:
+    """The text of a case that is not green: verdict, numbers, time, baseline, culprit, commands.
+
+    Args:
+        verdict: The verdict.
+        test: pytest node id, for the commands.
+    """
+    worst = verdict.worst
+    where = verdict.hardware.slug if verdict.hardware else "unknown hardware"
+    others = [f for f in verdict.findings[1:] if worst is not None and f.status is worst.status]
+    lines = [f"{verdict.status}  {verdict.case}  on {where}"]
+    if worst is not None:
+        lines.append(_row("found", describe_finding(worst) + _more(others)))
+    if verdict.status is not Status.INVALID or verdict.hardware is not None:
+        lines.append(_row("time", _time(verdict)))
+        lines.append(_row("baseline", _baseline(verdict)))
+        lines.append(_row("culprit", _culprit(verdict)))
+    lines.append(_row("next", _commands(verdict, test)))
+    return "\n".join(lines)
+
+
+def describe_finding(finding: Finding) -> str:
+    """One finding as a phrase: the number, what it is held against, what is allowed."""
+    if finding.now is None or finding.against is None:
+        prefix = f"{finding.name}: " if finding.name and finding.kind in ("claim", "fact", "case") else ""
+        return f"{prefix}{finding.detail}"
+    quantity = finding.name.split(" ")[0]
+    now, against = show_pair(quantity, finding.now, finding.against)
+    ratio = show_ratio(finding.now, finding.against)
+    share = f" = {ratio}" if ratio else ""
+    if finding.kind == "claim":
+        why = f" ({finding.detail})" if finding.detail else ""
+        return f"claim {finding.name}: {now} against {against}{share}{why}"
+    return f"{quantity} {now} against {against}{share}, allowed {show(quantity, finding.allowed)}"
+
+
+def summary(verdicts: Sequence[Verdict], *, width: int | None) -> list[tuple[Status, str, str]]:
+    """One line per case, aligned: its status, the padded word to colour, and the rest of the line.
+
+    Args:
+        verdicts: In the order to show.
+        width: Columns to cut the lines to; ``None`` where nothing wraps (a file, a CI log).
+    """
+    words = [verdict.recorded.upper() or str(verdict.status) for verdict in verdicts]
+    times = [show("run_ns", verdict.run_ns) if verdict.run_ns is not None else "" for verdict in verdicts]
+    word_width, time_width = max(map(len, words), default=0), max(map(len, times), default=0)
+    name_width = max((len(verdict.case) for verdict in verdicts), default=0)
+    lines = []
+    for verdict, word, time in zip(verdicts, words, times, strict=True):
+        rest = f"  {verdict.case:<{name_width}}  {time:>{time_width}}  {in_short(verdict)}"
+        lines.append((verdict.status, f"{word:<{word_width}}", _cut(rest, width, word_width)))
+    return lines
+
+
+def _cut(text: str, width: int | None, used: int) -> str:
+    room = None if width is None else width - used
+    return text if room is None or len(text) <= room else text[: room - 1] + "…"
+
+
+def count(verdicts: Sequence[Verdict]) -> str:
+    """How many cases have each status, worst last."""
+    counts = Counter(verdict.status for verdict in verdicts)
+    total = f"{len(verdicts)} {'case' if len(verdicts) == 1 else 'cases'}"
+    return f"{total}: " + ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
+
+
+def in_short(verdict: Verdict) -> str:
+    """The reason of a verdict in a few words."""
+    worst = verdict.worst
+    held = f"{sum(finding.kind == 'claim' for finding in verdict.findings)} claims hold"
+    if worst is not None and worst.status is Status.NO_BASELINE:
+        return f"{held} · no baseline on this hardware"
+    if worst is not None and worst.status not in (Status.SAME, Status.IMPROVED):
+        return describe_finding(worst)
+    improved = [
+        f"{finding.name} {show_ratio(finding.now, finding.against)}"
+        for finding in verdict.findings
+        if finding.status is Status.IMPROVED
+    ]
+    parts = [held]
+    if improved:
+        parts.append(f"improved: {', '.join(improved)}; refresh with --perf-update")
+    parts.append(verdict.time.reason)
+    return " · ".join(parts)
+
+
+def _row(label: str, text: str) -> str:
+    return f"  {label:<9} {text}"
+
+
+def _more(others: Sequence[Finding]) -> str:
+    if not others:
+        return ""
+    names = ", ".join(f"claim {finding.name}" if finding.kind == "claim" else finding.name for finding in others[:3])
+    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    return f"; also {names}{more}"
+
+
+def _time(verdict: Verdict) -> str:
+    run = f"; median call {show('run_ns', verdict.run_ns)}, not gated" if verdict.run_ns is not None else ""
+    return f"{verdict.time.status}: {verdict.time.reason}{run}"
+
+
+def _baseline(verdict: Verdict) -> str:
+    if not verdict.baseline:
+        return "none"
+    if verdict.origin is None:
+        return verdict.baseline
+    differences = verdict.origin.differences
+    named = ", ".join(differences[:MAX_DIFFERENCES]) or "nothing differs"
+    more = f" and {len(differences) - MAX_DIFFERENCES} more" if len(differences) > MAX_DIFFERENCES else ""
+    return f"{verdict.baseline}; {named}{more}"
+
+
+def _culprit(verdict: Verdict) -> str:
+    found = next((finding.culprit for finding in verdict.findings if finding.culprit), "cause unknown")
+    if verdict.origin is None:
+        return found
+    separate = f" ({verdict.origin.separate})" if verdict.origin.separate else ""
+    return f"{found}; comes from: {verdict.origin.place}{separate}"
+
+
+def _commands(verdict: Verdict, test: str) -> str:
+    reproduce = f"reproduce: pytest '{test}'"
+    if verdict.status is Status.INVALID:
+        return reproduce
+    verb = "record" if verdict.status is Status.NO_BASELINE else "accept"
+    return f"{reproduce}   {verb}: add --perf-update"
