@@ -153,7 +153,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for status, word, rest in summary(run.verdicts, width=width):
         terminalreporter.write(word, **MARKUP[status])
-        terminalreporter.write_line(rest)
+        terminalreporter.write(f"{rest}\n")
     terminalreporter.write_line(count(run.verdicts))
     if any(verdict.recorded for verdict in run.verdicts):
         folder = os.path.relpath(run.settings.baselines, config.invocation_params.dir)
