@@ -151,6 +151,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     slugs = sorted({verdict.hardware.slug for verdict in run.verdicts if verdict.hardware})
     terminalreporter.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}", sep="-")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    terminalreporter.ensure_newline()
     for status, word, rest in summary(run.verdicts, width=width):
         terminalreporter.write(word, **MARKUP[status])
         terminalreporter.write(f"{rest}\n")
