@@ -41,7 +41,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     separate = ""
     if source is True and options is True:
         if not environment:
-            where = "nothing changed" if program and inputs else "data"
+            where = "nothing changed" if program and inputs else "values outside the source"
         elif program:
             where = "environment"
         elif any(line.split(" ", 1)[0] in RELEASES for line in environment):

@@ -94,7 +94,8 @@ def describe(record: Record) -> str:
 
 
 def _worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda finding: -_SEVERITY[finding.status]))
+    """Sort by severity; of two alike the fact first, which says more than the claim it breaks."""
+    return tuple(sorted(findings, key=lambda finding: (-_SEVERITY[finding.status], finding.kind != "fact")))
 
 
 def _missing(case: str, now: Measurement, elsewhere: tuple[str, ...]) -> Finding:

@@ -17,15 +17,20 @@ MAX_AGE_FILES = 256
 
 
 class ReferenceCache:
-    """A folder with one ``.npz`` file per reference: its arrays, and its numbers as JSON text beside them."""
+    """A folder with one ``.npz`` file per reference: its arrays, and its numbers as JSON text beside them.
 
-    def __init__(self, folder: Path) -> None:
+    Without a folder (pytest's cache is switched off) nothing is remembered.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
         self.folder = folder
 
     def load(self, key: str) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]] | None:
         """Give back what was saved under a key; ``None`` if there is nothing or it cannot be read."""
+        if self.folder is None:
+            return None
         try:
-            with np.load(self._path(key), allow_pickle=False) as stored:
+            with np.load(self.folder / f"{key}.npz", allow_pickle=False) as stored:
                 numbers = json.loads(str(stored["numbers"]))
                 dtypes = numbers.pop("dtypes")
                 outputs = [_decode(stored[f"output_{i}"], dtype) for i, dtype in enumerate(dtypes)]
@@ -35,17 +40,16 @@ class ReferenceCache:
 
     def save(self, key: str, facts: dict[str, Any], outputs: list[np.ndarray[Any, Any]]) -> None:
         """Keep numbers and arrays under a key, and forget the oldest entries beyond a limit."""
+        if self.folder is None:
+            return
         numbers = json.dumps({**facts, "dtypes": [array.dtype.name for array in outputs]})
         arrays = {f"output_{i}": _encode(array) for i, array in enumerate(outputs)}
         buffer = BytesIO()
         np.savez(buffer, numbers=np.array(numbers), **arrays)  # type: ignore[arg-type]
-        write_atomic(self._path(key), buffer.getvalue())
+        write_atomic(self.folder / f"{key}.npz", buffer.getvalue())
         entries = sorted(self.folder.glob("*.npz"), key=lambda path: path.stat().st_mtime)
         for path in entries[:-MAX_AGE_FILES]:
             path.unlink(missing_ok=True)
-
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}.npz"
 
 
 def _encode(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -61,8 +61,8 @@ class Origin:
     """Where a difference comes from, by the truth table over source, program and environment.
 
     Attributes:
-        place: ``nothing changed``, ``environment``, ``code``, ``JAX tracing and lowering``, ``data`` or
-            ``not separable here``.
+        place: ``nothing changed``, ``environment``, ``code``, ``JAX tracing and lowering``, ``values outside
+            the source`` (constants, arguments, configuration) or ``not separable here``.
         differences: The fingerprint and environment differences, one per line.
         separate: The command that separates causes, where several changed at once.
     """

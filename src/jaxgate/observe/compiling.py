@@ -11,6 +11,7 @@ import jax
 from jaxgate.model import Facts, InvalidCaseError, Leaf, Phases
 from jaxgate.observe.events import record
 from jaxgate.observe.failures import guarded
+from jaxgate.observe.fingerprint import program_fingerprint
 from jaxgate.observe.flops import Matmuls, count_matmuls
 from jaxgate.observe.private import compiler_options
 from jaxgate.observe.signature import argument_names, signature
@@ -37,6 +38,7 @@ class Lowered:
     role: str
     name: str
     names: tuple[str, ...]
+    fingerprint: str
     structure: Structure
     matmuls: Matmuls
     signature: tuple[Leaf, ...]
@@ -77,13 +79,15 @@ def lower(
         jax.clear_caches()
         trace_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clock)
     options = compiler_options(stage)
+    module = stage.compiler_ir("stablehlo")
     return Lowered(
         function=jitted,
         stage=stage,
         role=role,
         name=traced.fun_name,
         names=names,
-        structure=read_structure(stage.compiler_ir("stablehlo")),
+        fingerprint=program_fingerprint(module),
+        structure=read_structure(module, lines=role == "subject"),
         matmuls=count_matmuls(traced.jaxpr),
         signature=signature(stage, names),
         options=None if options is None else ";".join(f"{name}={value}" for name, value in options),

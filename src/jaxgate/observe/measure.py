@@ -88,8 +88,8 @@ def observe(
         hardware=hardware,
         environment=surroundings,
         fingerprints=Fingerprints(
-            source=source_fingerprint(computation.subject),
-            program=lowered.structure.fingerprint,
+            source=source_fingerprint(computation.subject, build),
+            program=lowered.fingerprint,
             options=lowered.options,
             inputs=inputs,
         ),

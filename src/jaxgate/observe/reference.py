@@ -72,7 +72,7 @@ def observe_reference(
     progress("tracing the reference")
     lowered = lower(function, args, kwargs, role="reference", clock=clock)
     tree = jax.tree.structure(lowered.stage.out_info)
-    key = fingerprint("reference 1", lowered.structure.fingerprint, lowered.options, inputs, surroundings, tree)
+    key = fingerprint("reference 1", lowered.fingerprint, lowered.options, inputs, surroundings, tree)
     found = store.load(key)
     if found is not None:
         numbers, outputs = found

@@ -13,29 +13,36 @@ from typing import Any
 from jaxgate.observe.lines import is_project_file
 
 
-def source_fingerprint(function: Callable[..., Any]) -> str | None:
-    """Hash the source of a function and of every project function it reaches by name or closure.
+def source_fingerprint(*functions: Callable[..., Any]) -> str | None:
+    """Hash the source of functions and of every project function they reach by name or closure.
 
     Comments, docstrings, blank lines and positions do not count; names do. Installed packages are part of
     the environment, not of the source.
 
+    Args:
+        functions: The subject, and what builds it: there stand donation, sizes and compiler options.
+
     Returns:
-        A hex digest, or ``None`` if the source of one of them cannot be read.
+        A hex digest, or ``None`` if the source of one of them cannot be read, or none is the project's.
     """
-    root = _plain(function)
-    if root is None:
+    roots = [_plain(function) for function in functions]
+    pending = [root for root in roots if root is not None]
+    if len(pending) < len(roots):
         return None
-    pending, seen, texts = [root], {root.__code__}, []
+    seen, texts = {root.__code__ for root in pending}, []
     while pending:
         current = pending.pop()
-        text = _normal_source(current)
-        if text is None:
-            return None
-        texts.append(text)
+        if is_project_file(current.__code__.co_filename):
+            text = _normal_source(current)
+            if text is None:
+                return None
+            texts.append(text)
         for called in _reached(current):
             if called.__code__ not in seen and is_project_file(called.__code__.co_filename):
                 seen.add(called.__code__)
                 pending.append(called)
+    if not texts:
+        return None
     return hashlib.blake2b("\0".join(sorted(texts)).encode(), digest_size=16).hexdigest()
 
 

@@ -101,7 +101,6 @@ class Gate:
             if error.__cause__ is not None:
                 text = "".join(traceback.format_exception(error.__cause__))
                 self._item.add_report_section("call", "jaxgate: where it was raised", text)
-            self._benchmark.skipped = True  # a row without samples would be a lie; this also spares its warning
             return self._run.judge_invalid(case, error)
         verdict = self._run.judge(case, measurement, test=self._item.nodeid)
         self._fill_row(case, measurement, verdict)

@@ -81,6 +81,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture
 def gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate:
     """Gate a case or a function: ``gate(case)`` or ``gate(function, *args, donate="state")``."""
+    benchmark.skipped = True  # the row is ours to fill, if there is one; no warning that a test left it empty
     if hasattr(request.config, "workerinput"):
         pytest.fail(XDIST_REFUSED, pytrace=False)
     from jaxgate.plugin.gate import Gate  # noqa: PLC0415 - imports JAX
@@ -92,10 +93,11 @@ def _run(config: pytest.Config) -> Run:
     from jaxgate.plugin.run import Run  # noqa: PLC0415 - imports what only gates need
 
     if _RUN not in config.stash:
-        cache = config.cache.mkdir("jaxgate") if config.cache is not None else config.rootpath / ".jaxgate"
+        cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
+        folder = None if cache is None else Path(cache.mkdir("jaxgate"))
         quiet = config.get_verbosity() < 0
         descriptor = None if quiet else config.stash.get(_STDERR, None)
-        config.stash[_RUN] = Run(config.stash[_SETTINGS], config.rootpath, Path(cache), descriptor)
+        config.stash[_RUN] = Run(config.stash[_SETTINGS], config.rootpath, folder, descriptor)
     return config.stash[_RUN]
 
 
@@ -149,9 +151,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     from jaxgate.report.text import count, summary  # noqa: PLC0415 - imports what only gates need
 
     slugs = sorted({verdict.hardware.slug for verdict in run.verdicts if verdict.hardware})
+    terminalreporter.ensure_newline()
     terminalreporter.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}", sep="-")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    terminalreporter.ensure_newline()
     for status, word, rest in summary(run.verdicts, width=width):
         terminalreporter.write(word, **MARKUP[status])
         terminalreporter.write(f"{rest}\n")

@@ -42,12 +42,12 @@ class Orphans:
 class Run:
     """The state of one run. Made at the first gate, so that runs without gates pay nothing."""
 
-    def __init__(self, settings: Settings, project: Path, cache: Path, stderr: int | None) -> None:
+    def __init__(self, settings: Settings, project: Path, cache: Path | None, stderr: int | None) -> None:
         self.settings = settings
         self.project = project
         self.stderr = stderr
         self.store = BaselineStore(settings.baselines)
-        self.references = ReferenceCache(cache / "references")
+        self.references = ReferenceCache(None if cache is None else cache / "references")
         self.verdicts: list[Verdict] = []
         self._tests: dict[str, str] = {}
 

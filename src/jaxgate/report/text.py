@@ -81,6 +81,8 @@ def in_short(verdict: Verdict) -> str:
     """The reason of a verdict in a few words."""
     worst = verdict.worst
     held = f"{sum(finding.kind == 'claim' for finding in verdict.findings)} claims hold"
+    if verdict.recorded == "created":
+        return held
     if worst is not None and worst.status is Status.NO_BASELINE:
         return f"{held} · no baseline on this hardware"
     if worst is not None and worst.status not in (Status.SAME, Status.IMPROVED):

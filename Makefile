@@ -1,0 +1,34 @@
+# Two commands: `make perf` (K=scan selects) and `make test`. The first call sets up .venv, later ones do not.
+PYTHON ?= python3
+VENV   ?= .venv
+K      ?=
+ARGS   ?=
+
+RUN   := $(VENV)/bin/python -m
+READY := $(VENV)/.ready
+
+.PHONY: perf test lint ready clean
+
+perf: $(READY)
+	@$(RUN) pytest perf $(if $(K),-k "$(K)") $(ARGS)
+
+test: $(READY)
+	@$(RUN) pytest tests $(ARGS)
+
+lint: $(READY)
+	@$(RUN) ruff check . && $(RUN) ruff format --check . && $(RUN) mypy
+
+ready: $(READY)
+
+clean:
+	rm -rf $(VENV)
+
+$(READY): pyproject.toml requirements/py311.txt requirements/py312.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else \
+	  "expected Python 3.11, 3.12 or 3.13, found %d.%d; choose one with: make PYTHON=python3.12" % v)'
+	@echo "Setting up $(VENV) (about a minute, once)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@pins=$$($(PYTHON) -c 'import sys; print("py311" if sys.version_info[:2] == (3, 11) else "py312")'); \
+	  $(RUN) pip install --quiet --disable-pip-version-check -r requirements/$$pins.txt
+	@$(RUN) pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@

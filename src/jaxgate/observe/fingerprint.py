@@ -1,0 +1,180 @@
+"""A structural fingerprint of a StableHLO module: a hash of the graph of values, not of its text.
+
+Names of functions and helpers, source locations, the order of independent lines and whether a helper is
+jitted on its own do not reach it: calls are followed to the values they return, as the compiler inlines
+them. The values that a loop carries are told apart by what they do, not by their position, which follows
+the order of the lines in the body. It is of its own kind: never compare it with a hash of ``as_text()``
+or of an exported module.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_CALLBACK = re.compile(r"callback", re.IGNORECASE)
+_SYMBOL = re.compile(r'@(?:"([^"]+)"|([\w.$-]+))')
+_RESULT_NAMES = re.compile(r'jax\.result_info = "(?:[^"\\]|\\.)*"(?:, )?')
+_NAMES_ONLY = frozenset({"sym_name", "sym_visibility"})
+
+Digests = tuple[bytes, ...]
+
+
+def program_fingerprint(module: Any) -> str:
+    """Hash a module as ``lowered.compiler_ir("stablehlo")`` gives it.
+
+    Args:
+        module: A ``jaxlib.mlir.ir.Module`` with an entry function ``main``.
+
+    Returns:
+        32 hexadecimal digits.
+    """
+    return _Hasher(module).module().hex()
+
+
+def is_callback(operation: Any) -> bool:
+    """Whether an operation calls from the program into Python."""
+    if operation.name != "stablehlo.custom_call":
+        return False
+    return bool(_CALLBACK.search(str(operation.attributes["call_target_name"])))
+
+
+def _digest(*parts: bytes | str) -> bytes:
+    state = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        state.update(len(data).to_bytes(8, "little"))
+        state.update(data)
+    return state.digest()
+
+
+class _Hasher:
+    def __init__(self, module: Any) -> None:
+        self._root = module.operation
+        self._top = [op.operation for op in module.body.operations]
+        self._functions = {_name(op): op for op in self._top if op.name == "func.func"}
+        self._constants: dict[Any, bytes] = {}
+        self._calls: dict[tuple[str, Digests], tuple[bytes, Digests]] = {}
+
+    def module(self) -> bytes:
+        """Hash the module's attributes, its entry function, and what is neither (meshes)."""
+        others = sorted(_digest(op.name, str(op)) for op in self._top if op.name != "func.func")
+        main = self._functions["main"]
+        arguments = tuple(_digest("input", str(i), str(a.type)) for i, a in enumerate(main.regions[0].blocks[0].arguments))
+        body, results = self._function("main", arguments)
+        return _digest("module", self._attributes(self._root), self._attributes(main), body, *results, *others)
+
+    def _function(self, name: str, arguments: Digests) -> tuple[bytes, Digests]:
+        """Follow a call: the digest of the body, and those of the values it returns."""
+        key = (name, arguments)
+        if key not in self._calls:
+            function = self._functions[name]
+            self._calls[key] = self._block(function.regions[0].blocks[0], arguments, {})
+        return self._calls[key]
+
+    def _block(self, block: Any, arguments: Sequence[bytes], outer: Mapping[Any, bytes]) -> tuple[bytes, Digests]:
+        """Hash a block: a bag of its operations, so that independent lines may change places.
+
+        Returns:
+            The digest of the bag, and the digests of the values that end the block.
+        """
+        values = dict(outer)
+        values.update(zip(block.arguments, arguments, strict=True))
+        bag: list[bytes] = []
+        returned: Digests = ()
+        for op in block.operations:
+            operation = op.operation
+            if operation.name in ("func.return", "stablehlo.return", "sdy.return"):
+                returned = tuple(values[operand] for operand in operation.operands)
+                continue
+            digest, results = self._operation(operation, values)
+            values.update(zip(operation.results, results, strict=True))
+            bag.append(digest)
+        return _digest(*sorted(bag)), returned
+
+    def _operation(self, operation: Any, values: Mapping[Any, bytes]) -> tuple[bytes, Digests]:
+        name = operation.name
+        operands = tuple(values[operand] for operand in operation.operands)
+        if name == "func.call":
+            return self._function(_symbol_name(operation.attributes["callee"]), operands)
+        if name == "stablehlo.while":
+            return self._while(operation, operands, values)
+        content = self._constant(operation) if name == "stablehlo.constant" else self._attributes(operation)
+        inner = []
+        for region in operation.regions:
+            for block in region.blocks:
+                arguments = [_digest("inner", str(i), str(a.type)) for i, a in enumerate(block.arguments)]
+                bag, returned = self._block(block, arguments, values)
+                inner += [bag, *returned]
+        types = [str(result.type) for result in operation.results]
+        digest = _digest(name, content, *operands, "->", *types, *inner)
+        return digest, tuple(_digest(digest, str(i)) for i in range(len(types)))
+
+    def _while(self, operation: Any, operands: Digests, values: Mapping[Any, bytes]) -> tuple[bytes, Digests]:
+        """Hash a loop whose carried values are coloured by their start and by how an iteration makes them.
+
+        Colours are refined until no two more values can be told apart (partition refinement, Hopcroft 1971);
+        values of one colour then start equal and stay equal, so the colour may stand for the position.
+        """
+        condition, body = (region.blocks[0] for region in operation.regions)
+        colours = tuple(
+            _digest("carried", start, str(argument.type))
+            for start, argument in zip(operands, body.arguments, strict=True)
+        )
+        while True:
+            bag, following = self._block(body, colours, values)
+            refined = tuple(_digest(colour, value) for colour, value in zip(colours, following, strict=True))
+            settled = len(set(refined)) == len(set(colours))
+            colours = refined
+            if settled:
+                break
+        bag, _ = self._block(body, colours, values)
+        test, decision = self._block(condition, colours, values)
+        digest = _digest("while", self._attributes(operation), bag, test, *decision, *sorted(colours))
+        return digest, tuple(_digest(digest, colour) for colour in colours)
+
+    def _attributes(self, operation: Any) -> bytes:
+        attributes = operation.attributes
+        found = []
+        for key in sorted(getattr(key, "name", key) for key in attributes):
+            if key in _NAMES_ONLY or (key == "backend_config" and is_callback(operation)):
+                continue  # a name, or an address in this process
+            text = str(attributes[key])
+            if key == "res_attrs":
+                text = _RESULT_NAMES.sub("", text)
+            found.append(_digest(key, _SYMBOL.sub(self._by_content, text)))
+        return _digest(*found)
+
+    def _by_content(self, match: re.Match[str]) -> str:
+        """A function that an attribute names, by what it does."""
+        name = match.group(1) or match.group(2)
+        function = self._functions.get(name)
+        if function is None or name == "main":
+            return match.group(0)
+        arguments = function.regions[0].blocks[0].arguments
+        body, results = self._function(name, tuple(_digest("input", str(i), str(a.type)) for i, a in enumerate(arguments)))
+        return "@" + _digest(body, *results).hex()
+
+    def _constant(self, operation: Any) -> bytes:
+        result = operation.results[0]
+        if result not in self._constants:
+            value = operation.attributes["value"]
+            try:
+                data = b"" if value.is_splat else memoryview(value).tobytes()
+            except (AttributeError, TypeError, ValueError, BufferError):
+                data = b""  # packed booleans and types that Python's buffers do not know: their text has it all
+            self._constants[result] = _digest(str(value.type), data or str(value))
+        return self._constants[result]
+
+
+def _name(function: Any) -> str:
+    return str(function.attributes["sym_name"]).strip('"')
+
+
+def _symbol_name(attribute: Any) -> str:
+    match = _SYMBOL.match(str(attribute))
+    if match is None:
+        raise ValueError(f"expected a symbol, found {attribute}")
+    return match.group(1) or match.group(2)

@@ -1,0 +1,111 @@
+"""Planted mistakes, through the real plugin: each turns the right case red and names its culprit."""
+
+from __future__ import annotations
+
+import pytest
+
+SCANNED = "last, _ = jax.lax.scan(lambda h, x: (cell(params, h, x), None), hidden, xs)\n    return last"
+
+PLANTS = {
+    "the scan is unrolled": (
+        "forward-over-32",
+        "workloads/scan.py",
+        SCANNED,
+        "return unrolled(params, hidden, xs)",
+        ["REGRESSED  scan/rnn-forward-over-32-steps-scan-vs-loop", "stablehlo_ops", "workloads/scan.py:"],
+    ),
+    "donation is dropped": (
+        "adamw",
+        "workloads/donation.py",
+        "jax.jit(step, donate_argnums=0)",
+        "jax.jit(step)",
+        [
+            "REGRESSED  donation/adamw-step-donated-vs-copied",
+            "donated_bytes",
+            "no longer donated: state[0][0]['bias'], state[0][0]['kernel']",
+            "(2,368,516 bytes)",
+        ],
+    ),
+    "the state drifts to another dtype": (
+        "sgd",
+        "workloads/donation.py",
+        "return (optax.apply_updates(params, updates), opt_state), loss",
+        "return (jax.tree.map(lambda p: p.astype(jnp.bfloat16), optax.apply_updates(params, updates)), opt_state), loss",
+        [
+            "REGRESSED  donation/sgd-step-donated-vs-copied",
+            "traces 2 against 1 = 2.00 ×, allowed 1",
+            "step 2 retraced: state[0][0]['bias']: float32[256] → bfloat16[256]",
+        ],
+    ),
+    "a large array is captured": (
+        "sgd",
+        "workloads/donation.py",
+        "    def step(state: State",
+        "    table = jax.random.normal(jax.random.key(9), (1024, 2048))\n\n    def step(state: State",
+        [
+            "REGRESSED  donation/sgd-step-donated-vs-copied",
+            "constant_bytes 8.39 MB against 0 B",
+            "1024x2048xf32 (8,388,608 bytes) used by stablehlo.",
+            "workloads/donation.py:",
+        ],
+    ),
+    "a second forward pass": (
+        "sgd",
+        "workloads/donation.py",
+        "return (optax.apply_updates(params, updates), opt_state), loss",
+        "params = optax.apply_updates(params, updates)\n"
+        "        return (params, opt_state), jnp.mean((predict(params, x) - y) ** 2)",
+        [
+            "REGRESSED  donation/sgd-step-donated-vs-copied",
+            "matmul_flops",
+            "67.1 MFLOP",
+            "92.3 MFLOP",
+            "float32[64,256] x float32[256,256] 5 → 8 at workloads/donation.py:",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_planted_mistake_turns_its_case_red(project, plant):
+    """The mistake is made in the suite's own workload; its case fails and says why."""
+    select, file, old, new, pieces = PLANTS[plant]
+    project.catalogue()
+    assert project.run("perf", "-k", select, "--perf-update").code == 0
+    project.edit(file, old, new)
+    if plant == "a large array is captured":
+        project.edit(file, "(predict(p, x) - y) ** 2)", "(predict(p, x) - y) ** 2) + 1e-9 * jnp.sum(table[x.shape[0]])")
+    result = project.run("perf", "-k", select)
+    result.counts(failed=1, deselected=5)
+    result.shows(*pieces, "comes from: code", "reproduce: pytest 'perf/")
+
+
+SAME_PROGRAM = {
+    "a variable is renamed": [("hidden, xs)\n    return last", "hidden, xs)\n    return last  # as before")],
+    "a helper is renamed": [
+        ("def cell(", "def one_step("),
+        ("(cell(params, h, x), None)", "(one_step(params, h, x), None)"),
+        ("hidden = cell(", "hidden = one_step("),
+    ],
+    "lines are moved": [('"""Run the network over xs', '# moved\n    #\n    # down\n    """Run the network over xs')],
+    "independent lines change places": [
+        (
+            'return jnp.tanh(x @ params["input"] + hidden @ params["recurrent"] + params["bias"])',
+            'right = hidden @ params["recurrent"]\n    left = x @ params["input"]\n'
+            '    return jnp.tanh(left + right + params["bias"])',
+        )
+    ],
+}
+
+
+@pytest.mark.parametrize("change", SAME_PROGRAM)
+def test_what_leaves_the_program_alone_stays_same_by_identity(project, change):
+    """Renames, moved lines and reordered independent lines are not a change of the program."""
+    project.catalogue()
+    assert project.run("perf", "-k", "forward-over-32", "--perf-update").code == 0
+    for old, new in SAME_PROGRAM[change]:
+        project.edit("workloads/scan.py", old, new)
+    result = project.run("perf", "-k", "forward-over-32")
+    result.counts(passed=1, deselected=5)
+    assert result.line("scan/rnn-forward-over-32").startswith("SAME")
+    result.shows("identical program")
