@@ -23,6 +23,7 @@ _STDERR = pytest.StashKey[int]()
 _RUN = pytest.StashKey["Run"]()
 _COLLECTED = pytest.StashKey[set[str]]()
 _GATES = pytest.StashKey[set[str]]()
+_SELECTED = pytest.StashKey[set[str]]()
 _ORPHANS = pytest.StashKey["Orphans"]()
 
 _GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
@@ -81,7 +82,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture
 def gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate:
     """Gate a case or a function: ``gate(case)`` or ``gate(function, *args, donate="state")``."""
-    benchmark.skipped = True  # the row is ours to fill, if there is one; no warning that a test left it empty
     if hasattr(request.config, "workerinput"):
         pytest.fail(XDIST_REFUSED, pytrace=False)
     from jaxgate.plugin.gate import Gate  # noqa: PLC0415 - imports JAX
@@ -115,20 +115,37 @@ def pytest_runtest_makereport(
     return report
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Note which gates were selected: each must be judged, or be seen not to have been."""
+    session.config.stash[_SELECTED] = {item.nodeid for item in session.items} & session.config.stash[_GATES]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Write the log of a recording, look for orphans, and refuse to be green where nothing was judged."""
     config = session.config
     run = config.stash.get(_RUN, None)
-    if run is None:
-        return
-    run.write_log()
+    if run is not None:
+        run.write_log()
     if config.option.collectonly or exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
         return
-    orphans = run.orphans(config.stash[_COLLECTED], _whole_roots(config))
-    config.stash[_ORPHANS] = orphans
-    if orphans.unreadable or (orphans and config.stash[_SETTINGS].strict):
+    strict = config.stash[_SETTINGS].strict
+    failed = False
+    if run is not None:
+        orphans = run.orphans(config.stash[_COLLECTED], _whole_roots(config))
+        config.stash[_ORPHANS] = orphans
+        failed = bool(orphans.unreadable) or (strict and bool(orphans))
+    if strict and _nothing_judged(config):
+        failed = True
+    if failed and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _nothing_judged(config: pytest.Config) -> bool:
+    """Whether gates were selected and none gave a verdict, without the user having asked for that."""
+    run = config.stash.get(_RUN, None)
+    judged = run is not None and bool(run.verdicts)
+    return bool(config.stash.get(_SELECTED, set())) and not judged and not config.getoption("benchmark_skip", False)
 
 
 def _whole_roots(config: pytest.Config) -> list[str]:
@@ -146,8 +163,21 @@ def _whole_roots(config: pytest.Config) -> list[str]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Show one line for each case, then what is wrong with the baselines."""
     run = config.stash.get(_RUN, None)
-    if run is None or not run.verdicts:
-        return
+    if run is not None and run.verdicts:
+        _show_verdicts(terminalreporter, config, run)
+    selected = len(config.stash.get(_SELECTED, set()))
+    missing = selected - (len(run.verdicts) if run is not None else 0)
+    if missing > 0 and not config.option.collectonly:
+        strict = config.stash[_SETTINGS].strict and _nothing_judged(config)
+        verb = "was" if missing == 1 else "were"
+        why = "; no gate was judged, and that is not green here" if strict else ""
+        terminalreporter.ensure_newline()
+        terminalreporter.write_line(
+            f"jaxgate: {missing} of {selected} gates {verb} not judged{why}", yellow=not strict, red=strict
+        )
+
+
+def _show_verdicts(terminalreporter: pytest.TerminalReporter, config: pytest.Config, run: Run) -> None:
     from jaxgate.report.text import count, summary  # noqa: PLC0415 - imports what only gates need
 
     slugs = sorted({verdict.hardware.slug for verdict in run.verdicts if verdict.hardware})

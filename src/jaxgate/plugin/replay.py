@@ -48,6 +48,8 @@ def install(item: pytest.Item) -> None:
     marker = item.get_closest_marker("benchmark")
     options = dict(marker.kwargs) if marker else {}
     item.add_marker(pytest.mark.benchmark(**{**options, "timer": timer}), append=False)
+    # A case that fails before it is sampled leaves its row empty; the verdict says why, a warning adds nothing.
+    item.add_marker(pytest.mark.filterwarnings("ignore:Benchmark fixture was not used at all"))
 
 
 def replay(item: pytest.Item, benchmark: Any, samples: Samples | None) -> None:

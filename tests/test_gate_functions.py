@@ -1,0 +1,139 @@
+"""The gate with anybody's function: donation, threading, copies, and a project of its own."""
+
+from __future__ import annotations
+
+import json
+
+STEP = """
+import jax, jax.numpy as jnp
+
+def step(state, batch):
+    grads = jax.grad(lambda w: jnp.mean((batch @ w) ** 2))(state["w"])
+    return {"w": state["w"] - 0.1 * grads}, jnp.sum(grads)
+
+STATE, BATCH = {"w": jnp.ones((16, 16))}, jnp.ones((4, 16))
+"""
+
+
+def facts_of(project, case):
+    """The recorded facts of a case."""
+    (content,) = [json.loads(text) for path, text in project.baselines().items() if path.endswith(f"{case}.json")]
+    return content["facts"], content
+
+
+def test_one_line_gates_a_donated_step(project):
+    """gate(step, state, batch, donate="state") jits, donates, threads and leaves the caller's arrays alone."""
+    project.write(
+        "test_model.py",
+        STEP + "def test_step(gate):\n    gate(step, STATE, BATCH, donate='state')\n    assert float(STATE['w'][0, 0]) == 1.0\n",
+    )
+    result = project.run("--perf-update")
+    result.counts(passed=1)
+    facts, content = facts_of(project, "step")
+    assert facts["donated_bytes"] == facts["aliased_bytes"] == 16 * 16 * 4
+    assert facts["traces"] == facts["compiles"] == 1
+    assert [leaf["path"] for leaf in content["signature"]] == ["state['w']", "batch"]
+    assert content["case"] == "model/step"
+    assert content["test"] == "test_model.py::test_step"
+
+
+def test_a_jitted_function_keeps_its_own_donation(project):
+    """A function that is jitted already is taken as its author made it; its arguments are copied outside the clock."""
+    project.write(
+        "test_model.py",
+        STEP + "jitted = jax.jit(lambda s: s['w'].sum(), donate_argnums=0)\n"
+        "def test_sum(gate):\n    gate(jitted, STATE)\n    assert not STATE['w'].is_deleted()\n",
+    )
+    result = project.run("--perf-update", "-W", "ignore:Some donated buffers")
+    result.counts(passed=1)
+    facts, content = facts_of(project, "sum")
+    assert facts["donated_bytes"] == 1024
+    assert facts["aliased_bytes"] == 0
+    assert content["samples"]["calls_per_burst"] == 1
+
+
+def test_drifting_state_names_the_argument(project):
+    """State that comes back with another dtype retraces at step 2, and the argument is named."""
+    project.write(
+        "test_model.py",
+        STEP.replace('state["w"] - 0.1 * grads}', '(state["w"] - 0.1 * grads).astype("bfloat16")}')
+        + "def test_step(gate):\n    gate(step, STATE, BATCH, carry='state')\n",
+    )
+    result = project.run()
+    result.counts(failed=1)
+    result.shows("step 2 retraced: state['w']: float32[16,16] → bfloat16[16,16]")
+
+
+def test_a_function_called_before_is_still_measured_cold(project):
+    """A trace that the test made itself does not hide the gate's own."""
+    project.write(
+        "test_model.py",
+        STEP + "jitted = jax.jit(step)\n"
+        "def test_step(gate):\n    jitted(STATE, BATCH)\n    gate(jitted, STATE, BATCH)\n",
+    )
+    project.run("--perf-update").counts(passed=1)
+    facts, content = facts_of(project, "step")
+    assert facts["traces"] == 1
+    assert content["phases"]["trace_ns"] > 0
+    assert content["phases"]["compile_ns"] > 1_000_000
+
+
+def test_a_name_of_its_own(project):
+    """name= replaces the test's name in reports and baselines."""
+    project.write("test_model.py", STEP + "def test_x(gate):\n    gate(step, STATE, BATCH, name='layers/mlp')\n")
+    project.run("--perf-update").counts(passed=1)
+    assert [path.split("/", 1)[1] for path in project.baselines()] == ["layers/mlp.json"]
+    project.run("--perf-strict").counts(passed=1)
+
+
+def test_misuse_is_told(project):
+    """Arguments that do not fit together raise at once, with what was expected."""
+    project.write(
+        "test_model.py",
+        STEP + "jitted = jax.jit(step)\n"
+        "def test_twice(gate):\n    gate(step, STATE, BATCH)\n    gate(step, STATE, BATCH)\n"
+        "def test_donate(gate):\n    gate(jitted, STATE, BATCH, donate='state')\n"
+        "def test_name(gate):\n    gate(step, STATE, BATCH, donate='nothing')\n"
+        "def test_option(gate):\n    gate(step, STATE, BATCH, tolerance=1)\n",
+    )
+    result = project.run()
+    result.counts(failed=4)
+    result.shows(
+        "expected one call of gate in a test, found a second",
+        "found one that is jitted already; put donate_argnames into its own jax.jit",
+        "expected one of the arguments state, batch, found 'nothing'",
+        "gate() has no option tolerance; expected one of: analytic_flops, atol, expected_traces, next_args, rtol",
+    )
+
+
+def test_a_verdict_is_returned(project):
+    """The gate gives its verdict back to the test."""
+    project.write(
+        "test_model.py", STEP + "def test_step(gate):\n    assert str(gate(step, STATE, BATCH).status) == 'NO_BASELINE'\n"
+    )
+    project.run().counts(passed=1)
+
+
+def test_other_compiler_options_are_not_identical(project):
+    """Compiler options are invisible in StableHLO; a change of them must not pass for an identical program."""
+    project.write("test_model.py", STEP + "jitted = jax.jit(step)\ndef test_step(gate):\n    gate(jitted, STATE, BATCH)\n")
+    project.run("--perf-update")
+    assert project.run().line("model/step").startswith("SAME")
+    project.edit("test_model.py", "jax.jit(step)", "jax.jit(step, compiler_options={'xla_cpu_enable_fast_math': True})")
+    result = project.run()
+    assert result.line("model/step").startswith("UNDECIDED")
+    result.shows("compiler options changed and no duel was run")
+
+
+def test_other_input_values_are_not_identical(project):
+    """A loop bound among the arguments makes another time of the same program."""
+    project.write(
+        "test_model.py",
+        "import jax, jax.numpy as jnp\n"
+        "def loop(n, x):\n    return jax.lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 0.5), (0, x))[1]\n"
+        "def test_loop(gate):\n    gate(loop, jnp.int32(3), jnp.ones(8))\n",
+    )
+    project.run("--perf-update")
+    assert project.run().line("model/loop").startswith("SAME")
+    project.edit("test_model.py", "jnp.int32(3)", "jnp.int32(3000)")
+    assert project.run().line("model/loop").startswith("UNDECIDED")
