@@ -83,7 +83,7 @@ def test_a_red_case_that_was_not_sampled_has_no_row(one):
     result = one.run("--benchmark-json=out.json")
     result.counts(passed=1, failed=1)
     assert "not used at all" not in result.text
-    assert json.loads((one.path / "out.json").read_text() or '{"benchmarks": []}')["benchmarks"] == []
+    assert not (one.path / "out.json").exists()  # pytest-benchmark had no row to save
 
 
 def test_a_user_marker_keeps_its_group(one):

@@ -75,7 +75,7 @@ def test_a_claim_gates_without_a_baseline(project):
     ("damage", "message"),
     [
         (lambda text: text[: len(text) // 2], "is not JSON (truncated or merged badly?)"),
-        (lambda text: "", "is not JSON"),
+        (lambda _: "", "is not JSON"),
         (lambda text: text.replace('"schema": 1', '"schema": 2'), "expected schema 1, found 2"),
         (lambda text: text.replace('"temp_bytes"', '"tmp_bytes"'), "tmp_bytes"),
         (lambda text: f"<<<<<<< ours\n{text}", "is not JSON"),
@@ -143,9 +143,15 @@ def test_a_case_that_was_not_selected_is_no_orphan(recorded, arguments):
 
 
 BROKEN = {
-    "raises": ("    raise ValueError('no such layer')", ["tracing the subject: ValueError: no such layer", "test_model.py:5"]),
+    "raises": (
+        "    raise ValueError('no such layer')",
+        ["tracing the subject: ValueError: no such layer", "test_model.py:5"],
+    ),
     "runs out of memory": ("    raise MemoryError", ["tracing the subject: out of memory"]),
-    "cannot be traced": ("    return state if float(x[0]) > 0 else x", ["tracing the subject: ConcretizationTypeError"]),
+    "cannot be traced": (
+        "    return state if float(x[0]) > 0 else x",
+        ["tracing the subject: ConcretizationTypeError"],
+    ),
     "gives NaN": ("    return state * jnp.nan, x", ["expected numbers, found 64 NaN of 64 in result[0]"]),
 }
 
@@ -219,9 +225,10 @@ def test_a_gate_that_is_never_called_fails(project):
 
 
 def test_an_empty_catalogue_is_an_error(project):
-    """pytest would skip an empty parameter set in silence."""
+    """Pytest would skip an empty parameter set in silence."""
     project.write(
-        "test_model.py", "from jaxgate.plugin import catalogue\n@catalogue([])\ndef test_it(case, gate):\n    gate(case)\n"
+        "test_model.py",
+        "from jaxgate.plugin import catalogue\n@catalogue([])\ndef test_it(case, gate):\n    gate(case)\n",
     )
     result = project.run()
     assert result.code != 0

@@ -25,7 +25,8 @@ def test_one_line_gates_a_donated_step(project):
     """gate(step, state, batch, donate="state") jits, donates, threads and leaves the caller's arrays alone."""
     project.write(
         "test_model.py",
-        STEP + "def test_step(gate):\n    gate(step, STATE, BATCH, donate='state')\n    assert float(STATE['w'][0, 0]) == 1.0\n",
+        STEP
+        + "def test_step(gate):\n    gate(step, STATE, BATCH, donate='state')\n    assert float(STATE['w'][0, 0]) == 1.0\n",
     )
     result = project.run("--perf-update")
     result.counts(passed=1)
@@ -109,14 +110,17 @@ def test_misuse_is_told(project):
 def test_a_verdict_is_returned(project):
     """The gate gives its verdict back to the test."""
     project.write(
-        "test_model.py", STEP + "def test_step(gate):\n    assert str(gate(step, STATE, BATCH).status) == 'NO_BASELINE'\n"
+        "test_model.py",
+        STEP + "def test_step(gate):\n    assert str(gate(step, STATE, BATCH).status) == 'NO_BASELINE'\n",
     )
     project.run().counts(passed=1)
 
 
 def test_other_compiler_options_are_not_identical(project):
     """Compiler options are invisible in StableHLO; a change of them must not pass for an identical program."""
-    project.write("test_model.py", STEP + "jitted = jax.jit(step)\ndef test_step(gate):\n    gate(jitted, STATE, BATCH)\n")
+    project.write(
+        "test_model.py", STEP + "jitted = jax.jit(step)\ndef test_step(gate):\n    gate(jitted, STATE, BATCH)\n"
+    )
     project.run("--perf-update")
     assert project.run().line("model/step").startswith("SAME")
     project.edit("test_model.py", "jax.jit(step)", "jax.jit(step, compiler_options={'xla_cpu_enable_fast_math': True})")

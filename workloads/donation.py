@@ -6,7 +6,6 @@ Without ``donate_argnums`` every step holds the old and the new state at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp

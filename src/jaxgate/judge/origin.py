@@ -28,16 +28,16 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     if now.hardware != baseline.hardware:
         environment = (f"hardware {baseline.hardware.slug} → {now.hardware.slug}", *environment)
 
-    differences = list(environment)
-    if source is not True:
-        differences.insert(0, "source changed" if source is False else "source unknown")
-    if not program:
-        differences.insert(0, "program changed")
-    if options is not True:
-        differences.append("compiler options changed" if options is False else "compiler options unknown")
-    if not inputs:
-        differences.append("input values changed")
-
+    differences = tuple(
+        f"{what} {'unknown' if same is None else 'changed'}"
+        for what, same in (
+            ("program", program),
+            ("source", source),
+            ("compiler options", options),
+            ("input values", inputs),
+        )
+        if not same
+    )
     separate = ""
     if source is True and options is True:
         if not environment:
@@ -54,7 +54,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
         where = "not separable here"
         versions = " ".join(f"{name}=={baseline.environment.get(name, '?')}" for name in ("jax", "jaxlib"))
         separate = f"run again with the baseline's environment: pip install {versions}"
-    return Origin(place=where, differences=tuple(differences), separate=separate)
+    return Origin(place=where, differences=(*differences, *environment), separate=separate)
 
 
 def time_by_identity(now: Measurement, baseline: Baseline) -> TimeVerdict:

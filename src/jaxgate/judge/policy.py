@@ -71,7 +71,11 @@ POLICIES: tuple[FactPolicy, ...] = (
     FactPolicy(name="argument_bytes", better="lower", relative=0.01, why="what has to be on the device before a call"),
     FactPolicy(name="output_bytes", better="lower", relative=0.01, absolute=64, why="what stays on it after a call"),
     FactPolicy(
-        name="temp_bytes", better="lower", relative=0.05, absolute=4096, why="what a call needs besides; fusion moves it"
+        name="temp_bytes",
+        better="lower",
+        relative=0.05,
+        absolute=4096,
+        why="what a call needs besides; fusion moves it",
     ),
     FactPolicy(
         name="xla_flops",

@@ -79,9 +79,7 @@ def judge(
 def judge_invalid(case: str, error: InvalidCaseError) -> Verdict:
     """The verdict of a case that could not be measured: it fails, always."""
     finding = Finding(kind="case", name=error.stage, status=Status.INVALID, detail=error.reason)
-    return Verdict(
-        case=case, hardware=None, status=Status.INVALID, fails=True, findings=(finding,), time=_NOT_TIMED
-    )
+    return Verdict(case=case, hardware=None, status=Status.INVALID, fails=True, findings=(finding,), time=_NOT_TIMED)
 
 
 def describe(record: Record) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import subprocess
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -15,14 +15,14 @@ LOG = "LOG.md"
 _HEADING = "# Baselines: what was recorded, when and why\n\n"
 
 
-def provenance(project: Path, *, today: datetime.date | None = None) -> Provenance:
+def provenance(project: Path, *, today: dt.date | None = None) -> Provenance:
     """Describe the checkout that a recording is made from.
 
     Args:
         project: A folder inside the checkout; one without git has no commit.
         today: The date; the UTC date of now by default.
     """
-    date = today or datetime.datetime.now(datetime.UTC).date()
+    date = today or dt.datetime.now(dt.UTC).date()
     return Provenance(
         commit=_git(project, "rev-parse", "HEAD") or None,
         dirty=bool(_git(project, "status", "--porcelain", "--untracked-files=no")),
@@ -43,7 +43,7 @@ def append_log(root: Path, *, created: Sequence[str], refreshed: Sequence[str], 
     """
     path = root / LOG
     text = path.read_text(encoding="utf-8") if path.exists() else _HEADING
-    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    date = dt.datetime.now(dt.UTC).date().isoformat()
     what = "; ".join(
         f"{word} {', '.join(f'`{case}`' for case in sorted(cases))}"
         for word, cases in (("created", created), ("refreshed", refreshed))

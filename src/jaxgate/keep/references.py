@@ -62,4 +62,5 @@ def _decode(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
         return array
     import ml_dtypes  # noqa: PLC0415 - only for types that are rare here; comes with jax
 
-    return array.view(getattr(ml_dtypes, dtype)).reshape(array.shape[:-1])
+    decoded: np.ndarray[Any, Any] = array.view(getattr(ml_dtypes, dtype)).reshape(array.shape[:-1])
+    return decoded

@@ -11,7 +11,7 @@ from jaxgate.model.numbers import STRICT, Facts, Phases, Samples
 
 
 class InvalidCaseError(Exception):
-    """The case cannot be judged: it raised, disagreed with its reference, gave NaN, …
+    """The case cannot be judged: it raised, disagreed with its reference, gave NaN.
 
     Attributes:
         stage: What was being done, as a participle phrase: "tracing the subject".

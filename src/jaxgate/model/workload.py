@@ -91,7 +91,7 @@ class Computation:
         kwargs: Keyword arguments.
         reference: The naive way, called with the same arguments.
         next_args: Makes the positional arguments of the next step from the output and the arguments of
-            this one. ``None`` calls with the same arguments again.
+            this one. Without it, or if it answers ``None``, each step starts from the same arguments.
         expected_traces: Traces that ``STEPS`` threaded calls need.
         batch: Where the samples are; checked to be processed in full.
         analytic_flops: Matrix-multiplication FLOPs of one call by a closed formula.
@@ -103,7 +103,7 @@ class Computation:
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     reference: Callable[..., Any] | None = None
-    next_args: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]] | None = None
+    next_args: Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None] | None = None
     expected_traces: int = 1
     batch: Batch | None = None
     analytic_flops: int | None = None

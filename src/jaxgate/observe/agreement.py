@@ -105,7 +105,7 @@ def _disturb(leaf: Any, axis: int, sample: int) -> Any:
     """Change one sample: numbers become NaN, which nothing on the way to the result can swallow; others flip."""
     values = np.array(to_host(leaf))
     index = (slice(None),) * axis + (sample,)
-    if values.dtype.kind in "fc" or values.dtype.name == "bfloat16":
+    if values.dtype.kind in "fcV":
         values[index] = np.nan
     elif values.dtype.kind == "b":
         values[index] = ~values[index]

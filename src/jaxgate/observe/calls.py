@@ -27,7 +27,7 @@ MIN_BURSTS = 3
 MAX_CALLS = 1_000
 """The sample is for the eye and for pytest-benchmark's row: about 0.1 s, never gated."""
 
-NextArgs = Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]
+NextArgs = Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]
 
 
 @dataclass(slots=True)
@@ -41,6 +41,7 @@ class Stepped:
         first_output: Output of the first step, on the host.
         first_call_ns: Time of the first call, its executable being ready.
         call_ns: Time of the last step, to plan the sample with.
+        next_args: Threads the state in later calls too; ``None`` if nothing is threaded.
     """
 
     traces: int = 0
@@ -49,6 +50,7 @@ class Stepped:
     first_output: Any = None
     first_call_ns: int = 0
     call_ns: int = 0
+    next_args: NextArgs | None = None
 
 
 def take_steps(lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, clock: Clock) -> Stepped:
@@ -57,7 +59,7 @@ def take_steps(lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, 
     Raises:
         InvalidCaseError: If a call fails, or the result is not a number.
     """
-    stepped = Stepped()
+    stepped = Stepped(next_args=next_args)
     args, kwargs = feeder.fresh()
     before = None
     for step in range(1, STEPS + 1):
@@ -80,15 +82,18 @@ def take_steps(lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, 
         if step == STEPS:
             refuse_nan(output, f"the subject's result at step {step}")
         else:
-            args, kwargs = _feed(feeder, next_args, output, args, kwargs)
+            args, kwargs = _feed(feeder, stepped, output, args, kwargs)
     return stepped
 
 
-def _feed(feeder: Feeder, next_args: NextArgs | None, output: Any, args: tuple[Any, ...], kwargs: Any) -> Call:
-    if next_args is None:
-        return feeder.fresh()
-    with guarded("threading the state into the next step"):
-        return next_args(output, args), kwargs
+def _feed(feeder: Feeder, stepped: Stepped, output: Any, args: tuple[Any, ...], kwargs: Any) -> Call:
+    if stepped.next_args is not None:
+        with guarded("threading the state into the next step"):
+            following = stepped.next_args(output, args)
+        if following is not None:
+            return following, kwargs
+        stepped.next_args = None
+    return feeder.fresh()
 
 
 def refuse_nan(output: Any, what: str) -> None:
@@ -99,14 +104,16 @@ def refuse_nan(output: Any, what: str) -> None:
     """
     for path, leaf in leaves_with_paths((output,), {}, ("result",)):
         values = to_host(leaf)
-        if values.dtype.kind not in "fcV" and values.dtype.name not in ("bfloat16",):
+        if values.dtype.kind not in "fcV":  # V: bfloat16, float8 and the like
             continue
         try:
             broken = int(np.isnan(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)).sum())
         except (TypeError, ValueError):
             continue  # an opaque dtype that has no NaN
         if broken:
-            raise InvalidCaseError(f"checking {what}", f"expected numbers, found {broken} NaN of {values.size} in {path}")
+            raise InvalidCaseError(
+                f"checking {what}", f"expected numbers, found {broken} NaN of {values.size} in {path}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,20 +149,19 @@ def take_samples(
     for _ in range(rounds):
         args, kwargs = feeder.fresh()
         with record() as events, guarded("sampling the subject"):
-            bursts.append(_burst(lowered.function, args, kwargs, next_args, calls, clock))
+            bursts.append(_burst(lowered.function, (args, kwargs), next_args, calls=calls, clock=clock))
         traces += events.traces_of(lowered.name)
         compiles += len(events.compiles)
     return Sampled(Samples(bursts_ns=tuple(bursts), calls_per_burst=calls), traces, compiles)
 
 
-def _burst(
-    function: Any, args: tuple[Any, ...], kwargs: Any, next_args: NextArgs | None, calls: int, clock: Clock
-) -> int:
+def _burst(function: Any, call: Call, next_args: NextArgs | None, *, calls: int, clock: Clock) -> int:
+    args, kwargs = call
     begin = clock()
     output = function(*args, **kwargs)
     for _ in range(calls - 1):
         if next_args is not None:
-            args = next_args(output, args)
+            args = next_args(output, args) or args
         output = function(*args, **kwargs)
     jax.block_until_ready(output)
     return clock() - begin

@@ -60,7 +60,8 @@ class Lowered:
 
 def as_jitted(function: Callable[..., Any]) -> Callable[..., Any]:
     """Put a plain function under ``jax.jit``; leave a jitted one as its author made it."""
-    return function if isinstance(function, jax.stages.Wrapped) else jax.jit(function)
+    jitted: Callable[..., Any] = function if isinstance(function, jax.stages.Wrapped) else jax.jit(function)
+    return jitted
 
 
 def lower(

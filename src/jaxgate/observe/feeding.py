@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-@jax.jit
-def _copy(arrays: list[jax.Array]) -> list[jax.Array]:
-    return [jax.numpy.copy(array) for array in arrays]
+_copy = jax.jit(lambda arrays: [jnp.copy(array) for array in arrays])
 
 
 def on_device(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:

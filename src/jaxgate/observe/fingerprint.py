@@ -62,7 +62,9 @@ class _Hasher:
         """Hash the module's attributes, its entry function, and what is neither (meshes)."""
         others = sorted(_digest(op.name, str(op)) for op in self._top if op.name != "func.func")
         main = self._functions["main"]
-        arguments = tuple(_digest("input", str(i), str(a.type)) for i, a in enumerate(main.regions[0].blocks[0].arguments))
+        arguments = tuple(
+            _digest("input", str(i), str(a.type)) for i, a in enumerate(main.regions[0].blocks[0].arguments)
+        )
         body, results = self._function("main", arguments)
         return _digest("module", self._attributes(self._root), self._attributes(main), body, *results, *others)
 
@@ -154,7 +156,9 @@ class _Hasher:
         if function is None or name == "main":
             return match.group(0)
         arguments = function.regions[0].blocks[0].arguments
-        body, results = self._function(name, tuple(_digest("input", str(i), str(a.type)) for i, a in enumerate(arguments)))
+        body, results = self._function(
+            name, tuple(_digest("input", str(i), str(a.type)) for i, a in enumerate(arguments))
+        )
         return "@" + _digest(body, *results).hex()
 
     def _constant(self, operation: Any) -> bytes:

@@ -82,7 +82,7 @@ def observe(
         check_agreement(stepped.first_output, reference.output, rtol=computation.rtol, atol=computation.atol)
     progress("sampling")
     sampled = take_samples(
-        lowered, feeder, computation.next_args, call_ns=stepped.call_ns, single=not sampling, clock=clock
+        lowered, feeder, stepped.next_args, call_ns=stepped.call_ns, single=not sampling, clock=clock
     )
     return Measurement(
         hardware=hardware,

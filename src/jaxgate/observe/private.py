@@ -16,8 +16,7 @@ def compiler_options(lowered: Any) -> tuple[tuple[str, str], ...] | None:
         case its identity verdict; it never passes for "no options".
     """
     try:
-        options = lowered._lowering._compiler_options_kvs
+        options = lowered._lowering._compiler_options_kvs  # noqa: SLF001 - what this file is for
         return tuple(sorted((str(name), str(value)) for name, value in options))
     except (AttributeError, TypeError, ValueError):
         return None
-

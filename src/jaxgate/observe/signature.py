@@ -34,13 +34,11 @@ class Seen:
 
 def argument_names(function: Callable[..., Any], count: int) -> tuple[str, ...]:
     """Name the positional arguments as the function's author did; ``args[i]`` where that cannot be known."""
-    names: list[str] = []
     try:
-        for parameter in inspect.signature(function).parameters.values():
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-                names.append(parameter.name)
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        pass
+        parameters = []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return tuple(names[i] if i < len(names) else f"args[{i}]" for i in range(count))
 
 
@@ -48,8 +46,8 @@ def leaves_with_paths(args: Sequence[Any], kwargs: Mapping[str, Any], names: Seq
     """Flatten a call's arguments, each leaf with its path for people."""
     found = []
     for name, value in [*zip(names, args, strict=True), *kwargs.items()]:
-        for path, leaf in jax.tree_util.tree_leaves_with_path(value):
-            found.append((name + jax.tree_util.keystr(path), leaf))
+        leaves = jax.tree_util.tree_leaves_with_path(value)
+        found += [(name + jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
     return found
 
 

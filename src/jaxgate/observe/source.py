@@ -54,7 +54,7 @@ def _plain(function: Any) -> FunctionType | None:
         inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
         inner = inner or getattr(function, "__func__", None)
         if inner is None and not isinstance(function, (FunctionType, type)):
-            inner = getattr(type(function), "__call__", None)
+            inner = vars(type(function)).get("__call__")
         if inner is None or inner is function:
             return None
         function = inner

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from jaxgate.plugin import options, replay
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate
-    from jaxgate.plugin.run import Orphans, Run
+    from jaxgate.plugin.run import Run
 
 _SETTINGS = pytest.StashKey[options.Settings]()
 _STDERR = pytest.StashKey[int]()
@@ -24,7 +25,7 @@ _RUN = pytest.StashKey["Run"]()
 _COLLECTED = pytest.StashKey[set[str]]()
 _GATES = pytest.StashKey[set[str]]()
 _SELECTED = pytest.StashKey[set[str]]()
-_ORPHANS = pytest.StashKey["Orphans"]()
+_ORPHANS = pytest.StashKey[Any]()
 
 _GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
 MARKUP = {
@@ -55,10 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SETTINGS] = options.read_settings(config)
     config.stash[_COLLECTED] = set()
     config.stash[_GATES] = set()
-    try:
+    with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
         config.stash[_STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]
-    except (AttributeError, OSError, ValueError):
-        pass  # no stderr: progress stays silent
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -117,7 +116,8 @@ def pytest_runtest_makereport(
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note which gates were selected: each must be judged, or be seen not to have been."""
-    session.config.stash[_SELECTED] = {item.nodeid for item in session.items} & session.config.stash[_GATES]
+    gates = session.config.stash[_GATES]
+    session.config.stash[_SELECTED] = {item.nodeid for item in session.items if item.nodeid in gates}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -207,7 +207,9 @@ def _show_orphans(terminalreporter: pytest.TerminalReporter, config: pytest.Conf
     for path in orphans.paths:
         shown = os.path.relpath(path, config.invocation_params.dir)
         terminalreporter.write_line(
-            f"ORPHAN {shown}: its test is gone or has another name. Remove it: git rm '{shown}'", yellow=not red, red=red
+            f"ORPHAN {shown}: its test is gone or has another name. Remove it: git rm '{shown}'",
+            yellow=not red,
+            red=red,
         )
     for error in orphans.unreadable:
         shown = os.path.relpath(error.path, config.invocation_params.dir)

@@ -68,9 +68,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         raise pytest.UsageError("--perf-update needs samples; drop --benchmark-disable")
     if config.getoption("--perf-why") and not update:
         raise pytest.UsageError("--perf-why gives the reason of a recording; it needs --perf-update")
-    folder = (
-        config.getoption("--perf-baselines") or environ.get("JAXGATE_BASELINES") or config.getini("perf_baselines")
-    )
+    folder = config.getoption("--perf-baselines") or environ.get("JAXGATE_BASELINES") or config.getini("perf_baselines")
     return Settings(
         update=update,
         why=config.getoption("--perf-why"),
@@ -83,7 +81,10 @@ def _strict(config: pytest.Config, environ: Mapping[str, str]) -> bool:
     chosen: bool | None = config.getoption("--perf-strict")
     if chosen is not None:
         return chosen
-    for name, value in (("JAXGATE_STRICT", environ.get("JAXGATE_STRICT")), ("perf_strict", config.getini("perf_strict"))):
+    for name, value in (
+        ("JAXGATE_STRICT", environ.get("JAXGATE_STRICT")),
+        ("perf_strict", config.getini("perf_strict")),
+    ):
         if value:
             return _flag(name, value)
     return environ.get("CI", "").strip().lower() not in _FALSE

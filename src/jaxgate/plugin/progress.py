@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from types import TracebackType
+from typing import Self
 
 PATIENCE_S = 2.0
 REPEAT_S = 15.0
@@ -24,7 +25,7 @@ class Progress:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         """Start silent."""
         return self
 

@@ -9,6 +9,7 @@ from jaxgate.model import Finding, Status, Verdict
 from jaxgate.report.units import show, show_pair, show_ratio
 
 MAX_DIFFERENCES = 4
+MAX_OTHERS = 3
 
 
 def explain(verdict: Verdict, *, test: str) -> str:
@@ -106,8 +107,10 @@ def _row(label: str, text: str) -> str:
 def _more(others: Sequence[Finding]) -> str:
     if not others:
         return ""
-    names = ", ".join(f"claim {finding.name}" if finding.kind == "claim" else finding.name for finding in others[:3])
-    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    names = ", ".join(
+        f"claim {finding.name}" if finding.kind == "claim" else finding.name for finding in others[:MAX_OTHERS]
+    )
+    more = f" and {len(others) - MAX_OTHERS} more" if len(others) > MAX_OTHERS else ""
     return f"; also {names}{more}"
 
 

@@ -9,6 +9,9 @@ _SCALES = {
 }
 
 
+_COARSE_RATIO = 100
+
+
 def show(quantity: str, value: float | None) -> str:
     """Format a value with three digits and its unit: ``show("temp_bytes", 3140)`` is ``3.14 kB``."""
     if value is None:
@@ -18,7 +21,9 @@ def show(quantity: str, value: float | None) -> str:
         return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
     factor, unit = next(((f, u) for f, u in reversed(scales) if abs(value) >= f), scales[0])
     scaled = value / factor
-    return f"{scaled:.0f} {unit}" if factor == 1 else f"{scaled:.3g} {unit}" if scaled < 999.5 else f"{scaled:.0f} {unit}"
+    digits = 0 if factor == 1 else max(0, 3 - len(str(int(abs(scaled)))))
+    text = f"{scaled:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
 
 
 def show_pair(quantity: str, now: float | None, against: float | None) -> tuple[str, str]:
@@ -35,4 +40,4 @@ def show_ratio(now: float | None, against: float | None) -> str:
     if now is None or not against:
         return ""
     ratio = now / against
-    return f"{ratio:.2f} ×" if ratio < 100 else f"{ratio:,.0f} ×"
+    return f"{ratio:,.{2 if ratio < _COARSE_RATIO else 0}f} ×"
