@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import jaxgate.plugin.gate  # noqa: F401 - pytester forgets modules that a run imports, and JAX must not load twice
-
 REPOSITORY = Path(__file__).resolve().parents[1]
 SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
+
+
+def pytest_collection_modifyitems() -> None:
+    """Import JAX before the first test: pytester forgets modules that a run imports, and JAX must not load twice."""
+    import jaxgate.plugin.gate  # noqa: F401, PLC0415 - not earlier: ``pytest --help`` loads this file too
 
 
 class Project:

@@ -6,9 +6,12 @@ Without ``donate_argnums`` every step holds the old and the new state at once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from jaxgate.model import Batch, Case, Claim, Computation, at_most, cases, equal
@@ -43,18 +46,20 @@ def train_step(optimiser: optax.GradientTransformation) -> Callable[..., tuple[S
     return step
 
 
-def make_params() -> Params:
+def make_params(draw: Callable[..., Any]) -> Params:
     """Draw the layers."""
-    keys = jax.random.split(jax.random.key(0), LAYERS)
-    scale = WIDTH**-0.5
-    return [{"kernel": scale * jax.random.normal(key, (WIDTH, WIDTH)), "bias": jnp.zeros(WIDTH)} for key in keys]
+    scale = np.float32(WIDTH**-0.5)
+    layers = [{"kernel": scale * draw((WIDTH, WIDTH)), "bias": np.zeros(WIDTH, np.float32)} for _ in range(LAYERS)]
+    params: Params = jax.device_put(layers)
+    return params
 
 
 def optimiser_step(optimiser: str) -> Computation:
     """The step with its state donated, against the same step that copies."""
     transformation = OPTIMISERS[optimiser]()
-    params = make_params()
-    x, y = jax.random.normal(jax.random.key(1), (2, BATCH, WIDTH))
+    draw = partial(np.random.default_rng(0).standard_normal, dtype=np.float32)
+    params = make_params(draw)
+    x, y = jax.device_put((draw((BATCH, WIDTH)), draw((BATCH, WIDTH))))
     step = train_step(transformation)
     # Per layer: forward, gradient of the kernel, gradient of the input (which the first layer does not need).
     multiplications = 3 * LAYERS - 1

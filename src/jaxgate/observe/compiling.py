@@ -14,7 +14,7 @@ from jaxgate.observe.failures import guarded
 from jaxgate.observe.fingerprint import program_fingerprint
 from jaxgate.observe.flops import Matmuls, count_matmuls
 from jaxgate.observe.private import compiler_options
-from jaxgate.observe.signature import argument_names, signature
+from jaxgate.observe.signature import argument_names, read_signature
 from jaxgate.observe.structure import Structure, read_structure
 
 Clock = Callable[[], int]
@@ -26,6 +26,7 @@ class Lowered:
 
     Attributes:
         function: The jitted function itself; calling it with the same arguments hits JAX's caches.
+        traced: The ``jax.stages.Traced``.
         stage: The ``jax.stages.Lowered``.
         role: ``subject`` or ``reference``, for messages.
         names: Names of the positional arguments.
@@ -34,28 +35,16 @@ class Lowered:
     """
 
     function: Callable[..., Any]
+    traced: Any
     stage: Any
     role: str
     name: str
     names: tuple[str, ...]
     fingerprint: str
-    structure: Structure
-    matmuls: Matmuls
     signature: tuple[Leaf, ...]
     options: str | None
     trace_ns: int | None
     lower_ns: int
-
-    @property
-    def facts(self) -> Facts:
-        """The facts known before any backend has seen the program."""
-        return Facts(
-            donated_bytes=sum(leaf.nbytes for leaf in self.signature if leaf.donated),
-            constant_bytes=self.structure.constant_bytes,
-            host_callbacks=self.structure.host_callbacks,
-            matmul_flops=self.matmuls.flops,
-            stablehlo_ops=sum(self.structure.operations.values()),
-        )
 
 
 def as_jitted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,17 +69,15 @@ def lower(
         jax.clear_caches()
         trace_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clock)
     options = compiler_options(stage)
-    module = stage.compiler_ir("stablehlo")
     return Lowered(
         function=jitted,
+        traced=traced,
         stage=stage,
         role=role,
         name=traced.fun_name,
         names=names,
-        fingerprint=program_fingerprint(module),
-        structure=read_structure(module, lines=role == "subject"),
-        matmuls=count_matmuls(traced.jaxpr),
-        signature=signature(stage, names),
+        fingerprint=program_fingerprint(stage.compiler_ir("stablehlo")),
+        signature=read_signature(stage, names),
         options=None if options is None else ";".join(f"{name}={value}" for name, value in options),
         trace_ns=trace_ns,
         lower_ns=lower_ns,
@@ -125,6 +112,8 @@ class Program:
 
     lowered: Lowered
     executable: Any
+    structure: Structure
+    matmuls: Matmuls
     facts: Facts
     compile_ns: int | None
 
@@ -144,11 +133,19 @@ def compile_program(lowered: Lowered, *, clock: Clock) -> Program:
         begin = clock()
         executable = lowered.stage.compile()
         compile_ns = clock() - begin if events.compiles else None
-    return Program(lowered=lowered, executable=executable, facts=_facts(lowered, executable), compile_ns=compile_ns)
+    structure = read_structure(lowered.stage.compiler_ir("stablehlo"), lines=lowered.role == "subject")
+    matmuls = count_matmuls(lowered.traced.jaxpr)
+    return Program(
+        lowered=lowered,
+        executable=executable,
+        structure=structure,
+        matmuls=matmuls,
+        facts=_facts(lowered.signature, structure, matmuls, executable),
+        compile_ns=compile_ns,
+    )
 
 
-def _facts(lowered: Lowered, executable: Any) -> Facts:
-    known = lowered.facts
+def _facts(signature: Sequence[Leaf], structure: Structure, matmuls: Matmuls, executable: Any) -> Facts:
     memory = executable.memory_analysis()
     cost = executable.cost_analysis() or {}
 
@@ -161,11 +158,11 @@ def _facts(lowered: Lowered, executable: Any) -> Facts:
         return None if value is None or value < 0 else round(value)
 
     return Facts(
-        donated_bytes=known.donated_bytes,
-        constant_bytes=known.constant_bytes,
-        host_callbacks=known.host_callbacks,
-        matmul_flops=known.matmul_flops,
-        stablehlo_ops=known.stablehlo_ops,
+        donated_bytes=sum(leaf.nbytes for leaf in signature if leaf.donated),
+        constant_bytes=structure.constant_bytes,
+        host_callbacks=structure.host_callbacks,
+        matmul_flops=matmuls.flops,
+        stablehlo_ops=sum(structure.operations.values()),
         aliased_bytes=bytes_of("alias"),
         argument_bytes=bytes_of("argument"),
         output_bytes=bytes_of("output"),

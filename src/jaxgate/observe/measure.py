@@ -96,8 +96,8 @@ def observe(
         signature=lowered.signature,
         facts=_facts(program, stepped, sampled),
         phases=_phases(program, stepped),
-        operations=lowered.structure.operations,
-        matmuls=lowered.matmuls.counts,
+        operations=program.structure.operations,
+        matmuls=program.matmuls.counts,
         samples=sampled.samples if sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
@@ -130,7 +130,7 @@ def _phases(program: Program, stepped: Stepped) -> Phases:
 
 
 def _culprits(program: Program, stepped: Stepped) -> Culprits:
-    structure, matmuls = program.lowered.structure, program.lowered.matmuls
+    structure, matmuls = program.structure, program.matmuls
     notes = () if program.lowered.options is not None else ("compiler options cannot be read on this jax",)
     return Culprits(
         retraces=tuple(stepped.retraces),

@@ -98,7 +98,7 @@ def _join(items: Sequence[str]) -> str:
     return "; ".join(items[:MAX_NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
-def signature(lowered: Any, names: Sequence[str]) -> tuple[Leaf, ...]:
+def read_signature(lowered: Any, names: Sequence[str]) -> tuple[Leaf, ...]:
     """List the dynamic arguments of a lowered function with sizes and donation.
 
     Args:

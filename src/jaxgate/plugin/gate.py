@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -92,6 +93,7 @@ class Gate:
         return verdict
 
     def _judge(self, case: Case) -> Verdict:
+        begin = time.perf_counter_ns()
         try:
             with Progress(self._run.stderr, case.name) as progress:
                 measurement = observe(
@@ -103,10 +105,11 @@ class Gate:
                 self._item.add_report_section("call", "jaxgate: where it was raised", text)
             return self._run.judge_invalid(case, error)
         verdict = self._run.judge(case, measurement, test=self._item.nodeid)
-        self._fill_row(case, measurement, verdict)
+        engine_ns = time.perf_counter_ns() - begin - _jax_ns(measurement)
+        self._fill_row(case, measurement, verdict, engine_ns)
         return verdict
 
-    def _fill_row(self, case: Case, measurement: Measurement, verdict: Verdict) -> None:
+    def _fill_row(self, case: Case, measurement: Measurement, verdict: Verdict, engine_ns: int) -> None:
         if self._benchmark.group is None:
             self._benchmark.group = case.family
         self._benchmark.extra_info.update(
@@ -114,10 +117,21 @@ class Gate:
             verdict=str(verdict.status),
             hardware=measurement.hardware.slug,
             program=measurement.fingerprints.program,
+            engine_ns=engine_ns,
             **asdict(measurement.facts),
             **asdict(measurement.phases),
         )
         replay(self._item, self._benchmark, measurement.samples)
+
+
+def _jax_ns(measurement: Measurement) -> int:
+    """What tracing, lowering and compiling once takes, of subject and reference; the rest is this engine's cost."""
+    subject, reference = measurement.phases, measurement.reference
+    parts = [subject.trace_ns, subject.lower_ns, subject.compile_ns]
+    if reference is not None:
+        parts += [reference.phases.trace_ns, reference.phases.lower_ns]
+        parts += [] if reference.cached else [reference.phases.compile_ns]
+    return sum(part or 0 for part in parts)
 
 
 def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
