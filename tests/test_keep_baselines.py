@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pytest
 from factories import CASE, HARDWARE, OTHER_CPU, baseline
@@ -127,21 +127,6 @@ def test_the_file_says_what_the_schema_says(store):
     assert set(CONTENT["phases"]) == {field.name for field in fields(Phases)}
 
 
-def test_the_layout_makes_small_diffs(store):
-    """Keys are sorted at every level, each on its own line, text is plain UTF-8 and ends in one newline."""
-    kept = baseline(environment={"zeta": "größer", "alpha": "1"})
-    text = store.save(kept).read_text(encoding="utf-8")
-    assert text == json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    assert '\n "environment": {\n  "alpha": "1",\n  "zeta": "größer"\n },\n "facts": {\n  "aliased_bytes": 16384,\n' in text
-
-
-def test_equal_input_gives_equal_bytes(store):
-    """The order in which a mapping was filled leaves no trace in the file."""
-    first = store.save(baseline(operations={"a": 1, "b": 2})).read_bytes()
-    second = store.save(baseline(operations={"b": 2, "a": 1})).read_bytes()
-    assert first == second
-
-
 def test_a_file_written_by_hand_is_read(store):
     """The content above is the factory's baseline."""
     put(store, CONTENT)
@@ -223,7 +208,8 @@ def test_a_missing_key_is_refused(store, place):
     assert refusal(store, changed(place, remove=True)) == f"key `{dotted(place)}` is missing"
 
 
-LEVELS = [(), ("provenance",), ("hardware",), ("fingerprints",), ("signature", 1), ("facts",), ("phases",), ("samples",)]
+LEVELS = [(), ("signature", 1), *((key,) for key in ("facts", "phases", "samples", "hardware", "fingerprints"))]
+LEVELS += [("provenance",)]
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=lambda level: dotted(level) or "top")
@@ -232,28 +218,32 @@ def test_an_unknown_key_is_refused(store, level):
     assert refusal(store, changed((*level, "tmp_bytes"), 1)) == f"unknown key `{dotted((*level, 'tmp_bytes'))}`"
 
 
-WRONG = [
-    *((("facts", "temp_bytes"), value) for value in (20000.0, "20000", True, [20000], float("nan"), float("inf"))),
-    *((("phases", "compile_ns"), value) for value in (1.5, "50000000", False)),
-    *((("samples", "calls_per_burst"), value) for value in (2.0, "2", True, None)),
-    *((("samples", "bursts_ns", 0), value) for value in (2000.0, "2000", True, None, float("nan"))),
-    *((("samples", "bursts_ns"), value) for value in (None, 2000, "2000")),
-    *((("provenance", "dirty"), value) for value in (0, "false", None)),
-    *((("provenance", "date"), value) for value in (20261120, None)),
-    *((("signature", 0, "donated"), value) for value in (1, "true", None)),
-    *((("signature", 0), value) for value in (None, ["state", "float32[64,64]", 16384, True])),
-    *((("signature",), value) for value in (None, {}, "batch")),
-    *((("hardware", "devices"), value) for value in (1.0, "1", None)),
-    *((("fingerprints", "program"), value) for value in (0, None)),
-    *((("fingerprints", "inputs"), value) for value in (0, None)),
-    *((("environment", "jax"), value) for value in (10, None)),
-    *((("operations", "stablehlo.add"), value) for value in (37.0, "37", None)),
-    *(((key,), None) for key in CONTENT if key != "schema"),
-    *(((key,), []) for key in ("facts", "phases", "samples", "hardware", "provenance", "environment", "case")),
-]
+WRONG = {
+    ("facts", "temp_bytes"): (20000.0, "20000", True, [20000], float("nan"), float("inf")),
+    ("phases", "compile_ns"): (1.5, "50000000", False),
+    ("samples", "calls_per_burst"): (2.0, "2", True, None),
+    ("samples", "bursts_ns", 0): (2000.0, "2000", True, None, float("nan")),
+    ("samples", "bursts_ns"): (None, 2000, "2000"),
+    ("provenance", "dirty"): (0, "false", None),
+    ("provenance", "date"): (20261120, None),
+    ("signature", 0, "donated"): (1, "true", None),
+    ("signature", 0): (None, ["state", "float32[64,64]", 16384, True]),
+    ("signature",): ({}, "batch"),
+    ("hardware", "devices"): (1.0, "1", None),
+    ("fingerprints", "program"): (0, None),
+    ("fingerprints", "inputs"): (0, None),
+    ("environment", "jax"): (10, None),
+    ("operations", "stablehlo.add"): (37.0, "37", None),
+    ("facts",): ([],),
+    **{(key,): (None,) for key in ("case", "test", "samples", "hardware", "provenance", "environment", "phases")},
+}
 
 
-@pytest.mark.parametrize(("place", "value"), WRONG, ids=lambda part: dotted(part) if isinstance(part, tuple) else repr(part))
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(place, value) for place, values in WRONG.items() for value in values],
+    ids=lambda part: dotted(part) if isinstance(part, tuple) else repr(part),
+)
 def test_a_wrong_type_is_refused(store, place, value):
     """Nothing is converted: a value of another type is an error that names key and value."""
     reason = refusal(store, changed(place, value))
@@ -311,7 +301,51 @@ def test_a_name_that_is_taken_by_something_else_is_refused(store, damage):
         store.load(HARDWARE, CASE)
 
 
-def test_replacing_one_value_is_seen(store):
-    """Reading depends on the file alone: an edited number comes back edited."""
-    put(store, changed(("facts", "temp_bytes"), 7))
-    assert store.load(HARDWARE, CASE).baseline == replace(baseline(), facts=replace(baseline().facts, temp_bytes=7))
+def test_own_hardware_comes_first(store):
+    """This machine's file is read even where another could be borrowed."""
+    store.save(baseline(hardware=HardwareKey(platform="cpu", device_kind="AAA", devices=1), test="other"))
+    store.save(baseline())
+    record = store.load(HARDWARE, CASE)
+    assert (record.baseline.test, record.borrowed) == ("perf/test_scan.py::test_scan[rnn]", False)
+
+
+def test_a_file_of_the_same_platform_is_borrowed(store):
+    """Of those recorded on the same platform with as many devices the first by name is taken, and it says so."""
+    for kind in ("Intel Xeon", "ARM Neoverse", "Zen"):
+        store.save(baseline(hardware=HardwareKey(platform="cpu", device_kind=kind, devices=1)))
+    store.save(baseline(hardware=TWO_CPUS))  # sorts before all of them
+    record = store.load(HARDWARE, CASE)
+    assert record.borrowed
+    assert record.path == store.root / "cpu-arm-neoverse-1/scan/rnn.json"
+    assert record.baseline.hardware.device_kind == "ARM Neoverse"
+
+
+@pytest.mark.parametrize("other", [GPU, TWO_CPUS], ids=["other platform", "other number of devices"])
+def test_what_cannot_be_compared_is_not_borrowed(store, other):
+    """Another platform or another number of devices compiles other programs; it is named, not used."""
+    store.save(baseline(hardware=other))
+    assert store.load(HARDWARE, CASE) is None
+    assert store.elsewhere(HARDWARE, CASE) == (other.slug,)
+    assert store.elsewhere(other, CASE) == ()
+
+
+def test_elsewhere_names_all_other_hardware(store):
+    """All folders that hold the case are named in order, neither this machine's nor those of other cases."""
+    for hardware in (HARDWARE, OTHER_CPU, GPU):
+        store.save(baseline(hardware=hardware))
+    store.save(baseline(hardware=TWO_CPUS, case="scan/lstm"))
+    (store.root / "LOG.md").write_text("# log\n")
+    assert store.elsewhere(HARDWARE, CASE) == ("cpu-intel-xeon-1", "gpu-nvidia-h200-1")
+
+
+def test_a_corrupt_file_in_a_borrowed_place_is_refused(store):
+    """A file that might have been borrowed and cannot be read is no reason to take the next one."""
+    store.save(baseline(hardware=HardwareKey(platform="cpu", device_kind="Zen", devices=1)))
+    assert refusal(store, b"{", "cpu-intel-xeon-1/scan/rnn.json").startswith("is not JSON")
+
+
+def test_a_borrowed_file_in_a_wrong_folder_is_refused(store):
+    """A file that was copied into the folder of other hardware does not say where it was recorded."""
+    assert "hardware" in refusal(store, CONTENT, "gpu-nvidia-h200-1/scan/rnn.json")
+    with pytest.raises(CorruptBaselineError, match="hardware"):
+        store.read(store.root / "gpu-nvidia-h200-1/scan/rnn.json")

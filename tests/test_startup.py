@@ -16,7 +16,12 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a fresh process at the root of the repository."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     return subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, env=kept | environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        cwd=REPOSITORY,
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -35,7 +40,9 @@ def test_collecting_initialises_no_backend():
     assert "perf/test_scan.py::test_scan[rnn-forward-over-32-steps-scan-vs-loop]" in done.stdout
 
 
-@pytest.mark.parametrize("module", ["jaxgate", "jaxgate.model", "jaxgate.judge", "jaxgate.report.text", "jaxgate.plugin"])
+@pytest.mark.parametrize(
+    "module", ["jaxgate", "jaxgate.model", "jaxgate.judge", "jaxgate.report.text", "jaxgate.plugin"]
+)
 def test_light_modules_do_not_import_jax(module):
     """What workloads, judges and reports need comes without JAX."""
     done = run(f"import sys, {module}; sys.exit('jax' in sys.modules)")

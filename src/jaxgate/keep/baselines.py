@@ -7,6 +7,8 @@ an unknown schema, or lacks or adds a key is an error that names the file and th
 from __future__ import annotations
 
 import json
+import os
+import reprlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -58,7 +60,7 @@ class BaselineStore:
             CorruptBaselineError: If a file is there and cannot be trusted.
         """
         own = self.path(hardware, case)
-        if own.exists():
+        if os.path.lexists(own):  # a link to nowhere is not "none"
             return Record(baseline=self._read(own, case, hardware), path=own, borrowed=False)
         for slug in self._others(hardware, case):
             path = self.root / slug / f"{case}.json"
@@ -105,6 +107,9 @@ class BaselineStore:
             raise CorruptBaselineError(path, f"key `{lost}` is missing")
         if baseline.case != case:
             raise CorruptBaselineError(path, f"expected the case `{case}`, found `{baseline.case}`: was it renamed?")
+        folder = path.parents[1].name
+        if baseline.hardware.slug != folder and hardware is None:
+            raise CorruptBaselineError(path, f"expected hardware `{folder}`, found `{baseline.hardware.slug}`")
         if hardware is not None and baseline.hardware != hardware:
             raise CorruptBaselineError(path, f"expected hardware `{hardware}`, found `{baseline.hardware}`")
         return baseline
@@ -112,15 +117,26 @@ class BaselineStore:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes(), object_pairs_hook=_once)
     except (OSError, UnicodeDecodeError) as error:
         raise CorruptBaselineError(path, f"cannot be read: {error}") from error
     except json.JSONDecodeError as error:
         raise CorruptBaselineError(path, f"is not JSON (truncated or merged badly?): {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise CorruptBaselineError(path, str(error)) from error
     if not isinstance(content, dict):
         raise CorruptBaselineError(path, "expected a JSON object")
     if content.get("schema") != SCHEMA:
         raise CorruptBaselineError(path, f"expected schema {SCHEMA}, found {content.get('schema')!r}")
+    return content
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a key that stands twice: a merge kept both sides, and JSON would silently take the later one."""
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"key `{next(name for name in names if names.count(name) > 1)}` stands twice")
     return content
 
 
@@ -131,7 +147,7 @@ def _first_problem(error: ValidationError) -> str:
         return f"unknown key `{key}`"
     if problem["type"] == "missing":
         return f"key `{key}` is missing"
-    return f"key `{key}`: {problem['msg']}, found {problem['input']!r}"
+    return f"key `{key}`: {problem['msg']}, found {reprlib.repr(problem['input'])}"
 
 
 def _missing_key(found: Any, whole: Any, prefix: str = "") -> str:

@@ -23,9 +23,10 @@ def provenance(project: Path, *, today: dt.date | None = None) -> Provenance:
         today: The date; the UTC date of now by default.
     """
     date = today or dt.datetime.now(dt.UTC).date()
+    commit = _git(project, "rev-parse", "HEAD") or None
     return Provenance(
-        commit=_git(project, "rev-parse", "HEAD") or None,
-        dirty=bool(_git(project, "status", "--porcelain", "--untracked-files=no")),
+        commit=commit,
+        dirty=commit is not None and _git(project, "status", "--porcelain", "--untracked-files=no") != "",
         date=date.isoformat(),
         jaxgate=version("jaxgate"),
     )
@@ -43,6 +44,8 @@ def append_log(root: Path, *, created: Sequence[str], refreshed: Sequence[str], 
     """
     path = root / LOG
     text = path.read_text(encoding="utf-8") if path.exists() else _HEADING
+    if not text.endswith("\n"):
+        text += "\n"
     date = dt.datetime.now(dt.UTC).date().isoformat()
     what = "; ".join(
         f"{word} {', '.join(f'`{case}`' for case in sorted(cases))}"
@@ -54,10 +57,10 @@ def append_log(root: Path, *, created: Sequence[str], refreshed: Sequence[str], 
     return path
 
 
-def _git(folder: Path, *arguments: str) -> str:
+def _git(folder: Path, *arguments: str) -> str | None:
     command = ["git", "-C", str(folder), *arguments]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return answer.stdout.strip() if answer.returncode == 0 else ""
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None

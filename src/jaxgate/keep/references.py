@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import zipfile
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,12 @@ class ReferenceCache:
         if self.folder is None:
             return None
         try:
-            with np.load(self.folder / f"{key}.npz", allow_pickle=False) as stored:
+            content = (self.folder / f"{key}.npz").read_bytes()  # NumPy leaves a file that it cannot read open
+            with np.load(BytesIO(content), allow_pickle=False) as stored:
                 numbers = json.loads(str(stored["numbers"]))
                 dtypes = numbers.pop("dtypes")
                 outputs = [_decode(stored[f"output_{i}"], dtype) for i, dtype in enumerate(dtypes)]
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        except Exception:  # noqa: BLE001 - a damaged entry raises almost anything; it costs time only
             return None
         return numbers, outputs
 
@@ -46,15 +47,26 @@ class ReferenceCache:
         arrays = {f"output_{i}": _encode(array) for i, array in enumerate(outputs)}
         buffer = BytesIO()
         np.savez(buffer, numbers=np.array(numbers), **arrays)  # type: ignore[arg-type]
-        write_atomic(self.folder / f"{key}.npz", buffer.getvalue())
-        entries = sorted(self.folder.glob("*.npz"), key=lambda path: path.stat().st_mtime)
-        for path in entries[:-MAX_AGE_FILES]:
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a full or read-only disk costs time only
+            write_atomic(self.folder / f"{key}.npz", buffer.getvalue())
+            for path in sorted(self.folder.glob("*.npz"), key=_written)[:-MAX_AGE_FILES]:
+                path.unlink(missing_ok=True)
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0  # another run has just forgotten it
 
 
 def _encode(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Types that NumPy alone does not know (bfloat16, float8, int4) travel as bytes."""
-    return array if array.dtype.isbuiltin == 1 else np.frombuffer(array.tobytes(), np.uint8).reshape(*array.shape, -1)
+    return (
+        array
+        if array.dtype.isbuiltin == 1
+        else np.frombuffer(array.tobytes(), np.uint8).reshape(*array.shape, array.itemsize)
+    )
 
 
 def _decode(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
@@ -62,5 +74,7 @@ def _decode(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
         return array
     import ml_dtypes  # noqa: PLC0415 - only for types that are rare here; comes with jax
 
-    decoded: np.ndarray[Any, Any] = array.view(getattr(ml_dtypes, dtype)).reshape(array.shape[:-1])
+    decoded: np.ndarray[Any, Any] = (
+        np.ascontiguousarray(array).view(getattr(ml_dtypes, dtype)).reshape(array.shape[:-1])
+    )
     return decoded

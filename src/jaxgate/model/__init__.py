@@ -1,6 +1,7 @@
 """Plain frozen data that the rooms of jaxgate hand to each other. No JAX, no files, no pytest."""
 
 from jaxgate.model.baseline import Baseline, Provenance, Record
+from jaxgate.model.duel import Duel
 from jaxgate.model.measurement import (
     Culprits,
     Fingerprints,
@@ -11,6 +12,7 @@ from jaxgate.model.measurement import (
     ReferenceFacts,
 )
 from jaxgate.model.numbers import Facts, Phases, Samples
+from jaxgate.model.program import Program, ProgramRecord
 from jaxgate.model.verdict import Finding, Origin, Status, TimeVerdict, Verdict
 from jaxgate.model.workload import Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 
@@ -21,6 +23,7 @@ __all__ = [
     "Claim",
     "Computation",
     "Culprits",
+    "Duel",
     "Facts",
     "Finding",
     "Fingerprints",
@@ -30,6 +33,8 @@ __all__ = [
     "Measurement",
     "Origin",
     "Phases",
+    "Program",
+    "ProgramRecord",
     "Provenance",
     "Record",
     "ReferenceFacts",

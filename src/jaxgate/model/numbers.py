@@ -78,6 +78,11 @@ class Samples:
     bursts_ns: tuple[int, ...]
     calls_per_burst: int
 
+    def __post_init__(self) -> None:
+        """Refuse samples that have no time of a call."""
+        if not self.bursts_ns or min(self.bursts_ns) < 0 or self.calls_per_burst < 1:
+            raise ValueError("samples need at least one burst, none negative, of at least one call")
+
     @property
     def run_ns(self) -> float:
         """Median time of one call."""

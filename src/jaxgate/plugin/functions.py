@@ -13,6 +13,9 @@ import jax
 
 from jaxgate.model import Batch, Case, Claim, Computation
 
+MAX_NAME = 120
+"""Characters of a name; file systems end at 255 bytes, and a part file needs some more."""
+
 Names = str | int | Sequence[str | int]
 
 
@@ -38,8 +41,8 @@ def case_name(node_id: str, given: str | None) -> tuple[str, str]:
 
 def _fit(name: str) -> str:
     readable = re.sub(r"\[(.*)\]$", r"-\1", name)
-    fit = re.sub(r"[^A-Za-z0-9._-]+", "-", readable).strip("-.")
-    if fit == readable:
+    fit = re.sub(r"[^A-Za-z0-9._-]+", "-", readable).lstrip("-._").rstrip("-.")[:MAX_NAME]
+    if fit == readable and fit:
         return fit
     return f"{fit or 'case'}-{hashlib.blake2b(name.encode(), digest_size=3).hexdigest()}"
 
@@ -80,8 +83,8 @@ def function_case(
             f"expected a plain function with donate={donate!r}, found one that is jitted already; "
             "put donate_argnames into its own jax.jit"
         )
-    donated = _positions(function, donate)
-    threaded = _positions(function, carry) if carry is not None else donated
+    donated = _positions(function, args, donate)
+    threaded = _positions(function, args, carry) if carry is not None else donated
     subject = jax.jit(function, donate_argnums=donated) if donated else function
     computation = Computation(
         subject=subject,
@@ -95,16 +98,20 @@ def function_case(
     return Case(family=name[0], sentence=name[1], build=lambda: computation, claims=tuple(claims))
 
 
-def _positions(function: Callable[..., Any], wanted: Names | None) -> tuple[int, ...]:
+def _positions(function: Callable[..., Any], args: Sequence[Any], wanted: Names | None) -> tuple[int, ...]:
     if wanted is None:
         return ()
     names = list(inspect.signature(function).parameters)
+    count = max(len(names), len(args))  # *args has one name only
     found = []
     for item in [wanted] if isinstance(wanted, (str, int)) else wanted:
         if isinstance(item, str) and item not in names:
             raise ValueError(f"expected one of the arguments {', '.join(names)}, found {item!r}")
-        found.append(names.index(item) if isinstance(item, str) else item)
-    return tuple(found)
+        place = names.index(item) if isinstance(item, str) else item
+        if not -count <= place < count:
+            raise ValueError(f"expected one of {count} positional arguments, found position {place}")
+        found.append(place % count)
+    return tuple(sorted(found))
 
 
 class _Carry:
@@ -116,6 +123,10 @@ class _Carry:
         self._places: tuple[int | None, ...] | None = None  # found at the first step, then fixed
 
     def __call__(self, output: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        if max(self._positions) >= len(args):
+            if self._required:
+                raise ValueError("carry= feeds positional arguments; found one that is passed by keyword")
+            return None
         if self._places is None:
             found = self._find(output, args)
             if found is None:

@@ -45,7 +45,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--perf-baselines",
         metavar="DIR",
         default=None,
-        help="folder of the baselines (default: baselines/ under the root folder; JAXGATE_BASELINES, perf_baselines)",
+        help="folder of the baselines, relative to the root folder (default: baselines; JAXGATE_BASELINES, perf_baselines)",
     )
     group.addoption(
         "--perf-strict",
@@ -85,7 +85,7 @@ def _strict(config: pytest.Config, environ: Mapping[str, str]) -> bool:
         ("JAXGATE_STRICT", environ.get("JAXGATE_STRICT")),
         ("perf_strict", config.getini("perf_strict")),
     ):
-        if value:
+        if value and value.strip():
             return _flag(name, value)
     return environ.get("CI", "").strip().lower() not in _FALSE
 

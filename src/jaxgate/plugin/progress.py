@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from types import TracebackType
@@ -54,5 +55,6 @@ class Progress:
         while not over.wait(PATIENCE_S if passed_s == PATIENCE_S else REPEAT_S):
             line = f"\n  {self._case}: {stage}, {passed_s:.0f} s so far\n"
             if self._descriptor is not None:
-                os.write(self._descriptor, line.encode())
+                with contextlib.suppress(OSError):  # the terminal went away; nobody waits for this line
+                    os.write(self._descriptor, line.encode())
             passed_s += REPEAT_S

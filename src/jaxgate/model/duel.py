@@ -1,0 +1,74 @@
+"""A duel: two programs timed in alternation in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any, ClassVar
+
+from jaxgate.model.numbers import STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duel:
+    """Raw times of two programs, taken in pairs within blocks of two pairs.
+
+    A block is ABBA or BAAB, by a random order, so that drift within it cancels. A half-round is a few bursts
+    of one side in a row; its time is the least of them.
+
+    Attributes:
+        now_ns: Bursts of each half-round of today's program, in order: ``[pair][burst]``.
+        baseline_ns: The same for the other program.
+        calls_per_burst: Calls in a burst, the same for both sides.
+        seed: What the order was drawn from.
+        traces: Traces and compiles while timing; anything but 0 makes the duel worthless.
+        contract: What a call's time means: ``blocked`` waits for its whole output.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    now_ns: tuple[tuple[int, ...], ...]
+    baseline_ns: tuple[tuple[int, ...], ...]
+    calls_per_burst: int
+    seed: int
+    traces: int = 0
+    contract: str = "blocked"
+
+    @property
+    def logratios(self) -> tuple[float, ...]:
+        """One ``ln(now / baseline)`` for each pair.
+
+        Raises:
+            ValueError: If a time is not positive: the clock stood still or went backwards.
+        """
+        return tuple(
+            _logratio(min(now), min(before)) for now, before in zip(self.now_ns, self.baseline_ns, strict=True)
+        )
+
+    @property
+    def noise_logratios(self) -> tuple[float, ...]:
+        """Each side against itself within a block: what identical programs look like here.
+
+        The sign alternates from block to block, so that drift does not pass for an offset.
+        """
+        found = []
+        for side in (self.now_ns, self.baseline_ns):
+            halves = [min(bursts) for bursts in side]
+            for block, (first, second) in enumerate(zip(halves[0::2], halves[1::2], strict=False)):
+                value = _logratio(first, second)
+                found.append(value if block % 2 else -value)
+        return tuple(found)
+
+    def call_ns(self, side: Sequence[Sequence[int]]) -> float:
+        """Median time of one call of a side, over its half-rounds."""
+        halves = sorted(min(bursts) for bursts in side)
+        middle = len(halves) // 2
+        median = halves[middle] if len(halves) % 2 else (halves[middle - 1] + halves[middle]) / 2
+        return median / self.calls_per_burst
+
+
+def _logratio(left: int, right: int) -> float:
+    if left <= 0 or right <= 0:
+        raise ValueError(f"expected positive times, found {left} and {right} ns: the clock cannot be trusted")
+    return log(left / right)

@@ -1,0 +1,192 @@
+"""Programs that can be compiled again: out of a subject, and back from bytes.
+
+The function is flattened before it is exported, so that any tree of arguments works. Source locations are
+left out: a stored program is public, and must not change with every moved line. What is read back is data:
+nothing is unpickled, and a program that calls something outside an allowed list is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax import export
+
+from jaxgate.model import Program, ProgramRecord
+from jaxgate.observe.compiling import Lowered
+from jaxgate.observe.feeding import Call
+
+MAX_CONSTANT_BYTES = 64 * 1024
+"""Captured arrays above this are weights, not tables: they stay out of a public file."""
+
+_PATH = re.compile(rb"[\w.-]+[/\\][\w./\\-]+\.py")
+_CUSTOM_CALL = re.compile(r"stablehlo\.custom_call @\"?([\w.$@-]+)")
+_ALLOWED_CALLS = re.compile(
+    r"Sharding|SPMD\w+|annotate_device_placement|shape_assertion|tpu_custom_call|__gpu\$xla\.gpu\.triton|triton_kernel_call"
+    r"|Eigh|Qr|Lu\w*|Householder\w*|ProductOf\w+|ApproxTopK|PartialReduce|mhlo\.\w+|chlo\.\w+|stablehlo\.\w+"
+    r"|lapack_\w+|(cu|hip)(solver|blas|fft|sparse|_)\w+|ducc_fft|dynamic_ducc_fft|__cudnn\$\w+|__cublas\$\w+"
+)
+
+
+class NotReplayableError(Exception):
+    """A program that cannot be stored, or cannot be run again here; the text says why, in one line."""
+
+
+def export_program(lowered: Lowered, call: Call, feeds: tuple[int | None, ...] | None, constant_bytes: int) -> Program:
+    """Serialise the subject.
+
+    Args:
+        lowered: The subject.
+        call: Its arguments.
+        feeds: How the state is threaded, by flat positions.
+        constant_bytes: What the program captures.
+
+    Returns:
+        The program; without content, and with the reason, if it cannot be stored.
+    """
+    donated = tuple(index for index, leaf in enumerate(lowered.signature) if leaf.donated)
+    try:
+        content = _export(lowered, call, donated, constant_bytes)
+    except NotReplayableError as error:
+        return Program(record=ProgramRecord(digest=None, donated=donated, feeds=feeds, why_not=str(error)), content=b"")
+    digest = hashlib.sha256(content).hexdigest()
+    return Program(record=ProgramRecord(digest=digest, donated=donated, feeds=feeds, why_not=""), content=content)
+
+
+def _export(lowered: Lowered, call: Call, donated: tuple[int, ...], constant_bytes: int) -> bytes:
+    if constant_bytes > MAX_CONSTANT_BYTES:
+        raise NotReplayableError(
+            f"it captures {constant_bytes:,} bytes of constants, above the {MAX_CONSTANT_BYTES:,} that a stored program may"
+        )
+    if lowered.options:
+        raise NotReplayableError(
+            f"it is compiled with options ({lowered.options}), which a stored program cannot carry"
+        )
+    dynamic, rebuild = split_call(lowered, call)
+
+    def flat(*arrays: Any) -> tuple[Any, ...]:
+        args, kwargs = rebuild(arrays)
+        return tuple(jax.tree.leaves(lowered.function(*args, **kwargs)))
+
+    with _without_locations():
+        content = _serialise(flat, donated, dynamic)
+        if _PATH.search(content):
+            jax.clear_caches()  # lowered helpers keep the locations that they were first lowered with
+            content = _serialise(flat, donated, dynamic)
+    if _PATH.search(content):
+        raise NotReplayableError("its serialised form names source files, which a stored program must not")
+    return content
+
+
+def _serialise(flat: Callable[..., Any], donated: tuple[int, ...], dynamic: Sequence[Any]) -> bytes:
+    try:
+        exported = export.export(jax.jit(flat, donate_argnums=donated))(*dynamic)
+        return bytes(exported.serialize())
+    except Exception as error:
+        text = str(error).strip().splitlines()
+        raise NotReplayableError(f"jax.export refuses it: {type(error).__name__}: {text[0] if text else ''}") from error
+
+
+def split_call(lowered: Lowered, call: Call) -> tuple[list[Any], Callable[[Sequence[Any]], Call]]:
+    """Part a call into its dynamic leaves and a function that puts it together again.
+
+    Raises:
+        NotReplayableError: If static arguments cannot be told from dynamic ones.
+    """
+    leaves, tree = jax.tree.flatten(call)
+    places = list(range(len(leaves)))
+    if len(leaves) != len(lowered.signature):
+        places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+    if len(places) != len(lowered.signature):
+        raise NotReplayableError("static arguments and Python numbers are mixed, and cannot be told apart")
+
+    def rebuild(arrays: Sequence[Any]) -> Call:
+        whole = list(leaves)
+        for place, array in zip(places, arrays, strict=True):
+            whole[place] = array
+        rebuilt: Call = jax.tree.unflatten(tree, whole)
+        return rebuilt
+
+    return [leaves[place] for place in places], rebuild
+
+
+def find_feeds(
+    lowered: Lowered, call: Call, next_args: Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None] | None
+) -> tuple[int | None, ...] | None:
+    """Work out how the state is threaded, by flat positions: run ``next_args`` on numbers instead of arrays.
+
+    Returns:
+        For each dynamic argument the output it is fed from, or ``None`` if nothing is threaded or
+        ``next_args`` does more than moving things.
+    """
+    if next_args is None:
+        return None
+    _, rebuild = split_call(lowered, call)
+    count = len(lowered.signature)
+    args, kwargs = rebuild([_Marker(None, index) for index in range(count)])
+    out_tree = jax.tree.structure(lowered.stage.out_info)
+    output = jax.tree.unflatten(out_tree, [_Marker(index, -1) for index in range(out_tree.num_leaves)])
+    try:
+        following = next_args(output, args)
+    except Exception:  # noqa: BLE001 - arithmetic on markers fails in any way it likes
+        return None
+    if following is None:
+        return None
+    markers = [leaf for leaf in jax.tree.leaves((following, kwargs)) if isinstance(leaf, _Marker)]
+    moved = len(markers) == count and all(
+        marker.output is not None or marker.argument == index for index, marker in enumerate(markers)
+    )
+    return tuple(marker.output for marker in markers) if moved else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Marker:
+    """Stands for an array: an output, or the argument at a place."""
+
+    output: int | None
+    argument: int
+
+
+@contextmanager
+def _without_locations() -> Iterator[None]:
+    name = "jax_traceback_in_locations_limit"
+    before = getattr(jax.config, name)
+    jax.config.update(name, 0)
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
+
+
+def load_program(program: Program) -> export.Exported:
+    """Read a stored program.
+
+    Raises:
+        NotReplayableError: If it was not stored, is damaged, is for another JAX, or calls what it must not.
+    """
+    if not program.record.stored:
+        raise NotReplayableError(f"it was not stored: {program.record.why_not}")
+    if hashlib.sha256(program.content).hexdigest() != program.record.digest:
+        raise NotReplayableError("its file is damaged: the content is not what the baseline says")
+    try:
+        exported = export.deserialize(bytearray(program.content))
+        text = exported.mlir_module()
+    except Exception as error:
+        raise NotReplayableError(
+            f"jax {jax.__version__} cannot read it ({type(error).__name__}); record it again with --perf-update"
+        ) from error
+    foreign = sorted({name for name in _CUSTOM_CALL.findall(text) if not _ALLOWED_CALLS.fullmatch(name)})
+    if foreign:
+        raise NotReplayableError(f"it calls {', '.join(foreign)}, which a stored program must not")
+    platform = jax.default_backend()
+    names = {platform, {"gpu": "cuda"}.get(platform, platform)}
+    if not names & set(exported.platforms):
+        raise NotReplayableError(f"it was exported for {', '.join(exported.platforms)}, this is {platform}")
+    if exported.nr_devices > jax.device_count():
+        raise NotReplayableError(f"it needs {exported.nr_devices} devices, here are {jax.device_count()}")
+    return exported

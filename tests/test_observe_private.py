@@ -1,0 +1,52 @@
+"""Tells when a private name of JAX that jaxgate reads is gone: run on the oldest and the newest supported line."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.observe.private import compiler_options
+
+X = jnp.ones(3)
+
+
+def test_no_options_are_an_empty_list():
+    """A function without compiler options has none; ``None`` would say that they cannot be read."""
+    assert compiler_options(jax.jit(lambda x: x + 1).lower(X)) == ()
+
+
+def test_options_are_read_by_name_in_order():
+    """Options come back sorted, as text, whatever order they were given in."""
+    options = {"xla_embed_ir_in_executable": True, "xla_cpu_enable_fast_math": False}
+    pairs = (("xla_cpu_enable_fast_math", "False"), ("xla_embed_ir_in_executable", "True"))
+    assert compiler_options(jax.jit(lambda x: x + 1, compiler_options=options).lower(X)) == pairs
+    reversed_options = dict(reversed(options.items()))
+    assert compiler_options(jax.jit(lambda x: x + 1, compiler_options=reversed_options).lower(X)) == pairs
+
+
+def test_options_do_not_show_in_the_program():
+    """The reason for reading a private name: StableHLO is the same with and without options."""
+    plain = jax.jit(lambda x: x + 1).lower(X)
+    tuned = jax.jit(lambda x: x + 1, compiler_options={"xla_cpu_enable_fast_math": True}).lower(X)
+    assert plain.as_text() == tuned.as_text()
+    assert compiler_options(plain) != compiler_options(tuned)
+
+
+@pytest.mark.parametrize(
+    "lowered",
+    [
+        SimpleNamespace(),
+        SimpleNamespace(_lowering=SimpleNamespace()),
+        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs=None)),
+        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs=(1,))),
+        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs=("abc",))),
+        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs={"xla_cpu_enable_fast_math": True})),
+    ],
+    ids=["no-lowering", "no-options", "none", "no-pairs", "text", "mapping"],
+)
+def test_a_moved_name_is_unknown_and_not_empty(lowered):
+    """Where a release keeps the options elsewhere the answer is ``None``, never "no options"."""
+    assert compiler_options(lowered) is None
