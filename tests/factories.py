@@ -14,6 +14,7 @@ from jaxgate.model import (
     Leaf,
     Measurement,
     Phases,
+    ProgramRecord,
     Provenance,
     Record,
     ReferenceFacts,
@@ -48,6 +49,7 @@ FACTS = Facts(
 PHASES = Phases(trace_ns=10_000_000, lower_ns=5_000_000, compile_ns=50_000_000, first_call_ns=1_000_000)
 SAMPLES = Samples(bursts_ns=(2_000, 2_200, 1_900), calls_per_burst=2)
 PROVENANCE = Provenance(commit="0123456789abcdef", dirty=False, date="2026-11-20", jaxgate="0.1.0")
+PROGRAM = ProgramRecord(digest="0" * 64, donated=(0,), feeds=(0, None), why_not="")
 CASE = "scan/rnn"
 TEST = "perf/test_scan.py::test_scan[rnn]"
 
@@ -81,7 +83,7 @@ def baseline(*, case: str = CASE, test: str = TEST, **changes: Any) -> Baseline:
     known = {field.name for field in fields(Measurement)} | {"facts"}
     for_measurement = {name: value for name, value in changes.items() if name in known}
     for_baseline = {name: value for name, value in changes.items() if name not in known}
-    recorded = Baseline.of(measurement(**for_measurement), case=case, test=test, provenance=PROVENANCE)
+    recorded = Baseline.of(measurement(**for_measurement), case=case, test=test, provenance=PROVENANCE, program=PROGRAM)
     return replace(recorded, **for_baseline)
 
 

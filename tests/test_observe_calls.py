@@ -68,7 +68,7 @@ def test_the_first_output_is_kept_and_the_state_is_threaded():
         given.append((float(args[0]), float(output)))
         return (output,)
 
-    stepped = steps(jax.jit(lambda s: s * 2, donate_argnums=0), (jnp.float32(3),), lambda o, a: (o,))
+    stepped = steps(jax.jit(lambda s: s * 2, donate_argnums=0), (jnp.float32(3),), lambda output, _: (output,))
     assert isinstance(stepped.first_output, np.ndarray)
     assert stepped.first_output == 6
     steps(jax.jit(lambda s: s * 2), (jnp.float32(3),), thread)
@@ -122,7 +122,9 @@ def test_a_traced_helper_is_no_trace_of_the_subject():
 
 def test_random_keys_can_be_threaded():
     """A typed random key in the state is threaded like an array."""
-    stepped = steps(lambda k, s: (jax.random.split(k)[0], s + 1), (jax.random.key(0), jnp.ones(2)), lambda o, a: o)
+    stepped = steps(
+        lambda k, s: (jax.random.split(k)[0], s + 1), (jax.random.key(0), jnp.ones(2)), lambda output, _: output
+    )
     assert (stepped.traces, stepped.compiles, stepped.retraces) == (0, 0, [])
 
 
@@ -130,7 +132,7 @@ def test_without_threading_every_step_starts_anew():
     """Without ``next_args``, or when it answers ``None``, donated arguments are fresh copies of the caller's."""
     state = jnp.ones(3)
     double = jax.jit(lambda s: s * 2, donate_argnums=0)
-    for next_args in (None, lambda output, args: None):
+    for next_args in (None, lambda *_: None):
         stepped = steps(double, (state,), next_args)
         assert (stepped.traces, stepped.compiles, stepped.next_args) == (0, 0, None)
         assert stepped.first_output.tolist() == [2, 2, 2]
@@ -140,7 +142,7 @@ def test_without_threading_every_step_starts_anew():
 def test_failing_threads_are_refused():
     """An error in ``next_args`` says what was being done."""
     with pytest.raises(InvalidCaseError, match="threading the state into the next step: KeyError: 'w'"):
-        steps(lambda s: s, (jnp.ones(3),), lambda output, args: {}["w"])
+        steps(lambda s: s, (jnp.ones(3),), lambda *_: {}["w"])
 
 
 def not_a_number(dtype):
@@ -224,7 +226,7 @@ def test_donated_and_threaded_runs_in_bursts():
     """Within a burst the state is threaded; every burst starts from the same arguments."""
     starts = []
 
-    def thread(output, args):
+    def thread(output, _):
         starts.append(float(np.asarray(output)[0]))  # without an eager operation, which would be compiled
         return (output,)
 

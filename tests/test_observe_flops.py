@@ -72,7 +72,7 @@ def test_vmap():
 
 
 CONVOLUTIONS = {
-    # 2 × output elements × multiply-adds per element: 2·3·3·7 outputs, 3·3 window over 3 features
+    # twice the output elements times multiply-adds per element: 2·3·3·7 outputs, 3·3 window over 3 features
     "plain": (((2, 5, 5, 3), (3, 3, 3, 7)), {}, 2 * (2 * 3 * 3 * 7) * (3 * 3 * 3)),
     # 6 features in 3 groups: each output sees a 2·2 window over 2 of them
     "grouped": (((1, 4, 4, 6), (2, 2, 2, 9)), {"feature_group_count": 3}, 2 * (3 * 3 * 9) * (2 * 2 * 2)),
@@ -245,14 +245,14 @@ PROGRAMS = {
     "complex-constant": lambda x: x * np.array([1, 1j, -1, -1j], np.complex64),
     "window": lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (1, 1), "SAME"),
     "cumulative": lambda x: jnp.cumsum(x, axis=0) + lax.associative_scan(jnp.multiply, x),
-    "custom-derivative": lambda x: jax.grad(lambda y: jax.nn.softplus(y).sum())(x),
+    "custom-derivative": jax.grad(lambda x: jax.nn.softplus(x).sum()),
     "optimization-barrier": lambda x: lax.optimization_barrier(x) + 1,
     "shard-map": jax.shard_map(lambda x: lax.psum(x, "x"), mesh=MESH, in_specs=P("x"), out_specs=P()),
     "pallas-interpreted": blocks,
     "reduction-of-two": lambda x: lax.reduce((x, x), (0.0, 0.0), lambda a, b: (a[0] + b[0], a[1] * b[1]), (0,)),
     "attention": lambda x: jax.nn.dot_product_attention(x[None, :, None], x[None, :, None], x[None, :, None]),
     "remat-in-scan": jax.grad(lambda x: lax.scan(jax.checkpoint(lambda c, _: (jnp.sin(c), c)), x, None, 3)[0].sum()),
-    "no-result": lambda x: None,
+    "no-result": lambda _: None,
 }
 
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 from jaxgate.model import Batch, Computation, InvalidCaseError
 from jaxgate.observe.events import record
@@ -42,7 +43,7 @@ def measure(subject, *args, store=None, progress=lambda _: None, sampling=True, 
         return Computation(subject=subject, args=args, **computation)
 
     store = Store() if store is None else store
-    return observe(build, store=store, progress=progress, sampling=sampling, clock=Clock())
+    return observe(build, store=store, progress=progress, sampling=sampling, clock=Clock()).measurement
 
 
 def donated_step():
@@ -239,7 +240,7 @@ def bad_option(x):
 
 
 FAILURES = {
-    "tracing": (lambda x: fail("not traceable"), {}, "tracing the subject", "ValueError: not traceable (at "),
+    "tracing": (lambda _: fail("not traceable"), {}, "tracing the subject", "ValueError: not traceable (at "),
     "compiling": (
         jax.jit(bad_option, compiler_options={"xla_no_such_option": True}),
         {},
@@ -251,7 +252,7 @@ FAILURES = {
     "nan": (lambda x: x / 0 * 0, {}, "checking the subject's result at step 3", "found 32 NaN of 32 in result"),
     "tracing-the-reference": (
         lambda x: x,
-        {"reference": lambda x: fail("not traceable")},
+        {"reference": lambda _: fail("not traceable")},
         "tracing the reference",
         "ValueError: not traceable (at ",
     ),
@@ -288,8 +289,6 @@ def test_a_failing_builder_names_its_line():
 
 def test_a_persistent_cache_gives_no_compile_time(tmp_path):
     """A program that came off the disk was not compiled: its compile time is unknown, not a small number."""
-    from jax.experimental.compilation_cache import compilation_cache
-
     settings = {
         "jax_compilation_cache_dir": str(tmp_path),
         "jax_persistent_cache_min_compile_time_secs": 0,

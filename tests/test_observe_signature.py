@@ -40,7 +40,7 @@ NAMES = {
     "partial": (functools.partial(step, rate=1), 2, ("state", "batch")),
     "partial-of-the-first": (functools.partial(step, {}), 1, ("batch",)),
     "gradient": (jax.grad(step), 2, ("state", "batch")),
-    "variadic": (lambda first, *rest: first, 3, ("first", "args[1]", "args[2]")),
+    "variadic": (lambda first, *_: first, 3, ("first", "args[1]", "args[2]")),
     "unknown": (jnp.ones, 0, ()),
 }
 

@@ -8,11 +8,10 @@ than 3 % slower". Levels are one-sided; three looks with these counts keep a fal
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import comb, exp, log, sqrt
 from statistics import median
 
-from jaxgate.model import Duel, Status
+from jaxgate.model import Decision, Duel, Status
 
 LOOKS = {20: 17, 40: 28, 60: 39}
 """Pairs at each look to how many must lie beyond the margin: exact levels 0.0013, 0.0083 and 0.0137."""
@@ -33,36 +32,9 @@ POWER_FACTOR = 1.58
 0.9 and of level 0.0137), the spread of the bound being that of the median."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What a duel decides after some number of pairs.
-
-    Attributes:
-        status: SLOWER, FASTER, SAME, or UNDECIDED.
-        ratio: Median of now / baseline.
-        low: Lower bound of the ratio.
-        high: Upper bound of the ratio.
-        pairs: Pairs looked at.
-        margin: Relative slow-down that does not count.
-        sees: Smallest relative slow-down that would have been seen 9 times in 10.
-        threshold: Slow-down that SAME must have been able to see.
-        reason: The decision in words.
-    """
-
-    status: Status
-    ratio: float
-    low: float
-    high: float
-    pairs: int
-    margin: float
-    sees: float
-    threshold: float
-    reason: str
-
-
 def sign_level(count: int, pairs: int) -> float:
     """Probability that ``count`` or more of ``pairs`` fair coins show heads."""
-    return sum(comb(pairs, k) for k in range(count, pairs + 1)) / 2**pairs
+    return float(sum(comb(pairs, k) for k in range(count, pairs + 1)) / 2**pairs)
 
 
 def bounds(values: Sequence[float], count: int) -> tuple[float, float]:
@@ -153,6 +125,8 @@ def decide(
         margin=tolerated,
         sees=sees,
         threshold=threshold,
+        now_ns=duel.call_ns(duel.now_ns),
+        baseline_ns=duel.call_ns(duel.baseline_ns),
         reason=reason,
     )
 

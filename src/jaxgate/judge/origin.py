@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jaxgate.model import Baseline, Measurement, Origin, Status, TimeVerdict
+from jaxgate.model import Baseline, Decision, Measurement, Origin, Status, TimeVerdict
 
 RELEASES = frozenset({"jax", "jaxlib"})
 
@@ -57,16 +57,17 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     return Origin(place=where, differences=(*differences, *environment), separate=separate)
 
 
-def time_by_identity(now: Measurement, baseline: Baseline) -> TimeVerdict:
-    """Judge time where no clock is needed: an identical program cannot have been made slower by the change.
+def differs(now: Measurement, baseline: Baseline) -> str:
+    """Say why time cannot be judged by identity; empty if it can.
 
-    Identity needs the same program structure, compiler options, input values, environment and hardware,
-    and a program that calls nothing on the host. Everything else waits for a duel.
+    An identical program cannot have been made slower by the change. Identity needs the same program
+    structure, compiler options, input values, environment and hardware, and a program that calls nothing on
+    the host.
     """
     if now.facts.host_callbacks:
-        return _undecided("the program calls Python, which no fingerprint covers")
+        return "the program calls Python, which no fingerprint covers"
     if now.fingerprints.options is None or baseline.fingerprints.options is None:
-        return _undecided("compiler options are unknown, so programs cannot be called identical")
+        return "compiler options are unknown, so programs cannot be called identical"
     changed = [
         name
         for name, same in (
@@ -78,13 +79,17 @@ def time_by_identity(now: Measurement, baseline: Baseline) -> TimeVerdict:
         )
         if not same
     ]
-    if changed:
-        return _undecided(f"{' and '.join(changed)} changed and no duel was run")
-    return TimeVerdict(status=Status.SAME, reason="identical program")
+    return f"{' and '.join(changed)} changed" if changed else ""
 
 
-def _undecided(reason: str) -> TimeVerdict:
-    return TimeVerdict(status=Status.UNDECIDED, reason=reason)
+def judge_time(now: Measurement, baseline: Baseline, decision: Decision | None, no_duel: str) -> TimeVerdict:
+    """Judge time: by identity where no clock is needed, else by the duel that was run."""
+    difference = differs(now, baseline)
+    if not difference:
+        return TimeVerdict(status=Status.SAME, reason="identical program")
+    if decision is None:
+        return TimeVerdict(status=Status.UNDECIDED, reason=f"{difference} and {no_duel}")
+    return TimeVerdict(status=decision.status, reason=decision.reason, decision=decision)
 
 
 def _same(now: str | None, before: str | None) -> bool | None:

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from jaxgate.judge.claims import check_claims
 from jaxgate.judge.facts import compare_facts
-from jaxgate.judge.origin import place, time_by_identity
+from jaxgate.judge.origin import judge_time, place
 from jaxgate.model import (
     Claim,
+    Decision,
     Finding,
     InvalidCaseError,
     Measurement,
@@ -33,6 +34,8 @@ def judge(
     *,
     strict: bool,
     elsewhere: Iterable[str] = (),
+    decision: Decision | None = None,
+    no_duel: str = "no duel was run",
 ) -> Verdict:
     """Judge one case.
 
@@ -43,6 +46,8 @@ def judge(
         record: The baseline for this hardware, or one borrowed from hardware of the same platform.
         strict: Whether a missing or stale baseline fails (the rule under CI).
         elsewhere: Hardware that has a baseline which cannot be used here, to be named if there is none.
+        decision: What a duel with the baseline's program said, if the program changed and one was run.
+        no_duel: Why none was run.
     """
     baseline = None if record is None else record.baseline
     findings: list[Finding] = []
@@ -61,7 +66,9 @@ def judge(
             time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
         else:
             findings += compare_facts(now, baseline)
-            origin, time = place(now, baseline), time_by_identity(now, baseline)
+            origin, time = place(now, baseline), judge_time(now, baseline, decision, no_duel)
+            if decision is not None:
+                findings.append(_timed(decision))
     status = max((*(finding.status for finding in findings), time.status), key=_SEVERITY.__getitem__)
     return Verdict(
         case=case,
@@ -94,6 +101,18 @@ def describe(record: Record) -> str:
 def _worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sort by severity; of two alike the fact first, which says more than the claim it breaks."""
     return tuple(sorted(findings, key=lambda finding: (-_SEVERITY[finding.status], finding.kind != "fact")))
+
+
+def _timed(decision: Decision) -> Finding:
+    return Finding(
+        kind="time",
+        name="run_ns",
+        status=decision.status,
+        now=decision.now_ns,
+        against=decision.baseline_ns,
+        allowed=decision.baseline_ns * (1 + decision.margin),
+        detail=decision.reason,
+    )
 
 
 def _missing(case: str, now: Measurement, elsewhere: tuple[str, ...]) -> Finding:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxgate.keep.arrays import pack, unpack
 from jaxgate.keep.atomic import write_atomic
 
 MAX_AGE_FILES = 256
@@ -31,10 +30,7 @@ class ReferenceCache:
             return None
         try:
             content = (self.folder / f"{key}.npz").read_bytes()  # NumPy leaves a file that it cannot read open
-            with np.load(BytesIO(content), allow_pickle=False) as stored:
-                numbers = json.loads(str(stored["numbers"]))
-                dtypes = numbers.pop("dtypes")
-                outputs = [_decode(stored[f"output_{i}"], dtype) for i, dtype in enumerate(dtypes)]
+            outputs, numbers = unpack(content)
         except Exception:  # noqa: BLE001 - a damaged entry raises almost anything; it costs time only
             return None
         return numbers, outputs
@@ -43,12 +39,8 @@ class ReferenceCache:
         """Keep numbers and arrays under a key, and forget the oldest entries beyond a limit."""
         if self.folder is None:
             return
-        numbers = json.dumps({**facts, "dtypes": [array.dtype.name for array in outputs]})
-        arrays = {f"output_{i}": _encode(array) for i, array in enumerate(outputs)}
-        buffer = BytesIO()
-        np.savez(buffer, numbers=np.array(numbers), **arrays)  # type: ignore[arg-type]
         with contextlib.suppress(OSError):  # a full or read-only disk costs time only
-            write_atomic(self.folder / f"{key}.npz", buffer.getvalue())
+            write_atomic(self.folder / f"{key}.npz", pack(outputs, facts))
             for path in sorted(self.folder.glob("*.npz"), key=_written)[:-MAX_AGE_FILES]:
                 path.unlink(missing_ok=True)
 
@@ -58,23 +50,3 @@ def _written(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0  # another run has just forgotten it
-
-
-def _encode(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Types that NumPy alone does not know (bfloat16, float8, int4) travel as bytes."""
-    return (
-        array
-        if array.dtype.isbuiltin == 1
-        else np.frombuffer(array.tobytes(), np.uint8).reshape(*array.shape, array.itemsize)
-    )
-
-
-def _decode(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
-    if array.dtype.name == dtype:
-        return array
-    import ml_dtypes  # noqa: PLC0415 - only for types that are rare here; comes with jax
-
-    decoded: np.ndarray[Any, Any] = (
-        np.ascontiguousarray(array).view(getattr(ml_dtypes, dtype)).reshape(array.shape[:-1])
-    )
-    return decoded

@@ -1,6 +1,7 @@
 """Plain frozen data that the rooms of jaxgate hand to each other. No JAX, no files, no pytest."""
 
 from jaxgate.model.baseline import Baseline, Provenance, Record
+from jaxgate.model.decision import Decision
 from jaxgate.model.duel import Duel
 from jaxgate.model.measurement import (
     Culprits,
@@ -12,8 +13,9 @@ from jaxgate.model.measurement import (
     ReferenceFacts,
 )
 from jaxgate.model.numbers import Facts, Phases, Samples
-from jaxgate.model.program import Program, ProgramRecord
-from jaxgate.model.verdict import Finding, Origin, Status, TimeVerdict, Verdict
+from jaxgate.model.program import ProgramRecord, StoredProgram
+from jaxgate.model.status import Status
+from jaxgate.model.verdict import Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.workload import Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "Claim",
     "Computation",
     "Culprits",
+    "Decision",
     "Duel",
     "Facts",
     "Finding",
@@ -33,13 +36,13 @@ __all__ = [
     "Measurement",
     "Origin",
     "Phases",
-    "Program",
     "ProgramRecord",
     "Provenance",
     "Record",
     "ReferenceFacts",
     "Samples",
     "Status",
+    "StoredProgram",
     "TimeVerdict",
     "Verdict",
     "at_least",

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from jaxgate.model.measurement import Fingerprints, HardwareKey, Leaf, Measurement
 from jaxgate.model.numbers import STRICT, Facts, Phases, Samples
+from jaxgate.model.program import ProgramRecord
 
 SCHEMA = 1
 
@@ -41,6 +42,7 @@ class Baseline:
         test: pytest node id that recorded it; a baseline whose test is gone is an orphan.
         operations: StableHLO operations by name; explains a difference, never gates.
         matmuls: Matrix multiplications by operand shapes; explains a difference, never gates.
+        program: What is stored of the program itself, under ``programs/<fingerprint>``.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -58,9 +60,12 @@ class Baseline:
     samples: Samples
     operations: Mapping[str, int]
     matmuls: Mapping[str, int]
+    program: ProgramRecord
 
     @classmethod
-    def of(cls, measurement: Measurement, *, case: str, test: str, provenance: Provenance) -> Baseline:
+    def of(
+        cls, measurement: Measurement, *, case: str, test: str, provenance: Provenance, program: ProgramRecord
+    ) -> Baseline:
         """Accept a measurement as it is.
 
         Raises:
@@ -82,6 +87,7 @@ class Baseline:
             samples=measurement.samples,
             operations=measurement.operations,
             matmuls=measurement.matmuls,
+            program=program,
         )
 
 

@@ -34,7 +34,7 @@ class ProgramRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class StoredProgram:
     """A serialised program with its record.
 
     Attributes:

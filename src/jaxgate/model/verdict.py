@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Literal
 
+from jaxgate.model.decision import Decision
 from jaxgate.model.measurement import HardwareKey
-
-
-class Status(StrEnum):
-    """The words of a verdict, the one that decides a case last."""
-
-    SAME = "SAME"
-    FASTER = "FASTER"
-    IMPROVED = "IMPROVED"
-    UNDECIDED = "UNDECIDED"
-    NO_BASELINE = "NO_BASELINE"
-    STALE_BASELINE = "STALE_BASELINE"
-    SLOWER = "SLOWER"
-    REGRESSED = "REGRESSED"
-    INVALID = "INVALID"
+from jaxgate.model.status import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +25,7 @@ class Finding:
         culprit: What caused it, if known.
     """
 
-    kind: Literal["fact", "claim", "baseline", "case"]
+    kind: Literal["fact", "time", "claim", "baseline", "case"]
     name: str
     status: Status
     now: float | None = None
@@ -50,10 +37,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeVerdict:
-    """What is known about steady-state time."""
+    """What is known about steady-state time.
+
+    Attributes:
+        decision: The duel behind it; ``None`` for identity, or where none was run.
+        confirmed: Ratios of the duels in fresh processes, where a slow-down was checked again.
+    """
 
     status: Status
     reason: str
+    decision: Decision | None = None
+    confirmed: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,6 +146,22 @@ def compile_program(lowered: Lowered, *, clock: Clock) -> Program:
 
 
 def _facts(signature: Sequence[Leaf], structure: Structure, matmuls: Matmuls, executable: Any) -> Facts:
+    return Facts(
+        donated_bytes=sum(leaf.nbytes for leaf in signature if leaf.donated),
+        constant_bytes=structure.constant_bytes,
+        host_callbacks=structure.host_callbacks,
+        matmul_flops=matmuls.flops,
+        stablehlo_ops=sum(structure.operations.values()),
+        **compiled_facts(executable),
+    )
+
+
+def compiled_facts(executable: Any) -> dict[str, int | None]:
+    """The facts that the backend's compiler gives, by name.
+
+    Args:
+        executable: A ``jax.stages.Compiled``.
+    """
     memory = executable.memory_analysis()
     cost = executable.cost_analysis() or {}
 
@@ -157,19 +173,14 @@ def _facts(signature: Sequence[Leaf], structure: Structure, matmuls: Matmuls, ex
         value = cost.get(name)
         return None if value is None or value < 0 else round(value)
 
-    return Facts(
-        donated_bytes=sum(leaf.nbytes for leaf in signature if leaf.donated),
-        constant_bytes=structure.constant_bytes,
-        host_callbacks=structure.host_callbacks,
-        matmul_flops=matmuls.flops,
-        stablehlo_ops=sum(structure.operations.values()),
-        aliased_bytes=bytes_of("alias"),
-        argument_bytes=bytes_of("argument"),
-        output_bytes=bytes_of("output"),
-        temp_bytes=bytes_of("temp"),
-        xla_flops=cost_of("flops"),
-        xla_bytes=cost_of("bytes accessed"),
-    )
+    return {
+        "aliased_bytes": bytes_of("alias"),
+        "argument_bytes": bytes_of("argument"),
+        "output_bytes": bytes_of("output"),
+        "temp_bytes": bytes_of("temp"),
+        "xla_flops": cost_of("flops"),
+        "xla_bytes": cost_of("bytes accessed"),
+    }
 
 
 def device_count(program: Program) -> int:

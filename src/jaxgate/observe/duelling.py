@@ -12,8 +12,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model import Duel, Program
-from jaxgate.observe.compiling import Clock
+from jaxgate.model import Duel, StoredProgram
+from jaxgate.observe.compiling import Clock, compiled_facts
 from jaxgate.observe.events import record
 from jaxgate.observe.exporting import NotReplayableError, load_program
 from jaxgate.observe.feeding import Feeder
@@ -36,12 +36,16 @@ class Contender:
         function: The ``jax.stages.Compiled`` of the flattened program.
         feeder: Makes its arguments, never the ones that another burst still needs.
         feeds: How the state is threaded within a burst.
-        facts: Nothing is gated on them here; the executable gives them for free.
     """
 
     function: Any
     feeder: Feeder
     feeds: tuple[int | None, ...] | None
+
+    @property
+    def facts(self) -> dict[str, int | None]:
+        """What this backend's compiler says of the program."""
+        return compiled_facts(self.function)
 
     @property
     def consumed(self) -> bool:
@@ -61,7 +65,7 @@ class Contender:
 
     def burst(self, calls: int, clock: Clock) -> int:
         """Time some calls in a row; their first arguments are made outside the clock."""
-        (leaves, _) = self.feeder.fresh()
+        leaves: Sequence[Any] = self.feeder.fresh()[0]
         jax.block_until_ready(leaves)
         begin = clock()
         output = self.call(leaves)
@@ -72,7 +76,7 @@ class Contender:
         return clock() - begin
 
 
-def prepare(program: Program, leaves: Sequence[Any]) -> Contender:
+def prepare(program: StoredProgram, leaves: Sequence[Any]) -> Contender:
     """Compile a stored program for these arguments.
 
     Args:

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 from jax import export
 
-from jaxgate.model import Program, ProgramRecord
+from jaxgate.model import ProgramRecord, StoredProgram
 from jaxgate.observe.compiling import Lowered
 from jaxgate.observe.feeding import Call
 
@@ -37,7 +37,9 @@ class NotReplayableError(Exception):
     """A program that cannot be stored, or cannot be run again here; the text says why, in one line."""
 
 
-def export_program(lowered: Lowered, call: Call, feeds: tuple[int | None, ...] | None, constant_bytes: int) -> Program:
+def export_program(
+    lowered: Lowered, call: Call, feeds: tuple[int | None, ...] | None, constant_bytes: int
+) -> StoredProgram:
     """Serialise the subject.
 
     Args:
@@ -53,9 +55,11 @@ def export_program(lowered: Lowered, call: Call, feeds: tuple[int | None, ...] |
     try:
         content = _export(lowered, call, donated, constant_bytes)
     except NotReplayableError as error:
-        return Program(record=ProgramRecord(digest=None, donated=donated, feeds=feeds, why_not=str(error)), content=b"")
+        return StoredProgram(
+            record=ProgramRecord(digest=None, donated=donated, feeds=feeds, why_not=str(error)), content=b""
+        )
     digest = hashlib.sha256(content).hexdigest()
-    return Program(record=ProgramRecord(digest=digest, donated=donated, feeds=feeds, why_not=""), content=content)
+    return StoredProgram(record=ProgramRecord(digest=digest, donated=donated, feeds=feeds, why_not=""), content=content)
 
 
 def _export(lowered: Lowered, call: Call, donated: tuple[int, ...], constant_bytes: int) -> bytes:
@@ -126,7 +130,10 @@ def find_feeds(
     """
     if next_args is None:
         return None
-    _, rebuild = split_call(lowered, call)
+    try:
+        _, rebuild = split_call(lowered, call)
+    except NotReplayableError:
+        return None
     count = len(lowered.signature)
     args, kwargs = rebuild([_Marker(None, index) for index in range(count)])
     out_tree = jax.tree.structure(lowered.stage.out_info)
@@ -163,7 +170,7 @@ def _without_locations() -> Iterator[None]:
         jax.config.update(name, before)
 
 
-def load_program(program: Program) -> export.Exported:
+def load_program(program: StoredProgram) -> export.Exported:
     """Read a stored program.
 
     Raises:

@@ -4,23 +4,66 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 
-from jaxgate.model import Computation, Culprits, Facts, Fingerprints, InvalidCaseError, Measurement, Phases
+from jaxgate.model import (
+    Computation,
+    Culprits,
+    Facts,
+    Fingerprints,
+    InvalidCaseError,
+    Measurement,
+    Phases,
+    StoredProgram,
+)
 from jaxgate.observe.agreement import check_agreement, check_batch
 from jaxgate.observe.calls import Sampled, Stepped, take_samples, take_steps
-from jaxgate.observe.compiling import Clock, Program, compile_program, device_count, lower
+from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, device_count, lower
+from jaxgate.observe.exporting import export_program, find_feeds, split_call
 from jaxgate.observe.failures import guarded
-from jaxgate.observe.feeding import Feeder, on_device
+from jaxgate.observe.feeding import Call, Feeder, on_device
 from jaxgate.observe.reference import Reference, ReferenceStore, observe_reference
 from jaxgate.observe.signature import inputs_fingerprint
 from jaxgate.observe.source import source_fingerprint
 from jaxgate.observe.surroundings import environment, fingerprint, hardware_key
 
 Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A measurement, and what it takes to run the subject again.
+
+    Attributes:
+        measurement: Plain data.
+        lowered: The subject.
+        call: Its arguments.
+        feeds: How its state is threaded, by flat positions.
+        rtol: Relative tolerance between results.
+        atol: Absolute tolerance between results.
+    """
+
+    measurement: Measurement
+    lowered: Lowered
+    call: Call
+    feeds: tuple[int | None, ...] | None
+    rtol: float
+    atol: float
+
+    def export(self) -> StoredProgram:
+        """The subject as a program that can be stored and compiled again."""
+        return export_program(self.lowered, self.call, self.feeds, self.measurement.facts.constant_bytes or 0)
+
+    def leaves(self) -> list[Any]:
+        """Its dynamic arguments, flattened.
+
+        Raises:
+            NotReplayableError: If they cannot be told from the static ones.
+        """
+        return split_call(self.lowered, self.call)[0]
 
 
 def observe(
@@ -30,7 +73,7 @@ def observe(
     progress: Progress = lambda _: None,
     sampling: bool = True,
     clock: Clock = time.perf_counter_ns,
-) -> Measurement:
+) -> Observed:
     """Measure one case.
 
     Nothing is traced, lowered or compiled twice: calls hit the executable that the phases were timed on.
@@ -43,7 +86,7 @@ def observe(
         clock: Monotonic nanoseconds.
 
     Returns:
-        Everything that was seen.
+        What was seen, and the subject itself for a duel.
 
     Raises:
         InvalidCaseError: If the case cannot be measured, or its results are wrong.
@@ -84,7 +127,7 @@ def observe(
     sampled = take_samples(
         lowered, feeder, stepped.next_args, call_ns=stepped.call_ns, single=not sampling, clock=clock
     )
-    return Measurement(
+    measurement = Measurement(
         hardware=hardware,
         environment=surroundings,
         fingerprints=Fingerprints(
@@ -103,6 +146,14 @@ def observe(
         analytic_flops=computation.analytic_flops,
         reference=None if reference is None else reference.known,
         culprits=_culprits(program, stepped),
+    )
+    return Observed(
+        measurement=measurement,
+        lowered=lowered,
+        call=call,
+        feeds=find_feeds(lowered, call, stepped.next_args),
+        rtol=computation.rtol,
+        atol=computation.atol,
     )
 
 

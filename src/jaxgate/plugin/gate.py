@@ -96,16 +96,17 @@ class Gate:
         begin = time.perf_counter_ns()
         try:
             with Progress(self._run.stderr, case.name) as progress:
-                measurement = observe(
+                observed = observe(
                     case.build, store=self._run.references, progress=progress, sampling=self._benchmark.enabled
                 )
+                measurement = observed.measurement
+                engine_ns = time.perf_counter_ns() - begin - _jax_ns(measurement)
+                verdict = self._run.judge(case, observed, test=self._item.nodeid, progress=progress)
         except InvalidCaseError as error:
             if error.__cause__ is not None:
                 text = "".join(traceback.format_exception(error.__cause__))
                 self._item.add_report_section("call", "jaxgate: where it was raised", text)
             return self._run.judge_invalid(case, error)
-        verdict = self._run.judge(case, measurement, test=self._item.nodeid)
-        engine_ns = time.perf_counter_ns() - begin - _jax_ns(measurement)
         self._fill_row(case, measurement, verdict, engine_ns)
         return verdict
 

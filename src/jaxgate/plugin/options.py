@@ -25,6 +25,7 @@ class Settings:
         update: Record the selected cases instead of judging them against their baselines.
         why: The reason for a recording, for the log.
         baselines: Folder of the baselines.
+        budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
         strict: A missing, stale or orphaned baseline fails the run.
     """
 
@@ -32,6 +33,7 @@ class Settings:
     why: str
     baselines: Path
     strict: bool
+    budget_s: float | None
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -53,6 +55,13 @@ def add_options(parser: pytest.Parser) -> None:
         default=None,
         help="fail on missing, stale and orphaned baselines (default: where CI=true; JAXGATE_STRICT, perf_strict)",
     )
+    group.addoption(
+        "--perf-budget",
+        metavar="SECONDS",
+        default=None,
+        help="seconds that all duels of the run may take (default: no limit; JAXGATE_BUDGET, perf_budget)",
+    )
+    parser.addini("perf_budget", "seconds that all duels of the run may take", default="")
     parser.addini("perf_baselines", "folder of the baselines, relative to the root folder", default="")
     parser.addini("perf_strict", "true or false: fail on missing, stale and orphaned baselines", default="")
 
@@ -74,7 +83,21 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         why=config.getoption("--perf-why"),
         baselines=config.rootpath / (folder or "baselines"),
         strict=_strict(config, environ),
+        budget_s=_budget(config, environ),
     )
+
+
+def _budget(config: pytest.Config, environ: Mapping[str, str]) -> float | None:
+    text = config.getoption("--perf-budget") or environ.get("JAXGATE_BUDGET") or config.getini("perf_budget")
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise pytest.UsageError(f"--perf-budget: expected a number of seconds, found {text!r}")
+    return seconds
 
 
 def _strict(config: pytest.Config, environ: Mapping[str, str]) -> bool:

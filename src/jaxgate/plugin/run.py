@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,19 +11,21 @@ import pytest
 
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
+from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import append_log, provenance
 from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import (
     Baseline,
     Case,
     InvalidCaseError,
-    Measurement,
     Provenance,
     Record,
     Status,
     Verdict,
 )
+from jaxgate.observe.measure import Observed
 from jaxgate.plugin.options import Settings
+from jaxgate.plugin.timing import Stopwatch, Timed
 
 _FAILING = frozenset({Status.INVALID, Status.REGRESSED})
 
@@ -47,6 +50,8 @@ class Run:
         self.project = project
         self.stderr = stderr
         self.store = BaselineStore(settings.baselines)
+        self.programs = ProgramStore(settings.baselines)
+        self.stopwatch = Stopwatch(self.programs, settings.budget_s)
         self.references = ReferenceCache(None if cache is None else cache / "references")
         self.verdicts: list[Verdict] = []
         self._tests: dict[str, str] = {}
@@ -65,23 +70,29 @@ class Run:
                 pytrace=False,
             )
 
-    def judge(self, case: Case, now: Measurement, *, test: str) -> Verdict:
-        """Judge a measurement against its baseline, or record it."""
+    def judge(self, case: Case, observed: Observed, *, test: str, progress: Callable[[str], None]) -> Verdict:
+        """Judge what was observed against its baseline, with a duel where the program changed; or record it."""
+        now = observed.measurement
         try:
             record = self.store.load(now.hardware, case.name)
         except CorruptBaselineError as error:
             if not self.settings.update:
                 return replace(judge_invalid(case.name, self._unreadable(error)), hardware=now.hardware)
             record = None
+        timed = Timed(record)
+        if now.samples is not None and not self.settings.update:
+            timed = self.stopwatch.time(observed, record, progress)
         verdict = judge(
             case.name,
             case.claims,
             now,
-            record,
+            timed.record,
             strict=self.settings.strict,
             elsewhere=self.store.elsewhere(now.hardware, case.name),
+            decision=timed.decision,
+            no_duel=timed.why_not,
         )
-        return self._record(now, verdict, record, test) if self.settings.update else verdict
+        return self._record(observed, verdict, record, test) if self.settings.update else verdict
 
     def judge_invalid(self, case: Case, error: InvalidCaseError) -> Verdict:
         """The verdict of a case that could not be measured."""
@@ -94,14 +105,19 @@ class Run:
             f"{path} {error.reason}; restore it (git checkout -- {path}) or record it again with --perf-update",
         )
 
-    def _record(self, now: Measurement, verdict: Verdict, record: Record | None, test: str) -> Verdict:
+    def _record(self, observed: Observed, verdict: Verdict, record: Record | None, test: str) -> Verdict:
         """Accept a measurement, unless something is wrong that no baseline can make right."""
+        now = observed.measurement
         blocking = [f for f in verdict.findings if f.kind in ("claim", "case") and f.status in _FAILING]
         if blocking:
             return replace(verdict, fails=True)
         existed = self.store.path(now.hardware, verdict.case).exists()
-        baseline = Baseline.of(now, case=verdict.case, test=test, provenance=self._provenance)
-        self.store.save(baseline)
+        program = observed.export()
+        about = program.record
+        if about.stored:  # the program first: a baseline never names a file that is not there
+            about = replace(about, digest=self.programs.save(now.fingerprints.program, program.content))
+        made_from = self._provenance
+        self.store.save(Baseline.of(now, case=verdict.case, test=test, provenance=made_from, program=about))
         known = record is not None and not record.borrowed
         status = verdict.status if known else Status.SAME
         return replace(verdict, status=status, fails=False, recorded="refreshed" if existed else "created")

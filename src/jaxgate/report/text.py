@@ -42,6 +42,8 @@ def describe_finding(finding: Finding) -> str:
     now, against = show_pair(quantity, finding.now, finding.against)
     ratio = show_ratio(finding.now, finding.against)
     share = f" = {ratio}" if ratio else ""
+    if finding.kind == "time":
+        return f"a call takes {now} against {against}{share}: {finding.detail}"
     if finding.kind == "claim":
         why = f" ({finding.detail})" if finding.detail else ""
         return f"claim {finding.name}: {now} against {against}{share}{why}"
@@ -86,7 +88,7 @@ def in_short(verdict: Verdict) -> str:
         return held
     if worst is not None and worst.status is Status.NO_BASELINE:
         return f"{held} · no baseline on this hardware"
-    if worst is not None and worst.status not in (Status.SAME, Status.IMPROVED):
+    if worst is not None and worst.status not in (Status.SAME, Status.IMPROVED, Status.FASTER, Status.UNDECIDED):
         return describe_finding(worst)
     improved = [
         f"{finding.name} {show_ratio(finding.now, finding.against)}"
@@ -96,7 +98,10 @@ def in_short(verdict: Verdict) -> str:
     parts = [held]
     if improved:
         parts.append(f"improved: {', '.join(improved)}; refresh with --perf-update")
-    parts.append(verdict.time.reason)
+    decision = verdict.time.decision
+    parts.append(
+        verdict.time.reason if decision is None else f"{decision.ratio:.2f} × the baseline, {verdict.time.reason}"
+    )
     return " · ".join(parts)
 
 
@@ -115,8 +120,22 @@ def _more(others: Sequence[Finding]) -> str:
 
 
 def _time(verdict: Verdict) -> str:
+    decision = verdict.time.decision
+    if decision is not None:
+        interval = f"{decision.ratio:.3f} × [{decision.low:.3f}, {decision.high:.3f}], n={decision.pairs}"
+        return (
+            f"{verdict.time.status}: {interval}, margin {decision.margin:.1%}, would have seen {decision.sees:.1%}; "
+            f"{verdict.time.reason}{_confirmed(verdict)}"
+        )
     run = f"; median call {show('run_ns', verdict.run_ns)}, not gated" if verdict.run_ns is not None else ""
     return f"{verdict.time.status}: {verdict.time.reason}{run}"
+
+
+def _confirmed(verdict: Verdict) -> str:
+    if not verdict.time.confirmed:
+        return ""
+    ratios = ", ".join(f"{ratio:.3f} ×" for ratio in verdict.time.confirmed)
+    return f"; in fresh processes {ratios}"
 
 
 def _baseline(verdict: Verdict) -> str:

@@ -1,0 +1,119 @@
+"""Time of a changed program: a duel with the baseline's program, here and now."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jaxgate.judge.duel import LOOKS, decide, is_settled
+from jaxgate.judge.origin import differs
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.model import Decision, Record, StoredProgram
+from jaxgate.observe.duelling import agree, prepare, run_duel
+from jaxgate.observe.exporting import NotReplayableError
+from jaxgate.observe.measure import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class Rematch:
+    """What a fresh process needs to run the duel again."""
+
+    now: StoredProgram
+    baseline: StoredProgram
+    leaves: list[Any]
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """The outcome of trying to time a case against its baseline.
+
+    Attributes:
+        record: The baseline; its compiled facts are those of its program here, where the environment differs.
+        decision: What the duel said.
+        why_not: Why there was none.
+        rematch: How to run it again.
+    """
+
+    record: Record | None
+    decision: Decision | None = None
+    why_not: str = "no duel was run"
+    rematch: Rematch | None = None
+
+
+class Stopwatch:
+    """Runs the duels of one run within its budget.
+
+    Args:
+        programs: Where the baselines' programs are.
+        budget_s: Seconds that all duels together may take; ``None`` for no limit.
+        clock: Monotonic nanoseconds.
+    """
+
+    def __init__(
+        self, programs: ProgramStore, budget_s: float | None, clock: Callable[[], int] = time.perf_counter_ns
+    ) -> None:
+        self._programs = programs
+        self._left_ns = None if budget_s is None else budget_s * 1e9
+        self._clock = clock
+
+    def time(self, observed: Observed, record: Record | None, progress: Callable[[str], None]) -> Timed:
+        """Duel with the baseline's program if the program may have changed and both can run here."""
+        now = observed.measurement
+        if record is None or [leaf.aval for leaf in now.signature] != [leaf.aval for leaf in record.baseline.signature]:
+            return Timed(record)
+        if not differs(now, record.baseline):
+            return Timed(record)
+        if now.facts.host_callbacks:
+            return Timed(record, why_not="it cannot be stored and duelled")
+        if now.hardware.platform == "cpu" and now.hardware.devices > 1:
+            return Timed(record, why_not="virtual CPU devices share their cores, so no clock judges them")
+        if self._left_ns is not None and self._left_ns <= 0:
+            return Timed(record, why_not="the budget for duels is spent (--perf-budget)")
+        begin = self._clock()
+        try:
+            return self._duel(observed, record, progress)
+        except NotReplayableError as error:
+            return Timed(record, why_not=f"no duel can be run: {error}")
+        finally:
+            if self._left_ns is not None:
+                self._left_ns -= self._clock() - begin
+
+    def _duel(self, observed: Observed, record: Record, progress: Callable[[str], None]) -> Timed:
+        stored = record.baseline.program
+        fingerprint = record.baseline.fingerprints.program
+        content = self._programs.load(fingerprint) if stored.stored else b""
+        if content is None:
+            raise NotReplayableError(
+                f"the baseline's program {self._programs.path(fingerprint).name} is missing or damaged"
+            )
+        progress("compiling the baseline's program")
+        leaves = observed.leaves()
+        before = StoredProgram(record=stored, content=content)
+        baseline = prepare(before, leaves)
+        if observed.measurement.environment != record.baseline.environment:
+            facts = replace(record.baseline.facts, **baseline.facts)
+            record = replace(record, baseline=replace(record.baseline, facts=facts))
+        today = observed.export()
+        if not today.record.stored:
+            return Timed(record, why_not=f"today's program cannot be duelled: {today.record.why_not}")
+        now = prepare(today, leaves)
+        same_results = agree(now, baseline, rtol=observed.rtol, atol=observed.atol)
+        progress("sampling")  # nothing else may run beside it
+        platform = observed.measurement.hardware.platform
+        duel = run_duel(
+            now,
+            baseline,
+            settled=is_settled,
+            seed=secrets.randbits(32),
+            clock=self._clock,
+            max_pairs=max(LOOKS),
+            platform=platform,
+        )
+        decision = decide(duel)
+        if not same_results:
+            decision = replace(decision, reason=f"{decision.reason}; results differ from the baseline's")
+        return Timed(record, decision=decision, rematch=Rematch(today, before, leaves, platform))
