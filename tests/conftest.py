@@ -14,7 +14,7 @@ SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
 
 def pytest_collection_modifyitems() -> None:
     """Import JAX before the first test: pytester forgets modules that a run imports, and JAX must not load twice."""
-    import jaxgate.plugin.gate  # noqa: F401, PLC0415 - not earlier: ``pytest --help`` loads this file too
+    import jaxgate.plugin.gate  # noqa: F401 - not earlier: ``pytest --help`` loads this file too
 
 
 class Project:

@@ -50,7 +50,7 @@ def test_a_claim_reads_as_a_formula(claim, formula):
         (equal("temp_bytes", to="reference"), 20_000, Status.SAME),
         (equal("temp_bytes", to="reference"), 20_001, Status.REGRESSED),
         (equal("temp_bytes", to="reference"), 19_999, Status.REGRESSED),
-        (at_most(0.29, "temp_bytes"), 5_800, Status.SAME),  # 0.29 × 20000 is 5799.999… in binary
+        (at_most(0.29, "temp_bytes"), 5_800, Status.SAME),  # 0.29 of 20000 is 5799.999… in binary
         (at_most(0.29, "temp_bytes"), 5_801, Status.REGRESSED),
     ],
 )

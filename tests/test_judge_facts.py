@@ -275,6 +275,13 @@ def test_the_culprit_of_more_operations_is_the_operation_with_its_line(fact):
     assert found == "stablehlo.add 37 → 137 at model.py:21"
 
 
+def test_what_is_gone_is_not_blamed():
+    """A multiplication that is done no longer made nothing grow: the operation that grew is named."""
+    grown = {"stablehlo.dot_general": 0, "stablehlo.add": 137}
+    assert culprit("temp_bytes", 10_000_000, matmuls={}, operations=grown) == "stablehlo.add 37 → 137"
+    assert culprit("temp_bytes", 10_000_000, matmuls={}) == ""
+
+
 def test_no_culprit_is_invented():
     """A fact may grow while the program is the same: then nobody is named."""
     assert culprit("temp_bytes", FACTS.temp_bytes * 2) == ""

@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 from factories import ENVIRONMENT, FINGERPRINTS, HARDWARE, OTHER_CPU, baseline, measurement
 
-from jaxgate.judge.origin import environment_differences, place, time_by_identity
-from jaxgate.model import HardwareKey, Status
+from jaxgate.judge.origin import environment_differences, judge_time, place
+from jaxgate.model import Decision, HardwareKey, Status
 
 SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
 DRIVER, RELEASE = "driver", "release"
@@ -73,12 +73,10 @@ def test_the_table_is_whole():
     )
 
 
-@pytest.mark.parametrize(
-    ("source", "program", "environment", "inputs", "options", "where"), ROWS, ids=["-".join(row[:-1]) for row in ROWS]
-)
-def test_every_row_of_the_table(source, program, environment, inputs, options, where):
+@pytest.mark.parametrize(("row", "where"), [(row[:-1], row[-1]) for row in ROWS], ids=["-".join(row) for row in ROWS])
+def test_every_row_of_the_table(row, where):
     """Each combination of changes is placed; a command that separates them comes only where it is needed."""
-    origin = place(changed(source, program, environment, inputs, options), baseline())
+    origin = place(changed(*row), baseline())
     assert origin.place == where
     assert bool(origin.separate) == (where == "not separable here")
 
@@ -177,16 +175,21 @@ def test_the_command_that_separates_is_not_a_wrong_one(now, before):
     assert "pip install" not in origin.separate
 
 
+def timed(now, before, decision=None):
+    """The verdict on time, by default where no duel was run."""
+    return judge_time(now, before, decision, "no duel was run")
+
+
 def test_an_identical_program_is_the_same_by_identity():
     """Nothing that a clock could see has changed: SAME without one."""
-    verdict = time_by_identity(measurement(), baseline())
+    verdict = timed(measurement(), baseline())
     assert (verdict.status, verdict.reason) == (Status.SAME, "identical program")
 
 
 @pytest.mark.parametrize("source", [CHANGED, UNKNOWN])
 def test_identity_does_not_ask_for_the_source(source):
     """A rewritten source that gives the same program cannot be slower on the device."""
-    assert time_by_identity(changed(source=source), baseline()).status is Status.SAME
+    assert timed(changed(source=source), baseline()).status is Status.SAME
 
 
 @pytest.mark.parametrize(
@@ -242,6 +245,42 @@ def test_identity_does_not_ask_for_the_source(source):
 )
 def test_identity_is_refused(now, before, reason):
     """Whatever may have made it slower, or is not known, takes away the identity and is named."""
-    verdict = time_by_identity(now, before)
+    verdict = timed(now, before)
     assert verdict.status is Status.UNDECIDED
     assert reason in verdict.reason
+
+
+SLOWER = Decision(
+    status=Status.SLOWER,
+    ratio=1.25,
+    low=1.2,
+    high=1.3,
+    pairs=20,
+    margin=0.03,
+    sees=0.07,
+    threshold=0.1,
+    now_ns=2500.0,
+    baseline_ns=2000.0,
+    reason="20 of 20 pairs were more than 3.0% slower",
+)
+
+
+@pytest.mark.parametrize("status", [Status.SAME, Status.FASTER, Status.SLOWER, Status.UNDECIDED])
+def test_a_duel_judges_what_identity_does_not(status):
+    """Where the program changed, the duel's word is the verdict on time, with its numbers and what differed."""
+    decision = replace(SLOWER, status=status, reason=f"found {status}")
+    verdict = timed(changed(program=CHANGED), baseline(), decision)
+    assert (verdict.status, verdict.decision) == (status, decision)
+    assert verdict.reason == f"found {status} (program changed)"
+
+
+def test_an_identical_program_needs_no_duel():
+    """A clock that calls identical programs slower is noise: identity comes first."""
+    verdict = timed(measurement(), baseline(), SLOWER)
+    assert (verdict.status, verdict.reason, verdict.decision) == (Status.SAME, "identical program", None)
+
+
+def test_why_there_was_no_duel_is_said():
+    """The reason goes on with what kept the duel from being run."""
+    verdict = judge_time(changed(program=CHANGED), baseline(), None, "the budget for duels is spent")
+    assert (verdict.status, verdict.reason) == (Status.UNDECIDED, "program changed and the budget for duels is spent")

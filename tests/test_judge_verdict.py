@@ -21,7 +21,18 @@ from factories import (
 
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.judge.verdict import describe
-from jaxgate.model import Culprits, HardwareKey, InvalidCaseError, Leaf, Record, Samples, Status, at_most, equal
+from jaxgate.model import (
+    Culprits,
+    Decision,
+    HardwareKey,
+    InvalidCaseError,
+    Leaf,
+    Record,
+    Samples,
+    Status,
+    at_most,
+    equal,
+)
 
 HOLDS = equal("host_callbacks", to=0)
 BROKEN = at_most(16_000, "output_bytes", of="one", why="it must stay small")
@@ -29,9 +40,31 @@ UNKNOWN = at_most(1.0, "temp_bytes")  # the measurement has no reference
 STRICT = pytest.mark.parametrize("strict", [False, True], ids=["local", "strict"])
 
 
-def verdict_of(now=None, known=None, *, claims=(), strict=True, elsewhere=()):
+def verdict_of(now=None, known=None, *, claims=(), strict=True, elsewhere=(), decision=None):
     """Judge today's measurement against a record; the healthy measurement by default."""
-    return judge(CASE, claims, now or measurement(), known, strict=strict, elsewhere=elsewhere)
+    return judge(CASE, claims, now or measurement(), known, strict=strict, elsewhere=elsewhere, decision=decision)
+
+
+def duel(status):
+    """What a duel decided: 2.5 µs against 2 µs."""
+    return Decision(
+        status=status,
+        ratio=1.25,
+        low=1.2,
+        high=1.3,
+        pairs=20,
+        margin=0.03,
+        sees=0.07,
+        threshold=0.1,
+        now_ns=2500.0,
+        baseline_ns=2000.0,
+        reason="the reason",
+    )
+
+
+def rewritten(**changes):
+    """A measurement of another program than the baseline's."""
+    return measurement(fingerprints=replace(FINGERPRINTS, program="p1", source="s1"), **changes)
 
 
 @STRICT
@@ -114,7 +147,10 @@ STALE = {
         (replace(SIGNATURE[0], aval="bfloat16[64,64]"), SIGNATURE[1]),
         "state['w']: float32[64,64] then, bfloat16[64,64] now",
     ),
-    "shape": ((SIGNATURE[0], replace(SIGNATURE[1], aval="float32[7,64]")), "batch: float32[8,64] then, float32[7,64] now"),
+    "shape": (
+        (SIGNATURE[0], replace(SIGNATURE[1], aval="float32[7,64]")),
+        "batch: float32[8,64] then, float32[7,64] now",
+    ),
     "order": (SIGNATURE[::-1], "batch: float32[64,64] then, float32[8,64] now"),
     "fewer": (SIGNATURE[:1], "2 arrays then, 1 now"),
     "more": ((*SIGNATURE, Leaf(path="key", aval="uint32[2]", nbytes=8, donated=False)), "2 arrays then, 3 now"),
@@ -132,7 +168,10 @@ def test_a_stale_baseline_fails_only_when_strict(change, strict, fails):
     assert (verdict.status, verdict.fails) == (Status.STALE_BASELINE, fails)
     assert (verdict.worst.kind, verdict.worst.name) == ("baseline", "stale baseline")
     assert verdict.worst.detail == f"the arguments changed since it was recorded ({said})"
-    assert (verdict.time.status, verdict.time.reason) == (Status.STALE_BASELINE, "the old program takes other arguments")
+    assert (verdict.time.status, verdict.time.reason) == (
+        Status.STALE_BASELINE,
+        "the old program takes other arguments",
+    )
     assert verdict.origin is None
     assert {finding.kind for finding in verdict.findings} == {"baseline", "claim"}
     assert verdict.baseline == "0123456789 of 2026-11-20 (jax 0.10.2, n=3)"
@@ -271,3 +310,48 @@ def test_the_verdict_speaks_of_todays_hardware():
     here = HardwareKey(platform="cpu", device_kind="Zen 5", devices=1)
     known = Record(baseline=baseline(), path=Path("baselines/cpu-amd-epyc-1/scan/rnn.json"), borrowed=True)
     assert verdict_of(measurement(hardware=here), known).hardware.slug == "cpu-zen-5-1"
+
+
+@STRICT
+@pytest.mark.parametrize(
+    ("status", "fails"),
+    [(Status.SLOWER, True), (Status.SAME, False), (Status.FASTER, False), (Status.UNDECIDED, False)],
+)
+def test_the_duel_of_a_changed_program_decides(status, fails, strict):
+    """With all facts the same, time is the verdict: a slow-down is red, a speed-up and a doubt are not."""
+    verdict = verdict_of(rewritten(), record(), strict=strict, decision=duel(status))
+    assert (verdict.status, verdict.fails, verdict.time.status) == (status, fails, status)
+    (found,) = [finding for finding in verdict.findings if finding.kind == "time"]
+    assert (found.name, found.status, found.detail) == ("run_ns", status, "the reason")
+    assert (found.now, found.against, found.allowed) == (2500.0, 2000.0, 2060.0)
+    assert verdict.time.decision == duel(status)
+
+
+def test_facts_outrank_time():
+    """A regressed fact decides over a slow-down, and a speed-up does not make up for it."""
+    now = rewritten(facts={"matmul_flops": 2_000_000})
+    slower = verdict_of(now, record(), decision=duel(Status.SLOWER))
+    assert [finding.name for finding in slower.findings[:2]] == ["matmul_flops", "run_ns"]
+    assert (slower.status, slower.fails) == (Status.REGRESSED, True)
+    faster = verdict_of(now, record(), decision=duel(Status.FASTER))
+    assert (faster.status, faster.fails) == (Status.REGRESSED, True)
+
+
+def test_a_slow_down_names_what_grew():
+    """A slower program whose facts stay within their tolerances still has a first suspect."""
+    now = rewritten(
+        operations={"stablehlo.dot_general": 3, "stablehlo.add": 50},
+        facts={"stablehlo_ops": 53},
+        culprits=Culprits(operation_lines={"stablehlo.add": "model.py:21"}),
+    )
+    verdict = verdict_of(now, record(), decision=duel(Status.SLOWER))
+    assert (verdict.worst.kind, verdict.worst.culprit) == ("time", "stablehlo.add 37 → 50 at model.py:21")
+
+
+@pytest.mark.parametrize("known", [None, record(signature=SIGNATURE[:1])], ids=["no baseline", "stale"])
+def test_a_duel_cannot_stand_in_for_a_baseline(known):
+    """Without a comparable baseline the verdict says so, whatever else was timed."""
+    verdict = verdict_of(rewritten(), known, decision=duel(Status.SAME))
+    assert verdict.status in {Status.NO_BASELINE, Status.STALE_BASELINE}
+    assert verdict.fails
+    assert "time" not in {finding.kind for finding in verdict.findings}

@@ -42,6 +42,7 @@ CONTENT = {
     "matmuls": {"float32[8,64] x float32[64,64]": 3},
     "operations": {"stablehlo.add": 37, "stablehlo.dot_general": 3},
     "phases": {"compile_ns": 50000000, "first_call_ns": 1000000, "lower_ns": 5000000, "trace_ns": 10000000},
+    "program": {"digest": "0" * 64, "donated": [0], "feeds": [0, None], "why_not": ""},
     "provenance": {"commit": "0123456789abcdef", "date": "2026-11-20", "dirty": False, "jaxgate": "0.1.0"},
     "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2},
     "schema": 1,

@@ -20,7 +20,18 @@ from factories import (
 )
 
 from jaxgate.judge import judge, judge_invalid
-from jaxgate.model import Culprits, Finding, InvalidCaseError, Origin, Status, TimeVerdict, Verdict, at_most, equal
+from jaxgate.model import (
+    Culprits,
+    Decision,
+    Finding,
+    InvalidCaseError,
+    Origin,
+    Status,
+    TimeVerdict,
+    Verdict,
+    at_most,
+    equal,
+)
 from jaxgate.report.text import count, describe_finding, explain, in_short, summary
 
 DOT = "float32[8,64] x float32[64,64]"
@@ -230,7 +241,9 @@ def test_the_command_can_be_pasted(test):
 def test_the_baseline_row_names_four_differences():
     """Of many differences four are named and the rest counted; without one that is said."""
     names = tuple(f"flag{n} a → b" for n in range(6))
-    made = verdict(Status.REGRESSED, baseline="abc of 2026-11-20", origin=Origin(place="environment", differences=names))
+    made = verdict(
+        Status.REGRESSED, baseline="abc of 2026-11-20", origin=Origin(place="environment", differences=names)
+    )
     assert rows(made)[1]["baseline"] == (
         "abc of 2026-11-20; flag0 a → b, flag1 a → b, flag2 a → b, flag3 a → b and 2 more"
     )
@@ -268,11 +281,99 @@ def test_time_that_was_not_taken_is_not_shown():
     assert row["time"] == "SAME: identical program"
 
 
+DECISION = Decision(
+    status=Status.SLOWER,
+    ratio=1.2504,
+    low=1.2,
+    high=1.3016,
+    pairs=20,
+    margin=0.03,
+    sees=0.068,
+    threshold=0.125,
+    now_ns=2500.0,
+    baseline_ns=2000.0,
+    reason="20 of 20 pairs were more than 3.0% slower",
+)
+
+
+def duelled(decision, confirmed=()):
+    """A verdict whose time was settled by a duel."""
+    found = Finding(
+        kind="time",
+        name="run_ns",
+        status=decision.status,
+        now=decision.now_ns,
+        against=decision.baseline_ns,
+        allowed=2060.0,
+        detail=decision.reason,
+    )
+    time = TimeVerdict(status=decision.status, reason=decision.reason, decision=decision, confirmed=confirmed)
+    return verdict(decision.status, found, *CLAIMS, time=time, baseline="abc", origin=Origin(place="code"))
+
+
+def test_a_slow_down_is_explained():
+    """Both times and their ratio; then ratio, interval, pairs, margin, and what would have been seen."""
+    first, row = rows(duelled(DECISION, confirmed=(1.24, 1.2616)))
+    assert first == "SLOWER  scan/rnn  on cpu-amd-epyc-1"
+    assert list(row) == LABELS
+    assert row["found"] == "a call takes 2.5 µs against 2 µs = 1.25 ×: 20 of 20 pairs were more than 3.0% slower"
+    assert row["time"].startswith("SLOWER: 1.250 × [1.200, 1.302], n=20, margin 3.0%, would have seen 6.8%")
+    assert row["time"].endswith("20 of 20 pairs were more than 3.0% slower; in fresh processes 1.240 ×, 1.262 ×")
+    assert row["culprit"] == "cause unknown; comes from: code"
+    assert row["next"].endswith("accept: add --perf-update")
+
+
+def test_a_slow_down_not_yet_confirmed_does_not_say_it_was():
+    """Without fresh processes there is no word of them."""
+    assert "fresh" not in rows(duelled(DECISION))[1]["time"]
+
+
+@pytest.mark.parametrize("status", [Status.SAME, Status.SLOWER, Status.UNDECIDED])
+def test_the_threshold_in_force_is_printed(status):
+    """Beside the slow-down that would have been seen stands the one that had to be."""
+    time = rows(duelled(replace(DECISION, status=status)))[1]["time"]
+    assert "6.8%" in time
+    assert "12.5%" in time
+
+
+@pytest.mark.parametrize(
+    ("decision", "text"),
+    [
+        (
+            replace(DECISION, status=Status.SAME, ratio=1.004, reason="a slow-down above 6.8% would have shown"),
+            "4 claims hold · 1.00 × the baseline, a slow-down above 6.8% would have shown",
+        ),
+        (
+            replace(
+                DECISION, status=Status.UNDECIDED, ratio=1.04, reason="only a slow-down above 20% would have shown"
+            ),
+            "4 claims hold · 1.04 × the baseline, only a slow-down above 20% would have shown",
+        ),
+        (DECISION, "a call takes 2.5 µs against 2 µs = 1.25 ×: 20 of 20 pairs were more than 3.0% slower"),
+    ],
+    ids=["same", "undecided", "slower"],
+)
+def test_a_duel_in_short(decision, text):
+    """The ratio and what the duel could have seen; a slow-down with its numbers."""
+    assert in_short(duelled(decision)) == text
+
+
+def test_a_speed_up_asks_for_a_tighter_baseline():
+    """A win is reported and can be kept: otherwise the next change may give it away unseen."""
+    text = in_short(duelled(replace(DECISION, status=Status.FASTER, ratio=0.8, reason="20 of 20 pairs were faster")))
+    assert text.startswith("4 claims hold · ")
+    assert "0.80 × the baseline, 20 of 20 pairs were faster" in text
+    assert "refresh with --perf-update" in text
+
+
 @pytest.mark.parametrize(
     ("finding", "text"),
     [
         (Finding(kind="case", name="running", status=Status.INVALID, detail="found NaN"), "running: found NaN"),
-        (Finding(kind="baseline", name="no baseline", status=Status.NO_BASELINE, detail="There is none."), "There is none."),
+        (
+            Finding(kind="baseline", name="no baseline", status=Status.NO_BASELINE, detail="There is none."),
+            "There is none.",
+        ),
         (fact("traces", Status.REGRESSED, 2, 1, allowed=1), "traces 2 against 1 = 2.00 ×, allowed 1"),
     ],
 )
@@ -379,8 +480,11 @@ def test_a_summary_of_nothing_is_empty():
     [
         ([Status.SAME], "1 case: 1 SAME"),
         ([Status.REGRESSED, Status.SAME, Status.SAME], "3 cases: 2 SAME, 1 REGRESSED"),
-        (list(reversed(Status)), "9 cases: 1 SAME, 1 FASTER, 1 IMPROVED, 1 UNDECIDED, 1 NO_BASELINE, 1 STALE_BASELINE, "
-         "1 SLOWER, 1 REGRESSED, 1 INVALID"),
+        (
+            list(reversed(Status)),
+            "9 cases: 1 SAME, 1 FASTER, 1 IMPROVED, 1 UNDECIDED, 1 NO_BASELINE, 1 STALE_BASELINE, "
+            "1 SLOWER, 1 REGRESSED, 1 INVALID",
+        ),
     ],
 )
 def test_the_count(statuses, text):

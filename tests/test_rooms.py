@@ -16,6 +16,7 @@ ROOMS = {
     "keep": {"model", "keep"},
     "report": {"model", "report"},
     "plugin": {"model", "observe", "judge", "keep", "report", "plugin"},
+    "cli": {"model", "observe", "judge", "keep", "report", "cli"},
     "": {"model"},  # what ``import jaxgate`` offers
     "workloads": {"model", "workloads"},
 }

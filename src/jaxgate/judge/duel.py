@@ -113,6 +113,9 @@ def decide(
     elif high < line and sees <= threshold:
         status = Status.SAME
         reason = f"a slow-down above {sees:.1%} would have shown"
+    elif sees <= threshold:
+        status = Status.UNDECIDED
+        reason = f"neither within nor beyond the margin of {tolerated:.1%}"
     else:
         status = Status.UNDECIDED
         reason = f"only a slow-down above {sees:.1%} would have shown, {threshold:.0%} is asked for; {_more(pairs, sees, threshold)}"
@@ -142,6 +145,4 @@ def is_settled(duel: Duel, *, threshold: float = DEFAULT_THRESHOLD, own_margin: 
 def _more(pairs: int, sees: float, threshold: float) -> str:
     """How many pairs would be needed: the interval shrinks with the root of their number."""
     needed = pairs * (sees / threshold) ** 2
-    return (
-        f"about {round(needed, -1):,.0f} pairs would be needed" if needed > pairs else "the median lies near the margin"
-    )
+    return f"about {round(needed, -1):,.0f} pairs would be needed"

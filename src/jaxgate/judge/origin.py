@@ -89,7 +89,7 @@ def judge_time(now: Measurement, baseline: Baseline, decision: Decision | None, 
         return TimeVerdict(status=Status.SAME, reason="identical program")
     if decision is None:
         return TimeVerdict(status=Status.UNDECIDED, reason=f"{difference} and {no_duel}")
-    return TimeVerdict(status=decision.status, reason=decision.reason, decision=decision)
+    return TimeVerdict(status=decision.status, reason=f"{decision.reason} ({difference})", decision=decision)
 
 
 def _same(now: str | None, before: str | None) -> bool | None:

@@ -17,6 +17,8 @@ from jaxgate.observe.signature import leaves_with_paths, short, to_host
 def check_agreement(subject: Any, reference: Any, *, rtol: float, atol: float) -> None:
     """Compare two outputs, leaf by leaf: ``|subject - reference| <= atol + rtol * |reference|``.
 
+    Integers and booleans must be equal: there is no tolerance between two token ids.
+
     Args:
         subject: Output tree with leaves on the host.
         reference: Output tree of the reference, likewise.
@@ -36,13 +38,14 @@ def check_agreement(subject: Any, reference: Any, *, rtol: float, atol: float) -
         if left.shape != right.shape or left.dtype != right.dtype:
             raise InvalidCaseError(stage, f"{path}: subject gives {short(left)}, reference {short(right)}")
         a, b = _numbers(left), _numbers(right)
-        close = np.isclose(a, b, rtol=rtol, atol=atol)
+        exact = a.dtype.kind in "biu"
+        close = a == b if exact else np.isclose(a, b, rtol=rtol, atol=atol)
         if close.all():
             continue
-        worst = np.unravel_index(int(np.argmax(np.where(close, -1.0, np.abs(a - b)))), a.shape)
+        worst = np.unravel_index(int(np.argmax(np.where(close, -1.0, np.abs(_signed(a) - _signed(b))))), a.shape)
         raise InvalidCaseError(
             stage,
-            f"{path}{list(map(int, worst))}: subject gives {a[worst]:.6g}, reference {b[worst]:.6g}; "
+            f"{path}{list(map(int, worst))}: subject gives {_text(a[worst])}, reference {_text(b[worst])}; "
             f"{int((~close).sum()):,} of {a.size:,} elements differ by more than {atol:g} + {rtol:g} × |reference|",
         )
 
@@ -51,6 +54,14 @@ def _numbers(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if array.dtype.kind in "biuc":
         return array.astype(np.complex128) if array.dtype.kind == "c" else array
     return array.astype(np.float64)
+
+
+def _signed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array.astype(np.float64) if array.dtype.kind in "biu" else array
+
+
+def _text(value: Any) -> str:
+    return f"{value:.6g}" if value.dtype.kind in "fc" else str(value)
 
 
 def check_batch(function: Callable[..., Any], call: Call, batch: Batch, *, donates: bool) -> None:
@@ -69,13 +80,15 @@ def check_batch(function: Callable[..., Any], call: Call, batch: Batch, *, donat
     """
     stage = "checking the batch"
     args, kwargs = call
-    value = args[batch.argument] if isinstance(batch.argument, int) else kwargs[batch.argument]
+    with guarded(stage):
+        value = args[batch.argument] if isinstance(batch.argument, int) else kwargs[batch.argument]
     leaves, tree = jax.tree.flatten(value)
     for leaf in leaves:
-        found = leaf.shape[batch.axis] if leaf.ndim > batch.axis else None
+        found = leaf.shape[batch.axis] if np.ndim(leaf) > batch.axis else None
         if found != batch.size:
             raise InvalidCaseError(
-                stage, f"expected {batch.size} samples on axis {batch.axis}, found {found} in {short(leaf)}"
+                stage,
+                f"expected {batch.size} samples on axis {batch.axis}, found {found} in {short(leaf) if hasattr(leaf, 'shape') else repr(leaf)}",
             )
 
     def run(changed: list[Any]) -> list[np.ndarray[Any, Any]]:
@@ -91,7 +104,7 @@ def check_batch(function: Callable[..., Any], call: Call, batch: Batch, *, donat
             return [to_host(leaf) for leaf in jax.tree.leaves(function(*inputs[0], **inputs[1]))]
 
     plain = run(leaves)
-    for sample in sorted({0, batch.size // 2, batch.size - 1}):
+    for sample in sorted({0, 1 % batch.size, batch.size // 2, batch.size - 1}):
         changed = run([_disturb(leaf, batch.axis, sample) for leaf in leaves])
         if all(np.array_equal(a, b) for a, b in zip(plain, changed, strict=True)):
             raise InvalidCaseError(
@@ -112,4 +125,4 @@ def _disturb(leaf: Any, axis: int, sample: int) -> Any:
     else:
         other = np.roll(values, 1, axis=axis)[index]
         values[index] = np.where(other == values[index], values[index] ^ 1, other)
-    return jax.device_put(values, leaf.sharding)
+    return jax.device_put(values, leaf.sharding if leaf.committed else None)  # as the original: no recompile

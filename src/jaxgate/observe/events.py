@@ -20,12 +20,13 @@ _PHASES = {
 }
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Events:
     """The events of one ``record`` block, as function names in order of arrival."""
 
     traces: list[str] = field(default_factory=list)
     compiles: list[str] = field(default_factory=list)
+    cache_hits: int = 0
 
     def traces_of(self, function: str) -> int:
         """Count the traces of one function; nested jitted helpers report under their own names."""
@@ -45,12 +46,19 @@ def _listen(event: str, _duration_secs: float, **kwargs: Any) -> None:
         (events.traces if phase == "trace" else events.compiles).append(name)
 
 
+def _listen_to_cache(event: str, **_kwargs: Any) -> None:
+    if event == "/jax/compilation_cache/cache_hits":
+        for events in _open:
+            events.cache_hits += 1
+
+
 @contextmanager
 def record() -> Iterator[Events]:
     """Collect what JAX traces and compiles until the block ends."""
     global _listening  # noqa: PLW0603 - JAX keeps listeners for the life of the process; so do we, one
     if not _listening:
         jax.monitoring.register_event_duration_secs_listener(_listen)
+        jax.monitoring.register_event_listener(_listen_to_cache)
         _listening = True
     events = Events()
     _open.append(events)

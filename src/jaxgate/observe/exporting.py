@@ -20,6 +20,7 @@ from jax import export
 from jaxgate.model import ProgramRecord, StoredProgram
 from jaxgate.observe.compiling import Lowered
 from jaxgate.observe.feeding import Call
+from jaxgate.observe.signature import short
 
 MAX_CONSTANT_BYTES = 64 * 1024
 """Captured arrays above this are weights, not tables: they stay out of a public file."""
@@ -125,8 +126,8 @@ def find_feeds(
     """Work out how the state is threaded, by flat positions: run ``next_args`` on numbers instead of arrays.
 
     Returns:
-        For each dynamic argument the output it is fed from, or ``None`` if nothing is threaded or
-        ``next_args`` does more than moving things.
+        For each dynamic argument the output it is fed from, or ``None`` if nothing is threaded, the state
+        comes back with other types, or ``next_args`` does more than moving things.
     """
     if next_args is None:
         return None
@@ -144,9 +145,11 @@ def find_feeds(
         return None
     if following is None:
         return None
+    results = [short(info) for info in jax.tree.leaves(lowered.stage.out_info)]
     markers = [leaf for leaf in jax.tree.leaves((following, kwargs)) if isinstance(leaf, _Marker)]
     moved = len(markers) == count and all(
-        marker.output is not None or marker.argument == index for index, marker in enumerate(markers)
+        marker.argument == index if marker.output is None else results[marker.output] == lowered.signature[index].aval
+        for index, marker in enumerate(markers)
     )
     return tuple(marker.output for marker in markers) if moved else None
 

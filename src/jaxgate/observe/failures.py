@@ -21,11 +21,15 @@ def guarded(stage: str) -> Iterator[None]:
     except InvalidCaseError:
         raise
     except Exception as error:
-        raise InvalidCaseError(stage, _describe(error)) from error
+        raise InvalidCaseError(stage, describe(error)) from error
 
 
-def _describe(error: Exception) -> str:
-    text = " ".join(line.strip() for line in str(error).strip().splitlines()[:_FIRST_LINES])
+def describe(error: Exception) -> str:
+    """An exception in one line: its kind, the start of its text, the project's line that raised it."""
+    lines = str(error).strip().splitlines()
+    if any("Traceback (most recent call last)" in line for line in lines):
+        lines = [line for line in lines if line.strip()][-1:]  # raised on the host, by a callback
+    text = " ".join(line.strip() for line in lines[:_FIRST_LINES])
     kind = type(error).__name__
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in text:
         kind = "out of memory"

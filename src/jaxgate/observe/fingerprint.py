@@ -41,6 +41,14 @@ def is_callback(operation: Any) -> bool:
     return bool(_CALLBACK.search(str(operation.attributes["call_target_name"])))
 
 
+def is_splat(operation: Any) -> bool:
+    """Whether a constant is one value repeated."""
+    try:
+        return bool(operation.attributes["value"].is_splat)
+    except TypeError:  # complex elements: the bindings cannot hand the attribute over
+        return not re.search(r"dense<(\[|\"0x)", str(operation))
+
+
 def _digest(*parts: bytes | str) -> bytes:
     state = hashlib.blake2b(digest_size=16)
     for part in parts:
@@ -56,7 +64,7 @@ class _Hasher:
         self._top = [op.operation for op in module.body.operations]
         self._functions = {_name(op): op for op in self._top if op.name == "func.func"}
         self._constants: dict[Any, bytes] = {}
-        self._calls: dict[tuple[str, Digests], tuple[bytes, Digests]] = {}
+        self._calls: dict[tuple[str, Digests], tuple[Digests, Digests]] = {}
 
     def module(self) -> bytes:
         """Hash the module's attributes, its entry function, and what is neither (meshes)."""
@@ -66,21 +74,23 @@ class _Hasher:
             _digest("input", str(i), str(a.type)) for i, a in enumerate(main.regions[0].blocks[0].arguments)
         )
         body, results = self._function("main", arguments)
-        return _digest("module", self._attributes(self._root), self._attributes(main), body, *results, *others)
+        return _digest(
+            "module", self._attributes(self._root), self._attributes(main), *body, "results", *results, *others
+        )
 
-    def _function(self, name: str, arguments: Digests) -> tuple[bytes, Digests]:
-        """Follow a call: the digest of the body, and those of the values it returns."""
+    def _function(self, name: str, arguments: Digests) -> tuple[Digests, Digests]:
+        """Follow a call: the digests of the body's operations, and those of the values it returns."""
         key = (name, arguments)
         if key not in self._calls:
             function = self._functions[name]
             self._calls[key] = self._block(function.regions[0].blocks[0], arguments, {})
         return self._calls[key]
 
-    def _block(self, block: Any, arguments: Sequence[bytes], outer: Mapping[Any, bytes]) -> tuple[bytes, Digests]:
+    def _block(self, block: Any, arguments: Sequence[bytes], outer: Mapping[Any, bytes]) -> tuple[Digests, Digests]:
         """Hash a block: a bag of its operations, so that independent lines may change places.
 
         Returns:
-            The digest of the bag, and the digests of the values that end the block.
+            The sorted digests of the bag, and the digests of the values that end the block.
         """
         values = dict(outer)
         values.update(zip(block.arguments, arguments, strict=True))
@@ -91,16 +101,19 @@ class _Hasher:
             if operation.name in ("func.return", "stablehlo.return", "sdy.return"):
                 returned = tuple(values[operand] for operand in operation.operands)
                 continue
-            digest, results = self._operation(operation, values)
+            if operation.name == "func.call":
+                operands = tuple(values[operand] for operand in operation.operands)
+                inlined, results = self._function(_symbol_name(operation.attributes["callee"]), operands)
+                bag += inlined
+            else:
+                digest, results = self._operation(operation, values)
+                bag.append(digest)
             values.update(zip(operation.results, results, strict=True))
-            bag.append(digest)
-        return _digest(*sorted(bag)), returned
+        return tuple(sorted(bag)), returned
 
     def _operation(self, operation: Any, values: Mapping[Any, bytes]) -> tuple[bytes, Digests]:
         name = operation.name
         operands = tuple(values[operand] for operand in operation.operands)
-        if name == "func.call":
-            return self._function(_symbol_name(operation.attributes["callee"]), operands)
         if name == "stablehlo.while":
             return self._while(operation, operands, values)
         content = self._constant(operation) if name == "stablehlo.constant" else self._attributes(operation)
@@ -109,7 +122,7 @@ class _Hasher:
             for block in region.blocks:
                 arguments = [_digest("inner", str(i), str(a.type)) for i, a in enumerate(block.arguments)]
                 bag, returned = self._block(block, arguments, values)
-                inner += [bag, *returned]
+                inner += [_digest(*bag), *returned]
         types = [str(result.type) for result in operation.results]
         digest = _digest(name, content, *operands, "->", *types, *inner)
         return digest, tuple(_digest(digest, str(i)) for i in range(len(types)))
@@ -134,7 +147,9 @@ class _Hasher:
                 break
         bag, _ = self._block(body, colours, values)
         test, decision = self._block(condition, colours, values)
-        digest = _digest("while", self._attributes(operation), bag, test, *decision, *sorted(colours))
+        digest = _digest(
+            "while", self._attributes(operation), _digest(*bag), _digest(*test), *decision, *sorted(colours)
+        )
         return digest, tuple(_digest(digest, colour) for colour in colours)
 
     def _attributes(self, operation: Any) -> bytes:
@@ -159,12 +174,16 @@ class _Hasher:
         body, results = self._function(
             name, tuple(_digest("input", str(i), str(a.type)) for i, a in enumerate(arguments))
         )
-        return "@" + _digest(body, *results).hex()
+        return "@" + _digest(_digest(*body), *results).hex()
 
     def _constant(self, operation: Any) -> bytes:
         result = operation.results[0]
         if result not in self._constants:
-            value = operation.attributes["value"]
+            try:
+                value = operation.attributes["value"]
+            except TypeError:  # complex elements: the bindings cannot hand the attribute over, its text has it all
+                self._constants[result] = _digest(str(operation).partition("=")[2])
+                return self._constants[result]
             try:
                 data = b"" if value.is_splat else memoryview(value).tobytes()
             except (AttributeError, TypeError, ValueError, BufferError):

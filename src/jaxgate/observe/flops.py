@@ -95,7 +95,7 @@ class _Scope:
         def read(atom: Any) -> int:
             if not isinstance(atom, jex_core.Literal):
                 return values[atom]
-            key = ("literal", str(atom.aval), str(atom.val))
+            key = ("literal", str(atom.aval), id(atom.val) if atom.aval.shape else str(atom.val))
             if key not in self.known:
                 self.known[key] = self.fresh(1)
             return self.known[key][0]
@@ -136,7 +136,7 @@ class _Scope:
         if name == "cond":
             branches = [self._inner(branch) for branch in params["branches"]]
             return max(branches, key=_flops)
-        times = params["length"] if name == "scan" else 1
+        times = _times(name, params)
         for body in _bodies(params):
             for item, count in self._inner(body).items():
                 total[item] += count * times
@@ -144,6 +144,18 @@ class _Scope:
 
     def _inner(self, body: Any) -> Counter[tuple[str, int]]:
         return _Scope(self.lines).run(getattr(body, "jaxpr", body))
+
+
+def _times(name: str, params: Mapping[str, Any]) -> int:
+    """How often one call runs the body: per step of a scan, per device of a shard map, per block of a kernel."""
+    if name == "scan":
+        return int(params["length"])
+    if name == "shard_map":
+        return prod(params["mesh"].shape[axis] for axis in params["newly_manual_axes"])
+    if name == "pallas_call":
+        grid = params["grid_mapping"].grid
+        return prod(grid) if all(isinstance(extent, int) for extent in grid) else 1
+    return 1
 
 
 def _flops(work: Mapping[tuple[str, int], int]) -> int:

@@ -22,7 +22,7 @@ def _foreign() -> tuple[str, ...]:
 @cache
 def is_project_file(file: str) -> bool:
     """Whether a file is the user's own code rather than a library's."""
-    if file.startswith("<"):
+    if not file or file.startswith("<"):
         return False
     return not any(Path(file).is_relative_to(folder) for folder in _foreign())
 

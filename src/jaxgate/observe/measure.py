@@ -110,7 +110,7 @@ def observe(
     progress("running")
     stepped = take_steps(lowered, feeder, computation.next_args, clock=clock)
     if computation.batch is not None:
-        check_batch(program.executable, call, computation.batch, donates=donates)
+        check_batch(lowered.function, call, computation.batch, donates=donates)
     reference: Reference | None = None
     if computation.reference is not None:
         reference = observe_reference(

@@ -1,7 +1,8 @@
-"""The private names of JAX that jaxgate reads, all of them. ``tests/test_private.py`` tells when one breaks."""
+"""The private names of JAX that jaxgate reads, all of them. ``tests/test_observe_private.py`` tells when one breaks."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 
@@ -20,3 +21,17 @@ def compiler_options(lowered: Any) -> tuple[tuple[str, str], ...] | None:
         return tuple(sorted((str(name), str(value)) for name, value in options))
     except (AttributeError, TypeError, ValueError):
         return None
+
+
+def argument_leaf_names(traced: Any) -> frozenset[str]:
+    """Read which arguments JAX traced, static ones left out; for messages only.
+
+    Args:
+        traced: A ``jax.stages.Traced``.
+
+    Returns:
+        Names of arguments; empty if this release keeps them elsewhere.
+    """
+    info = getattr(traced.jaxpr.jaxpr, "debug_info", None)
+    leaves = [re.match(r"\w+", str(name)) for name in getattr(info, "arg_names", None) or ()]
+    return frozenset(match.group() for match in leaves if match)

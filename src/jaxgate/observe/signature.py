@@ -58,10 +58,14 @@ def see(args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]) ->
 
 def _see(path: str, leaf: Any) -> Seen:
     if isinstance(leaf, jax.Array):
-        return Seen(path, short(leaf), bool(leaf.weak_type), str(leaf.sharding), bool(leaf.committed))
+        return Seen(
+            path, short(leaf), bool(getattr(leaf, "weak_type", False)), str(leaf.sharding), bool(leaf.committed)
+        )
     if isinstance(leaf, (bool, int, float, complex)):
         return Seen(path, f"Python {type(leaf).__name__}", True, "", False)
-    return Seen(path, short(leaf) if isinstance(leaf, np.ndarray) else f"static {leaf!r}", False, "", False)
+    return Seen(
+        path, short(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else f"static {leaf!r}", False, "", False
+    )
 
 
 def short(array: Any) -> str:
@@ -134,5 +138,6 @@ def inputs_fingerprint(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
             state.update(f"{values.dtype}{values.shape}".encode())
             state.update(np.ascontiguousarray(values).view(np.uint8).data if values.size else b"")
         else:
-            state.update(repr(leaf).encode())
+            text = repr(leaf).encode()
+            state.update(b"P" + len(text).to_bytes(8, "little") + text)
     return state.hexdigest()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType
+from functools import partial
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from jaxgate.observe.lines import is_project_file
@@ -25,11 +27,11 @@ def source_fingerprint(*functions: Callable[..., Any]) -> str | None:
     Returns:
         A hex digest, or ``None`` if the source of one of them cannot be read, or none is the project's.
     """
-    roots = [_plain(function) for function in functions]
-    pending = [root for root in roots if root is not None]
-    if len(pending) < len(roots):
+    roots = [list(_functions(function)) for function in functions]
+    if not all(roots):
         return None
-    seen, texts = {root.__code__ for root in pending}, []
+    pending = [function for found in roots for function in found]
+    seen, texts = {function.__code__ for function in pending}, []
     while pending:
         current = pending.pop()
         if is_project_file(current.__code__.co_filename):
@@ -46,23 +48,49 @@ def source_fingerprint(*functions: Callable[..., Any]) -> str | None:
     return hashlib.blake2b("\0".join(sorted(texts)).encode(), digest_size=16).hexdigest()
 
 
-def _plain(function: Any) -> FunctionType | None:
-    """The Python function under decorators, ``partial`` and bound methods."""
-    while True:
-        if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
-            return function
-        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
-        inner = inner or getattr(function, "__func__", None)
-        if inner is None and not isinstance(function, (FunctionType, type)):
-            inner = vars(type(function)).get("__call__")
-        if inner is None or inner is function:
-            return None
-        function = inner
+def _functions(value: Any, depth: int = 4) -> Iterator[FunctionType]:  # noqa: C901, PLR0912 - one branch for each kind of value
+    """The Python functions that a value may call: under decorators and ``partial``, in classes and containers."""
+    if depth == 0:
+        return
+    inner: list[Any] = []
+    if isinstance(value, FunctionType):
+        yield value
+        inner = list(vars(value).values())  # ``__wrapped__``
+    elif isinstance(value, (list, tuple)):
+        inner = list(value)
+    elif isinstance(value, dict):
+        inner = list(value.values())
+    elif isinstance(value, partial):
+        inner = [value.func, *value.args, *value.keywords.values()]
+    elif isinstance(value, MethodType):
+        inner = [value.__func__, value.__self__]
+    elif isinstance(value, (staticmethod, classmethod)):
+        inner = [value.__func__]
+    elif isinstance(value, property):
+        inner = [value.fget]
+    elif isinstance(value, type):
+        if _is_project_class(value):
+            inner = [member for base in value.__mro__ if _is_project_class(base) for member in vars(base).values()]
+    elif _is_project_class(type(value)):
+        inner = [type(value), *getattr(value, "__dict__", {}).values()]
+    elif callable(value):
+        inner = list(getattr(value, "__dict__", {}).values())  # ``jit`` and ``custom_vjp`` keep their functions there
+    for item in inner:
+        containers = (list, tuple, dict, staticmethod, classmethod, property)
+        if callable(item) or isinstance(item, containers) or _is_project_class(type(item)):
+            yield from _functions(item, depth - 1)
+
+
+def _is_project_class(cls: type) -> bool:
+    module = sys.modules.get(cls.__module__)
+    codes = [member.__code__ for member in vars(cls).values() if isinstance(member, FunctionType)]
+    file = codes[0].co_filename if codes else getattr(module, "__file__", None)
+    return file is not None and is_project_file(file)
 
 
 def _normal_source(function: FunctionType) -> str | None:
     try:
-        text = textwrap.dedent(inspect.getsource(function))
+        text = textwrap.dedent(inspect.getsource(function.__code__))
     except (OSError, TypeError):
         return None
     try:
@@ -84,12 +112,14 @@ def _reached(function: FunctionType) -> Iterator[FunctionType]:
             values.append(cell.cell_contents)
         except ValueError:
             continue  # not filled yet
-    values += [getattr(value, name) for value in values if inspect.ismodule(value) for name in names & set(vars(value))]
-    for value in values:
-        if callable(value) and not isinstance(value, type):
-            plain = _plain(value)
-            if plain is not None:
-                yield plain
+    seen: set[int] = set()
+    for value in values:  # grows: a module of a package is a value like any other
+        if inspect.ismodule(value):
+            if id(value) not in seen and is_project_file(getattr(value, "__file__", None) or ""):
+                seen.add(id(value))
+                values += [getattr(value, name) for name in names & set(vars(value))]
+        else:
+            yield from _functions(value)
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxgate.observe.fingerprint import is_callback
+from jaxgate.observe.fingerprint import is_callback, is_splat
 from jaxgate.observe.lines import project_line
 
 LARGE_CONSTANT_BYTES = 64 * 1024
@@ -50,7 +50,7 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
     for operation in _walk(module.operation):
         name = operation.name
         if name == "stablehlo.constant":
-            if not getattr(operation.attributes["value"], "is_splat", False):
+            if not is_splat(operation):
                 result = operation.results[0]
                 nbytes = _tensor_bytes(str(result.type))
                 constant_bytes += nbytes
@@ -83,10 +83,8 @@ def _walk(operation: Any) -> Iterator[Any]:
 def _tensor_bytes(tensor: str) -> int:
     """Size of ``tensor<4x8xf32>``; sub-byte elements count one byte."""
     inside = tensor.removeprefix("tensor<").split(">")[0].split(",")[0]
-    *shape, element = inside.split("x")
-    if element.startswith("complex"):
-        element = inside[inside.index("complex") :]
-    bits = int((re.findall(r"\d+", element) or ["8"])[0]) * (2 if "complex" in element else 1)
+    *shape, element = inside.replace("complex", "c").split("x")
+    bits = int((re.findall(r"\d+", element) or ["8"])[0]) * (2 if element.startswith("c") else 1)
     size = max(bits // 8, 1)
     for extent in shape:
         size *= int(extent)

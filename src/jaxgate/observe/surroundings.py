@@ -17,7 +17,7 @@ from jaxgate.model import HardwareKey
 
 _PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
 _FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
-_SETTINGS = (
+SETTINGS = (
     "jax_debug_nans",
     "jax_default_matmul_precision",
     "jax_default_prng_impl",
@@ -83,7 +83,7 @@ def environment(device: jax.Device) -> dict[str, str]:
     for name in _FLAGS:
         if os.environ.get(name, "").strip():
             found[name] = " ".join(os.environ[name].split())
-    for name in _SETTINGS:
+    for name in SETTINGS:
         found[name] = str(getattr(jax.config, name))
     return dict(sorted(found.items()))
 

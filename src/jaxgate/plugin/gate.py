@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, Measurement, Verdict
+from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, Measurement, Status, Verdict
 from jaxgate.observe.measure import observe
+from jaxgate.plugin.confirm import Suspect
 from jaxgate.plugin.functions import Names, case_name, function_case
 from jaxgate.plugin.progress import Progress
 from jaxgate.plugin.replay import replay
@@ -58,7 +59,8 @@ class Gate:
                 ``rtol``, ``atol``.
 
         Returns:
-            The verdict, if the test goes on.
+            The verdict, if the test goes on. One that is SLOWER waits for the end of the session, where fresh
+            processes confirm it or not.
 
         Raises:
             pytest.fail.Exception: If the verdict fails the test; its text says why.
@@ -87,6 +89,10 @@ class Gate:
             )
         self._run.claim_name(case.name, self._item.nodeid)
         verdict = self._judge(case)
+        if verdict.status is Status.SLOWER:
+            rematch = self._run.rematches[case.name]
+            self._run.suspects[self._item.nodeid] = Suspect(verdict, rematch, self._benchmark.extra_info)
+            return verdict
         self._run.verdicts.append(verdict)
         if verdict.fails:
             pytest.fail(explain(verdict, test=self._item.nodeid), pytrace=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 import sys
@@ -24,6 +25,7 @@ _STDERR = pytest.StashKey[int]()
 _RUN = pytest.StashKey["Run"]()
 _COLLECTED = pytest.StashKey[set[str]]()
 _GATES = pytest.StashKey[set[str]]()
+_HELD = pytest.StashKey[dict[str, pytest.TestReport]]()
 _SELECTED = pytest.StashKey[set[str]]()
 _ORPHANS = pytest.StashKey[Any]()
 
@@ -39,6 +41,9 @@ MARKUP = {
     Status.REGRESSED: _RED,
     Status.INVALID: _RED,
 }
+
+SUSPECT = "suspect"
+"""Outcome of a test that was slower in this process and waits for the others."""
 
 XDIST_REFUSED = (
     "jaxgate does not measure under pytest-xdist yet: pytest-benchmark switches itself off in its workers, and "
@@ -104,14 +109,51 @@ def _run(config: pytest.Config) -> Run:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test that asked for the gate and passed without calling it: it measured nothing."""
+    """Fail a test that asked for the gate and passed without calling it; hold back one that waits for confirmation."""
     report = yield
-    if call.when == "call" and item.nodeid in item.config.stash[_GATES] and report.passed:
-        gate_object = getattr(item, "funcargs", {}).get("gate")
-        if gate_object is not None and not gate_object.used:
-            report.outcome = "failed"
-            report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
+    if call.when != "call" or item.nodeid not in item.config.stash[_GATES] or not report.passed:
+        return report
+    gate_object = getattr(item, "funcargs", {}).get("gate")
+    if gate_object is not None and not gate_object.used:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
+    run = item.config.stash.get(_RUN, None)
+    if run is not None and item.nodeid in run.suspects:
+        item.config.stash.setdefault(_HELD, {})[item.nodeid] = copy.copy(report)
+        report.outcome = SUSPECT  # type: ignore[assignment]
     return report
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Show a test that waits for confirmation as what it is."""
+    return (SUSPECT, "?", "SUSPECT") if report.outcome == SUSPECT else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """After the last test, repeat slow-downs in fresh processes, and report the tests that waited."""
+    result = yield
+    run = session.config.stash.get(_RUN, None)
+    if run is None or not run.suspects:
+        return result
+    from jaxgate.plugin.confirm import confirm, too_many  # noqa: PLC0415 - imports JAX
+    from jaxgate.plugin.progress import Progress  # noqa: PLC0415
+    from jaxgate.report.text import explain  # noqa: PLC0415
+
+    held = session.config.stash[_HELD]
+    machine = too_many(len(run.suspects), len(run.verdicts) + len(run.suspects))
+    for test, suspect in run.suspects.items():
+        with Progress(run.stderr, suspect.verdict.case) as progress:
+            progress("repeating a slow-down in fresh processes")
+            verdict = confirm(suspect, machine=machine)
+        run.verdicts.append(verdict)
+        report = held[test]
+        if verdict.fails:
+            report.outcome = "failed"
+            report.longrepr = explain(verdict, test=test)
+        session.config.hook.pytest_runtest_logstart(nodeid=test, location=report.location)
+        session.config.hook.pytest_runtest_logreport(report=report)
+    return result
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

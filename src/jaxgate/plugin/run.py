@@ -24,8 +24,9 @@ from jaxgate.model import (
     Verdict,
 )
 from jaxgate.observe.measure import Observed
+from jaxgate.plugin.confirm import Suspect
 from jaxgate.plugin.options import Settings
-from jaxgate.plugin.timing import Stopwatch, Timed
+from jaxgate.plugin.timing import Rematch, Stopwatch, Timed
 
 _FAILING = frozenset({Status.INVALID, Status.REGRESSED})
 
@@ -54,6 +55,8 @@ class Run:
         self.stopwatch = Stopwatch(self.programs, settings.budget_s)
         self.references = ReferenceCache(None if cache is None else cache / "references")
         self.verdicts: list[Verdict] = []
+        self.suspects: dict[str, Suspect] = {}
+        self.rematches: dict[str, Rematch] = {}
         self._tests: dict[str, str] = {}
 
     def claim_name(self, case: str, test: str) -> None:
@@ -82,6 +85,8 @@ class Run:
         timed = Timed(record)
         if now.samples is not None and not self.settings.update:
             timed = self.stopwatch.time(observed, record, progress)
+        if timed.rematch is not None:
+            self.rematches[case.name] = timed.rematch
         verdict = judge(
             case.name,
             case.claims,

@@ -14,6 +14,7 @@ from jaxgate.keep.programs import ProgramStore
 from jaxgate.model import Decision, Record, StoredProgram
 from jaxgate.observe.duelling import agree, prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError
+from jaxgate.observe.failures import describe
 from jaxgate.observe.measure import Observed
 
 
@@ -78,6 +79,8 @@ class Stopwatch:
             return self._duel(observed, record, progress)
         except NotReplayableError as error:
             return Timed(record, why_not=f"no duel can be run: {error}")
+        except Exception as error:  # noqa: BLE001 - facts are judged all the same; time is not, and says why
+            return Timed(record, why_not=f"the duel failed: {describe(error)}")
         finally:
             if self._left_ns is not None:
                 self._left_ns -= self._clock() - begin

@@ -1,0 +1,40 @@
+"""Run a duel that another process prepared: ``python -m jaxgate.cli.duel FOLDER``.
+
+Writes ``duels.json`` beside the job: ``case`` is the duel asked for, ``control`` the baseline's program
+against a second copy of itself, which must not differ.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from jaxgate.judge.duel import LOOKS
+from jaxgate.keep.jobs import read_job, write_duels
+from jaxgate.observe.duelling import prepare, run_duel
+from jaxgate.observe.placing import apply_settings, restore
+
+
+def main(folder: Path) -> None:
+    """Run the job in a folder, all pairs, no early stop."""
+    job = read_job(folder)
+    apply_settings(job.about["settings"])
+    leaves = restore(job.leaves, job.about["kinds"])
+    now, baseline, control = (prepare(program, leaves) for program in (job.now, job.baseline, job.baseline))
+    duels = {}
+    for name, side in (("case", now), ("control", control)):
+        duels[name] = run_duel(
+            side,
+            baseline,
+            settled=lambda _: False,
+            seed=job.about["seed"],
+            clock=time.perf_counter_ns,
+            max_pairs=max(LOOKS),
+            platform=job.about["platform"],
+        )
+    write_duels(folder, duels)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
