@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgate.model import Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 
 BATCH, WIDTH, LAYERS = 64, 256, 3
 
@@ -77,6 +77,7 @@ def claims(optimiser: str) -> tuple[Claim, ...]:
     """What donation must give, on any hardware."""
     del optimiser  # holds for each
     return (
+        at_least(1, "donated_bytes", of="one", why="the state is donated at all"),
         equal("aliased_bytes", to="donated_bytes", why="every donated buffer is reused"),
         at_most(0.85, "footprint_bytes", why="old and new state share their memory"),
         at_most(1.01, "xla_flops", why="donation adds no work"),

@@ -31,13 +31,15 @@ def check_claims(claims: Iterable[Claim], now: Measurement, baseline: Baseline |
     for claim in (*universal_claims(now), *claims):
         left, right = quantity(claim.quantity, now), _other(claim, now)
         if left is None or right is None:
-            missing = claim.quantity if left is None else claim.other
+            missing = f"{claim.quantity if left is None else claim.other} is unknown on this backend"
+            if left is not None and claim.other == "reference" and now.reference is None:
+                missing = "the case has no reference"
             yield Finding(
                 kind="claim",
                 name=str(claim),
                 status=Status.INVALID,
                 now=left,
-                detail=f"cannot be checked: {missing} is unknown on this backend",
+                detail=f"cannot be checked: {missing}",
             )
             continue
         allowed = claim.factor * right
@@ -74,7 +76,7 @@ def _other(claim: Claim, now: Measurement) -> float | None:
 
 
 def _holds(claim: Claim, left: float, allowed: float) -> bool:
-    slack = COUNT_TOLERANCE * abs(allowed)
+    slack = 0.0 if float(claim.factor).is_integer() else COUNT_TOLERANCE * abs(allowed)
     if claim.relation == "<=":
         return left <= allowed + slack
     if claim.relation == ">=":

@@ -19,6 +19,9 @@ def compare_facts(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
     for policy in POLICIES:
         today, before = getattr(now.facts, policy.name), getattr(baseline.facts, policy.name)
         if before is None:
+            if today is not None:
+                detail = "the baseline does not have it: not judged until it is recorded again"
+                yield Finding(kind="fact", name=policy.name, status=Status.SAME, now=today, detail=detail)
             continue
         if today is None:
             yield Finding(
@@ -59,7 +62,8 @@ def culprit_of(fact: str, now: Measurement, baseline: Baseline | None) -> str:
     if fact == "matmul_flops":
         return _grown(now.matmuls, baseline.matmuls if baseline else {}, now.culprits.matmul_lines)
     if fact == "host_callbacks":
-        return _place("stablehlo.custom_call", now.culprits.operation_lines)
+        name = "stablehlo.custom_call"
+        return f"{name}{_place(name, now.culprits.operation_lines)}"
     if baseline is None:
         return ""
     return _grown(now.matmuls, baseline.matmuls, now.culprits.matmul_lines) or _grown(

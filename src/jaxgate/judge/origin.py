@@ -48,12 +48,16 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
             where = "JAX tracing and lowering"
         else:
             where = "environment"
+    elif not environment and source is True:
+        where = "values outside the source"  # options that the source does not spell out
     elif not environment:
         where = "code"
     else:
         where = "not separable here"
         versions = " ".join(f"{name}=={baseline.environment.get(name, '?')}" for name in ("jax", "jaxlib"))
-        separate = f"run again with the baseline's environment: pip install {versions}"
+        released = any(line.split(" ", 1)[0] in RELEASES for line in environment)
+        how = f"pip install {versions}" if released else "undo " + ", ".join(environment[:3])
+        separate = f"run again with the baseline's environment: {how}"
     return Origin(place=where, differences=(*differences, *environment), separate=separate)
 
 
@@ -64,6 +68,8 @@ def differs(now: Measurement, baseline: Baseline) -> str:
     structure, compiler options, input values, environment and hardware, and a program that calls nothing on
     the host.
     """
+    if now.facts.host_callbacks is None:
+        return "it is unknown whether the program calls Python"
     if now.facts.host_callbacks:
         return "the program calls Python, which no fingerprint covers"
     if now.fingerprints.options is None or baseline.fingerprints.options is None:

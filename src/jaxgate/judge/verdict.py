@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jaxgate.judge.claims import check_claims
-from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.facts import compare_facts, culprit_of
 from jaxgate.judge.origin import judge_time, place
 from jaxgate.model import (
     Claim,
@@ -68,7 +68,7 @@ def judge(
             findings += compare_facts(now, baseline)
             origin, time = place(now, baseline), judge_time(now, baseline, decision, no_duel)
             if decision is not None:
-                findings.append(_timed(decision))
+                findings.append(_timed(decision, culprit_of("run_ns", now, baseline)))
     status = max((*(finding.status for finding in findings), time.status), key=_SEVERITY.__getitem__)
     return Verdict(
         case=case,
@@ -103,7 +103,7 @@ def _worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: (-_SEVERITY[finding.status], finding.kind != "fact")))
 
 
-def _timed(decision: Decision) -> Finding:
+def _timed(decision: Decision, culprit: str) -> Finding:
     return Finding(
         kind="time",
         name="run_ns",
@@ -112,6 +112,7 @@ def _timed(decision: Decision) -> Finding:
         against=decision.baseline_ns,
         allowed=decision.baseline_ns * (1 + decision.margin),
         detail=decision.reason,
+        culprit=culprit if decision.status is Status.SLOWER else "",
     )
 
 

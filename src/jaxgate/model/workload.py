@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -11,6 +12,8 @@ from jaxgate.model.numbers import Facts, Phases
 
 QUANTITIES = frozenset(f.name for f in fields(Facts)) | frozenset(f.name for f in fields(Phases)) | {"footprint_bytes"}
 """What a claim may speak of. ``analytic_flops`` and plain numbers may stand on its right side only."""
+
+_SIGNS = {"<=": "≤", ">=": "≥", "==": "="}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +42,15 @@ class Claim:
                 f"a claim about {self.quantity!r} against {self.other!r} cannot be checked; "
                 f"expected one of: {', '.join(sorted(QUANTITIES))}"
             )
+        if self.other == self.quantity or not math.isfinite(self.factor) or self.relation not in _SIGNS:
+            raise ValueError(
+                f"a claim that {self.quantity} {self.relation} {self.factor} x {self.other} says nothing; expected a "
+                "finite factor, one of <=, >= and ==, and another quantity on the right"
+            )
 
     def __str__(self) -> str:
         """Read as a formula, for example ``compile_ns <= 0.5 x reference``."""
-        sign = {"<=": "≤", ">=": "≥", "==": "="}[self.relation]
+        sign = _SIGNS[self.relation]
         if self.other == "one":
             return f"{self.quantity} {sign} {self.factor:g}"
         factor = "" if self.factor == 1.0 else f"{self.factor:g} × "

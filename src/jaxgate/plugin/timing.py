@@ -97,8 +97,10 @@ class Stopwatch:
         leaves = observed.leaves()
         before = StoredProgram(record=stored, content=content)
         baseline = prepare(before, leaves)
-        if observed.measurement.environment != record.baseline.environment:
-            facts = replace(record.baseline.facts, **baseline.facts)
+        now_at = (observed.measurement.environment, observed.measurement.hardware)
+        if now_at != (record.baseline.environment, record.baseline.hardware):
+            known = {name: value for name, value in baseline.facts.items() if value is not None}
+            facts = replace(record.baseline.facts, **known)
             record = replace(record, baseline=replace(record.baseline, facts=facts))
         today = observed.export()
         if not today.record.stored:

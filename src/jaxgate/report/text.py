@@ -47,7 +47,10 @@ def describe_finding(finding: Finding) -> str:
     if finding.kind == "claim":
         why = f" ({finding.detail})" if finding.detail else ""
         return f"claim {finding.name}: {now} against {against}{share}{why}"
-    return f"{quantity} {now} against {against}{share}, allowed {show(quantity, finding.allowed)}"
+    full, allowed = show_pair(quantity, finding.now, finding.allowed)
+    return (
+        f"{quantity} {full if full != show(quantity, finding.now) else now} against {against}{share}, allowed {allowed}"
+    )
 
 
 def summary(verdicts: Sequence[Verdict], *, width: int | None) -> list[tuple[Status, str, str]]:
@@ -69,8 +72,9 @@ def summary(verdicts: Sequence[Verdict], *, width: int | None) -> list[tuple[Sta
 
 
 def _cut(text: str, width: int | None, used: int) -> str:
-    room = None if width is None else width - used
-    return text if room is None or len(text) <= room else text[: room - 1] + "…"
+    if width is None or len(text) <= width - used:
+        return text
+    return text[: width - used - 1] + "…" if width > used else ""
 
 
 def count(verdicts: Sequence[Verdict]) -> str:
@@ -91,13 +95,15 @@ def in_short(verdict: Verdict) -> str:
     if worst is not None and worst.status not in (Status.SAME, Status.IMPROVED, Status.FASTER, Status.UNDECIDED):
         return describe_finding(worst)
     improved = [
-        f"{finding.name} {show_ratio(finding.now, finding.against)}"
+        f"{finding.name} {show_ratio(finding.now, finding.against)}".rstrip()
         for finding in verdict.findings
         if finding.status is Status.IMPROVED
     ]
     parts = [held]
     if improved:
         parts.append(f"improved: {', '.join(improved)}; refresh with --perf-update")
+    if verdict.time.status is Status.FASTER:
+        parts.append("faster; refresh with --perf-update")
     decision = verdict.time.decision
     parts.append(
         verdict.time.reason if decision is None else f"{decision.ratio:.2f} × the baseline, {verdict.time.reason}"
@@ -124,7 +130,8 @@ def _time(verdict: Verdict) -> str:
     if decision is not None:
         interval = f"{decision.ratio:.3f} × [{decision.low:.3f}, {decision.high:.3f}], n={decision.pairs}"
         return (
-            f"{verdict.time.status}: {interval}, margin {decision.margin:.1%}, would have seen {decision.sees:.1%}; "
+            f"{verdict.time.status}: {interval}, margin {decision.margin:.1%}, would have seen {decision.sees:.1%} "
+            f"(asked for {decision.threshold:.1%}); "
             f"{verdict.time.reason}{_confirmed(verdict)}"
         )
     run = f"; median call {show('run_ns', verdict.run_ns)}, not gated" if verdict.run_ns is not None else ""
@@ -158,8 +165,11 @@ def _culprit(verdict: Verdict) -> str:
 
 
 def _commands(verdict: Verdict, test: str) -> str:
-    reproduce = f"reproduce: pytest '{test}'"
-    if verdict.status is Status.INVALID:
+    quoted = test.replace("'", "'\"'\"'")
+    reproduce = f"reproduce: pytest '{quoted}'"
+    wrong = {f.kind for f in verdict.findings if f.status in (Status.INVALID, Status.REGRESSED)}
+    invalid = {f.kind for f in verdict.findings if f.status is Status.INVALID}
+    if wrong & {"claim", "case"} or "time" in invalid:  # what --perf-update refuses, or would only hide
         return reproduce
     verb = "record" if verdict.status is Status.NO_BASELINE else "accept"
     return f"{reproduce}   {verb}: add --perf-update"

@@ -19,7 +19,7 @@ def show(quantity: str, value: float | None) -> str:
     scales = _SCALES.get(quantity.rpartition("_")[2])
     if scales is None:
         return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
-    factor, unit = next(((f, u) for f, u in reversed(scales) if abs(value) >= f), scales[0])
+    factor, unit = next(((f, u) for f, u in reversed(scales) if float(f"{abs(value):.3g}") >= f), scales[0])
     scaled = value / factor
     digits = 0 if factor == 1 else max(0, 3 - len(str(int(abs(scaled)))))
     text = f"{scaled:.{digits}f}"
