@@ -43,7 +43,7 @@ def describe_finding(finding: Finding) -> str:
     ratio = show_ratio(finding.now, finding.against)
     share = f" = {ratio}" if ratio else ""
     if finding.kind == "time":
-        return f"a call takes {now} against {against}{share}: {finding.detail}"
+        return f"a call takes {now} against {against}{share}, allowed {show('run_ns', finding.allowed)}"
     if finding.kind == "claim":
         why = f" ({finding.detail})" if finding.detail else ""
         return f"claim {finding.name}: {now} against {against}{share}{why}"
