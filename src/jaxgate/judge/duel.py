@@ -8,6 +8,7 @@ than 3 % slower". Levels are one-sided; three looks with these counts keep a fal
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import comb, exp, log, sqrt
 from statistics import median
 
@@ -132,6 +133,21 @@ def decide(
         baseline_ns=duel.call_ns(duel.baseline_ns),
         reason=reason,
     )
+
+
+def decide_at_looks(duel: Duel, *, threshold: float = DEFAULT_THRESHOLD, own_margin: float | None = None) -> Decision:
+    """What a whole duel would have decided, had it been allowed to stop at its looks."""
+    for pairs in LOOKS:
+        part = replace(duel, now_ns=duel.now_ns[:pairs], baseline_ns=duel.baseline_ns[:pairs])
+        decision = decide(part, threshold=threshold, own_margin=own_margin)
+        if decision.status is not Status.UNDECIDED:
+            break
+    return decision
+
+
+def scaled(duel: Duel, factor: float) -> Duel:
+    """The same duel with today's times multiplied: a slow-down planted for free."""
+    return replace(duel, now_ns=tuple(tuple(round(burst * factor) for burst in half) for half in duel.now_ns))
 
 
 def is_settled(duel: Duel, *, threshold: float = DEFAULT_THRESHOLD, own_margin: float | None = None) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, Measurement, Status, Verdict
+from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, Measurement, Status, TimeVerdict, Verdict
 from jaxgate.observe.measure import observe
+from jaxgate.plugin.calibrate import calibrate
 from jaxgate.plugin.confirm import Suspect
 from jaxgate.plugin.functions import Names, case_name, function_case
 from jaxgate.plugin.progress import Progress
@@ -88,6 +89,8 @@ class Gate:
                 options=_known(options),
             )
         self._run.claim_name(case.name, self._item.nodeid)
+        if self._run.settings.calibrate:
+            return self._calibrate(case)
         verdict = self._judge(case)
         if verdict.status is Status.SLOWER:
             rematch = self._run.rematches[case.name]
@@ -97,6 +100,22 @@ class Gate:
         if verdict.fails:
             pytest.fail(explain(verdict, test=self._item.nodeid), pytrace=False)
         return verdict
+
+    def _calibrate(self, case: Case) -> Verdict:
+        """Measure the gate instead of the case; the verdict is that nothing was decided."""
+        with Progress(self._run.stderr, case.name) as progress:
+            observed = observe(case.build, store=self._run.references, progress=progress, sampling=False)
+            row = calibrate(case.name, observed, duels=self._run.settings.calibrate, progress=progress)
+        self._run.calibrations.append(row)
+        time_verdict = TimeVerdict(status=Status.UNDECIDED, reason="calibrating")
+        return Verdict(
+            case=case.name,
+            hardware=observed.measurement.hardware,
+            status=Status.UNDECIDED,
+            fails=False,
+            findings=(),
+            time=time_verdict,
+        )
 
     def _judge(self, case: Case) -> Verdict:
         begin = time.perf_counter_ns()

@@ -186,7 +186,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def _nothing_judged(config: pytest.Config) -> bool:
     """Whether gates were selected and none gave a verdict, without the user having asked for that."""
     run = config.stash.get(_RUN, None)
-    judged = run is not None and bool(run.verdicts)
+    judged = run is not None and bool(run.verdicts or run.calibrations)
     return bool(config.stash.get(_SELECTED, set())) and not judged and not config.getoption("benchmark_skip", False)
 
 
@@ -205,6 +205,9 @@ def _whole_roots(config: pytest.Config) -> list[str]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Show one line for each case, then what is wrong with the baselines."""
     run = config.stash.get(_RUN, None)
+    if run is not None and run.calibrations:
+        _show_calibration(terminalreporter, run)
+        return
     if run is not None and run.verdicts:
         _show_verdicts(terminalreporter, config, run)
     selected = len(config.stash.get(_SELECTED, set()))
@@ -217,6 +220,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(
             f"jaxgate: {missing} of {selected} gates {verb} not judged{why}", yellow=not strict, red=strict
         )
+
+
+def _show_calibration(terminalreporter: pytest.TerminalReporter, run: Run) -> None:
+    from jaxgate.judge.calibration import rate_bound  # noqa: PLC0415 - imports what only gates need
+    from jaxgate.report.calibration import calibration_table  # noqa: PLC0415
+
+    rows = run.calibrations
+    bound = rate_bound(sum(row.confirmed for row in rows), sum(row.duels for row in rows))
+    terminalreporter.ensure_newline()
+    terminalreporter.section("jaxgate: calibration", sep="-")
+    terminalreporter.write(calibration_table(rows, bound=bound) + "\n")
 
 
 def _show_verdicts(terminalreporter: pytest.TerminalReporter, config: pytest.Config, run: Run) -> None:

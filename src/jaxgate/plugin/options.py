@@ -25,6 +25,7 @@ class Settings:
         update: Record the selected cases instead of judging them against their baselines.
         why: The reason for a recording, for the log.
         baselines: Folder of the baselines.
+        calibrate: Duels of each case with itself, instead of judging; 0 judges.
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
         strict: A missing, stale or orphaned baseline fails the run.
     """
@@ -34,6 +35,7 @@ class Settings:
     baselines: Path
     strict: bool
     budget_s: float | None
+    calibrate: int
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -54,6 +56,13 @@ def add_options(parser: pytest.Parser) -> None:
         action=argparse.BooleanOptionalAction,
         default=None,
         help="fail on missing, stale and orphaned baselines (default: where CI=true; JAXGATE_STRICT, perf_strict)",
+    )
+    group.addoption(
+        "--perf-calibrate",
+        type=int,
+        metavar="N",
+        default=0,
+        help="judge nothing; run N duels of each selected case with itself and print the gate's error rates",
     )
     group.addoption(
         "--perf-budget",
@@ -84,6 +93,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         baselines=config.rootpath / (folder or "baselines"),
         strict=_strict(config, environ),
         budget_s=_budget(config, environ),
+        calibrate=config.getoption("--perf-calibrate"),
     )
 
 

@@ -23,6 +23,7 @@ from jaxgate.model import (
     Status,
     Verdict,
 )
+from jaxgate.model.calibration import CaseCalibration
 from jaxgate.observe.measure import Observed
 from jaxgate.plugin.confirm import Suspect
 from jaxgate.plugin.options import Settings
@@ -55,6 +56,7 @@ class Run:
         self.stopwatch = Stopwatch(self.programs, settings.budget_s)
         self.references = ReferenceCache(None if cache is None else cache / "references")
         self.verdicts: list[Verdict] = []
+        self.calibrations: list[CaseCalibration] = []
         self.suspects: dict[str, Suspect] = {}
         self.rematches: dict[str, Rematch] = {}
         self._tests: dict[str, str] = {}
