@@ -6,8 +6,10 @@ import copy
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Generator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,8 +103,29 @@ def _run(config: pytest.Config) -> Run:
         folder = None if cache is None else Path(cache.mkdir("jaxgate"))
         quiet = config.get_verbosity() < 0
         descriptor = None if quiet else config.stash.get(_STDERR, None)
-        config.stash[_RUN] = Run(config.stash[_SETTINGS], config.rootpath, folder, descriptor)
+        config.stash[_RUN] = Run(_against(config, descriptor), config.rootpath, folder, descriptor)
     return config.stash[_RUN]
+
+
+def _against(config: pytest.Config, descriptor: int | None) -> options.Settings:
+    """Record the other side first, if there is one; before this process takes a device."""
+    settings = config.stash[_SETTINGS]
+    if settings.against:
+        from jaxgate.plugin import against  # noqa: PLC0415 - rarely needed
+        from jaxgate.plugin.progress import Progress  # noqa: PLC0415
+
+        folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
+        config.add_cleanup(folder.cleanup)
+        try:
+            commit = against.resolve(config.rootpath, settings.against)
+            with Progress(descriptor, settings.against) as progress:
+                progress(f"recording {commit[:10]}")
+                against.record(config.rootpath, commit, against.selection(config), Path(folder.name))
+        except pytest.UsageError as error:
+            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+        settings = replace(settings, baselines=Path(folder.name), against=commit)
+        config.stash[_SETTINGS] = settings
+    return settings
 
 
 @pytest.hookimpl(wrapper=True)
@@ -176,7 +199,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if run is not None:
         orphans = run.orphans(config.stash[_COLLECTED], _whole_roots(config))
         config.stash[_ORPHANS] = orphans
-        failed = bool(orphans.unreadable) or (strict and bool(orphans))
+        failed = bool(orphans.unreadable) or (strict and bool(orphans) and not config.stash[_SETTINGS].against)
     if strict and _nothing_judged(config):
         failed = True
     if failed and exitstatus == pytest.ExitCode.OK:
@@ -247,6 +270,10 @@ def _show_verdicts(terminalreporter: pytest.TerminalReporter, config: pytest.Con
     if any(verdict.recorded for verdict in run.verdicts):
         folder = os.path.relpath(run.settings.baselines, config.invocation_params.dir)
         terminalreporter.write_line(f"Recorded under {folder}; commit it, its LOG.md with it.")
+    elif run.settings.against:
+        terminalreporter.write_line(
+            f"Compared with {run.settings.against[:10]}, recorded now; NO_BASELINE is a case that is not in it."
+        )
     elif any(verdict.status is Status.NO_BASELINE and not verdict.fails for verdict in run.verdicts):
         terminalreporter.write_line(
             "NO_BASELINE: only claims were checked. Record with --perf-update and commit; under CI this fails.",
@@ -260,6 +287,10 @@ def _show_orphans(terminalreporter: pytest.TerminalReporter, config: pytest.Conf
     if not orphans:
         return
     red = config.stash[_SETTINGS].strict
+    if config.stash[_SETTINGS].against:
+        for path in orphans.paths:
+            terminalreporter.write_line(f"Only in the other revision: {path.parent.name}/{path.stem}")
+        return
     for path in orphans.paths:
         shown = os.path.relpath(path, config.invocation_params.dir)
         terminalreporter.write_line(

@@ -26,6 +26,7 @@ class Settings:
         why: The reason for a recording, for the log.
         baselines: Folder of the baselines.
         calibrate: Duels of each case with itself, instead of judging; 0 judges.
+        against: The git revision to compare with instead of the stored baselines; empty for these.
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
         strict: A missing, stale or orphaned baseline fails the run.
     """
@@ -36,6 +37,7 @@ class Settings:
     strict: bool
     budget_s: float | None
     calibrate: int
+    against: str
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -56,6 +58,13 @@ def add_options(parser: pytest.Parser) -> None:
         action=argparse.BooleanOptionalAction,
         default=None,
         help="fail on missing, stale and orphaned baselines (default: where CI=true; JAXGATE_STRICT, perf_strict)",
+    )
+    group.addoption(
+        "--perf-against",
+        metavar="REV",
+        default="",
+        help="compare with the programs of a git revision, recorded now from a clean worktree, instead of the stored "
+        "baselines; `merge-base` is where this branch left the trunk",
     )
     group.addoption(
         "--perf-calibrate",
@@ -84,6 +93,8 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
     update = bool(config.getoption("--perf-update"))
     if update and config.getoption("--benchmark-disable", default=False):
         raise pytest.UsageError("--perf-update needs samples; drop --benchmark-disable")
+    if update and config.getoption("--perf-against"):
+        raise pytest.UsageError("--perf-update records, --perf-against compares; choose one")
     if config.getoption("--perf-why") and not update:
         raise pytest.UsageError("--perf-why gives the reason of a recording; it needs --perf-update")
     folder = config.getoption("--perf-baselines") or environ.get("JAXGATE_BASELINES") or config.getini("perf_baselines")
@@ -93,6 +104,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         baselines=config.rootpath / (folder or "baselines"),
         strict=_strict(config, environ),
         budget_s=_budget(config, environ),
+        against=config.getoption("--perf-against"),
         calibrate=config.getoption("--perf-calibrate"),
     )
 

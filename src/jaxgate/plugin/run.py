@@ -94,7 +94,7 @@ class Run:
             case.claims,
             now,
             timed.record,
-            strict=self.settings.strict,
+            strict=self.settings.strict and not self.settings.against,  # a new case has no other side
             elsewhere=self.store.elsewhere(now.hardware, case.name),
             decision=timed.decision,
             no_duel=timed.why_not,

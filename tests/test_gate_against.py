@@ -1,0 +1,100 @@
+"""--perf-against: today's programs against those of a git revision, recorded now from a clean worktree."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+MODEL = """
+import jax, jax.numpy as jnp
+
+def step(x):
+    return jnp.tanh(x @ x)
+
+def test_step(gate):
+    gate(step, jnp.ones((16, 16)))
+"""
+
+
+def git(project, *arguments):
+    """Run git in the project, as nobody in particular."""
+    identity = [
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@t",
+        "-c",
+        "init.defaultBranch=main",
+        "-c",
+        "commit.gpgsign=false",
+    ]
+    return subprocess.run(["git", *identity, *arguments], cwd=project.path, check=True, capture_output=True, text=True)
+
+
+@pytest.fixture
+def versioned(project):
+    """A project under git, with one commit."""
+    project.write("test_model.py", MODEL)
+    git(project, "init", "-q")
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "first")
+    return project
+
+
+def test_a_change_is_compared_with_the_revision(versioned):
+    """Without any stored baseline a change is red against the revision, and nothing is left behind."""
+    versioned.edit("test_model.py", "jnp.tanh(x @ x)", "jnp.tanh(x @ x @ x)")
+    result = versioned.run("--perf-against", "HEAD")
+    result.counts(failed=1)
+    result.shows("REGRESSED  model/step", "matmul_flops 16.4 kFLOP against 8.19 kFLOP = 2.00 ×", "comes from: code")
+    assert not (versioned.path / "baselines").exists()
+    assert len(git(versioned, "worktree", "list").stdout.splitlines()) == 1
+
+
+def test_no_change_is_same_by_identity(versioned):
+    """An unchanged program is SAME: it is the revision's."""
+    result = versioned.run("--perf-against=merge-base", "--perf-strict")
+    result.counts(passed=1)
+    assert result.line("model/step").startswith("SAME")
+    result.shows("identical program", "recorded now")
+
+
+def test_cases_on_one_side_only_are_listed(versioned):
+    """A new case cannot be compared and does not fail, under CI either; one that is gone is named."""
+    versioned.edit("test_model.py", "def test_step", "def test_renamed")
+    result = versioned.run("--perf-against", "HEAD", "--perf-strict")
+    result.counts(passed=1)
+    assert result.line("model/renamed").startswith("NO_BASELINE")
+    result.shows("Only in the other revision: model/step")
+
+
+def test_only_the_selection_is_recorded(versioned):
+    """What was not selected here is not run there."""
+    versioned.write("test_other.py", "def test_other():\n    raise SystemError\n")
+    git(versioned, "add", "-A")
+    git(versioned, "commit", "-q", "-m", "second")
+    versioned.run("test_model.py", "-k", "step", "--perf-against", "HEAD").counts(passed=1)
+
+
+def test_an_unknown_revision_is_a_usage_error(versioned):
+    """A revision that git does not know ends the run with exit code 4 and one line."""
+    result = versioned.run("--perf-against", "no-such-revision")
+    assert result.code == 4
+    result.shows("--perf-against: expected a revision that git knows, found no-such-revision")
+
+
+def test_a_revision_that_cannot_be_collected_is_a_usage_error(versioned):
+    """If the other side does not even import, nothing was compared: the run says so and is not green."""
+    versioned.edit("test_model.py", "import jax, ", "import no_such_module, jax, ")
+    git(versioned, "commit", "-q", "-a", "-m", "broken")
+    versioned.edit("test_model.py", "import no_such_module, jax, ", "import jax, ")
+    result = versioned.run("--perf-against", "HEAD")
+    assert result.code == 4
+    result.shows("the other side could not be recorded", "no_such_module")
+
+
+def test_it_does_not_go_with_recording(versioned):
+    """Recording and comparing are two commands."""
+    result = versioned.run("--perf-against", "HEAD", "--perf-update")
+    assert result.code == 4
