@@ -1,0 +1,101 @@
+"""Compare two functions here and now, without pytest: ``jaxgate.compare(f, g, *args)``."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from jaxgate.judge.duel import LOOKS, decide, is_settled
+from jaxgate.judge.facts import compare_facts
+from jaxgate.keep.references import ReferenceCache
+from jaxgate.model import Baseline, Computation, Decision, Finding, Provenance, Status
+from jaxgate.observe.duelling import agree, prepare, run_duel
+from jaxgate.observe.exporting import NotReplayableError
+from jaxgate.observe.measure import Observed, observe
+from jaxgate.report.text import describe_finding
+from jaxgate.report.units import show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What two functions differ in.
+
+    Attributes:
+        facts: Every fact of the first against the second.
+        decision: What the duel said; ``None`` if none could be run.
+        why_no_duel: Why not.
+        agrees: Whether they give the same numbers; ``None`` if that is unknown.
+    """
+
+    facts: tuple[Finding, ...]
+    decision: Decision | None
+    why_no_duel: str
+    agrees: bool | None
+
+    def __str__(self) -> str:
+        """A few lines: time first, then the facts that differ."""
+        lines = [f"time   {self._time()}"]
+        if self.agrees is not None:
+            lines.append(f"result {'the same' if self.agrees else 'DIFFERENT'} within tolerance")
+        moved = [finding for finding in self.facts if finding.status is not Status.SAME]
+        lines += [f"fact   {finding.status:<9} {describe_finding(finding)}" for finding in moved]
+        if not moved:
+            lines.append("fact   all the same within tolerance")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _time(self) -> str:
+        if self.decision is None:
+            return f"UNDECIDED: {self.why_no_duel}"
+        found = self.decision
+        calls = f"{show('run_ns', found.now_ns)} against {show('run_ns', found.baseline_ns)}"
+        return f"{found.status}: {calls} = {found.ratio:.3f} × [{found.low:.3f}, {found.high:.3f}], {found.reason}"
+
+
+def compare(
+    first: Callable[..., Any], second: Callable[..., Any], *args: Any, rtol: float = 1e-4, atol: float = 1e-5
+) -> Comparison:
+    """Hold one function against another, called with the same arguments: facts, results, and a duel.
+
+    Args:
+        first: The function in question; its verdict is relative to the second.
+        second: What it is held against.
+        args: Arguments of both. Arrays are never consumed.
+        rtol: Relative tolerance between results.
+        atol: Absolute tolerance between results.
+
+    Raises:
+        InvalidCaseError: If one of them cannot be traced, compiled or run.
+    """
+    sides = [_observe(function, args, rtol, atol) for function in (first, second)]
+    now, other = sides
+    where = Provenance(commit=None, dirty=False, date="", jaxgate="")
+    program = other.export().record
+    baseline = Baseline.of(other.measurement, case="second", test="", provenance=where, program=program)
+    facts = tuple(compare_facts(now.measurement, baseline))
+    decision, why_not, agrees = None, "", None
+    try:
+        left, right = (prepare(side.export(), side.leaves()) for side in sides)
+        agrees = agree(left, right, rtol=rtol, atol=atol)
+        duel = run_duel(
+            left,
+            right,
+            settled=is_settled,
+            seed=secrets.randbits(32),
+            clock=time.perf_counter_ns,
+            max_pairs=max(LOOKS),
+            platform=now.measurement.hardware.platform,
+        )
+        decision = decide(duel)
+    except NotReplayableError as error:
+        why_not = str(error)
+    return Comparison(facts=facts, decision=decision, why_no_duel=why_not, agrees=agrees)
+
+
+def _observe(function: Callable[..., Any], args: tuple[Any, ...], rtol: float, atol: float) -> Observed:
+    computation = Computation(subject=function, args=args, rtol=rtol, atol=atol)
+    return observe(lambda: computation, store=ReferenceCache(None))
