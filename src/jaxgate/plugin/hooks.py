@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Generator
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.model import Status
 from jaxgate.plugin import options, replay
 
 if TYPE_CHECKING:
@@ -31,18 +29,8 @@ _HELD = pytest.StashKey[dict[str, pytest.TestReport]]()
 _SELECTED = pytest.StashKey[set[str]]()
 _ORPHANS = pytest.StashKey[Any]()
 
-_GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
-MARKUP = {
-    Status.SAME: _GREEN,
-    Status.FASTER: _GREEN,
-    Status.IMPROVED: _GREEN,
-    Status.UNDECIDED: _YELLOW,
-    Status.NO_BASELINE: _YELLOW,
-    Status.STALE_BASELINE: _YELLOW,
-    Status.SLOWER: _RED,
-    Status.REGRESSED: _RED,
-    Status.INVALID: _RED,
-}
+UNFIT = pytest.ExitCode.INTERRUPTED
+"""Exit code 2: too many cases are UNDECIDED, so this machine cannot gate."""
 
 SUSPECT = "suspect"
 """Outcome of a test that was slower in this process and waits for the others."""
@@ -204,6 +192,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         failed = True
     if failed and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    elif run is not None and exitstatus == pytest.ExitCode.OK and run.is_unfit:
+        session.exitstatus = UNFIT
 
 
 def _nothing_judged(config: pytest.Config) -> bool:
@@ -226,13 +216,14 @@ def _whole_roots(config: pytest.Config) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Show one line for each case, then what is wrong with the baselines."""
+    """Show one line for each case, then what is wrong with the baselines, then what was not judged."""
     run = config.stash.get(_RUN, None)
-    if run is not None and run.calibrations:
-        _show_calibration(terminalreporter, run)
-        return
-    if run is not None and run.verdicts:
-        _show_verdicts(terminalreporter, config, run)
+    if run is not None:
+        from jaxgate.plugin import terminal  # noqa: PLC0415 - imports what only gates need
+
+        terminal.show(terminalreporter, run, config.stash.get(_ORPHANS, None), config.invocation_params.dir)
+        if run.calibrations:
+            return
     selected = len(config.stash.get(_SELECTED, set()))
     missing = selected - (len(run.verdicts) if run is not None else 0)
     if missing > 0 and not config.option.collectonly:
@@ -242,64 +233,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.ensure_newline()
         terminalreporter.write_line(
             f"jaxgate: {missing} of {selected} gates {verb} not judged{why}", yellow=not strict, red=strict
-        )
-
-
-def _show_calibration(terminalreporter: pytest.TerminalReporter, run: Run) -> None:
-    from jaxgate.judge.calibration import rate_bound  # noqa: PLC0415 - imports what only gates need
-    from jaxgate.report.calibration import calibration_table  # noqa: PLC0415
-
-    rows = run.calibrations
-    bound = rate_bound(sum(row.confirmed for row in rows), sum(row.duels for row in rows))
-    terminalreporter.ensure_newline()
-    terminalreporter.section("jaxgate: calibration", sep="-")
-    terminalreporter.write(calibration_table(rows, bound=bound) + "\n")
-
-
-def _show_verdicts(terminalreporter: pytest.TerminalReporter, config: pytest.Config, run: Run) -> None:
-    from jaxgate.report.text import count, summary  # noqa: PLC0415 - imports what only gates need
-
-    slugs = sorted({verdict.hardware.slug for verdict in run.verdicts if verdict.hardware})
-    terminalreporter.ensure_newline()
-    terminalreporter.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}", sep="-")
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for status, word, rest in summary(run.verdicts, width=width):
-        terminalreporter.write(word, **MARKUP[status])
-        terminalreporter.write(f"{rest}\n")
-    terminalreporter.write_line(count(run.verdicts))
-    if any(verdict.recorded for verdict in run.verdicts):
-        folder = os.path.relpath(run.settings.baselines, config.invocation_params.dir)
-        terminalreporter.write_line(f"Recorded under {folder}; commit it, its LOG.md with it.")
-    elif run.settings.against:
-        terminalreporter.write_line(
-            f"Compared with {run.settings.against[:10]}, recorded now; NO_BASELINE is a case that is not in it."
-        )
-    elif any(verdict.status is Status.NO_BASELINE and not verdict.fails for verdict in run.verdicts):
-        terminalreporter.write_line(
-            "NO_BASELINE: only claims were checked. Record with --perf-update and commit; under CI this fails.",
-            yellow=True,
-        )
-    _show_orphans(terminalreporter, config)
-
-
-def _show_orphans(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    orphans = config.stash.get(_ORPHANS, None)
-    if not orphans:
-        return
-    red = config.stash[_SETTINGS].strict
-    if config.stash[_SETTINGS].against:
-        for path in orphans.paths:
-            terminalreporter.write_line(f"Only in the other revision: {path.parent.name}/{path.stem}")
-        return
-    for path in orphans.paths:
-        shown = os.path.relpath(path, config.invocation_params.dir)
-        terminalreporter.write_line(
-            f"ORPHAN {shown}: its test is gone or has another name. Remove it: git rm '{shown}'",
-            yellow=not red,
-            red=red,
-        )
-    for error in orphans.unreadable:
-        shown = os.path.relpath(error.path, config.invocation_params.dir)
-        terminalreporter.write_line(
-            f"UNREADABLE {shown}: {error.reason}. Restore it: git checkout -- '{shown}'", red=True
         )

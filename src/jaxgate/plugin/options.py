@@ -17,6 +17,10 @@ import pytest
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"", "0", "false", "no", "off"})
 
 
+STRICT_UNDECIDED = 0.5
+"""More than half of the cases UNDECIDED: the machine is unfit, and the gate did not gate."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the user asked for.
@@ -27,6 +31,7 @@ class Settings:
         baselines: Folder of the baselines.
         calibrate: Duels of each case with itself, instead of judging; 0 judges.
         against: The git revision to compare with instead of the stored baselines; empty for these.
+        max_undecided: Share of UNDECIDED cases above which the run is not green.
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
         strict: A missing, stale or orphaned baseline fails the run.
     """
@@ -36,6 +41,7 @@ class Settings:
     baselines: Path
     strict: bool
     budget_s: float | None
+    max_undecided: float
     calibrate: int
     against: str
 
@@ -74,6 +80,16 @@ def add_options(parser: pytest.Parser) -> None:
         help="judge nothing; run N duels of each selected case with itself and print the gate's error rates",
     )
     group.addoption(
+        "--perf-max-undecided",
+        metavar="SHARE",
+        default=None,
+        help="end with exit code 2 if more than this share of the cases is UNDECIDED "
+        "(default: 0.5 where strict, else 1; JAXGATE_MAX_UNDECIDED, perf_max_undecided)",
+    )
+    parser.addini(
+        "perf_max_undecided", "share of UNDECIDED cases above which the run ends with exit code 2", default=""
+    )
+    group.addoption(
         "--perf-budget",
         metavar="SECONDS",
         default=None,
@@ -98,28 +114,34 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
     if config.getoption("--perf-why") and not update:
         raise pytest.UsageError("--perf-why gives the reason of a recording; it needs --perf-update")
     folder = config.getoption("--perf-baselines") or environ.get("JAXGATE_BASELINES") or config.getini("perf_baselines")
+    strict = _strict(config, environ)
+    budget_s = _number(config, environ, "budget", "a number of seconds", float("inf"))
+    cap = _number(config, environ, "max-undecided", "a share between 0 and 1", 1.0)
     return Settings(
         update=update,
         why=config.getoption("--perf-why"),
         baselines=config.rootpath / (folder or "baselines"),
-        strict=_strict(config, environ),
-        budget_s=_budget(config, environ),
+        strict=strict,
+        budget_s=budget_s,
+        max_undecided=(STRICT_UNDECIDED if strict else 1.0) if cap is None else cap,
         against=config.getoption("--perf-against"),
         calibrate=config.getoption("--perf-calibrate"),
     )
 
 
-def _budget(config: pytest.Config, environ: Mapping[str, str]) -> float | None:
-    text = config.getoption("--perf-budget") or environ.get("JAXGATE_BUDGET") or config.getini("perf_budget")
-    if not text:
+def _number(config: pytest.Config, environ: Mapping[str, str], name: str, what: str, most: float) -> float | None:
+    """Read a number between 0 and a limit from option, environment or ini; ``None`` if it is nowhere."""
+    key = name.replace("-", "_")
+    text = config.getoption(f"--perf-{name}") or environ.get(f"JAXGATE_{key.upper()}") or config.getini(f"perf_{key}")
+    if not text or not text.strip():
         return None
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise pytest.UsageError(f"--perf-budget: expected a number of seconds, found {text!r}")
-    return seconds
+        number = -1.0
+    if not (0 <= number <= most) or number == float("inf"):
+        raise pytest.UsageError(f"--perf-{name}: expected {what}, found {text!r}")
+    return number
 
 
 def _strict(config: pytest.Config, environ: Mapping[str, str]) -> bool:

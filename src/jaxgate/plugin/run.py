@@ -129,6 +129,16 @@ class Run:
         status = verdict.status if known else Status.SAME
         return replace(verdict, status=status, fails=False, recorded="refreshed" if existed else "created")
 
+    @property
+    def undecided_share(self) -> float:
+        """Share of the cases that ended UNDECIDED."""
+        return sum(verdict.status is Status.UNDECIDED for verdict in self.verdicts) / max(1, len(self.verdicts))
+
+    @property
+    def is_unfit(self) -> bool:
+        """Whether so many cases are UNDECIDED that this machine does not gate."""
+        return self.undecided_share > self.settings.max_undecided
+
     @cached_property
     def _provenance(self) -> Provenance:
         """Taken before the first file is written: our own writing must not make the checkout dirty."""

@@ -1,0 +1,104 @@
+"""What a run shows in the terminal when it is over."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxgate.judge.calibration import rate_bound
+from jaxgate.model import Status
+from jaxgate.plugin.run import Orphans, Run
+from jaxgate.report.calibration import calibration_table
+from jaxgate.report.text import count, summary
+
+_GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
+MARKUP = {
+    Status.SAME: _GREEN,
+    Status.FASTER: _GREEN,
+    Status.IMPROVED: _GREEN,
+    Status.UNDECIDED: _YELLOW,
+    Status.NO_BASELINE: _YELLOW,
+    Status.STALE_BASELINE: _YELLOW,
+    Status.SLOWER: _RED,
+    Status.REGRESSED: _RED,
+    Status.INVALID: _RED,
+}
+
+
+def show(out: pytest.TerminalReporter, run: Run, orphans: Orphans | None, folder: Path) -> None:
+    """Show what was judged, or what a calibration found.
+
+    Args:
+        out: pytest's terminal.
+        run: The run.
+        orphans: Baselines without a test, if they were looked for.
+        folder: Where the user stands; paths are shown relative to it.
+    """
+    if run.calibrations:
+        _calibration(out, run)
+    elif run.verdicts:
+        _verdicts(out, run)
+        _what_next(out, run, folder)
+        if orphans:
+            _orphans(out, run, orphans, folder)
+
+
+def _calibration(out: pytest.TerminalReporter, run: Run) -> None:
+    rows = run.calibrations
+    bound = rate_bound(sum(row.confirmed for row in rows), sum(row.duels for row in rows))
+    out.ensure_newline()
+    out.section("jaxgate: calibration", sep="-")
+    out.write(calibration_table(rows, bound=bound) + "\n")
+
+
+def _verdicts(out: pytest.TerminalReporter, run: Run) -> None:
+    slugs = sorted({verdict.hardware.slug for verdict in run.verdicts if verdict.hardware})
+    out.ensure_newline()
+    out.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}", sep="-")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for status, word, rest in summary(run.verdicts, width=width):
+        out.write(word, **MARKUP[status])
+        out.write(f"{rest}\n")
+    out.write_line(count(run.verdicts))
+
+
+def _what_next(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
+    if run.is_unfit:
+        share, most = run.undecided_share, run.settings.max_undecided
+        out.write_line(
+            f"{share:.0%} of the cases are UNDECIDED, {most:.0%} may be: this machine is unfit to gate (exit code 2)",
+            red=True,
+        )
+    if any(verdict.recorded for verdict in run.verdicts):
+        baselines = os.path.relpath(run.settings.baselines, folder)
+        out.write_line(f"Recorded under {baselines}; commit it, its LOG.md with it.")
+    elif run.settings.against:
+        out.write_line(
+            f"Compared with {run.settings.against[:10]}, recorded now; NO_BASELINE is a case that is not in it."
+        )
+    elif any(verdict.status is Status.NO_BASELINE and not verdict.fails for verdict in run.verdicts):
+        out.write_line(
+            "NO_BASELINE: only claims were checked. Record with --perf-update and commit; under CI this fails.",
+            yellow=True,
+        )
+
+
+def _orphans(out: pytest.TerminalReporter, run: Run, orphans: Orphans, folder: Path) -> None:
+    red = run.settings.strict
+    for path in orphans.paths:
+        shown = os.path.relpath(path, folder)
+        if run.settings.against:
+            out.write_line(f"Only in the other revision: {path.parent.name}/{path.stem}")
+        else:
+            out.write_line(
+                f"ORPHAN {shown}: its test is gone or has another name. Remove it: git rm '{shown}'",
+                yellow=not red,
+                red=red,
+            )
+    for error in orphans.unreadable:
+        shown = os.path.relpath(error.path, folder)
+        out.write_line(f"UNREADABLE {shown}: {error.reason}. Restore it: git checkout -- '{shown}'", red=True)

@@ -1,0 +1,329 @@
+"""Time through the real plugin: a program that is slower with the same facts is duelled, repeated, and then red."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from jaxgate.judge.duel import decide
+from jaxgate.model import Duel
+from jaxgate.plugin.confirm import Launch
+
+CALL_NS = 10_000_000
+MODEL = """
+import jax.numpy as jnp
+import pytest
+
+def wave(x):
+    for _ in range(4):
+        x = jnp.exp(-x)
+    return x
+
+def test_wave(gate):
+    gate(wave, jnp.ones((SIZE, SIZE)))
+"""
+EXP, SIN = "jnp.exp(-x)", "jnp.sin(-x)"
+
+
+def duel(ratio, pairs=20, traces=0):
+    """A duel without noise."""
+    now = round(CALL_NS * ratio)
+    return Duel(
+        now_ns=((now,),) * pairs, baseline_ns=((CALL_NS,),) * pairs, calls_per_burst=1, seed=0, traces=traces
+    )
+
+
+SLOW, EVEN = decide(duel(1.3, 60)), decide(duel(1.0, 60))
+AGREES, DISAGREES, FIRED = Launch(SLOW, EVEN), Launch(EVEN, EVEN), Launch(SLOW, SLOW)
+CRASHED = Launch(None, None, "a fresh process failed: exit status -9")
+
+
+class Lab:
+    """A project whose clocks are the test's: what the duel finds, and the fresh processes one after the other."""
+
+    def __init__(self, project, monkeypatch):
+        self.project, self.path = project, project.path
+        self.edit, self.write = project.edit, project.write
+        self.finds, self.processes = duel(1.3), [AGREES, AGREES]
+        self.duels = self.launches = 0
+        monkeypatch.setattr("jaxgate.plugin.timing.run_duel", self._duel)
+        monkeypatch.setattr("jaxgate.plugin.confirm.launch", self._launch)
+
+    def _duel(self, now, baseline, *, settled, **_):
+        self.duels += 1
+        if isinstance(self.finds, Exception):
+            raise self.finds
+        settled(self.finds)
+        return self.finds
+
+    def _launch(self, rematch):
+        self.launches += 1
+        return self.processes[(self.launches - 1) % len(self.processes)]
+
+    def run(self, *arguments):
+        """Run, and read the junit file."""
+        result = self.project.run("--junitxml=junit.xml", *arguments)
+        self.junit = ET.parse(self.path / "junit.xml").getroot().find("testsuite")
+        return result
+
+    def junit_children(self):
+        """For each test case in the junit file, the tags of what it holds."""
+        return [[child.tag for child in case] for case in self.junit.iter("testcase")]
+
+    def slower(self, *extra):
+        """Record with exp, change to sin."""
+        self.write("test_model.py", MODEL.replace("SIZE", "8") + "".join(extra))
+        assert self.run("--perf-update").code == 0
+        assert (self.duels, self.launches) == (0, 0)
+        self.edit("test_model.py", EXP, SIN)
+
+
+@pytest.fixture
+def lab(project, monkeypatch):
+    """A project in which no clock decides."""
+    return Lab(project, monkeypatch)
+
+
+def test_a_real_slow_down_is_repeated_in_real_processes(project):
+    """exp to sin, 500x500, four times: no fact moves, the clock does; suspect first, then red with its culprit."""
+    project.write("test_model.py", MODEL.replace("SIZE", "500"))
+    assert project.run("--perf-update").code == 0
+    project.edit("test_model.py", EXP, SIN)
+    result = project.run("-v")
+    assert result.code == 1
+    result.counts(failed=1)
+    result.shows("test_model.py::test_wave SUSPECT", "test_model.py::test_wave FAILED")
+    result.shows("SLOWER  model/wave", "pairs were more than", "in fresh processes", "stablehlo.sine 0 → 4", "1 SLOWER")
+
+
+def test_a_confirmed_slow_down_is_red(lab):
+    """SLOWER: exit code 1; both numbers, interval, confirmation, culprit and commands in the text."""
+    lab.slower()
+    result = lab.run("--benchmark-json=out.json")
+    assert result.code == 1
+    result.counts(failed=1)
+    assert (lab.duels, lab.launches) == (1, 2)
+    result.shows(
+        "SLOWER  model/wave  on ",
+        "a call takes 13 ms against 10 ms = 1.30 ×, allowed 10.3 ms",
+        "SLOWER: 1.300 × [1.300, 1.300], n=20, margin 3.0%",
+        "20 of 20 pairs were more than 3.0% slower",
+        "in fresh processes 1.300 ×, 1.300 ×",
+        "stablehlo.sine 0 → 4 at test_model.py:7; gone: stablehlo.exponential; comes from: code",
+        "reproduce: pytest 'test_model.py::test_wave'   accept: add --perf-update",
+        "1 case: 1 SLOWER",
+    )
+    (row,) = json.loads((lab.path / "out.json").read_text())["benchmarks"]
+    assert row["extra_info"]["verdict"] == "SLOWER"
+
+
+def test_junit_has_one_red_test(lab):
+    """A reader of the junit file sees one test, failed; no green twin of it from before the confirmation."""
+    lab.slower()
+    lab.run()
+    assert {name: lab.junit.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "1",
+        "failures": "1",
+        "errors": "0",
+        "skipped": "0",
+    }
+    assert lab.junit_children() == [["failure"]]
+    assert "SLOWER  model/wave" in next(lab.junit.iter("failure")).text
+
+
+def test_junit_has_one_green_test_where_it_did_not_come_again(lab):
+    """One test, nothing wrong with it."""
+    lab.slower()
+    lab.processes = [DISAGREES]
+    lab.run()
+    assert (lab.junit.get("tests"), lab.junit.get("failures"), lab.junit_children()) == ("1", "0", [[]])
+
+
+@pytest.mark.parametrize("processes", [[DISAGREES], [AGREES, DISAGREES]], ids=["at once", "the second time"])
+def test_a_slow_down_that_does_not_come_again_passes(lab, processes):
+    """UNDECIDED, said so, and green; also where strict."""
+    lab.slower()
+    lab.processes = processes
+    result = lab.run("-v", "--perf-strict", "--benchmark-json=out.json")
+    assert result.code == 0
+    result.counts(passed=1)
+    assert lab.launches == len(processes)
+    result.shows("test_model.py::test_wave SUSPECT", "test_model.py::test_wave PASSED", "1 case: 1 UNDECIDED")
+    assert "did not come again" in result.line("UNDECIDED  model/wave")
+    (row,) = json.loads((lab.path / "out.json").read_text())["benchmarks"]
+    assert row["extra_info"]["verdict"] == "UNDECIDED"
+
+
+@pytest.mark.parametrize(
+    ("processes", "reason"),
+    [
+        ([CRASHED], "it could not be confirmed: a fresh process failed: exit status -9"),
+        ([AGREES, CRASHED], "it could not be confirmed: a fresh process failed: exit status -9"),
+        ([FIRED, AGREES], "a program was slower than itself in a fresh process: the machine is the suspect"),
+    ],
+    ids=["crash", "second crash", "control"],
+)
+def test_a_confirmation_that_cannot_be_trusted_is_red(lab, processes, reason):
+    """INVALID, exit code 1; the text says why and does not offer to accept it."""
+    lab.slower()
+    lab.processes = processes
+    result = lab.run()
+    assert result.code == 1
+    result.counts(failed=1)
+    result.shows("INVALID  model/wave", reason, "1 case: 1 INVALID")
+    assert "accept:" not in result.text
+    assert lab.junit.get("failures") == "1"
+
+
+MANY = """
+@pytest.mark.parametrize("number", range(COUNT))
+def test_many(gate, number):
+    gate(wave, jnp.ones((8, 8)))
+"""
+
+
+def test_many_slow_downs_at_once_accuse_the_machine(lab):
+    """6 of 6 cases: all INVALID and red, no process started, no case called SLOWER."""
+    lab.slower(MANY.replace("COUNT", "5"))
+    result = lab.run()
+    assert result.code == 1
+    result.counts(failed=6)
+    assert (lab.duels, lab.launches) == (6, 0)
+    result.shows("too many cases got slower at once: the machine is the suspect", "6 cases: 6 INVALID")
+    assert lab.junit.get("failures") == "6"
+
+
+def test_five_slow_downs_are_each_repeated(lab):
+    """5 cases are not too many: two processes for each, one after the other."""
+    lab.slower(MANY.replace("COUNT", "4"))
+    result = lab.run()
+    result.counts(failed=5)
+    assert (lab.duels, lab.launches) == (5, 10)
+    result.shows("5 cases: 5 SLOWER")
+
+
+def test_no_duel_without_the_clock(lab):
+    """--benchmark-disable: facts are judged, time is not, and says so."""
+    lab.slower()
+    result = lab.run("--benchmark-disable")
+    assert (result.code, lab.duels, lab.launches) == (0, 0, 0)
+    assert result.line("UNDECIDED  model/wave").endswith("program changed and no duel was run")
+
+
+def test_no_duel_without_a_budget(lab):
+    """--perf-budget 0: no duel is begun, and the line says why."""
+    lab.slower()
+    result = lab.run("--perf-budget", "0")
+    assert (result.code, lab.duels, lab.launches) == (0, 0, 0)
+    assert result.line("UNDECIDED  model/wave").endswith(
+        "program changed and the budget for duels is spent (--perf-budget)"
+    )
+
+
+def test_an_identical_program_needs_no_duel(lab):
+    """Nothing changed: SAME by identity, whatever a clock would say."""
+    lab.slower()
+    lab.edit("test_model.py", SIN, EXP)
+    result = lab.run()
+    assert (result.code, lab.duels) == (0, 0)
+    assert result.line("SAME").endswith("identical program")
+
+
+@pytest.mark.parametrize(("ratio", "word"), [(0.7, "FASTER"), (1.0, "SAME")])
+def test_a_program_that_is_not_slower_passes(lab, ratio, word):
+    """FASTER asks for a tighter baseline; SAME says what would have shown. Neither starts a process."""
+    lab.slower()
+    lab.finds = duel(ratio)
+    result = lab.run("--perf-strict")
+    assert (result.code, lab.duels, lab.launches) == (0, 1, 0)
+    result.counts(passed=1)
+    line = result.line(f"{word}  model/wave")
+    assert f"{ratio:.2f} × the baseline" in line
+    assert ("refresh with --perf-update" if word == "FASTER" else "a slow-down above 3.0% would have shown") in line
+    assert lab.junit_children() == [[]]
+
+
+@pytest.mark.parametrize(
+    ("finds", "reason"),
+    [
+        (duel(1.0, traces=1), "expected no trace or compile while timing, found 1"),
+        (duel(1.3, traces=1), "expected no trace or compile while timing, found 1"),
+        (duel(-1.0), "the clock cannot be trusted"),
+    ],
+    ids=["traces", "traces and slower", "clock"],
+)
+def test_a_duel_that_cannot_be_right_is_invalid(lab, finds, reason):
+    """A retrace while timing, or a clock that goes back: INVALID and red, never green and merely not judged."""
+    lab.slower()
+    lab.finds = finds
+    result = lab.run()
+    assert result.code == 1
+    result.counts(failed=1)
+    result.shows("INVALID  model/wave", reason)
+
+
+def test_a_duel_that_breaks_says_so(lab):
+    """Two programs may not fit into memory together: facts are judged, time is not, and the line says why."""
+    lab.slower()
+    lab.finds = RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+    result = lab.run()
+    result.counts(passed=1)
+    assert "the duel failed: RuntimeError: RESOURCE_EXHAUSTED" in result.line("UNDECIDED  model/wave")
+
+
+@pytest.mark.parametrize("damage", [lambda file: file.write_bytes(b"cut"), lambda file: file.unlink()], ids=["damaged", "gone"])
+def test_a_baseline_that_lost_its_program_is_not_green_under_ci(lab, damage):
+    """The baseline says that its program was stored: without it no slow-down is ever seen again."""
+    lab.slower()
+    (file,) = (lab.path / "baselines" / "programs").iterdir()
+    damage(file)
+    result = lab.run("--perf-strict")
+    assert result.code == 1
+    result.shows("missing or damaged", file.name)
+
+
+AFTER = """
+def test_after(gate):
+    gate(wave, jnp.ones((8, 8)))
+    THEN
+"""
+
+
+@pytest.mark.parametrize("then", ["assert 1 == 2, 'of its own'", "pytest.skip('no more')", "pytest.xfail('no more')"])
+def test_a_suspect_that_does_not_end_well_does_not_end_the_session(lab, then):
+    """What a test does after its gate neither hides its slow-down nor the other tests; nothing is an internal error."""
+    lab.slower(AFTER.replace("THEN", "pass"))
+    lab.edit("test_model.py", "    pass\n", f"    {then}\n")
+    result = lab.run()
+    assert result.code == 1
+    result.counts(failed=2)
+    result.shows("2 cases: 2 SLOWER")
+    assert "INTERNALERROR" not in result.text
+    assert ("of its own" in result.text) is ("assert" in then)
+
+
+def test_another_red_test_stays_red(lab):
+    """Confirmation reports only what waited for it."""
+    lab.slower("def test_other():\n    assert 1 == 2\ndef test_green():\n    pass\n")
+    lab.processes = [DISAGREES]
+    result = lab.run()
+    assert result.code == 1
+    result.counts(passed=2, failed=1)
+
+
+def test_stopping_early_does_not_hide_a_suspect(lab):
+    """-x after another test failed: red, and the suspect is counted as not judged."""
+    lab.slower("def test_other():\n    assert 1 == 2\n")
+    result = lab.run("-x")
+    assert result.code == 1
+    result.shows("jaxgate: 1 of 1 gates was not judged")
+
+
+def test_recording_again_accepts_the_slow_down(lab):
+    """--perf-update takes the new program for the baseline; it is identical from then on."""
+    lab.slower()
+    assert lab.run("--perf-update").code == 0
+    assert lab.duels == 0
+    assert lab.run().line("SAME").endswith("identical program")

@@ -1,0 +1,287 @@
+"""A slow-down is repeated: what confirms it, what takes it back, and what accuses the machine. None of it hides."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jax.numpy as jnp
+import pytest
+from factories import CASE, FINGERPRINTS, PROGRAM, measurement, record
+
+from jaxgate.judge import judge
+from jaxgate.judge.duel import decide
+from jaxgate.keep.jobs import read_job, write_duels
+from jaxgate.model import Duel, Finding, Status, StoredProgram
+from jaxgate.plugin import confirm as module
+from jaxgate.plugin.confirm import Launch, Suspect, confirm, launch, settle, too_many
+from jaxgate.plugin.timing import Rematch
+
+CALL_NS = 10_000_000
+
+
+def duel(count, by=1.3, *, pairs=60, traces=0):
+    """A duel where ``count`` of the pairs differ by a ratio."""
+    now = [round(CALL_NS * by)] * count + [CALL_NS] * (pairs - count)
+    return Duel(
+        now_ns=tuple((time,) for time in now),
+        baseline_ns=((CALL_NS,),) * pairs,
+        calls_per_burst=1,
+        seed=0,
+        traces=traces,
+    )
+
+
+SLOWER, SAME, FASTER = decide(duel(60)), decide(duel(0)), decide(duel(60, 0.7))
+UNDECIDED = replace(SAME, status=Status.UNDECIDED)
+AGREES, DISAGREES = Launch(SLOWER, SAME), Launch(SAME, SAME)
+CRASHED = Launch(None, None, "a fresh process failed: exit status -9")
+FIRED = Launch(SLOWER, SLOWER)
+REMATCH = Rematch(
+    now=StoredProgram(record=PROGRAM, content=b"today"),
+    baseline=StoredProgram(record=PROGRAM, content=b"before"),
+    leaves=[jnp.arange(3, dtype=jnp.float32), 2.0],
+    platform="cpu",
+)
+
+
+@pytest.fixture
+def suspect():
+    """A case whose program changed, and that was slower in this process."""
+    changed = measurement(fingerprints=replace(FINGERPRINTS, program="p1"))
+    verdict = judge(CASE, (), changed, record(), strict=True, decision=SLOWER)
+    assert verdict.status is Status.SLOWER
+    return Suspect(verdict, REMATCH, {"verdict": "SLOWER"})
+
+
+def timed(verdict):
+    """The finding about time."""
+    (found,) = [finding for finding in verdict.findings if finding.kind == "time"]
+    return found
+
+
+# too_many
+
+
+@pytest.mark.parametrize(
+    ("suspects", "cases", "machine"),
+    [
+        (1, 1, False),
+        (5, 5, False),
+        (6, 6, True),
+        (6, 29, True),  # 20 % are 5.8
+        (6, 30, False),  # just 20 %
+        (7, 30, True),
+        (40, 200, False),
+        (41, 200, True),
+        (0, 0, False),
+    ],
+)
+def test_many_slow_downs_accuse_the_machine(suspects, cases, machine):
+    """More than 5 and more than 20 % of the cases."""
+    assert too_many(suspects, cases) is machine
+
+
+# settle
+
+
+def test_two_processes_that_agree_confirm(suspect):
+    """SLOWER, with both ratios, the reason and the culprit of the first duel."""
+    verdict = settle(suspect.verdict, [AGREES, AGREES], machine=False)
+    assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
+    assert verdict.time.confirmed == pytest.approx((1.3, 1.3))
+    assert verdict.time.reason == suspect.verdict.time.reason
+    assert verdict.time.decision == SLOWER
+    assert verdict.worst is not None
+    assert (verdict.worst.kind, verdict.worst.status) == ("time", Status.SLOWER)
+
+
+@pytest.mark.parametrize(
+    "launches",
+    [[DISAGREES], [AGREES, DISAGREES], [Launch(UNDECIDED, SAME)], [Launch(FASTER, SAME)]],
+    ids=["the first", "the second", "undecided", "faster"],
+)
+def test_one_process_that_disagrees_takes_it_back(suspect, launches):
+    """UNDECIDED and green, in the verdict and in its finding; the ratios that were found are kept."""
+    verdict = settle(suspect.verdict, launches, machine=False)
+    assert (verdict.status, verdict.fails) == (Status.UNDECIDED, False)
+    assert "did not come again" in verdict.time.reason
+    assert "60 of 60 pairs were more than 3.0% slower" in verdict.time.reason
+    assert timed(verdict).status is Status.UNDECIDED
+    assert verdict.time.confirmed == tuple(found.case.ratio for found in launches)
+
+
+INVALIDS = {
+    "a child crashed": ([CRASHED], False, "could not be confirmed: a fresh process failed: exit status -9"),
+    "the second child crashed": ([AGREES, CRASHED], False, "could not be confirmed"),
+    "a crash after a disagreement": ([DISAGREES, CRASHED], False, "could not be confirmed"),
+    "the control fired": ([FIRED, AGREES], False, "the machine is the suspect"),
+    "the control fired in the second": ([AGREES, FIRED], False, "the machine is the suspect"),
+    "the control fired and the case did not": ([Launch(SAME, SLOWER)], False, "the machine is the suspect"),
+    "the control was faster than itself": ([Launch(SLOWER, FASTER), AGREES], False, "the machine is the suspect"),
+    "many cases": ([], True, "too many cases got slower at once: the machine is the suspect"),
+    "many cases, whatever was found": ([DISAGREES], True, "too many cases got slower at once"),
+    "no child was started": ([], False, ""),
+    "a child found nothing and does not say why": ([Launch(None, None)], False, ""),
+    "a child without its control": ([Launch(SLOWER, None), Launch(SLOWER, None)], False, ""),
+}
+
+
+@pytest.mark.parametrize("what", INVALIDS)
+def test_what_cannot_be_told_is_invalid_and_red(suspect, what):
+    """Neither green nor an accusation of the case."""
+    launches, machine, reason = INVALIDS[what]
+    verdict = settle(suspect.verdict, launches, machine=machine)
+    assert (verdict.status, verdict.fails) == (Status.INVALID, True)
+    assert reason in verdict.time.reason
+    assert (timed(verdict).status, timed(verdict).detail) == (Status.INVALID, verdict.time.reason)
+
+
+def test_other_findings_keep_their_say(suspect):
+    """A slow-down that did not come again does not take a broken fact with it, and the worst stands first."""
+    broken = Finding(kind="fact", name="temp_bytes", status=Status.REGRESSED)
+    mixed = replace(suspect.verdict, findings=(*suspect.verdict.findings, broken))
+    verdict = settle(mixed, [DISAGREES], machine=False)
+    assert (verdict.status, verdict.fails) == (Status.REGRESSED, True)
+    assert verdict.worst == broken
+    assert settle(mixed, [CRASHED], machine=False).worst == timed(settle(mixed, [CRASHED], machine=False))
+
+
+# confirm
+
+
+@pytest.fixture
+def plan(monkeypatch):
+    """Fresh processes that find what a test says, one after the other; returns what is left of the plan."""
+
+    def prepare(*launches):
+        left = list(launches)
+        monkeypatch.setattr(module, "launch", lambda rematch: left.pop(0))
+        return left
+
+    return prepare
+
+
+def test_two_processes_are_run_and_no_more(suspect, plan):
+    """The number of repeats is fixed; the row of the benchmark is told."""
+    left = plan(AGREES, AGREES, DISAGREES)
+    assert confirm(suspect, machine=False).status is Status.SLOWER
+    assert left == [DISAGREES]
+    assert suspect.row == {"verdict": "SLOWER"}
+
+
+def test_the_first_disagreement_ends_it(suspect, plan):
+    """No second process, which nothing could depend on; nobody runs again until it is green."""
+    left = plan(DISAGREES, AGREES)
+    assert confirm(suspect, machine=False).status is Status.UNDECIDED
+    assert left == [AGREES]
+    assert suspect.row == {"verdict": "UNDECIDED"}
+
+
+def test_a_crash_ends_it(suspect, plan):
+    """INVALID; a process that failed is not replaced by another try."""
+    left = plan(CRASHED, AGREES)
+    assert confirm(suspect, machine=False).status is Status.INVALID
+    assert left == [AGREES]
+
+
+def test_a_suspected_machine_runs_nothing(suspect, plan):
+    """No process is started where the machine is the suspect."""
+    left = plan(AGREES)
+    assert confirm(suspect, machine=True).status is Status.INVALID
+    assert left == [AGREES]
+    assert suspect.row == {"verdict": "INVALID"}
+
+
+# launch
+
+
+@pytest.fixture
+def child(monkeypatch):
+    """What a fresh process writes, says on stderr and returns; remembers its command and its job."""
+    seen = {}
+
+    def prepare(duels=None, stderr="", code=0, error=None):
+        def run(command, **options):
+            folder = Path(command[-1])
+            seen.update(command=command, folder=folder, job=read_job(folder), options=options)
+            if isinstance(duels, bytes):
+                (folder / "duels.json").write_bytes(duels)
+            elif duels is not None:
+                write_duels(folder, duels)
+            if error is not None:
+                raise error
+            return subprocess.CompletedProcess(command, code, stdout="", stderr=stderr)
+
+        monkeypatch.setattr(module.subprocess, "run", run)
+        return seen
+
+    return prepare
+
+
+def test_a_fresh_process_is_given_the_whole_duel(child):
+    """This Python, one folder that is gone afterwards; both programs, the arguments and JAX's settings in it."""
+    seen = child({"case": duel(60), "control": duel(0)})
+    found = launch(REMATCH)
+    assert seen["command"][:3] == [sys.executable, "-m", "jaxgate.cli.duel"]
+    assert seen["options"]["timeout"] == 600
+    assert not seen["folder"].exists()
+    job = seen["job"]
+    assert (job.now.content, job.baseline.content, job.now.record) == (b"today", b"before", PROGRAM)
+    assert [leaf.tolist() for leaf in job.leaves] == [[0.0, 1.0, 2.0], 2.0]
+    assert job.about["kinds"] == ["array", "weak"]
+    assert job.about["platform"] == "cpu"
+    assert job.about["settings"]["jax_enable_x64"] is False
+    assert (found.case.status, found.control.status, found.problem) == (Status.SLOWER, Status.SAME, "")
+
+
+def test_a_fresh_process_needs_41_of_60(child):
+    """40 pairs would do in the first process, and do not here."""
+    child({"case": duel(40), "control": duel(41)})
+    found = launch(REMATCH)
+    assert found.case.status is not Status.SLOWER
+    assert found.control.status is Status.SLOWER
+
+
+def test_a_crash_shows_its_last_line(child):
+    """What the process said last, or how it ended where it said nothing."""
+    child(stderr="Traceback\n  ...\nRuntimeError: out of memory\n", code=1)
+    assert launch(REMATCH) == Launch(None, None, "a fresh process failed: RuntimeError: out of memory")
+    child(code=-9)
+    assert launch(REMATCH) == Launch(None, None, "a fresh process failed: exit status -9")
+
+
+def test_a_process_that_hangs_is_a_problem(child):
+    """After 600 s it is ended, even if it has written something."""
+    child({"case": duel(60), "control": duel(0)}, error=subprocess.TimeoutExpired("python", 600))
+    assert launch(REMATCH) == Launch(None, None, "a fresh process took more than 600 s")
+
+
+UNUSABLE = {
+    "cut short": b'{"case": {"now_ns": [[1',
+    "not what was asked for": json.dumps({"case": {"now_ns": "many"}}).encode(),
+    "without the control": {"case": duel(60)},
+    "without a pair": {"case": duel(0, pairs=0), "control": duel(0)},
+    "with too few pairs": {"case": duel(20, pairs=20), "control": duel(0)},
+    "traced while timing": {"case": duel(60, traces=1), "control": duel(0)},
+    "control traced while timing": {"case": duel(60), "control": duel(0, traces=1)},
+    "the clock went back": {"case": duel(60, by=-1.0), "control": duel(0)},
+}
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+def test_an_unusable_result_is_a_problem_and_not_a_crash(child, what):
+    """The session goes on to report every test; this case says why it cannot be confirmed."""
+    child(UNUSABLE[what])
+    found = launch(REMATCH)
+    assert (found.case, found.control) == (None, None)
+    assert found.problem.startswith("a fresh process")
+
+
+def test_a_process_that_cannot_be_started_is_a_problem(child):
+    """No memory for another process: a problem of this case, not the end of the session."""
+    child(error=OSError(12, "Cannot allocate memory"))
+    assert "Cannot allocate memory" in launch(REMATCH).problem
