@@ -92,8 +92,8 @@ def test_two_modes_accuse_nobody_and_hide_nothing():
 
 def test_bursts_of_100_times_hide_in_minima():
     """3 bursts in 10 take 100 times as long: all three of a half-round in 2.7 %, so +10 % is seen and 0 % is SAME."""
+    draw = random.Random(7)
     for ratio, expected in ((1.0, Status.SAME), (1.1, Status.SLOWER), (1 / 1.1, Status.FASTER)):
-        draw = random.Random(7)
         told = [simulate(s, lambda n, side: 100.0 if draw.random() < 0.3 else 1.0, ratio=ratio) for s in range(50)]
         assert outcomes(told) == [expected] * 50
 
@@ -196,7 +196,7 @@ def test_an_empty_duel_is_refused():
 
 def test_sides_of_different_length_are_refused():
     """A half-round that is missing cannot be paired."""
-    with pytest.raises(ValueError, match="shorter|longer"):
+    with pytest.raises(ValueError, match="zip"):
         decide(raw([CALL_NS] * 20, [CALL_NS] * 19))
 
 

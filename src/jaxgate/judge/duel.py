@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import comb, exp, log, sqrt
+from math import ceil, comb, exp, log, sqrt
 from statistics import median
 
-from jaxgate.model import Decision, Duel, Status
+from jaxgate.model import BrokenDuelError, Decision, Duel, Status
 
 LOOKS = {20: 17, 40: 28, 60: 39}
 """Pairs at each look to how many must lie beyond the margin: exact levels 0.0013, 0.0083 and 0.0137."""
@@ -89,15 +89,18 @@ def decide(
         count: Pairs that must lie beyond the margin; that of the look by default.
 
     Raises:
-        ValueError: If there is no pair, a time is not positive, or something was traced while timing.
+        BrokenDuelError: If there are too few pairs to decide anything, a time is not positive, or something
+            was traced while timing.
     """
     values = duel.logratios
     if not values:
-        raise ValueError("expected at least one pair, found none")
+        raise BrokenDuelError("expected at least one pair, found none")
     if duel.traces:
-        raise ValueError(f"expected no trace or compile while timing, found {duel.traces}")
+        raise BrokenDuelError(f"expected no trace or compile while timing, found {duel.traces}")
     pairs = len(values)
     needed = count if count is not None else count_needed(pairs)
+    if needed > pairs or sign_level(needed, pairs) > sign_level(39, 60):
+        raise BrokenDuelError(f"expected more pairs, found {pairs}: chance alone could make them agree")
     tolerated = margin(duel, own_margin)
     line = log(1 + tolerated)
     low, high = bounds(values, needed)
@@ -119,7 +122,7 @@ def decide(
         reason = f"neither within nor beyond the margin of {tolerated:.1%}"
     else:
         status = Status.UNDECIDED
-        reason = f"only a slow-down above {sees:.1%} would have shown, {threshold:.0%} is asked for; {_more(pairs, sees, threshold)}"
+        reason = f"only a slow-down above {sees:.1%} would have shown, {threshold:.0%} is asked for; {_more(pairs, sees, threshold, tolerated)}"
     return Decision(
         status=status,
         ratio=exp(centre),
@@ -158,7 +161,9 @@ def is_settled(duel: Duel, *, threshold: float = DEFAULT_THRESHOLD, own_margin: 
     return pairs in LOOKS and decide(duel, threshold=threshold, own_margin=own_margin).status is not Status.UNDECIDED
 
 
-def _more(pairs: int, sees: float, threshold: float) -> str:
-    """How many pairs would be needed: the interval shrinks with the root of their number."""
-    needed = pairs * (sees / threshold) ** 2
-    return f"about {round(needed, -1):,.0f} pairs would be needed"
+def _more(pairs: int, sees: float, threshold: float, tolerated: float) -> str:
+    """How many pairs would be needed: the interval shrinks with the root of their number, the margin does not."""
+    if threshold <= tolerated:
+        return f"no number of pairs would do, with a margin of {tolerated:.1%}"
+    needed = pairs * (log((1 + sees) / (1 + tolerated)) / log((1 + threshold) / (1 + tolerated))) ** 2
+    return f"about {ceil(needed / 10) * 10:,} pairs would be needed"

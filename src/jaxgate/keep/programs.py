@@ -27,12 +27,21 @@ class ProgramStore:
         """Where a program lies, whether or not it exists."""
         return self.folder / f"{fingerprint}{SUFFIX}"
 
-    def load(self, fingerprint: str) -> bytes | None:
-        """Read a program; ``None`` if there is none or it is damaged."""
+    def load(self, fingerprint: str, digest: str | None = None) -> bytes | None:
+        """Read a program.
+
+        Args:
+            fingerprint: Its structural fingerprint.
+            digest: SHA-256 that its content must have, if that is known.
+
+        Returns:
+            The content; ``None`` if there is none, it is damaged, or it is another one.
+        """
         try:
-            return gzip.decompress(self.path(fingerprint).read_bytes())
+            content = gzip.decompress(self.path(fingerprint).read_bytes())
         except (OSError, EOFError, zlib.error):
             return None
+        return content if digest in (None, hashlib.sha256(content).hexdigest()) else None
 
     def save(self, fingerprint: str, content: bytes) -> str:
         """Keep a program, unless one of this structure is there already.

@@ -2,7 +2,7 @@
 
 from jaxgate.model.baseline import Baseline, Provenance, Record
 from jaxgate.model.decision import Decision
-from jaxgate.model.duel import Duel
+from jaxgate.model.duel import BrokenDuelError, Duel
 from jaxgate.model.measurement import (
     Culprits,
     Fingerprints,
@@ -21,6 +21,7 @@ from jaxgate.model.workload import Batch, Case, Claim, Computation, at_least, at
 __all__ = [
     "Baseline",
     "Batch",
+    "BrokenDuelError",
     "Case",
     "Claim",
     "Computation",

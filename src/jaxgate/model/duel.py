@@ -10,6 +10,10 @@ from typing import Any, ClassVar
 from jaxgate.model.numbers import STRICT
 
 
+class BrokenDuelError(ValueError):
+    """A duel whose times mean nothing: something was traced, the clock went back, pairs are missing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duel:
     """Raw times of two programs, taken in pairs within blocks of two pairs.
@@ -40,7 +44,7 @@ class Duel:
         """One ``ln(now / baseline)`` for each pair.
 
         Raises:
-            ValueError: If a time is not positive: the clock stood still or went backwards.
+            BrokenDuelError: If a time is not positive: the clock stood still or went backwards.
         """
         return tuple(
             _logratio(min(now), min(before)) for now, before in zip(self.now_ns, self.baseline_ns, strict=True)
@@ -70,5 +74,5 @@ class Duel:
 
 def _logratio(left: int, right: int) -> float:
     if left <= 0 or right <= 0:
-        raise ValueError(f"expected positive times, found {left} and {right} ns: the clock cannot be trusted")
+        raise BrokenDuelError(f"expected positive times, found {left} and {right} ns: the clock cannot be trusted")
     return log(left / right)

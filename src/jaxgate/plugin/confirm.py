@@ -72,13 +72,19 @@ def launch(rematch: Rematch) -> Launch:
         command = [sys.executable, "-m", "jaxgate.cli.duel", str(folder)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
-            duels = read_duels(folder)
         except subprocess.TimeoutExpired:
             return Launch(None, None, f"a fresh process took more than {TIMEOUT_S} s")
+        except OSError as error:
+            return Launch(None, None, f"a fresh process could not be started: {error}")
+        try:
+            duels = read_duels(folder)
+            case, control = (decide(duels[name], count=CONFIRM_COUNT) for name in ("case", "control"))
         except FileNotFoundError:
             last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
             return Launch(None, None, f"a fresh process failed: {last[0]}")
-    return Launch(decide(duels["case"], count=CONFIRM_COUNT), decide(duels["control"], count=CONFIRM_COUNT))
+        except (KeyError, ValueError) as error:  # damaged, incomplete, or a duel that means nothing
+            return Launch(None, None, f"a fresh process gave nothing usable: {str(error).splitlines()[0]}")
+    return Launch(case, control)
 
 
 def confirm(suspect: Suspect, *, machine: bool) -> Verdict:
@@ -112,14 +118,18 @@ def settle(suspect: Verdict, launches: Sequence[Launch], *, machine: bool) -> Ve
     if problem:
         return _with(suspect, Status.INVALID, (), f"it could not be confirmed: {problem}")
     ratios = tuple(found.case.ratio for found in launches if found.case is not None)
-    if any(found.control is not None and found.control.status is Status.SLOWER for found in launches):
-        reason = "a program was slower than itself in a fresh process: the machine is the suspect"
+    controls = {found.control.status for found in launches if found.control is not None}
+    if controls & {Status.SLOWER, Status.FASTER}:
+        word = "slower" if Status.SLOWER in controls else "faster"
+        reason = f"a program was {word} than itself in a fresh process: the machine is the suspect"
         return _with(suspect, Status.INVALID, ratios, reason)
+    if not launches or any(found.case is None or found.control is None for found in launches):
+        return _with(suspect, Status.INVALID, ratios, "it could not be confirmed: no fresh process says anything")
     if len(launches) == PROCESSES and all(
         found.case is not None and found.case.status is Status.SLOWER for found in launches
     ):
         return _with(suspect, Status.SLOWER, ratios, suspect.time.reason)
-    reason = f"it did not come again in {PROCESSES} fresh processes"
+    reason = f"it did not come again in fresh process {len(launches)} of {PROCESSES}"
     return _with(suspect, Status.UNDECIDED, ratios, f"{suspect.time.reason}, but {reason}")
 
 

@@ -25,7 +25,7 @@ _STDERR = pytest.StashKey[int]()
 _RUN = pytest.StashKey["Run"]()
 _COLLECTED = pytest.StashKey[set[str]]()
 _GATES = pytest.StashKey[set[str]]()
-_HELD = pytest.StashKey[dict[str, pytest.TestReport]]()
+_HELD = pytest.StashKey[dict[str, list[pytest.TestReport]]]()
 _SELECTED = pytest.StashKey[set[str]]()
 _ORPHANS = pytest.StashKey[Any]()
 
@@ -122,22 +122,30 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail a test that asked for the gate and passed without calling it; hold back one that waits for confirmation."""
     report = yield
-    if call.when != "call" or item.nodeid not in item.config.stash[_GATES] or not report.passed:
+    if call.when == "setup" or item.nodeid not in item.config.stash[_GATES] or report.failed:
+        return report
+    held = item.config.stash.setdefault(_HELD, {})
+    if call.when == "teardown":
+        if item.nodeid in held:  # the end of a test that is not over: junit would close it, as passed
+            held[item.nodeid].append(copy.copy(report))
+            report.when = report.outcome = SUSPECT  # type: ignore[assignment]
         return report
     gate_object = getattr(item, "funcargs", {}).get("gate")
-    if gate_object is not None and not gate_object.used:
+    if report.passed and gate_object is not None and not gate_object.used:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
     run = item.config.stash.get(_RUN, None)
     if run is not None and item.nodeid in run.suspects:
-        item.config.stash.setdefault(_HELD, {})[item.nodeid] = copy.copy(report)
+        held[item.nodeid] = [copy.copy(report)]
         report.outcome = SUSPECT  # type: ignore[assignment]
     return report
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """Show a test that waits for confirmation as what it is."""
-    return (SUSPECT, "?", "SUSPECT") if report.outcome == SUSPECT else None
+    if report.outcome != SUSPECT:
+        return None
+    return (SUSPECT, "?", "SUSPECT") if report.when == "call" else ("", "", "")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -151,19 +159,23 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     from jaxgate.plugin.progress import Progress  # noqa: PLC0415
     from jaxgate.report.text import explain  # noqa: PLC0415
 
-    held = session.config.stash[_HELD]
+    held = session.config.stash.get(_HELD, {})
     machine = too_many(len(run.suspects), len(run.verdicts) + len(run.suspects))
     for test, suspect in run.suspects.items():
         with Progress(run.stderr, suspect.verdict.case) as progress:
             progress("repeating a slow-down in fresh processes")
             verdict = confirm(suspect, machine=machine)
         run.verdicts.append(verdict)
-        report = held[test]
+        if test not in held:  # it failed for another reason, and is red already
+            continue
+        report = held[test][0]
         if verdict.fails:
             report.outcome = "failed"
             report.longrepr = explain(verdict, test=test)
+            vars(report).pop("wasxfail", None)
         session.config.hook.pytest_runtest_logstart(nodeid=test, location=report.location)
-        session.config.hook.pytest_runtest_logreport(report=report)
+        for report in held[test]:
+            session.config.hook.pytest_runtest_logreport(report=report)
     return result
 
 

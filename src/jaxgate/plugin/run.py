@@ -86,7 +86,10 @@ class Run:
             record = None
         timed = Timed(record)
         if now.samples is not None and not self.settings.update:
-            timed = self.stopwatch.time(observed, record, progress)
+            try:
+                timed = self.stopwatch.time(observed, record, progress)
+            except InvalidCaseError as error:
+                return replace(judge_invalid(case.name, error), hardware=now.hardware)
         if timed.rematch is not None:
             self.rematches[case.name] = timed.rematch
         verdict = judge(

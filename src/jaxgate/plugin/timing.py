@@ -11,7 +11,7 @@ from typing import Any
 from jaxgate.judge.duel import LOOKS, decide, is_settled
 from jaxgate.judge.origin import differs
 from jaxgate.keep.programs import ProgramStore
-from jaxgate.model import Decision, Record, StoredProgram
+from jaxgate.model import BrokenDuelError, Decision, InvalidCaseError, Measurement, Record, StoredProgram
 from jaxgate.observe.duelling import agree, prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.failures import describe
@@ -62,21 +62,26 @@ class Stopwatch:
         self._clock = clock
 
     def time(self, observed: Observed, record: Record | None, progress: Callable[[str], None]) -> Timed:
-        """Duel with the baseline's program if the program may have changed and both can run here."""
+        """Duel with the baseline's program if the program may have changed and both can run here.
+
+        Raises:
+            InvalidCaseError: If the baseline lost its program, or the times of the duel mean nothing.
+        """
         now = observed.measurement
         if record is None or [leaf.aval for leaf in now.signature] != [leaf.aval for leaf in record.baseline.signature]:
             return Timed(record)
         if not differs(now, record.baseline):
             return Timed(record)
-        if now.facts.host_callbacks:
-            return Timed(record, why_not="it cannot be stored and duelled")
-        if now.hardware.platform == "cpu" and now.hardware.devices > 1:
-            return Timed(record, why_not="virtual CPU devices share their cores, so no clock judges them")
+        why_not = _hopeless(now, record)
+        if why_not:
+            return Timed(record, why_not=why_not)
         if self._left_ns is not None and self._left_ns <= 0:
             return Timed(record, why_not="the budget for duels is spent (--perf-budget)")
         begin = self._clock()
         try:
             return self._duel(observed, record, progress)
+        except (BrokenDuelError, InvalidCaseError) as error:
+            raise _invalid(error) from None
         except NotReplayableError as error:
             return Timed(record, why_not=f"no duel can be run: {error}")
         except Exception as error:  # noqa: BLE001 - facts are judged all the same; time is not, and says why
@@ -88,10 +93,12 @@ class Stopwatch:
     def _duel(self, observed: Observed, record: Record, progress: Callable[[str], None]) -> Timed:
         stored = record.baseline.program
         fingerprint = record.baseline.fingerprints.program
-        content = self._programs.load(fingerprint) if stored.stored else b""
+        content = self._programs.load(fingerprint, stored.digest) if stored.stored else b""
         if content is None:
-            raise NotReplayableError(
-                f"the baseline's program {self._programs.path(fingerprint).name} is missing or damaged"
+            raise InvalidCaseError(
+                "reading the baseline's program",
+                f"{self._programs.path(fingerprint).name} is missing or damaged; restore it with git, "
+                "or record the case again with --perf-update",
             )
         progress("compiling the baseline's program")
         leaves = observed.leaves()
@@ -122,3 +129,21 @@ class Stopwatch:
         if not same_results:
             decision = replace(decision, reason=f"{decision.reason}; results differ from the baseline's")
         return Timed(record, decision=decision, rematch=Rematch(today, before, leaves, platform))
+
+
+def _invalid(error: Exception) -> InvalidCaseError:
+    if isinstance(error, InvalidCaseError):
+        return error
+    return InvalidCaseError("timing against the baseline's program", str(error))
+
+
+def _hopeless(now: Measurement, record: Record) -> str:
+    """Why no duel could say anything; empty if one could."""
+    ours, theirs = now.fingerprints, record.baseline.fingerprints
+    if now.facts.host_callbacks:
+        return "it cannot be stored and duelled"
+    if now.hardware.platform == "cpu" and now.hardware.devices > 1:
+        return "virtual CPU devices share their cores, so no clock judges them"
+    if ours.program == theirs.program and ours.inputs != theirs.inputs:
+        return "a duel would feed today's input values to both sides"
+    return ""
