@@ -6,10 +6,17 @@ import gzip
 import hashlib
 import json
 import os
+from dataclasses import replace
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from jaxgate.keep.programs import ProgramStore
+from jaxgate.model import ProgramRecord, StoredProgram
+from jaxgate.observe.duelling import prepare
+from jaxgate.observe.exporting import load_program
 
 CONTENT = b"".join(hashlib.sha256(bytes([i])).digest() for i in range(20)) + b"program" * 30
 OTHER = b"the same structure, other names"
@@ -80,21 +87,54 @@ def test_a_damaged_file_is_missing_and_is_replaced(store, content):
 
 
 TEST = """
+import jax
 import jax.numpy as jnp
 
-def test_step(gate):
-    gate(lambda x: x * 2, jnp.ones(8))
+X, U = jnp.arange(4.0), jnp.arange(4.0) + 9
+
+def test_plain(gate):
+    gate(lambda x: x * 2, X)
+"""
+UNUSED = """
+def test_last(gate):
+    gate(lambda x, unused: x * 2, X, U)
+
+def test_first(gate):
+    gate(jax.jit(lambda unused, x: x * 2, donate_argnums=0), U, X)
 """
 
 
-def test_recording_again_mends_a_program_that_cannot_be_read(project):
-    """A sound file with a content that this JAX cannot read: ``--perf-update``, which the refusal asks for, helps."""
+def programs(project):
+    """For each baseline, in their order: its record, and the stored content that the record vouches for."""
+    contents = [gzip.decompress(path.read_bytes()) for path in project.path.rglob("*.export.gz")]
+    by_digest = {hashlib.sha256(content).hexdigest(): content for content in contents}
+    for text in project.baselines().values():
+        record = TypeAdapter(ProgramRecord).validate_json(json.dumps(json.loads(text)["program"]))
+        yield StoredProgram(record=record, content=by_digest[record.digest])
+
+
+def test_programs_that_differ_in_unused_arguments(project):
+    """They have one structure, and yet each baseline's program must take its own case's arguments."""
+    project.write("test_own.py", TEST + UNUSED)
+    project.run("--perf-update").counts(passed=3)
+    x = jnp.arange(4.0)
+    for program, leaves in zip(programs(project), [(x + 9, x), (x, x + 9), (x,)], strict=True):
+        assert np.asarray(prepare(program, leaves).call(leaves)[0]).tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize("other", ["unreadable", "tpu"])
+def test_recording_again_mends_a_program_that_cannot_run_here(project, other):
+    """A sound file of this structure, of a JAX to come or of another platform: ``--perf-update`` helps."""
     project.write("test_own.py", TEST)
     project.run("--perf-update").counts(passed=1)
     (path,) = project.path.rglob("*.export.gz")
-    recorded = path.read_bytes()
-    path.write_bytes(gzip.compress(b"by a JAX to come"))
+    (recorded,) = programs(project)
+    foreign = b"by a JAX to come"
+    if other == "tpu":
+        foreign = bytes(replace(load_program(recorded), platforms=("tpu",)).serialize())
+    path.write_bytes(gzip.compress(foreign))
     project.run("--perf-update").counts(passed=1)
-    assert path.read_bytes() == recorded
-    (text,) = project.baselines().values()
-    assert json.loads(text)["program"]["digest"] == hashlib.sha256(gzip.decompress(recorded)).hexdigest()
+    (mended,) = programs(project)
+    assert load_program(mended).platforms == load_program(recorded).platforms
+    kept = [gzip.decompress(path.read_bytes()) for path in project.path.rglob("*.export.gz")]
+    assert foreign in kept or other == "unreadable"  # the other platform's baseline still needs it

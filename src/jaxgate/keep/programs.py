@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 from jaxgate.keep.atomic import write_atomic
@@ -37,20 +38,44 @@ class ProgramStore:
         Returns:
             The content; ``None`` if there is none, it is damaged, or it is another one.
         """
-        try:
-            content = gzip.decompress(self.path(fingerprint).read_bytes())
-        except (OSError, EOFError, zlib.error):
-            return None
-        return content if digest in (None, hashlib.sha256(content).hexdigest()) else None
+        for path in self._paths(fingerprint):
+            content = _read(path)
+            if content is not None and digest in (None, _digest(content)):
+                return content
+        return None
 
-    def save(self, fingerprint: str, content: bytes) -> str:
-        """Keep a program, unless one of this structure is there already.
+    def save(self, fingerprint: str, content: bytes, serves: Callable[[bytes], bool] = lambda _: True) -> str:
+        """Keep a program, unless one of this structure that serves as well is there already.
+
+        Args:
+            fingerprint: Its structural fingerprint.
+            content: The program.
+            serves: Whether a stored program may stand for it; if not, both are kept.
 
         Returns:
-            SHA-256 of the content that is on disk now.
+            SHA-256 of the content that stands for the program on disk now.
         """
-        stored = self.load(fingerprint)
-        if stored is None:
-            write_atomic(self.path(fingerprint), gzip.compress(content, mtime=0))
-            stored = content
-        return hashlib.sha256(stored).hexdigest()
+        for path in self._paths(fingerprint):
+            stored = _read(path)
+            if stored is not None and serves(stored):
+                return _digest(stored)
+        digest = _digest(content)
+        taken = _read(self.path(fingerprint)) is not None
+        path = self.path(f"{fingerprint}-{digest[:8]}" if taken else fingerprint)
+        write_atomic(path, gzip.compress(content, mtime=0))
+        return digest
+
+    def _paths(self, fingerprint: str) -> list[Path]:
+        return [self.path(fingerprint), *sorted(self.folder.glob(f"{fingerprint}-*{SUFFIX}"))]
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        content = gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error):
+        return None
+    return content or None  # an empty file decompresses to nothing, and is no program
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

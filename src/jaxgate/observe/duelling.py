@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxgate.model import Duel, StoredProgram
@@ -88,7 +89,7 @@ def prepare(program: StoredProgram, leaves: Sequence[Any]) -> Contender:
     """
     exported = load_program(program)
     placed = _place(exported, leaves)
-    jitted = jax.jit(exported.call, donate_argnums=program.record.donated)
+    jitted = jax.jit(_without_unused(exported), donate_argnums=program.record.donated)
     try:
         compiled = jitted.lower(*placed).compile()
     except Exception as error:
@@ -98,6 +99,24 @@ def prepare(program: StoredProgram, leaves: Sequence[Any]) -> Contender:
         ) from error
     feeder = Feeder((tuple(placed), {}), donates=bool(program.record.donated))
     return Contender(function=compiled, feeder=feeder, feeds=program.record.feeds)
+
+
+def _without_unused(exported: Any) -> Callable[..., Any]:
+    """Call a program so that JAX sees which arguments it leaves out, and drops them as it did for the subject.
+
+    ``exported.call`` uses all of them: unused ones would count as arguments, and take over donated buffers.
+    """
+    kept = set(exported.module_kept_var_idx)
+
+    def zeros(leaf: Any) -> Any:
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(jnp.zeros_like(jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
+        return jnp.zeros_like(leaf)
+
+    def call(*leaves: Any) -> Any:
+        return exported.call(*(leaf if place in kept else zeros(leaf) for place, leaf in enumerate(leaves)))
+
+    return call
 
 
 def _place(exported: Any, leaves: Sequence[Any]) -> list[Any]:

@@ -25,8 +25,8 @@ from jaxgate.observe.signature import short
 MAX_CONSTANT_BYTES = 64 * 1024
 """Captured arrays above this are weights, not tables: they stay out of a public file."""
 
-_PATH = re.compile(rb"[\w.-]+[/\\][\w./\\-]+\.py")
-_CUSTOM_CALL = re.compile(r"stablehlo\.custom_call @\"?([\w.$@-]+)")
+_PATH = re.compile(rb"[/\\][^\x00-\x1f]*\.py\b")
+_CUSTOM_CALL = re.compile(r'custom_call @(?:"([^"]*)"|([\w.$-]+))')
 _ALLOWED_CALLS = re.compile(
     r"Sharding|SPMD\w+|annotate_device_placement|shape_assertion|tpu_custom_call|__gpu\$xla\.gpu\.triton|triton_kernel_call"
     r"|Eigh|Qr|Lu\w*|Householder\w*|ProductOf\w+|ApproxTopK|PartialReduce|mhlo\.\w+|chlo\.\w+|stablehlo\.\w+"
@@ -68,6 +68,8 @@ def _export(lowered: Lowered, call: Call, donated: tuple[int, ...], constant_byt
         raise NotReplayableError(
             f"it captures {constant_bytes:,} bytes of constants, above the {MAX_CONSTANT_BYTES:,} that a stored program may"
         )
+    if lowered.options is None:
+        raise NotReplayableError("its compiler options cannot be read on this jax")
     if lowered.options:
         raise NotReplayableError(
             f"it is compiled with options ({lowered.options}), which a stored program cannot carry"
@@ -173,6 +175,24 @@ def _without_locations() -> Iterator[None]:
         jax.config.update(name, before)
 
 
+def serves_as(stored: bytes, content: bytes) -> bool:
+    """Whether a stored program may stand for a new one of its structure, which does not tell these apart.
+
+    One platform's StableHLO is another's, and arguments that a program does not use are not part of it.
+
+    Args:
+        stored: The program on disk.
+        content: The new one.
+    """
+    names = ("platforms", "nr_devices", "in_avals", "out_avals", "module_kept_var_idx")
+    try:
+        old, new = (export.deserialize(bytearray(one)) for one in (stored, content))
+        old.mlir_module()
+        return all(getattr(old, name) == getattr(new, name) for name in names)
+    except Exception:  # noqa: BLE001 - the reader trips over anything
+        return False
+
+
 def load_program(program: StoredProgram) -> export.Exported:
     """Read a stored program.
 
@@ -190,7 +210,8 @@ def load_program(program: StoredProgram) -> export.Exported:
         raise NotReplayableError(
             f"jax {jax.__version__} cannot read it ({type(error).__name__}); record it again with --perf-update"
         ) from error
-    foreign = sorted({name for name in _CUSTOM_CALL.findall(text) if not _ALLOWED_CALLS.fullmatch(name)})
+    called = {quoted or bare for quoted, bare in _CUSTOM_CALL.findall(text)}
+    foreign = sorted(name for name in called if not _ALLOWED_CALLS.fullmatch(name))
     if foreign:
         raise NotReplayableError(f"it calls {', '.join(foreign)}, which a stored program must not")
     platform = jax.default_backend()

@@ -34,7 +34,8 @@ def to_files(leaves: Sequence[Any]) -> tuple[list[np.ndarray[Any, Any]], list[st
         if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             kinds.append(str(jax.random.key_impl(leaf)))
         else:
-            weak = not hasattr(leaf, "dtype") or bool(getattr(leaf, "weak_type", False))
+            # A weak array with a shape is no Python number; compiled programs take it as an array.
+            weak = not hasattr(leaf, "dtype") or bool(getattr(leaf, "weak_type", False) and leaf.ndim == 0)
             kinds.append(WEAK if weak else ARRAY)
     return [to_host(leaf) for leaf in leaves], kinds
 

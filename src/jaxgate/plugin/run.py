@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from jaxgate.model import (
     Verdict,
 )
 from jaxgate.model.calibration import CaseCalibration
+from jaxgate.observe.exporting import serves_as
 from jaxgate.observe.measure import Observed
 from jaxgate.plugin.confirm import Suspect
 from jaxgate.plugin.options import Settings
@@ -125,7 +126,8 @@ class Run:
         program = observed.export()
         about = program.record
         if about.stored:  # the program first: a baseline never names a file that is not there
-            about = replace(about, digest=self.programs.save(now.fingerprints.program, program.content))
+            serves = partial(serves_as, content=program.content)
+            about = replace(about, digest=self.programs.save(now.fingerprints.program, program.content, serves))
         made_from = self._provenance
         self.store.save(Baseline.of(now, case=verdict.case, test=test, provenance=made_from, program=about))
         known = record is not None and not record.borrowed
