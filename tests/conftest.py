@@ -62,7 +62,7 @@ class Result:
     def __init__(self, result: pytest.RunResult) -> None:
         self._result = result
         self.code = int(result.ret)
-        self.text = result.stdout.str()
+        self.text = result.stdout.str() + result.stderr.str()
 
     def counts(self, **expected: int) -> None:
         """Assert the counts of outcomes, as pytest reports them."""

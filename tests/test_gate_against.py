@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 
 import pytest
 
@@ -98,3 +99,54 @@ def test_it_does_not_go_with_recording(versioned):
     """Recording and comparing are two commands."""
     result = versioned.run("--perf-against", "HEAD", "--perf-update")
     assert result.code == 4
+
+
+LIBRARY = "import jax.numpy as jnp\n\ndef step(x):\n    return jnp.tanh(x @ x)\n"
+USER = """
+import sys
+from pathlib import Path
+import jax.numpy as jnp
+from library_of_mine import step
+
+def test_step(gate):
+    gate(step, jnp.ones((16, 16)))
+"""
+
+
+@pytest.fixture
+def library(project, monkeypatch):
+    """A project in src layout, found through sys.path as an editable install would be."""
+    project.write("src/library_of_mine.py", LIBRARY)
+    project.write("test_model.py", USER)
+    git(project, "init", "-q")
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "first")
+    monkeypatch.syspath_prepend(project.path / "src")
+    yield project
+    sys.modules.pop("library_of_mine", None)
+
+
+def test_a_library_in_src_is_taken_from_the_revision(library):
+    """Code that sys.path finds in this checkout comes from the other revision there, not from today's files."""
+    library.edit("src/library_of_mine.py", "x @ x", "x @ x @ x")
+    result = library.run("--perf-against", "HEAD")
+    result.counts(failed=1)
+    result.shows("matmul_flops 16.4 kFLOP against 8.19 kFLOP")
+
+
+def test_a_library_that_cannot_be_redirected_is_refused(library):
+    """If the other revision still imports today's code, nothing was compared: the run is not green."""
+    fixed = f"sys.path.insert(0, {str(library.path / 'src')!r})\nfrom library_of_mine"
+    library.edit("test_model.py", "from library_of_mine", fixed)
+    git(library, "commit", "-q", "-a", "-m", "hard-wired")
+    result = library.run("--perf-against", "HEAD")
+    assert result.code == 4
+    result.shows("the other revision imported library_of_mine from", "which is today's code")
+
+
+def test_a_project_without_git_is_a_usage_error(project):
+    """Without git there is no revision; the message says so."""
+    project.write("test_model.py", MODEL)
+    result = project.run("--perf-against", "HEAD")
+    assert result.code == 4
+    result.shows("is not a git checkout")

@@ -287,3 +287,15 @@ def test_a_vanished_metric_is_invalid(recorded):
     result = recorded.run()
     result.counts(failed=1)
     result.shows("INVALID  model/step", "temp_bytes: the baseline has it, today's measurement does not")
+
+
+@pytest.mark.parametrize("how", ["last failed", "ignored file"])
+def test_what_was_left_out_while_collecting_is_no_orphan(recorded, how):
+    """--lf and --ignore leave tests out before anybody sees them; their baselines are not orphans."""
+    recorded.write("test_other.py", SIMPLE.replace("test_step", "test_other").replace("jnp.sum(state)", "jnp.nan * x"))
+    if how == "last failed":
+        recorded.pytester.runpytest_inprocess()
+        result = recorded.pytester.runpytest_inprocess("--lf", "--perf-strict").stdout.str()
+    else:
+        result = recorded.run("--ignore=test_model.py", "--perf-strict").text
+    assert "ORPHAN" not in result

@@ -143,3 +143,76 @@ def test_other_input_values_are_not_identical(project):
     result = project.run()
     result.counts(passed=1)
     assert "inputs changed" in result.line("model/loop")
+
+
+METHOD = """
+import jax, jax.numpy as jnp
+from functools import partial
+
+class Trainer:
+    @partial(jax.jit, static_argnums=0, donate_argnums=1)
+    def step(self, state, x):
+        return state * 0.5 + x
+
+@partial(jax.jit, donate_argnums=0)
+def decay(state, x, rate):
+    return state * rate + x
+
+def test_method(gate):
+    gate(Trainer().step, jnp.ones(64), jnp.ones(64))
+
+def test_partial(gate):
+    gate(partial(decay, rate=0.5), jnp.ones(64), jnp.ones(64))
+"""
+
+
+def test_a_method_or_partial_of_a_jitted_function_keeps_its_donation(project):
+    """A bound method and a partial are not jitted again, which would lose what their author asked for."""
+    project.write("test_model.py", METHOD)
+    project.run("--perf-update").counts(passed=2)
+    for case in ("method", "partial"):
+        facts, _ = facts_of(project, case)
+        assert facts["donated_bytes"] == facts["aliased_bytes"] == 256, case
+    project.edit("test_model.py", "static_argnums=0, donate_argnums=1", "static_argnums=0")
+    result = project.run("-k", "method")
+    result.counts(failed=1, deselected=1)
+    result.shows("donated_bytes 0 B against 256 B")
+
+
+def test_a_jitted_step_that_donates_its_state_is_threaded(project):
+    """What a jitted function donates is fed from its result, so that a drift of its types is seen."""
+    project.write(
+        "test_model.py",
+        "import jax, jax.numpy as jnp\n"
+        "step = jax.jit(lambda s, x: ((s + x).astype('bfloat16'), x.sum()), donate_argnums=0)\n"
+        "def test_step(gate):\n    gate(step, jnp.ones(8), jnp.ones(8))\n",
+    )
+    result = project.run()
+    result.counts(failed=1)
+    result.shows("step 2 retraced", "float32[8] → bfloat16[8]")
+
+
+def test_a_donated_keyword_argument(project):
+    """donate= names arguments, however they are passed."""
+    project.write(
+        "test_model.py",
+        STEP + "def test_step(gate):\n    gate(step, STATE, kwargs={'batch': BATCH}, donate='batch')\n"
+        "def test_other(gate):\n    gate(step, STATE, kwargs={'batch': BATCH}, donate='state')\n",
+    )
+    project.run("--perf-update", "-W", "ignore:Some donated buffers").counts(passed=2)
+    assert facts_of(project, "other")[0]["donated_bytes"] == 1024
+    assert facts_of(project, "step")[0]["donated_bytes"] == 4 * 16 * 4
+
+
+def test_what_is_not_jitted_by_jax_is_refused(project):
+    """A function jitted by another library says so, instead of failing inside the engine."""
+    project.write(
+        "test_model.py",
+        "import jax.numpy as jnp\nfrom flax import nnx\n"
+        "model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))\n"
+        "@nnx.jit\ndef call(model, x):\n    return model(x)\n"
+        "def test_call(gate):\n    gate(call, model, jnp.ones((1, 2)))\n",
+    )
+    result = project.run()
+    result.counts(failed=1)
+    result.shows("INVALID  model/call", "expected a function jitted by jax.jit", "nnx.split")

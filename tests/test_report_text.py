@@ -191,7 +191,7 @@ def test_a_crash_is_three_lines():
     """A case that could not be measured has no time, baseline or culprit; it says what was being done."""
     error = InvalidCaseError("tracing the subject", "TypeError: expected a float")
     assert explain(judge_invalid(CASE, error), test=TEST) == (
-        "INVALID  scan/rnn  on unknown hardware\n"
+        "INVALID  scan/rnn\n"
         "  found     tracing the subject: TypeError: expected a float\n"
         "  next      reproduce: pytest 'perf/test_scan.py::test_scan[rnn]'"
     )
@@ -400,7 +400,7 @@ NONE = Finding(kind="baseline", name="no baseline", status=Status.NO_BASELINE, d
         ),
         (
             verdict(Status.IMPROVED, fact("temp_bytes", Status.IMPROVED, 10_000, 20_000), *CLAIMS),
-            "4 claims hold · improved: temp_bytes 0.50 ×; refresh with --perf-update · identical program",
+            "4 claims hold · improved: temp_bytes 0.50 × · refresh with --perf-update · identical program",
         ),
         (
             verdict(
@@ -408,7 +408,7 @@ NONE = Finding(kind="baseline", name="no baseline", status=Status.NO_BASELINE, d
                 fact("aliased_bytes", Status.IMPROVED, 16384, 0),
                 fact("temp_bytes", Status.IMPROVED, 10_000, 20_000),
             ),
-            "0 claims hold · improved: aliased_bytes, temp_bytes 0.50 ×; refresh with --perf-update · identical program",
+            "0 claims hold · improved: aliased_bytes, temp_bytes 0.50 × · refresh with --perf-update · identical program",
         ),
         (verdict(Status.REGRESSED, LOST, *CLAIMS), "temp_bytes 40 kB against 20 kB = 2.00 ×, allowed 25.1 kB"),
         (verdict(Status.NO_BASELINE, NONE, *CLAIMS), "4 claims hold · no baseline on this hardware"),

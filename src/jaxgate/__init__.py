@@ -2,9 +2,20 @@
 
 from typing import Any
 
-from jaxgate.model import Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, at_least, at_most, cases, equal
 
-__all__ = ["Batch", "Case", "Claim", "Computation", "at_least", "at_most", "cases", "compare", "equal"]
+__all__ = [
+    "Batch",
+    "Case",
+    "Claim",
+    "Computation",
+    "InvalidCaseError",
+    "at_least",
+    "at_most",
+    "cases",
+    "compare",
+    "equal",
+]
 
 
 def __getattr__(name: str) -> Any:

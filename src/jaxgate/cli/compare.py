@@ -39,7 +39,7 @@ class Comparison:
         """A few lines: time first, then the facts that differ."""
         lines = [f"time   {self._time()}"]
         if self.agrees is not None:
-            lines.append(f"result {'the same' if self.agrees else 'DIFFERENT'} within tolerance")
+            lines.append("result the same within tolerance" if self.agrees else "result DIFFERENT beyond tolerance")
         moved = [finding for finding in self.facts if finding.status is not Status.SAME]
         lines += [f"fact   {finding.status:<9} {describe_finding(finding)}" for finding in moved]
         if not moved:
@@ -53,7 +53,8 @@ class Comparison:
             return f"UNDECIDED: {self.why_no_duel}"
         found = self.decision
         calls = f"{show('run_ns', found.now_ns)} against {show('run_ns', found.baseline_ns)}"
-        return f"{found.status}: {calls} = {found.ratio:.3f} × [{found.low:.3f}, {found.high:.3f}], {found.reason}"
+        pairs = f"median of pairs {found.ratio:.3f} × [{found.low:.3f}, {found.high:.3f}]"
+        return f"{found.status}: {calls}, {pairs}: {found.reason}"
 
 
 def compare(

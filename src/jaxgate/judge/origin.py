@@ -95,7 +95,12 @@ def judge_time(now: Measurement, baseline: Baseline, decision: Decision | None, 
         return TimeVerdict(status=Status.SAME, reason="identical program")
     if decision is None:
         return TimeVerdict(status=Status.UNDECIDED, reason=f"{difference} and {no_duel}")
-    return TimeVerdict(status=decision.status, reason=f"{decision.reason} ({difference})", decision=decision)
+    return TimeVerdict(status=decision.status, reason=_reason(decision, difference), decision=decision)
+
+
+def _reason(decision: Decision, difference: str) -> str:
+    results = "" if decision.agrees else "results differ from the baseline's; "
+    return f"{results}{decision.reason} ({difference})"
 
 
 def _same(now: str | None, before: str | None) -> bool | None:

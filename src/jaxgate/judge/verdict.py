@@ -135,8 +135,13 @@ def _stale(now: Measurement, record: Record) -> Finding | None:
     if len(ours) != len(theirs):
         change = f"{len(theirs)} arrays then, {len(ours)} now"
     else:
+        before = {leaf.path: leaf.aval for leaf in record.baseline.signature}
+        named = next((leaf for leaf in now.signature if before.get(leaf.path) != leaf.aval), None)
         index = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
-        change = f"{now.signature[index].path}: {theirs[index]} then, {ours[index]} now"
+        if named is not None:  # by path: a renamed key moves its neighbours
+            change = f"{named.path}: {before.get(named.path, 'not there')} then, {named.aval} now"
+        else:
+            change = f"{now.signature[index].path}: {theirs[index]} then, {ours[index]} now"
     return Finding(
         kind="baseline",
         name="stale baseline",

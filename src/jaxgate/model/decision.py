@@ -25,6 +25,7 @@ class Decision:
         now_ns: Median time of one call of today's program.
         baseline_ns: The same of the other.
         reason: The decision in words.
+        agrees: Whether both programs gave the same numbers.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -40,3 +41,4 @@ class Decision:
     now_ns: float
     baseline_ns: float
     reason: str
+    agrees: bool = True

@@ -99,7 +99,8 @@ class Computation:
         kwargs: Keyword arguments.
         reference: The naive way, called with the same arguments.
         next_args: Makes the positional arguments of the next step from the output and the arguments of
-            this one. Without it, or if it answers ``None``, each step starts from the same arguments.
+            this one. Without it donated arguments are fed from a part of the result that has their shape.
+            Where that is not to be had, each step starts from the same arguments.
         expected_traces: Traces that ``STEPS`` threaded calls need.
         batch: Where the samples are; checked to be processed in full.
         analytic_flops: Matrix-multiplication FLOPs of one call by a closed formula.

@@ -102,6 +102,12 @@ def _trace_and_lower(
         with guarded(f"tracing the {role}"):
             traced = jitted.trace(*args, **kwargs)
         traced_at = clock()
+        if not isinstance(traced, jax.stages.Traced):
+            raise InvalidCaseError(
+                f"tracing the {role}",
+                f"expected a function jitted by jax.jit, found {type(jitted).__module__}.{type(jitted).__name__}; gate a "
+                "jax.jit function of the model's state instead (nnx.split and nnx.merge)",
+            )
         with guarded(f"lowering the {role}"):
             stage = traced.lower()
         lowered_at = clock()

@@ -29,6 +29,7 @@ from jaxgate.observe.reference import Reference, ReferenceStore, observe_referen
 from jaxgate.observe.signature import inputs_fingerprint
 from jaxgate.observe.source import source_fingerprint
 from jaxgate.observe.surroundings import environment, fingerprint, hardware_key
+from jaxgate.observe.threading import carry_donated
 
 Progress = Callable[[str], None]
 
@@ -108,7 +109,8 @@ def observe(
     feeder = Feeder(call, donates=donates)
 
     progress("running")
-    stepped = take_steps(lowered, feeder, computation.next_args, clock=clock)
+    next_args = computation.next_args or carry_donated(lowered.stage, call[0])
+    stepped = take_steps(lowered, feeder, next_args, clock=clock)
     if computation.batch is not None:
         check_batch(lowered.function, call, computation.batch, donates=donates)
     reference: Reference | None = None

@@ -11,7 +11,7 @@ from typing import Any
 from jaxgate.observe.fingerprint import is_callback, is_splat
 from jaxgate.observe.lines import project_line
 
-LARGE_CONSTANT_BYTES = 64 * 1024
+NAMED_CONSTANT_BYTES = 1024
 """Captured constants from this size on are named one by one."""
 
 _NOT_OPERATIONS = frozenset({"stablehlo.return", "stablehlo.constant", "func.return", "func.func", "func.call"})
@@ -54,7 +54,7 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
                 result = operation.results[0]
                 nbytes = _tensor_bytes(str(result.type))
                 constant_bytes += nbytes
-                if nbytes >= LARGE_CONSTANT_BYTES:
+                if nbytes >= NAMED_CONSTANT_BYTES:
                     constants.append(_describe(result, nbytes))
             continue
         if name in _NOT_OPERATIONS:

@@ -7,7 +7,6 @@ and duelled with those. No stored baseline is needed, and none is touched.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from jaxgate.plugin.worktree import environment_for
 
 MERGE_BASE = "merge-base"
 _TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
@@ -52,6 +53,8 @@ def resolve(project: Path, revision: str) -> str:
     Raises:
         pytest.UsageError: If git does not know it.
     """
+    if _git(project, "rev-parse", "--show-toplevel") is None:
+        raise pytest.UsageError(f"--perf-against: {project} is not a git checkout")
     if revision != MERGE_BASE:
         return _git(project, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") or _unknown(revision)
     for trunk in _TRUNKS:
@@ -74,18 +77,18 @@ def record(project: Path, commit: str, chosen: Selection, into: Path) -> None:
         pytest.UsageError: If the other side cannot be checked out or collected; one test of it that fails is
             no error, its case is then on this side only.
     """
-    top = Path(_git(project, "rev-parse", "--show-toplevel") or _unknown(str(project)))
+    top = Path(_git(project, "rev-parse", "--show-toplevel") or _unknown(str(project))).resolve()
     with tempfile.TemporaryDirectory(prefix="jaxgate-against-") as name:
         worktree = Path(name) / "worktree"
         if _git(project, "worktree", "add", "--detach", "--force", str(worktree), commit) is None:
             raise pytest.UsageError(f"--perf-against: git cannot check out {commit} beside this checkout")
         try:
-            _run(worktree / project.relative_to(top), chosen, into)
+            _run(worktree / project.relative_to(top), chosen, into, environment_for(worktree.resolve(), top))
         finally:
             _git(project, "worktree", "remove", "--force", str(worktree))
 
 
-def _run(project: Path, chosen: Selection, into: Path) -> None:
+def _run(project: Path, chosen: Selection, into: Path, environment: dict[str, str]) -> None:
     paths = [path for path in chosen.paths if (project / path.partition("::")[0]).exists()]
     if chosen.paths and not paths:
         return  # none of it existed then
@@ -93,8 +96,6 @@ def _run(project: Path, chosen: Selection, into: Path) -> None:
     command += ["-k", chosen.keyword] if chosen.keyword else []
     command += ["-m", chosen.markers] if chosen.markers else []
     command += ["--perf-update", f"--perf-baselines={into}", "--no-perf-strict"]
-    dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
     if done.returncode not in _RECORDED:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL:])

@@ -6,12 +6,15 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
+from types import MethodType
 from typing import Any
 
 import jax
 
 from jaxgate.model import Batch, Case, Claim, Computation
+from jaxgate.observe.threading import Carry
 
 MAX_NAME = 120
 """Characters of a name; file systems end at 255 bytes, and a part file needs some more."""
@@ -78,6 +81,7 @@ def function_case(
         TypeError: If ``donate`` is given for a function that is jitted already.
         ValueError: If a name is not an argument.
     """
+    function, args, kwargs = unbind(function, args, kwargs)
     if donate is not None and isinstance(function, jax.stages.Wrapped):
         raise TypeError(
             f"expected a plain function with donate={donate!r}, found one that is jitted already; "
@@ -85,17 +89,29 @@ def function_case(
         )
     donated = _positions(function, args, donate)
     threaded = _positions(function, args, carry) if carry is not None else donated
-    subject = jax.jit(function, donate_argnums=donated) if donated else function
+    subject = _donating(function, donated) if donated else function
     computation = Computation(
         subject=subject,
         args=tuple(args),
         kwargs=kwargs,
         reference=reference,
-        next_args=_Carry(threaded, required=carry is not None) if threaded else None,
+        next_args=Carry(threaded, required=carry is not None) if threaded else None,
         batch=batch,
         **options,
     )
     return Case(family=name[0], sentence=name[1], build=lambda: computation, claims=tuple(claims))
+
+
+def _donating(function: Callable[..., Any], donated: tuple[int, ...]) -> Callable[..., Any]:
+    """Jit by names, which hold for arguments passed by keyword too; by positions where there are no names."""
+    parameters = list(inspect.signature(function).parameters.values())
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    jitted: Callable[..., Any] = (
+        jax.jit(function, donate_argnames=tuple(named[place] for place in donated))
+        if len(named) == len(parameters)
+        else jax.jit(function, donate_argnums=donated)
+    )
+    return jitted
 
 
 def _positions(function: Callable[..., Any], args: Sequence[Any], wanted: Names | None) -> tuple[int, ...]:
@@ -114,50 +130,15 @@ def _positions(function: Callable[..., Any], args: Sequence[Any], wanted: Names 
     return tuple(sorted(found))
 
 
-class _Carry:
-    """Feeds arguments from the result: from all of it, or from the element of a tuple that has their shape."""
-
-    def __init__(self, positions: tuple[int, ...], *, required: bool) -> None:
-        self._positions = positions
-        self._required = required
-        self._places: tuple[int | None, ...] | None = None  # found at the first step, then fixed
-
-    def __call__(self, output: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        if max(self._positions) >= len(args):
-            if self._required:
-                raise ValueError("carry= feeds positional arguments; found one that is passed by keyword")
-            return None
-        if self._places is None:
-            found = self._find(output, args)
-            if found is None:
-                return None
-            self._places = found
-        following = list(args)
-        for position, place in zip(self._positions, self._places, strict=True):
-            following[position] = output if place is None else output[place]
-        return tuple(following)
-
-    def _find(self, output: Any, args: tuple[Any, ...]) -> tuple[int | None, ...] | None:
-        parts: list[tuple[int | None, Any]] = [(None, output)]
-        if isinstance(output, (tuple, list)):
-            parts += enumerate(output)
-        places: list[int | None] = []
-        for position in self._positions:
-            free = [place for place, part in parts if _alike(part, args[position]) and place not in places]
-            if not free:
-                if self._required:
-                    raise ValueError(
-                        f"no part of the result has the structure and shapes of argument {position}, "
-                        "which carry= wants to feed from it"
-                    )
-                return None
-            places.append(free[0])
-        return tuple(places)
-
-
-def _alike(left: Any, right: Any) -> bool:
-    """Whether two trees have one structure and equal shapes; dtypes may drift, that is what is looked for."""
-    if jax.tree.structure(left) != jax.tree.structure(right):
-        return False
-    shapes = [[getattr(leaf, "shape", ()) for leaf in jax.tree.leaves(tree)] for tree in (left, right)]
-    return shapes[0] == shapes[1]
+def unbind(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """Take a bound method or a ``partial`` of a jitted function apart, so that its own donation stays in force."""
+    inner: Any = function
+    while True:
+        if isinstance(inner, MethodType) and isinstance(inner.__func__, jax.stages.Wrapped):
+            inner, args = inner.__func__, (inner.__self__, *args)
+        elif isinstance(inner, partial) and isinstance(inner.func, (jax.stages.Wrapped, MethodType, partial)):
+            inner, args, kwargs = inner.func, (*inner.args, *args), {**inner.keywords, **kwargs}
+        else:
+            return inner, tuple(args), dict(kwargs)

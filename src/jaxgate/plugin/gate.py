@@ -98,7 +98,7 @@ class Gate:
             return verdict
         self._run.verdicts.append(verdict)
         if verdict.fails:
-            pytest.fail(explain(verdict, test=self._item.nodeid), pytrace=False)
+            pytest.fail(explain(verdict, test=self._item.nodeid, against=self._run.settings.against), pytrace=False)
         return verdict
 
     def _calibrate(self, case: Case) -> Verdict:
@@ -164,5 +164,8 @@ def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
     allowed = {"expected_traces", "analytic_flops", "next_args", "rtol", "atol"} & set(Computation.__dataclass_fields__)
     unknown = sorted(set(options) - allowed)
     if unknown:
-        raise TypeError(f"gate() has no option {', '.join(unknown)}; expected one of: {', '.join(sorted(allowed))}")
+        own = "the function's own keyword arguments go into kwargs={...}"
+        raise TypeError(
+            f"gate() has no option {', '.join(unknown)}; expected one of: {', '.join(sorted(allowed))}; {own}"
+        )
     return options

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jaxgate.plugin import options, replay
+from jaxgate.plugin.worktree import NOT_FROM, refuse_modules_from
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate
@@ -49,6 +50,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options, and keep a way to the terminal that capture does not close."""
     config.stash[_SETTINGS] = options.read_settings(config)
+    if config.stash[_SETTINGS].against:
+        from jaxgate.plugin import against  # noqa: PLC0415 - rarely needed
+
+        commit = against.resolve(config.rootpath, config.stash[_SETTINGS].against)
+        config.stash[_SETTINGS] = replace(config.stash[_SETTINGS], against=commit)
     config.stash[_COLLECTED] = set()
     config.stash[_GATES] = set()
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
@@ -105,13 +111,12 @@ def _against(config: pytest.Config, descriptor: int | None) -> options.Settings:
         folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
         config.add_cleanup(folder.cleanup)
         try:
-            commit = against.resolve(config.rootpath, settings.against)
-            with Progress(descriptor, settings.against) as progress:
-                progress(f"recording {commit[:10]}")
-                against.record(config.rootpath, commit, against.selection(config), Path(folder.name))
+            with Progress(descriptor, settings.against[:10]) as progress:
+                progress("recording it for comparison")
+                against.record(config.rootpath, settings.against, against.selection(config), Path(folder.name))
         except pytest.UsageError as error:
             pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
-        settings = replace(settings, baselines=Path(folder.name), against=commit)
+        settings = replace(settings, baselines=Path(folder.name))
         config.stash[_SETTINGS] = settings
     return settings
 
@@ -171,7 +176,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         report = held[test][0]
         if verdict.fails:
             report.outcome = "failed"
-            report.longrepr = explain(verdict, test=test)
+            report.longrepr = explain(verdict, test=test, against=run.settings.against)
             vars(report).pop("wasxfail", None)
         session.config.hook.pytest_runtest_logstart(nodeid=test, location=report.location)
         for report in held[test]:
@@ -190,6 +195,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Write the log of a recording, look for orphans, and refuse to be green where nothing was judged."""
     config = session.config
     run = config.stash.get(_RUN, None)
+    foreign = os.environ.get(NOT_FROM)
+    if foreign:
+        refuse_modules_from(Path(foreign))
     if run is not None:
         run.write_log()
     if config.option.collectonly or exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
@@ -217,6 +225,8 @@ def _nothing_judged(config: pytest.Config) -> bool:
 
 def _whole_roots(config: pytest.Config) -> list[str]:
     """The files and folders that were collected whole: arguments that name no single test."""
+    if config.getoption("lf", default=False):
+        return []  # it leaves out, while collecting, what passed the last time
     roots = []
     for argument in config.args:
         if "::" in argument or "[" in argument:

@@ -171,6 +171,7 @@ class Run:
                 test outside them is not judged.
         """
         found = Orphans()
+        files = {test.partition("::")[0] for test in collected}
         for slug in sorted({verdict.hardware.slug for verdict in self.verdicts if verdict.hardware}):
             for path in sorted((self.settings.baselines / slug).glob("*/*.json")):
                 try:
@@ -178,7 +179,9 @@ class Run:
                 except CorruptBaselineError as error:
                     found.unreadable.append(error)
                     continue
-                inside = any(_is_inside(baseline.test, root) for root in roots)
+                file = baseline.test.partition("::")[0]
+                seen = file in files or not (self.project / file).exists()  # an ignored file tells nothing
+                inside = seen and any(_is_inside(baseline.test, root) for root in roots)
                 ran_as = self._tests_by_node.get(baseline.test)
                 renamed = ran_as is not None and baseline.case not in ran_as
                 if (inside and baseline.test not in collected) or renamed:

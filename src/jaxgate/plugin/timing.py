@@ -125,9 +125,7 @@ class Stopwatch:
             max_pairs=max(LOOKS),
             platform=platform,
         )
-        decision = decide(duel)
-        if not same_results:
-            decision = replace(decision, reason=f"{decision.reason}; results differ from the baseline's")
+        decision = replace(decide(duel), agrees=same_results)
         return Timed(record, decision=decision, rematch=Rematch(today, before, leaves, platform))
 
 

@@ -12,24 +12,25 @@ MAX_DIFFERENCES = 4
 MAX_OTHERS = 3
 
 
-def explain(verdict: Verdict, *, test: str) -> str:
+def explain(verdict: Verdict, *, test: str, against: str = "") -> str:
     """The text of a case that is not green: verdict, numbers, time, baseline, culprit, commands.
 
     Args:
         verdict: The verdict.
         test: pytest node id, for the commands.
+        against: The revision that was compared with instead of stored baselines, if any.
     """
     worst = verdict.worst
-    where = verdict.hardware.slug if verdict.hardware else "unknown hardware"
+    where = f"  on {verdict.hardware.slug}" if verdict.hardware else ""
     others = [f for f in verdict.findings[1:] if worst is not None and f.status is worst.status]
-    lines = [f"{verdict.status}  {verdict.case}  on {where}"]
+    lines = [f"{verdict.status}  {verdict.case}{where}"]
     if worst is not None:
         lines.append(_row("found", describe_finding(worst) + _more(others)))
     if verdict.status is not Status.INVALID or verdict.hardware is not None:
         lines.append(_row("time", _time(verdict)))
         lines.append(_row("baseline", _baseline(verdict)))
         lines.append(_row("culprit", _culprit(verdict)))
-    lines.append(_row("next", _commands(verdict, test)))
+    lines.append(_row("next", _commands(verdict, test, against)))
     return "\n".join(lines)
 
 
@@ -79,16 +80,18 @@ def _cut(text: str, width: int | None, used: int) -> str:
 
 def count(verdicts: Sequence[Verdict]) -> str:
     """How many cases have each status, worst last."""
-    counts = Counter(verdict.status for verdict in verdicts)
+    recorded = Counter(verdict.recorded.upper() for verdict in verdicts if verdict.recorded)
+    counts = Counter(verdict.status for verdict in verdicts if not verdict.recorded)
     total = f"{len(verdicts)} {'case' if len(verdicts) == 1 else 'cases'}"
-    return f"{total}: " + ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
+    parts = [f"{number} {word}" for word, number in sorted(recorded.items())]
+    return f"{total}: " + ", ".join(parts + [f"{counts[status]} {status}" for status in Status if counts[status]])
 
 
 def in_short(verdict: Verdict) -> str:
     """The reason of a verdict in a few words."""
     worst = verdict.worst
     held = f"{sum(finding.kind == 'claim' for finding in verdict.findings)} claims hold"
-    if verdict.recorded == "created":
+    if verdict.recorded == "created" or (verdict.recorded and worst and worst.kind == "baseline"):
         return held
     if worst is not None and worst.status is Status.NO_BASELINE:
         return f"{held} · no baseline on this hardware"
@@ -101,10 +104,11 @@ def in_short(verdict: Verdict) -> str:
     ]
     parts = [held]
     if improved:
-        parts.append(f"improved: {', '.join(improved)}; refresh with --perf-update")
-    if verdict.time.status is Status.FASTER:
-        parts.append("faster; refresh with --perf-update")
+        parts.append(f"improved: {', '.join(improved)}")
     decision = verdict.time.decision
+    if improved or verdict.time.status is Status.FASTER:
+        same_results = decision is None or decision.agrees
+        parts.append("refresh with --perf-update" if same_results else "check its results before refreshing")
     parts.append(
         verdict.time.reason if decision is None else f"{decision.ratio:.2f} × the baseline, {verdict.time.reason}"
     )
@@ -164,9 +168,11 @@ def _culprit(verdict: Verdict) -> str:
     return f"{found}; comes from: {verdict.origin.place}{separate}"
 
 
-def _commands(verdict: Verdict, test: str) -> str:
+def _commands(verdict: Verdict, test: str, against: str) -> str:
     quoted = test.replace("'", "'\"'\"'")
     reproduce = f"reproduce: pytest '{quoted}'"
+    if against:
+        return f"{reproduce} --perf-against {against[:10]}"
     wrong = {f.kind for f in verdict.findings if f.status in (Status.INVALID, Status.REGRESSED)}
     invalid = {f.kind for f in verdict.findings if f.status is Status.INVALID}
     if wrong & {"claim", "case"} or "time" in invalid:  # what --perf-update refuses, or would only hide
