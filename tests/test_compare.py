@@ -38,9 +38,9 @@ def test_a_doubled_body_is_seen_in_facts_and_time(monkeypatch):
 
 
 def test_the_same_function_does_not_differ(monkeypatch):
-    """A function against itself: same facts, same results, SAME."""
+    """Programs that differ only in what costs nothing: same facts, same results, SAME by duel."""
     monkeypatch.setattr(module, "run_duel", duel_of(100_000, 100_000))
-    found = jaxgate.compare(jnp.tanh, lambda x: jnp.tanh(x), X)
+    found = jaxgate.compare(lambda x: jnp.tanh(x) + 0, jnp.tanh, X)
     assert found.decision.status is Status.SAME
     assert found.agrees
     assert "fact   all the same within tolerance" in repr(found)
@@ -48,9 +48,17 @@ def test_the_same_function_does_not_differ(monkeypatch):
 
 def test_a_real_duel_runs():
     """With the real clock there is a decision on real pairs; which one is not asserted."""
-    found = jaxgate.compare(lambda x: x @ x, lambda x: x @ x, X)
+    found = jaxgate.compare(lambda x: x @ x + x, lambda x: x + x @ x, X)
     assert found.decision.pairs in (20, 40, 60)
     assert found.agrees
+
+
+def test_an_identical_program_needs_no_duel(monkeypatch):
+    """The same structure under another name is SAME without a clock."""
+    monkeypatch.setattr(module, "run_duel", None)
+    found = jaxgate.compare(jnp.tanh, lambda y: jnp.tanh(y), X)
+    assert (found.decision, found.agrees) == (None, True)
+    assert "time   SAME: identical program" in str(found)
 
 
 def test_what_cannot_be_exported_has_facts_but_no_duel():

@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxgate.judge.duel import LOOKS, decide, is_settled
 from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.origin import differs
 from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import Baseline, Computation, Decision, Finding, Provenance, Status
 from jaxgate.observe.duelling import agree, prepare, run_duel
@@ -26,7 +27,7 @@ class Comparison:
     Attributes:
         facts: Every fact of the first against the second.
         decision: What the duel said; ``None`` if none could be run.
-        why_no_duel: Why not.
+        why_no_duel: Why not; an identical program needs none.
         agrees: Whether they give the same numbers; ``None`` if that is unknown.
     """
 
@@ -50,7 +51,7 @@ class Comparison:
 
     def _time(self) -> str:
         if self.decision is None:
-            return f"UNDECIDED: {self.why_no_duel}"
+            return f"SAME: {self.why_no_duel}" if self.agrees else f"UNDECIDED: {self.why_no_duel}"
         found = self.decision
         calls = f"{show('run_ns', found.now_ns)} against {show('run_ns', found.baseline_ns)}"
         pairs = f"median of pairs {found.ratio:.3f} × [{found.low:.3f}, {found.high:.3f}]"
@@ -79,6 +80,8 @@ def compare(
     baseline = Baseline.of(other.measurement, case="second", test="", provenance=where, program=program)
     facts = tuple(compare_facts(now.measurement, baseline))
     decision, why_not, agrees = None, "", None
+    if not differs(now.measurement, baseline):
+        return Comparison(facts=facts, decision=None, why_no_duel="identical program", agrees=True)
     try:
         left, right = (prepare(side.export(), side.leaves()) for side in sides)
         agrees = agree(left, right, rtol=rtol, atol=atol)

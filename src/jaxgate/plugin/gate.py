@@ -144,6 +144,7 @@ class Gate:
             hardware=measurement.hardware.slug,
             program=measurement.fingerprints.program,
             engine_ns=engine_ns,
+            analytic_flops=measurement.analytic_flops,
             **asdict(measurement.facts),
             **asdict(measurement.phases),
         )
