@@ -63,11 +63,22 @@ def test_no_change_is_same_by_identity(versioned):
 
 def test_cases_on_one_side_only_are_listed(versioned):
     """A new case cannot be compared and does not fail, under CI either; one that is gone is named."""
-    versioned.edit("test_model.py", "def test_step", "def test_renamed")
+    versioned.write("test_new.py", MODEL.replace("test_step", "test_new"))
     result = versioned.run("--perf-against", "HEAD", "--perf-strict")
-    result.counts(passed=1)
-    assert result.line("model/renamed").startswith("NO_BASELINE")
-    result.shows("Only in the other revision: model/step")
+    result.counts(passed=2)
+    assert result.code == 0
+    assert result.line("new/new").startswith("NO_BASELINE")
+    versioned.edit("test_model.py", "def test_step", "def test_renamed")
+    versioned.run("--perf-against", "HEAD").shows("Only in the other revision: model/step")
+
+
+def test_nothing_to_compare_is_not_green_under_ci(versioned):
+    """If no case at all is on both sides, nothing was gated: exit code 2 where strict."""
+    versioned.edit("test_model.py", "def test_step", "def test_renamed")
+    assert versioned.run("--perf-against", "HEAD").code == 0
+    result = versioned.run("--perf-against", "HEAD", "--perf-strict")
+    assert result.code == 2
+    result.shows("nothing could be compared", "(exit code 2)")
 
 
 def test_only_the_selection_is_recorded(versioned):

@@ -31,7 +31,7 @@ _SELECTED = pytest.StashKey[set[str]]()
 _ORPHANS = pytest.StashKey[Any]()
 
 UNFIT = pytest.ExitCode.INTERRUPTED
-"""Exit code 2: too many cases are UNDECIDED, so this machine cannot gate."""
+"""Exit code 2: nothing failed, but too little was decided for this to be a gate."""
 
 SUSPECT = "suspect"
 """Outcome of a test that was slower in this process and waits for the others."""
@@ -212,7 +212,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         failed = True
     if failed and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    elif run is not None and exitstatus == pytest.ExitCode.OK and run.is_unfit:
+    elif run is not None and exitstatus == pytest.ExitCode.OK and run.unfit:
         session.exitstatus = UNFIT
 
 

@@ -123,12 +123,12 @@ class Run:
         if blocking:
             return replace(verdict, fails=True)
         existed = self.store.path(now.hardware, verdict.case).exists()
+        made_from = self._provenance
         program = observed.export()
         about = program.record
         if about.stored:  # the program first: a baseline never names a file that is not there
             serves = partial(serves_as, content=program.content)
             about = replace(about, digest=self.programs.save(now.fingerprints.program, program.content, serves))
-        made_from = self._provenance
         self.store.save(Baseline.of(now, case=verdict.case, test=test, provenance=made_from, program=about))
         known = record is not None and not record.borrowed
         status = verdict.status if known else Status.SAME
@@ -140,9 +140,15 @@ class Run:
         return sum(verdict.status is Status.UNDECIDED for verdict in self.verdicts) / max(1, len(self.verdicts))
 
     @property
-    def is_unfit(self) -> bool:
-        """Whether so many cases are UNDECIDED that this machine does not gate."""
-        return self.undecided_share > self.settings.max_undecided
+    def unfit(self) -> str:
+        """Why this run, though nothing in it failed, did not gate; empty if it did."""
+        share, most = self.undecided_share, self.settings.max_undecided
+        if share > most:
+            return f"{share:.0%} of the cases are UNDECIDED, {most:.0%} may be: this machine is unfit to gate"
+        nothing = all(verdict.status is Status.NO_BASELINE for verdict in self.verdicts)
+        if self.settings.against and self.settings.strict and self.verdicts and nothing:
+            return f"nothing could be compared: {self.settings.against[:10]} recorded none of these cases"
+        return ""
 
     @cached_property
     def _provenance(self) -> Provenance:

@@ -67,12 +67,8 @@ def _verdicts(out: pytest.TerminalReporter, run: Run) -> None:
 
 
 def _what_next(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
-    if run.is_unfit:
-        share, most = run.undecided_share, run.settings.max_undecided
-        out.write_line(
-            f"{share:.0%} of the cases are UNDECIDED, {most:.0%} may be: this machine is unfit to gate (exit code 2)",
-            red=True,
-        )
+    if run.unfit:
+        out.write_line(f"{run.unfit} (exit code 2)", red=True)
     if any(verdict.recorded for verdict in run.verdicts):
         baselines = os.path.relpath(run.settings.baselines, folder)
         out.write_line(f"Recorded under {baselines}; commit it, its LOG.md with it.")
