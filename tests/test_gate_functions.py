@@ -216,3 +216,20 @@ def test_what_is_not_jitted_by_jax_is_refused(project):
     result = project.run()
     result.counts(failed=1)
     result.shows("INVALID  model/call", "expected a function jitted by jax.jit", "nnx.split")
+
+
+PMAP = """
+import jax, jax.numpy as jnp
+
+total = jax.pmap(lambda x: jax.lax.psum(x * 2, "i"), axis_name="i")
+
+def test_total(gate):
+    gate(total, jnp.ones((1, 16)))
+"""
+
+
+def test_pmap_places_its_arguments_without_an_alarm(project):
+    """pmap compiles a helper for the first call's arguments; that is no recompile of the subject."""
+    project.write("test_model.py", PMAP)
+    project.run("--perf-update").counts(passed=1)
+    assert project.run("--perf-strict").line("model/total").startswith("SAME")

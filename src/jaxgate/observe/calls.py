@@ -72,12 +72,15 @@ def take_steps(lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, 
             stepped.first_call_ns = stepped.call_ns
             stepped.first_output = jax.tree.map(to_host, output)
         traces = events.traces_of(lowered.name)
-        if traces or events.compiles:
+        compiles = len(events.compiles)
+        if step == 1:  # the first call may compile helpers that place its arguments (pmap does), but not the subject
+            compiles = sum(lowered.name in name for name in events.compiles)
+        if traces or compiles:
             word = "retraced" if traces else "recompiled"
             cause = explain(before, seen) if before is not None else "the first call missed the traced program"
             stepped.retraces.append(f"step {step} {word}: {cause}")
         stepped.traces += traces
-        stepped.compiles += len(events.compiles)
+        stepped.compiles += compiles
         before = seen
         if step == STEPS:
             refuse_nan(output, f"the subject's result at step {step}")
