@@ -229,7 +229,7 @@ def test_total(gate):
 
 
 def test_pmap_places_its_arguments_without_an_alarm(project):
-    """pmap compiles a helper for the first call's arguments; that is no recompile of the subject."""
+    """The helper that pmap compiles for the first call's arguments is no recompile of the subject."""
     project.write("test_model.py", PMAP)
     project.run("--perf-update").counts(passed=1)
     assert project.run("--perf-strict").line("model/total").startswith("SAME")
