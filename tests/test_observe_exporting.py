@@ -82,7 +82,7 @@ def adamw_arguments():
 
 def private_words():
     """What must not be in a public file."""
-    words = {".py", "site-packages", str(Path.home()) + "/", str(REPOSITORY), "anna", "between us", "office"}
+    words = {".py", "site-packages", str(Path.home()) + "/", str(REPOSITORY), "someone", "between us", "office"}
     return words | {word for word in (getpass.getuser(), socket.gethostname()) if len(word) > 3}
 
 
@@ -94,7 +94,7 @@ def nested(x):
 PUBLIC = {
     "adamw": (adamw_step, adamw_arguments()),
     "jax": (nested, (W,)),
-    "own": (from_file("/home/anna/my office/plan.py"), (W,)),
+    "own": (from_file("/home/someone/my office/plan.py"), (W,)),
 }
 
 
@@ -115,7 +115,7 @@ def test_content_holds_nothing_private(subject, args, before):
 def test_content_does_not_change_with_lines_and_files(monkeypatch):
     """The same function in another file, further down, gives the same bytes; locations come back afterwards."""
     before = jax.config.jax_traceback_in_locations_limit
-    first = stored(from_file("/home/anna/plan.py"), W)
+    first = stored(from_file("/home/someone/plan.py"), W)
     monkeypatch.setattr("test_observe_exporting.HELPERS", "\n" * 7 + HELPERS)
     assert stored(from_file("/srv/other.py"), W) == first
     assert jax.config.jax_traceback_in_locations_limit == before
@@ -129,7 +129,13 @@ def test_locations_that_stay_are_refused(monkeypatch):
     assert program.record.why_not == "its serialised form names source files, which a stored program must not"
 
 
-PATHS = ["/home/anna/plan.py", "/home/anna/my plan.py", "/home/anna/plän.py", "C:\\Users\\anna\\plan.py", "/план/ы.py"]
+PATHS = [
+    "/home/someone/plan.py",
+    "/home/someone/my plan.py",
+    "/home/someone/plän.py",
+    "C:\\Users\\someone\\plan.py",
+    "/план/ы.py",
+]
 
 
 @pytest.mark.parametrize("path", PATHS)
