@@ -490,3 +490,18 @@ def test_a_summary_of_nothing_is_empty():
 def test_the_count(statuses, text):
     """How many cases have each status, the worst last, none of them left out."""
     assert count([verdict(status) for status in statuses]) == text
+
+
+def test_a_slow_down_beside_a_regression_says_that_it_was_not_repeated():
+    """A case that is red by its facts is not run again; its time is shown as what it is, unconfirmed."""
+    slower = replace(DECISION, status=Status.SLOWER)
+    verdict = judge(
+        "scan/rnn",
+        (),
+        measurement(facts={"temp_bytes": 90_000}, fingerprints=replace(FINGERPRINTS, program="p1")),
+        record(),
+        strict=False,
+        decision=slower,
+    )
+    assert verdict.status is Status.REGRESSED
+    assert "not repeated in fresh processes, the case is red without it" in explain(verdict, test="t.py::t")

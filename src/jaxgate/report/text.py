@@ -144,7 +144,8 @@ def _time(verdict: Verdict) -> str:
 
 def _confirmed(verdict: Verdict) -> str:
     if not verdict.time.confirmed:
-        return ""
+        alone = verdict.time.status is Status.SLOWER and verdict.status is not Status.SLOWER
+        return "; not repeated in fresh processes, the case is red without it" if alone else ""
     ratios = ", ".join(f"{ratio:.3f} ×" for ratio in verdict.time.confirmed)
     return f"; in fresh processes {ratios}"
 
