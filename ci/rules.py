@@ -13,9 +13,7 @@ google/benchmark use it; asv's p < 0.002 and a factor of 1.1; jaxgate's duel (``
 
 from __future__ import annotations
 
-import secrets
 import sys
-import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -63,8 +61,6 @@ def run_duels(case: Case, count: int) -> list[Duel]:
         run_duel(
             *sides,
             settled=lambda _: False,
-            seed=secrets.randbits(32),
-            clock=time.perf_counter_ns,
             max_pairs=max(LOOKS),
             platform=observed.measurement.hardware.platform,
         )

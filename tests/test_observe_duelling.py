@@ -150,7 +150,9 @@ def test_consumed_arguments_are_made_anew_for_every_burst():
     assert side.consumed
     assert [side.burst(1, ticks()) for _ in range(3)] == [1, 1, 1]
     assert not leaves[0].is_deleted()
-    duel = run_duel(side, prepare(program, leaves), settled=lambda _: False, seed=0, clock=ticks(), max_pairs=2)
+    duel = run_duel(
+        side, prepare(program, leaves), settled=lambda _: False, seed=0, clock=ticks(), max_pairs=2, platform="cpu"
+    )
     assert (duel.calls_per_burst, duel.traces, len(duel.now_ns)) == (1, 0, 2)
     assert not leaves[0].is_deleted()
 
@@ -238,7 +240,15 @@ def test_times_are_kept_in_order():
             self.log.append((self.name, next(taken)))
             return self.log[-1][1]
 
-    duel = run_duel(Counting("A", log), Counting("B", log), settled=lambda _: False, seed=5, clock=ticks(), max_pairs=6)
+    duel = run_duel(
+        Counting("A", log),
+        Counting("B", log),
+        settled=lambda _: False,
+        seed=5,
+        clock=ticks(),
+        max_pairs=6,
+        platform="cpu",
+    )
     for name, times in (("A", duel.now_ns), ("B", duel.baseline_ns)):
         expected = [time for side, time in log[6:] if side == name]
         assert [time for bursts in times for time in bursts] == expected

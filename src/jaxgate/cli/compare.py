@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -89,8 +87,6 @@ def compare(
             left,
             right,
             settled=is_settled,
-            seed=secrets.randbits(32),
-            clock=time.perf_counter_ns,
             max_pairs=max(LOOKS),
             platform=now.measurement.hardware.platform,
         )

@@ -7,7 +7,6 @@ against a second copy of itself, which must not differ.
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 from jaxgate.judge.duel import LOOKS
@@ -29,7 +28,6 @@ def main(folder: Path) -> None:
             baseline,
             settled=lambda _: False,
             seed=job.about["seed"],
-            clock=time.perf_counter_ns,
             max_pairs=max(LOOKS),
             platform=job.about["platform"],
         )

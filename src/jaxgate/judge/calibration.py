@@ -10,8 +10,6 @@ from jaxgate.model import Duel, Status
 from jaxgate.model.calibration import CaseCalibration
 
 PLANTS = (0.03, 0.05, 0.10, 0.20)
-SMALL_MARGIN = 0.05
-"""Power is stated for cases whose margin is at most this; a case that is noisier says so by its margin."""
 
 
 def calibrate_case(case: str, duels: Sequence[Duel], *, confirmed: int, duel_s: Sequence[float]) -> CaseCalibration:

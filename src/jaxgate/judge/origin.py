@@ -61,6 +61,11 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     return Origin(place=where, differences=(*differences, *environment), separate=separate)
 
 
+def takes_same_arguments(now: Measurement, baseline: Baseline) -> bool:
+    """Whether the baseline's program can be fed with today's arguments: their types, in order; names do not count."""
+    return [leaf.aval for leaf in now.signature] == [leaf.aval for leaf in baseline.signature]
+
+
 def differs(now: Measurement, baseline: Baseline) -> str:
     """Say why time cannot be judged by identity; empty if it can.
 

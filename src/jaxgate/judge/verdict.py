@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from jaxgate.judge.claims import check_claims
 from jaxgate.judge.facts import compare_facts, culprit_of
-from jaxgate.judge.origin import judge_time, place
+from jaxgate.judge.origin import judge_time, place, takes_same_arguments
 from jaxgate.model import (
     Claim,
     Decision,
@@ -128,10 +128,10 @@ def _missing(case: str, now: Measurement, elsewhere: tuple[str, ...]) -> Finding
 
 def _stale(now: Measurement, record: Record) -> Finding | None:
     """A baseline whose program takes other arguments cannot be compared."""
+    if takes_same_arguments(now, record.baseline):
+        return None
     ours = [leaf.aval for leaf in now.signature]
     theirs = [leaf.aval for leaf in record.baseline.signature]
-    if ours == theirs:
-        return None
     if len(ours) != len(theirs):
         change = f"{len(theirs)} arrays then, {len(ours)} now"
     else:

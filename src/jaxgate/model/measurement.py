@@ -98,14 +98,12 @@ class Culprits:
         constants: The large captured constants, with size and place of use.
         operation_lines: StableHLO operation to the source line that most of its uses come from.
         matmul_lines: Matrix multiplication to the source line it comes from.
-        notes: What the observer could not tell.
     """
 
     retraces: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
     operation_lines: Mapping[str, str] = field(default_factory=dict)
     matmul_lines: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,7 @@ def take_steps(lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, 
         traces = events.traces_of(lowered.name)
         compiles = len(events.compiles)
         if step == 1:  # the first call may compile helpers that place its arguments (pmap does), but not the subject
-            compiles = sum(lowered.name in name for name in events.compiles)
+            compiles = sum(name in (lowered.name, f"jit({lowered.name})") for name in events.compiles)
         if traces or compiles:
             word = "retraced" if traces else "recompiled"
             cause = explain(before, seen) if before is not None else "the first call missed the traced program"

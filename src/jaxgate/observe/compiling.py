@@ -198,14 +198,14 @@ def compiled_facts(executable: Any) -> dict[str, int | None]:
     }
 
 
-def device_count(program: Program) -> int:
-    """How many devices the executable runs on.
+def devices_of(program: Program) -> list[jax.Device]:
+    """The devices that an executable runs on, by their numbers.
 
     Raises:
         InvalidCaseError: If its shardings name none.
     """
     shardings = jax.tree_util.tree_leaves((program.executable.input_shardings, program.executable.output_shardings))
-    counts = {len(sharding.device_set) for sharding in shardings}
-    if not counts:
+    if not shardings:
         raise InvalidCaseError("reading the devices", "expected an input or an output; the function has neither")
-    return max(counts)
+    widest = max((sharding.device_set for sharding in shardings), key=len)
+    return sorted(widest, key=lambda device: device.id)

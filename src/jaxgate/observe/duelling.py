@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import math
 import random
+import secrets
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -149,10 +151,10 @@ def run_duel(
     baseline: Contender,
     *,
     settled: Callable[[Duel], bool],
-    seed: int,
-    clock: Clock,
     max_pairs: int,
-    platform: str = "cpu",
+    platform: str,
+    seed: int | None = None,
+    clock: Clock = time.perf_counter_ns,
 ) -> Duel:
     """Time two programs in blocks of ABBA or BAAB until the outcome is settled.
 
@@ -163,11 +165,12 @@ def run_duel(
         now: Today's program.
         baseline: The other program.
         settled: Asked after each block whether to stop.
-        seed: The order is drawn from it.
-        clock: Monotonic nanoseconds.
         max_pairs: Stop here at the latest.
         platform: Where it runs; decides the length of a burst.
+        seed: The order is drawn from it; drawn itself, and recorded, by default.
+        clock: Monotonic nanoseconds.
     """
+    seed = secrets.randbits(32) if seed is None else seed
     warm = [_warm(side, clock) for side in (now, baseline)]
     fastest = min(warm)
     burst_ns = BURST_NS.get(platform, ACCELERATOR_BURST_NS)

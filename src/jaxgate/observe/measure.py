@@ -14,14 +14,13 @@ from jaxgate.model import (
     Culprits,
     Facts,
     Fingerprints,
-    InvalidCaseError,
     Measurement,
     Phases,
     StoredProgram,
 )
 from jaxgate.observe.agreement import check_agreement, check_batch
 from jaxgate.observe.calls import Sampled, Stepped, take_samples, take_steps
-from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, device_count, lower
+from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, devices_of, lower
 from jaxgate.observe.exporting import export_program, find_feeds, split_call
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder, on_device
@@ -101,8 +100,9 @@ def observe(
     lowered = lower(computation.subject, *call, role="subject", clock=clock)
     progress("compiling")
     program = compile_program(lowered, clock=clock)
-    device = _device(program)
-    hardware = hardware_key(device, device_count(program))
+    devices = devices_of(program)
+    device = devices[0]
+    hardware = hardware_key(device, len(devices))
     surroundings = environment(device)
     inputs = inputs_fingerprint(*call)
     donates = any(leaf.donated for leaf in lowered.signature)
@@ -159,15 +159,6 @@ def observe(
     )
 
 
-def _device(program: Program) -> jax.Device:
-    shardings: list[Any] = jax.tree_util.tree_leaves(
-        (program.executable.input_shardings, program.executable.output_shardings)
-    )
-    if not shardings:
-        raise InvalidCaseError("reading the devices", "expected an input or an output; the function has neither")
-    return min(shardings[0].device_set, key=lambda device: device.id)
-
-
 def _facts(program: Program, stepped: Stepped, sampled: Sampled) -> Facts:
     return replace(
         program.facts,
@@ -184,11 +175,9 @@ def _phases(program: Program, stepped: Stepped) -> Phases:
 
 def _culprits(program: Program, stepped: Stepped) -> Culprits:
     structure, matmuls = program.structure, program.matmuls
-    notes = () if program.lowered.options is not None else ("compiler options cannot be read on this jax",)
     return Culprits(
         retraces=tuple(stepped.retraces),
         constants=structure.constants,
         operation_lines=structure.operation_lines,
         matmul_lines=matmuls.lines,
-        notes=notes,
     )

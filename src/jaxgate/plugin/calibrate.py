@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable
 
@@ -38,8 +37,6 @@ def calibrate(case: str, observed: Observed, *, duels: int, progress: Callable[[
                 now,
                 baseline,
                 settled=lambda _: False,
-                seed=secrets.randbits(32),
-                clock=time.perf_counter_ns,
                 max_pairs=max(LOOKS),
                 platform=platform,
             )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxgate.judge.duel import LOOKS, decide, is_settled
-from jaxgate.judge.origin import differs
+from jaxgate.judge.origin import differs, takes_same_arguments
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.model import BrokenDuelError, Decision, InvalidCaseError, Measurement, Record, StoredProgram
 from jaxgate.observe.duelling import agree, prepare, run_duel
@@ -68,9 +67,7 @@ class Stopwatch:
             InvalidCaseError: If the baseline lost its program, or the times of the duel mean nothing.
         """
         now = observed.measurement
-        if record is None or [leaf.aval for leaf in now.signature] != [leaf.aval for leaf in record.baseline.signature]:
-            return Timed(record)
-        if not differs(now, record.baseline):
+        if record is None or not takes_same_arguments(now, record.baseline) or not differs(now, record.baseline):
             return Timed(record)
         why_not = _hopeless(now, record)
         if why_not:
@@ -120,7 +117,6 @@ class Stopwatch:
             now,
             baseline,
             settled=is_settled,
-            seed=secrets.randbits(32),
             clock=self._clock,
             max_pairs=max(LOOKS),
             platform=platform,
