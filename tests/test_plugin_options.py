@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from jaxgate.plugin import hooks
+from jaxgate.plugin import starting
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def settings(project, monkeypatch):
             if value is not None:
                 monkeypatch.setenv(name, value)
         project.write("pyproject.toml", f"[tool.pytest]\n{ini}\n")
-        return project.pytester.parseconfigure(*arguments).stash[hooks._SETTINGS]
+        return project.pytester.parseconfigure(*arguments).stash[starting.SETTINGS]
 
     return read
 

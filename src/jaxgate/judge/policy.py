@@ -1,4 +1,4 @@
-"""Which way each fact is worse, and by how much it may move before it gates."""
+"""Which way each fact and each phase is worse, and by how much it may move before it gates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class FactPolicy:
     A fact is worse when it lies beyond ``baseline * (1 ± relative) ± absolute``.
 
     Attributes:
-        name: Field of ``Facts``.
+        name: Field of ``Facts`` or ``Phases``.
         better: Which way is better.
         relative: Share of the baseline that it may move.
         absolute: Units that it may move besides.
@@ -88,6 +88,14 @@ POLICIES: tuple[FactPolicy, ...] = (
         name="xla_bytes", better="lower", relative=0.10, absolute=4096, why="traffic by the cost model; fusion moves it"
     ),
 )
+
+_PHASE = "wide: a process of its own each time, and caches of the system"
+
+PHASE_POLICIES: tuple[FactPolicy, ...] = tuple(
+    FactPolicy(name=name, better="lower", relative=0.15, absolute=20_000_000, why=_PHASE)
+    for name in ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
+)
+"""How phases are held against those of another environment, in nanoseconds: 15 % and 20 ms."""
 
 BY_NAME = {policy.name: policy for policy in POLICIES}
 

@@ -68,14 +68,14 @@ def judge(
             findings += compare_facts(now, baseline)
             origin, time = place(now, baseline), judge_time(now, baseline, decision, no_duel)
             if decision is not None:
-                findings.append(_timed(decision, culprit_of("run_ns", now, baseline)))
-    status = max((*(finding.status for finding in findings), time.status), key=_SEVERITY.__getitem__)
+                findings.append(timed(decision, culprit_of("run_ns", now, baseline)))
+    status = severest((*(finding.status for finding in findings), time.status))
     return Verdict(
         case=case,
         hardware=now.hardware,
         status=status,
         fails=status in ALWAYS_FAIL or (strict and status in FAIL_IF_STRICT),
-        findings=_worst_first(findings),
+        findings=worst_first(findings),
         time=time,
         origin=origin,
         baseline=described,
@@ -98,12 +98,18 @@ def describe(record: Record) -> str:
     return f"{commit} of {baseline.provenance.date} (jax {jax}, n={len(baseline.samples.bursts_ns)}{where})"
 
 
-def _worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def severest(statuses: Iterable[Status]) -> Status:
+    """The status that decides."""
+    return max(statuses, key=_SEVERITY.__getitem__)
+
+
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sort by severity; of two alike the fact first, which says more than the claim it breaks."""
     return tuple(sorted(findings, key=lambda finding: (-_SEVERITY[finding.status], finding.kind != "fact")))
 
 
-def _timed(decision: Decision, culprit: str) -> Finding:
+def timed(decision: Decision, culprit: str) -> Finding:
+    """What a decision on time adds to the findings."""
     return Finding(
         kind="time",
         name="run_ns",

@@ -3,6 +3,7 @@
 from jaxgate.model.baseline import Baseline, Provenance, Record
 from jaxgate.model.decision import Decision
 from jaxgate.model.duel import BrokenDuelError, Duel
+from jaxgate.model.launches import Launches
 from jaxgate.model.measurement import (
     Culprits,
     Fingerprints,
@@ -33,6 +34,7 @@ __all__ = [
     "Fingerprints",
     "HardwareKey",
     "InvalidCaseError",
+    "Launches",
     "Leaf",
     "Measurement",
     "Origin",

@@ -25,7 +25,7 @@ class Finding:
         culprit: What caused it, if known.
     """
 
-    kind: Literal["fact", "time", "claim", "baseline", "case"]
+    kind: Literal["fact", "time", "phase", "claim", "baseline", "case"]
     name: str
     status: Status
     now: float | None = None

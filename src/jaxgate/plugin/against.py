@@ -8,39 +8,18 @@ and duelled with those. No stored baseline is needed, and none is touched.
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from jaxgate.plugin import recording
+from jaxgate.plugin.recording import Selection, Side
 from jaxgate.plugin.worktree import environment_for
 
+OPTION = "--perf-against"
 MERGE_BASE = "merge-base"
 _TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
-_RECORDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
-_TAIL = 15
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which tests to run on the other side: paths relative to the root folder, and expressions."""
-
-    paths: tuple[str, ...]
-    keyword: str
-    markers: str
-
-
-def selection(config: pytest.Config) -> Selection:
-    """What this run was asked to collect."""
-    paths = []
-    for argument in config.args:
-        file, separator, rest = argument.partition("::")
-        path = (config.invocation_params.dir / file).resolve()
-        if path.is_relative_to(config.rootpath):
-            paths.append(path.relative_to(config.rootpath).as_posix() + separator + rest)
-    return Selection(tuple(paths), config.option.keyword, config.option.markexpr)
 
 
 def resolve(project: Path, revision: str) -> str:
@@ -83,23 +62,10 @@ def record(project: Path, commit: str, chosen: Selection, into: Path) -> None:
         if _git(project, "worktree", "add", "--detach", "--force", str(worktree), commit) is None:
             raise pytest.UsageError(f"--perf-against: git cannot check out {commit} beside this checkout")
         try:
-            _run(worktree / project.relative_to(top), chosen, into, environment_for(worktree.resolve(), top))
+            other = Side(worktree / project.relative_to(top), environment_for(worktree.resolve(), top), OPTION)
+            recording.record(other, chosen, into)
         finally:
             _git(project, "worktree", "remove", "--force", str(worktree))
-
-
-def _run(project: Path, chosen: Selection, into: Path, environment: dict[str, str]) -> None:
-    paths = [path for path in chosen.paths if (project / path.partition("::")[0]).exists()]
-    if chosen.paths and not paths:
-        return  # none of it existed then
-    command = [sys.executable, "-m", "pytest", *paths, "-q", "-p", "no:cacheprovider"]
-    command += ["-k", chosen.keyword] if chosen.keyword else []
-    command += ["-m", chosen.markers] if chosen.markers else []
-    command += ["--perf-update", f"--perf-baselines={into}", "--no-perf-strict"]
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode not in _RECORDED:
-        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL:])
-        raise pytest.UsageError(f"--perf-against: the other side could not be recorded:\n{tail}")
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -92,13 +92,13 @@ class Gate:
         if self._run.settings.calibrate:
             return self._calibrate(case)
         verdict = self._judge(case)
-        if verdict.status is Status.SLOWER:
+        if verdict.status is Status.SLOWER and self._run.comparison is None:  # launches are fresh processes already
             rematch = self._run.rematches[case.name]
             self._run.suspects[self._item.nodeid] = Suspect(verdict, rematch, self._benchmark.extra_info)
             return verdict
         self._run.verdicts.append(verdict)
         if verdict.fails:
-            pytest.fail(explain(verdict, test=self._item.nodeid, against=self._run.settings.against), pytrace=False)
+            pytest.fail(explain(verdict, test=self._item.nodeid, elsewhere=self._run.settings.elsewhere), pytrace=False)
         return verdict
 
     def _calibrate(self, case: Case) -> Verdict:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import sys
-import tempfile
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import replace
@@ -14,16 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.plugin import options, replay
+from jaxgate.plugin import options, replay, starting
+from jaxgate.plugin.starting import RUN, SETTINGS, STDERR
 from jaxgate.plugin.worktree import NOT_FROM, refuse_modules_from
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate
-    from jaxgate.plugin.run import Run
 
-_SETTINGS = pytest.StashKey[options.Settings]()
-_STDERR = pytest.StashKey[int]()
-_RUN = pytest.StashKey["Run"]()
 _COLLECTED = pytest.StashKey[set[str]]()
 _GATES = pytest.StashKey[set[str]]()
 _HELD = pytest.StashKey[dict[str, list[pytest.TestReport]]]()
@@ -49,23 +45,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options, and keep a way to the terminal that capture does not close."""
-    config.stash[_SETTINGS] = options.read_settings(config)
-    if config.stash[_SETTINGS].against:
+    config.stash[SETTINGS] = options.read_settings(config)
+    if config.stash[SETTINGS].against_env:
+        from jaxgate.plugin.environments import parse  # noqa: PLC0415 - rarely needed
+
+        parse(config.stash[SETTINGS].against_env, config.invocation_params.dir)  # a typing error shows at once
+    if config.stash[SETTINGS].against:
         from jaxgate.plugin import against  # noqa: PLC0415 - rarely needed
 
-        commit = against.resolve(config.rootpath, config.stash[_SETTINGS].against)
-        config.stash[_SETTINGS] = replace(config.stash[_SETTINGS], against=commit)
+        commit = against.resolve(config.rootpath, config.stash[SETTINGS].against)
+        config.stash[SETTINGS] = replace(config.stash[SETTINGS], against=commit)
     config.stash[_COLLECTED] = set()
     config.stash[_GATES] = set()
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
-        config.stash[_STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]
+        config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Close what was kept."""
-    descriptor = config.stash.get(_STDERR, None)
+    descriptor = config.stash.get(STDERR, None)
     if descriptor is not None:
-        del config.stash[_STDERR]
+        del config.stash[STDERR]
         os.close(descriptor)
 
 
@@ -86,39 +86,7 @@ def gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate:
         pytest.fail(XDIST_REFUSED, pytrace=False)
     from jaxgate.plugin.gate import Gate  # noqa: PLC0415 - imports JAX
 
-    return Gate(request.node, benchmark, _run(request.config))
-
-
-def _run(config: pytest.Config) -> Run:
-    from jaxgate.plugin.run import Run  # noqa: PLC0415 - imports what only gates need
-
-    if _RUN not in config.stash:
-        cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
-        folder = None if cache is None else Path(cache.mkdir("jaxgate"))
-        quiet = config.get_verbosity() < 0
-        descriptor = None if quiet else config.stash.get(_STDERR, None)
-        config.stash[_RUN] = Run(_against(config, descriptor), config.rootpath, folder, descriptor)
-    return config.stash[_RUN]
-
-
-def _against(config: pytest.Config, descriptor: int | None) -> options.Settings:
-    """Record the other side first, if there is one; before this process takes a device."""
-    settings = config.stash[_SETTINGS]
-    if settings.against:
-        from jaxgate.plugin import against  # noqa: PLC0415 - rarely needed
-        from jaxgate.plugin.progress import Progress  # noqa: PLC0415
-
-        folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
-        config.add_cleanup(folder.cleanup)
-        try:
-            with Progress(descriptor, settings.against[:10]) as progress:
-                progress("recording it for comparison")
-                against.record(config.rootpath, settings.against, against.selection(config), Path(folder.name))
-        except pytest.UsageError as error:
-            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
-        settings = replace(settings, baselines=Path(folder.name))
-        config.stash[_SETTINGS] = settings
-    return settings
+    return Gate(request.node, benchmark, starting.run(request.config))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -139,7 +107,7 @@ def pytest_runtest_makereport(
     if report.passed and gate_object is not None and not gate_object.used:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
-    run = item.config.stash.get(_RUN, None)
+    run = item.config.stash.get(RUN, None)
     if run is not None and item.nodeid in run.suspects:
         held[item.nodeid] = [copy.copy(report)]
         report.outcome = SUSPECT  # type: ignore[assignment]
@@ -157,7 +125,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """After the last test, repeat slow-downs in fresh processes, and report the tests that waited."""
     result = yield
-    run = session.config.stash.get(_RUN, None)
+    run = session.config.stash.get(RUN, None)
     if run is None or not run.suspects:
         return result
     from jaxgate.plugin.confirm import confirm, too_many  # noqa: PLC0415 - imports JAX
@@ -176,7 +144,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         report = held[test][0]
         if verdict.fails:
             report.outcome = "failed"
-            report.longrepr = explain(verdict, test=test, against=run.settings.against)
+            report.longrepr = explain(verdict, test=test, elsewhere=run.settings.elsewhere)
             vars(report).pop("wasxfail", None)
         session.config.hook.pytest_runtest_logstart(nodeid=test, location=report.location)
         for report in held[test]:
@@ -194,7 +162,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Write the log of a recording, look for orphans, and refuse to be green where nothing was judged."""
     config = session.config
-    run = config.stash.get(_RUN, None)
+    run = config.stash.get(RUN, None)
     foreign = os.environ.get(NOT_FROM)
     if foreign:
         refuse_modules_from(Path(foreign))
@@ -202,12 +170,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         run.write_log()
     if config.option.collectonly or exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
         return
-    strict = config.stash[_SETTINGS].strict
+    strict = config.stash[SETTINGS].strict
     failed = False
     if run is not None:
         orphans = run.orphans(config.stash[_COLLECTED], _whole_roots(config))
         config.stash[_ORPHANS] = orphans
-        failed = bool(orphans.unreadable) or (strict and bool(orphans) and not config.stash[_SETTINGS].against)
+        failed = bool(orphans.unreadable) or (strict and bool(orphans) and not config.stash[SETTINGS].against)
     if strict and _nothing_judged(config):
         failed = True
     if failed and exitstatus == pytest.ExitCode.OK:
@@ -218,7 +186,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def _nothing_judged(config: pytest.Config) -> bool:
     """Whether gates were selected and none gave a verdict, without the user having asked for that."""
-    run = config.stash.get(_RUN, None)
+    run = config.stash.get(RUN, None)
     judged = run is not None and bool(run.verdicts or run.calibrations)
     return bool(config.stash.get(_SELECTED, set())) and not judged and not config.getoption("benchmark_skip", False)
 
@@ -239,7 +207,7 @@ def _whole_roots(config: pytest.Config) -> list[str]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Show one line for each case, then what is wrong with the baselines, then what was not judged."""
-    run = config.stash.get(_RUN, None)
+    run = config.stash.get(RUN, None)
     if run is not None:
         from jaxgate.plugin import terminal  # noqa: PLC0415 - imports what only gates need
 
@@ -249,7 +217,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     selected = len(config.stash.get(_SELECTED, set()))
     missing = selected - (len(run.verdicts) if run is not None else 0)
     if missing > 0 and not config.option.collectonly:
-        strict = config.stash[_SETTINGS].strict and _nothing_judged(config)
+        strict = config.stash[SETTINGS].strict and _nothing_judged(config)
         verb = "was" if missing == 1 else "were"
         why = "; no gate was judged, and that is not green here" if strict else ""
         terminalreporter.ensure_newline()

@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from jaxgate.plugin.recording import AS_MEASURED
+
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"", "0", "false", "no", "off"})
 
 
 STRICT_UNDECIDED = 0.5
 """More than half of the cases UNDECIDED: the machine is unfit, and the gate did not gate."""
+
+
+LAUNCHES = 5
+"""Of each environment: chance alone separates them once in 252."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +38,9 @@ class Settings:
         baselines: Folder of the baselines.
         calibrate: Duels of each case with itself, instead of judging; 0 judges.
         against: The git revision to compare with instead of the stored baselines; empty for these.
+        against_env: The other environment to compare with, item by item; empty for stored baselines.
+        launches: Processes of each environment.
+        as_measured: Record what breaks a claim too: this process is the other side of a comparison.
         max_undecided: Share of UNDECIDED cases above which the run is not green.
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
         strict: A missing, stale or orphaned baseline fails the run.
@@ -44,6 +54,16 @@ class Settings:
     max_undecided: float
     calibrate: int
     against: str
+    against_env: tuple[str, ...] = ()
+    launches: int = LAUNCHES
+    as_measured: bool = False
+
+    @property
+    def elsewhere(self) -> str:
+        """The options that chose something else to compare with than the stored baselines; empty for these."""
+        if self.against:
+            return f"--perf-against {self.against[:10]}"
+        return " ".join(f"--perf-against-env {shlex.quote(item)}" for item in self.against_env)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -71,6 +91,21 @@ def add_options(parser: pytest.Parser) -> None:
         default="",
         help="compare with the programs of a git revision, recorded now from a clean worktree, instead of the stored "
         "baselines; `merge-base` is where this branch left the trunk",
+    )
+    group.addoption(
+        "--perf-against-env",
+        action="append",
+        metavar="ENV",
+        default=[],
+        help="compare this environment with another, in fresh processes of both: a virtual environment, a requirement "
+        "(jax==0.10.2), or NAME=VALUE for XLA_FLAGS, an xla_… option or a jax_… setting; may be given several times",
+    )
+    group.addoption(
+        "--perf-launches",
+        type=int,
+        metavar="N",
+        default=LAUNCHES,
+        help="fresh processes of each environment (default: 5; fewer than 4 judge facts only)",
     )
     group.addoption(
         "--perf-calibrate",
@@ -111,6 +146,13 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         raise pytest.UsageError("--perf-update needs samples; drop --benchmark-disable")
     if update and config.getoption("--perf-against"):
         raise pytest.UsageError("--perf-update records, --perf-against compares; choose one")
+    others = config.getoption("--perf-against-env")
+    if others and (update or config.getoption("--perf-against") or config.getoption("--perf-calibrate")):
+        raise pytest.UsageError("--perf-against-env goes with no other kind of run; drop the other --perf- option")
+    if others and config.getoption("--benchmark-disable", default=False):
+        raise pytest.UsageError("--perf-against-env needs samples; drop --benchmark-disable")
+    if config.getoption("--perf-launches") < 1:
+        raise pytest.UsageError(f"--perf-launches: expected 1 or more, found {config.getoption('--perf-launches')}")
     if config.getoption("--perf-why") and not update:
         raise pytest.UsageError("--perf-why gives the reason of a recording; it needs --perf-update")
     folder = config.getoption("--perf-baselines") or environ.get("JAXGATE_BASELINES") or config.getini("perf_baselines")
@@ -126,6 +168,9 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         max_undecided=(STRICT_UNDECIDED if strict else 1.0) if cap is None else cap,
         against=config.getoption("--perf-against"),
         calibrate=config.getoption("--perf-calibrate"),
+        against_env=tuple(others),
+        launches=config.getoption("--perf-launches"),
+        as_measured=AS_MEASURED in environ,
     )
 
 

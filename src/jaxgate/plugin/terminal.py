@@ -11,9 +11,10 @@ import pytest
 
 from jaxgate.judge.calibration import rate_bound
 from jaxgate.model import Status
+from jaxgate.plugin.launching import Comparison
 from jaxgate.plugin.run import Orphans, Run
 from jaxgate.report.calibration import calibration_table
-from jaxgate.report.text import count, summary
+from jaxgate.report.text import count, moved, summary
 
 _GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
 MARKUP = {
@@ -59,11 +60,24 @@ def _verdicts(out: pytest.TerminalReporter, run: Run) -> None:
     slugs = sorted({verdict.hardware.slug for verdict in run.verdicts if verdict.hardware})
     out.ensure_newline()
     out.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}", sep="-")
+    if run.comparison is not None:
+        _environments(out, run.comparison)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for status, word, rest in summary(run.verdicts, width=width):
+    lines = summary(run.verdicts, width=width, environments=run.comparison is not None)
+    for verdict, (status, word, rest) in zip(run.verdicts, lines, strict=True):
         out.write(word, **MARKUP[status])
         out.write(f"{rest}\n")
+        if run.comparison is not None:
+            for line in moved(verdict):
+                out.write_line(f"{'':<{len(word)}}    {line}")
     out.write_line(count(run.verdicts))
+
+
+def _environments(out: pytest.TerminalReporter, comparison: Comparison) -> None:
+    """What differs between the two, before anything that it did."""
+    out.write_line(f"this environment against {comparison.other}, {len(comparison.here)} launches of each")
+    for line in comparison.differences() or ("nothing that an environment records differs",):
+        out.write_line(f"  {line}")
 
 
 def _what_next(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from jaxgate.plugin.recording import clean_environment
+
 NOT_FROM = "JAXGATE_NOT_FROM"
 """Set for the recording of another revision: the checkout that none of its modules may come from."""
 
@@ -27,8 +29,7 @@ def environment_for(worktree: Path, top: Path, environ: Mapping[str, str] = os.e
         top: This checkout.
         environ: The environment of this process.
     """
-    dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS")
-    found = {name: value for name, value in environ.items() if not name.startswith(dropped)}
+    found = clean_environment(environ)
     inside = [Path(entry).resolve() for entry in sys.path if entry and Path(entry).resolve().is_relative_to(top)]
     moved = [str(worktree / entry.relative_to(top)) for entry in inside if _is_source(entry)]
     found["PYTHONPATH"] = os.pathsep.join([*moved, *filter(None, [environ.get("PYTHONPATH")])])

@@ -8,29 +8,34 @@ from collections.abc import Sequence
 from jaxgate.model import Finding, Status, Verdict
 from jaxgate.report.units import show, show_pair, show_ratio
 
+_MOVED = frozenset({Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER})
 MAX_DIFFERENCES = 4
 MAX_OTHERS = 3
 
 
-def explain(verdict: Verdict, *, test: str, against: str = "") -> str:
+def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
     """The text of a case that is not green: verdict, numbers, time, baseline, culprit, commands.
 
     Args:
         verdict: The verdict.
         test: pytest node id, for the commands.
-        against: The revision that was compared with instead of stored baselines, if any.
+        elsewhere: The options that chose something else to compare with than the stored baselines, if any.
     """
     worst = verdict.worst
     where = f"  on {verdict.hardware.slug}" if verdict.hardware else ""
     others = [f for f in verdict.findings[1:] if worst is not None and f.status is worst.status]
+    environments = elsewhere.startswith("--perf-against-env")
     lines = [f"{verdict.status}  {verdict.case}{where}"]
+    judged = verdict.status is not Status.INVALID or verdict.hardware is not None
+    if judged and environments:  # what differs between them explains all the rest
+        lines.append(_row("against", _baseline(verdict)))
     if worst is not None:
         lines.append(_row("found", describe_finding(worst) + _more(others)))
-    if verdict.status is not Status.INVALID or verdict.hardware is not None:
+    if judged:
         lines.append(_row("time", _time(verdict)))
-        lines.append(_row("baseline", _baseline(verdict)))
+        lines += [] if environments else [_row("baseline", _baseline(verdict))]
         lines.append(_row("culprit", _culprit(verdict)))
-    lines.append(_row("next", _commands(verdict, test, against)))
+    lines.append(_row("next", _commands(verdict, test, elsewhere)))
     return "\n".join(lines)
 
 
@@ -54,12 +59,15 @@ def describe_finding(finding: Finding) -> str:
     )
 
 
-def summary(verdicts: Sequence[Verdict], *, width: int | None) -> list[tuple[Status, str, str]]:
+def summary(
+    verdicts: Sequence[Verdict], *, width: int | None, environments: bool = False
+) -> list[tuple[Status, str, str]]:
     """One line per case, aligned: its status, the padded word to colour, and the rest of the line.
 
     Args:
         verdicts: In the order to show.
         width: Columns to cut the lines to; ``None`` where nothing wraps (a file, a CI log).
+        environments: Two environments were compared: what moved is listed below each line.
     """
     words = [verdict.recorded.upper() or str(verdict.status) for verdict in verdicts]
     times = [show("run_ns", verdict.run_ns) if verdict.run_ns is not None else "" for verdict in verdicts]
@@ -67,9 +75,18 @@ def summary(verdicts: Sequence[Verdict], *, width: int | None) -> list[tuple[Sta
     name_width = max((len(verdict.case) for verdict in verdicts), default=0)
     lines = []
     for verdict, word, time in zip(verdicts, words, times, strict=True):
-        rest = f"  {verdict.case:<{name_width}}  {time:>{time_width}}  {in_short(verdict)}"
+        rest = f"  {verdict.case:<{name_width}}  {time:>{time_width}}  {_beside(verdict) if environments else in_short(verdict)}"
         lines.append((verdict.status, f"{word:<{word_width}}", _cut(rest, width, word_width)))
     return lines
+
+
+def moved(verdict: Verdict) -> list[str]:
+    """Every number of a case that is not the same, a phrase each."""
+    return [
+        describe_finding(finding)
+        for finding in verdict.findings
+        if finding.kind in ("fact", "phase", "time") and finding.status in _MOVED and finding.now is not None
+    ]
 
 
 def _cut(text: str, width: int | None, used: int) -> str:
@@ -85,6 +102,14 @@ def count(verdicts: Sequence[Verdict]) -> str:
     total = f"{len(verdicts)} {'case' if len(verdicts) == 1 else 'cases'}"
     parts = [f"{number} {word}" for word, number in sorted(recorded.items())]
     return f"{total}: " + ", ".join(parts + [f"{counts[status]} {status}" for status in Status if counts[status]])
+
+
+def _beside(verdict: Verdict) -> str:
+    """The time of a case in two environments, or why nothing could be compared."""
+    worst, decision = verdict.worst, verdict.time.decision
+    if worst is not None and (worst.status is Status.INVALID or (worst.kind == "claim" and verdict.fails)):
+        return describe_finding(worst)
+    return verdict.time.reason if decision is None else f"{decision.ratio:.2f} × there, {verdict.time.reason}"
 
 
 def in_short(verdict: Verdict) -> str:
@@ -169,11 +194,11 @@ def _culprit(verdict: Verdict) -> str:
     return f"{found}; comes from: {verdict.origin.place}{separate}"
 
 
-def _commands(verdict: Verdict, test: str, against: str) -> str:
+def _commands(verdict: Verdict, test: str, elsewhere: str) -> str:
     quoted = test.replace("'", "'\"'\"'")
     reproduce = f"reproduce: pytest '{quoted}'"
-    if against:
-        return f"{reproduce} --perf-against {against[:10]}"
+    if elsewhere:
+        return f"{reproduce} {elsewhere}"
     wrong = {f.kind for f in verdict.findings if f.status in (Status.INVALID, Status.REGRESSED)}
     invalid = {f.kind for f in verdict.findings if f.status is Status.INVALID}
     if wrong & {"claim", "case"} or "time" in invalid:  # what --perf-update refuses, or would only hide

@@ -1,0 +1,76 @@
+"""The verdict of a case in two environments: the same code, so whatever differs comes from the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jaxgate.judge.claims import check_claims
+from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.launches import compare_phases, decide_launches, unsteady_facts
+from jaxgate.judge.origin import environment_differences, place
+from jaxgate.judge.verdict import ALWAYS_FAIL, severest, timed, worst_first
+from jaxgate.model import Claim, Finding, Launches, Measurement, Origin, Status, TimeVerdict, Verdict
+
+
+def judge_environment(
+    case: str, claims: Iterable[Claim], now: Measurement, launches: Launches, *, other: str
+) -> Verdict:
+    """Judge one case.
+
+    Args:
+        case: ``family/sentence``.
+        claims: The case's own claims; they hold in every environment.
+        now: Today's measurement in this environment.
+        launches: What fresh processes of both recorded.
+        other: The other environment, as the user named it.
+    """
+    if not launches.here or not launches.there:
+        why = launches.why_not or "the launches recorded nothing for it"
+        finding = Finding(kind="case", name="comparing the environments", status=Status.INVALID, detail=why)
+        time = TimeVerdict(status=Status.UNDECIDED, reason="not judged")
+        return _verdict(case, now, [finding], time, other=other)
+    before = launches.there[0]
+    findings = [
+        *unsteady_facts("here", launches.here),
+        *unsteady_facts("there", launches.there),
+        *check_claims(claims, now, before),
+        *compare_facts(now, before),
+        *compare_phases(launches.here, launches.there),
+    ]
+    if now.hardware.platform == "cpu" and now.hardware.devices > 1:
+        time = TimeVerdict(
+            status=Status.UNDECIDED, reason="virtual CPU devices share their cores: no clock judges them"
+        )
+    else:
+        here, there = ([launch.samples.run_ns for launch in side] for side in (launches.here, launches.there))
+        decision = decide_launches(here, there)
+        time = TimeVerdict(status=decision.status, reason=decision.reason, decision=decision)
+        findings.append(timed(decision, ""))
+    found = place(now, before)
+    where = "environment" if found.place in ("environment", "nothing changed") else f"environment ({found.place})"
+    arguments = tuple(
+        f"argument {leaf.path}: {old.aval} → {leaf.aval}"
+        for leaf, old in zip(now.signature, before.signature, strict=False)
+        if leaf.aval != old.aval
+    )
+    environment = environment_differences(now.environment, before.environment)
+    others = [line for line in found.differences if line not in environment]
+    origin = Origin(place=where, differences=(*environment, *others, *arguments))
+    return _verdict(case, now, findings, time, other=other, origin=origin)
+
+
+def _verdict(
+    case: str, now: Measurement, findings: list[Finding], time: TimeVerdict, *, other: str, origin: Origin | None = None
+) -> Verdict:
+    status = severest((*(finding.status for finding in findings), time.status))
+    return Verdict(
+        case=case,
+        hardware=now.hardware,
+        status=status,
+        fails=status in ALWAYS_FAIL,
+        findings=worst_first(findings),
+        time=time,
+        origin=origin,
+        baseline=other,
+        run_ns=None if now.samples is None else now.samples.run_ns,
+    )

@@ -1,0 +1,22 @@
+"""One case in two environments: what several fresh processes of each recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxgate.model.baseline import Baseline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launches:
+    """The recordings of one case, a launch each.
+
+    Attributes:
+        here: By this environment, in the order taken.
+        there: By the other one.
+        why_not: Why a side recorded nothing, where it did not.
+    """
+
+    here: tuple[Baseline, ...]
+    there: tuple[Baseline, ...]
+    why_not: str = ""

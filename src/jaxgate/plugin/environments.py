@@ -1,0 +1,104 @@
+"""The other environment of a comparison: what the user asked for.
+
+Each ``--perf-against-env`` adds one item: a virtual environment (or its interpreter), a requirement, or a
+setting ``NAME=VALUE``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from packaging.requirements import InvalidRequirement, Requirement
+
+OPTION = "--perf-against-env"
+_SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(?!=)(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the user asked of the other environment.
+
+    Attributes:
+        python: Its interpreter, if one was named.
+        requirements: What to install.
+        variables: Environment variables to set.
+        flags: XLA options to add to ``XLA_FLAGS``.
+        settings: Names of JAX settings among the variables.
+    """
+
+    python: Path | None = None
+    requirements: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+
+def parse(items: Sequence[str], folder: Path) -> Asked:
+    """Understand the items.
+
+    Args:
+        items: As given on the command line.
+        folder: Where the user stands; relative paths start there.
+
+    Raises:
+        pytest.UsageError: If one is neither a path, a requirement with a version nor a setting.
+    """
+    python: Path | None = None
+    requirements, variables, flags, settings = [], {}, [], []
+    for item in items:
+        setting = _SETTING.fullmatch(item)
+        if setting is not None:
+            name, value = setting.groups()
+            if name.startswith("xla_"):
+                flags.append(f"--{name}={value}")
+                continue
+            if name.startswith("jax_"):
+                settings.append(name)
+                name = name.upper()
+            variables[name] = value
+        elif os.sep in item or (folder / item).exists():
+            if python is not None:
+                raise pytest.UsageError(f"{OPTION}: expected one environment, found a second: {item}")
+            python = interpreter((folder / item).expanduser())
+        else:
+            requirements.append(_requirement(item))
+    if python is not None and requirements:
+        raise pytest.UsageError(f"{OPTION}: expected an environment or requirements, found both; install them into it")
+    return Asked(
+        python=python,
+        requirements=tuple(requirements),
+        variables=variables,
+        flags=tuple(flags),
+        settings=tuple(settings),
+    )
+
+
+def interpreter(path: Path) -> Path:
+    """The interpreter of a virtual environment, or the one that the path names.
+
+    Raises:
+        pytest.UsageError: If there is none.
+    """
+    candidates = [path / "bin" / "python", path / "Scripts" / "python.exe", path]
+    for candidate in candidates:
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return candidate.absolute()  # not resolved: a virtual environment's interpreter is a link
+    raise pytest.UsageError(f"{OPTION}: expected a virtual environment or an interpreter, found none at {path}")
+
+
+def _requirement(item: str) -> str:
+    try:
+        found = Requirement(item)
+    except InvalidRequirement:
+        found = None
+    if found is None or not (found.specifier or found.url):
+        raise pytest.UsageError(
+            f"{OPTION}: expected the folder of a virtual environment, a requirement such as jax==0.10.2, or "
+            f"NAME=VALUE (XLA_FLAGS, xla_…, jax_…), found {item!r}"
+        )
+    return str(found)

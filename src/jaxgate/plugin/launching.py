@@ -1,0 +1,126 @@
+"""Launches of two environments, in random order: each a process of its own that records the selected tests."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from jaxgate.judge.environment import judge_environment
+from jaxgate.judge.origin import environment_differences
+from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
+from jaxgate.model import Baseline, Case, HardwareKey, Launches, Measurement, Verdict
+from jaxgate.plugin.environments import OPTION, Asked
+from jaxgate.plugin.recording import Selection, Side, clean_environment, record
+from jaxgate.plugin.venvs import prepare
+
+_NO_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+"""What was compiled before costs nothing; these processes are here to measure what it costs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What launches of both environments recorded.
+
+    Attributes:
+        other: The other environment, as the user named it.
+        here: Folder of each launch of this environment, in the order taken.
+        there: The same of the other.
+        failed: What failed, by test: ``here`` or ``there`` and the reason.
+        seed: What the order was drawn from.
+    """
+
+    other: str
+    here: tuple[Path, ...]
+    there: tuple[Path, ...]
+    failed: Mapping[str, str]
+    seed: int
+
+    def judge(self, case: Case, now: Measurement, *, test: str) -> Verdict:
+        """Judge a case by what the launches recorded of it."""
+        launches = Launches(
+            here=self._load(self.here, now.hardware, case.name),
+            there=self._load(self.there, now.hardware, case.name),
+            why_not=self.failed.get(test, ""),
+        )
+        whole = replace(launches, here=() if len(launches.here) < len(self.here) else launches.here)
+        whole = replace(whole, there=() if len(launches.there) < len(self.there) else launches.there)
+        described = f"{self.other} ({len(self.there)} launches of each, order from seed {self.seed})"
+        return judge_environment(case.name, case.claims, now, whole, other=described)
+
+    def differences(self) -> tuple[str, ...]:
+        """What differs between the two environments, by what they recorded of themselves."""
+        sides = []
+        for folder in (self.here[0], self.there[0]):
+            files = sorted(path for path in folder.glob("*/*/*.json"))
+            sides.append(BaselineStore(folder).read(files[0]).environment if files else {})
+        return environment_differences(*sides)
+
+    def _load(self, folders: tuple[Path, ...], hardware: HardwareKey, case: str) -> tuple[Baseline, ...]:
+        found = []
+        for folder in folders:
+            try:
+                stored = BaselineStore(folder).load(hardware, case)
+            except CorruptBaselineError:
+                continue  # it counts as a launch that recorded nothing
+            if stored is not None:
+                found.append(stored.baseline)
+        return tuple(found)
+
+
+def launch(
+    project: Path,
+    asked: Asked,
+    chosen: Selection,
+    *,
+    other: str,
+    count: int,
+    into: Path,
+    cache: Path,
+    progress: Callable[[str], None],
+    seed: int | None = None,
+) -> Comparison:
+    """Record the selected tests several times in both environments.
+
+    Args:
+        project: Root folder of the tests.
+        asked: The other environment.
+        chosen: Which tests.
+        other: The other environment, as the user named it.
+        count: Launches of each.
+        into: Folder for what they record.
+        cache: Folder that keeps environments made for requirements.
+        progress: Told what is being done.
+        seed: The order is drawn from it; drawn itself by default.
+
+    Raises:
+        pytest.UsageError: If the other environment cannot be made, or one of them collects nothing.
+    """
+    progress("preparing the other environment")
+    here = {**clean_environment(), **_NO_CACHE}
+    python, variables = prepare(asked, cache, here)
+    sides = {
+        "here": Side(project, here, OPTION, Path(sys.executable), into / "cache-here"),
+        "there": Side(project, variables, OPTION, python, into / "cache-there"),
+    }
+    seed = secrets.randbits(32) if seed is None else seed
+    order = ["here", "there"] * count
+    random.Random(seed).shuffle(order)  # noqa: S311 - an order, not a secret
+    folders: dict[str, list[Path]] = {"here": [], "there": []}
+    failed: dict[str, str] = {}
+    progress(f"{len(order)} launches of both environments")
+    for name in order:
+        folder = into / f"{name}-{len(folders[name])}"
+        folder.mkdir()
+        for test, reason in record(sides[name], chosen, folder).items():
+            failed.setdefault(test, f"{name}: {reason}")
+        folders[name].append(folder)
+    if not any(list(folder.glob("*/*/*.json")) for folder in folders["there"]):
+        reasons = "\n".join(f"{test}: {reason}" for test, reason in failed.items())
+        raise pytest.UsageError(f"{OPTION}: the other environment recorded no case\n{reasons}".rstrip())
+    return Comparison(other=other, here=tuple(folders["here"]), there=tuple(folders["there"]), failed=failed, seed=seed)

@@ -1,0 +1,99 @@
+"""The selected tests, recorded by another process into a folder of its own: the other side of a comparison."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+AS_MEASURED = "JAXGATE_AS_MEASURED"
+"""Set for such a process: record also what breaks a claim. The recording is held against, not accepted."""
+
+_RECORDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+_TAIL = 15
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?) - (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which tests to run on the other side: paths relative to the root folder, and expressions."""
+
+    paths: tuple[str, ...]
+    keyword: str
+    markers: str
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """How to run the other side.
+
+    Attributes:
+        project: Root folder of its tests.
+        environment: Environment variables of the process.
+        option: The option that asked for it, for messages.
+        python: The interpreter.
+        cache: Folder in which its processes remember references; ``None`` remembers nothing.
+    """
+
+    project: Path
+    environment: Mapping[str, str]
+    option: str
+    python: Path = field(default=Path(sys.executable))
+    cache: Path | None = None
+
+
+def selection(config: pytest.Config) -> Selection:
+    """What this run was asked to collect."""
+    paths = []
+    for argument in config.args:
+        file, separator, rest = argument.partition("::")
+        path = (config.invocation_params.dir / file).resolve()
+        if path.is_relative_to(config.rootpath):
+            paths.append(path.relative_to(config.rootpath).as_posix() + separator + rest)
+    return Selection(tuple(paths), config.option.keyword, config.option.markexpr)
+
+
+def clean_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of this process without what belongs to this run of pytest."""
+    dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS")
+    found = {name: value for name, value in environ.items() if not name.startswith(dropped)}
+    found[AS_MEASURED] = "1"
+    found["COLUMNS"] = "400"  # pytest cuts its reasons to the width of the terminal
+    return found
+
+
+def record(side: Side, chosen: Selection, into: Path) -> dict[str, str]:
+    """Record the baselines of the selected tests.
+
+    Args:
+        side: How to run them.
+        chosen: Which tests.
+        into: Folder for the baselines.
+
+    Returns:
+        What failed there, by test: a case of it is on this side only.
+
+    Raises:
+        pytest.UsageError: If the other side cannot be collected.
+    """
+    paths = [path for path in chosen.paths if (side.project / path.partition("::")[0]).exists()]
+    if chosen.paths and not paths:
+        return {}  # none of it existed then
+    command = [str(side.python), "-m", "pytest", *paths, "-q", "-rfE"]
+    command += ["-p", "no:cacheprovider"] if side.cache is None else ["-o", f"cache_dir={side.cache}"]
+    command += ["-k", chosen.keyword] if chosen.keyword else []
+    command += ["-m", chosen.markers] if chosen.markers else []
+    command += ["--perf-update", f"--perf-baselines={into}", "--no-perf-strict"]
+    done = subprocess.run(
+        command, cwd=side.project, env=dict(side.environment), capture_output=True, text=True, check=False
+    )
+    if done.returncode not in _RECORDED:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL:])
+        raise pytest.UsageError(f"{side.option}: the other side could not be recorded:\n{tail}")
+    return dict(_FAILED.findall(done.stdout))

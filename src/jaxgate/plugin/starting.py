@@ -1,0 +1,80 @@
+"""The start of a run at its first gate: before that, a run of pytest pays nothing for being able to gate."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jaxgate.plugin import options
+
+if TYPE_CHECKING:
+    from jaxgate.plugin.launching import Comparison
+    from jaxgate.plugin.run import Run
+
+SETTINGS = pytest.StashKey[options.Settings]()
+STDERR = pytest.StashKey[int]()
+"""A descriptor of the terminal that pytest's capture does not close."""
+RUN = pytest.StashKey["Run"]()
+
+
+def run(config: pytest.Config) -> Run:
+    """The run, made at its first gate; the other side of a comparison is recorded then."""
+    from jaxgate.plugin.run import Run  # noqa: PLC0415 - imports what only gates need
+
+    if RUN not in config.stash:
+        cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
+        folder = None if cache is None else Path(cache.mkdir("jaxgate"))
+        quiet = config.get_verbosity() < 0
+        descriptor = None if quiet else config.stash.get(STDERR, None)
+        comparison = _launches(config, folder, descriptor) if config.stash[SETTINGS].against_env else None
+        config.stash[RUN] = Run(_against(config, descriptor), config.rootpath, folder, descriptor, comparison)
+    return config.stash[RUN]
+
+
+def _against(config: pytest.Config, descriptor: int | None) -> options.Settings:
+    """Record the other side first, if there is one; before this process takes a device."""
+    settings = config.stash[SETTINGS]
+    if settings.against:
+        from jaxgate.plugin import against, recording  # noqa: PLC0415 - rarely needed
+        from jaxgate.plugin.progress import Progress  # noqa: PLC0415
+
+        folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
+        config.add_cleanup(folder.cleanup)
+        try:
+            with Progress(descriptor, settings.against[:10]) as progress:
+                progress("recording it for comparison")
+                against.record(config.rootpath, settings.against, recording.selection(config), Path(folder.name))
+        except pytest.UsageError as error:
+            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+        settings = replace(settings, baselines=Path(folder.name))
+        config.stash[SETTINGS] = settings
+    return settings
+
+
+def _launches(config: pytest.Config, cache: Path | None, descriptor: int | None) -> Comparison:
+    """Record both environments first; before this process takes a device."""
+    from jaxgate.plugin import environments, launching, recording  # noqa: PLC0415 - rarely needed
+    from jaxgate.plugin.progress import Progress  # noqa: PLC0415
+
+    settings = config.stash[SETTINGS]
+    folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
+    config.add_cleanup(folder.cleanup)
+    into = Path(folder.name)
+    try:
+        with Progress(descriptor, "--perf-against-env") as progress:
+            return launching.launch(
+                config.rootpath,
+                environments.parse(settings.against_env, config.invocation_params.dir),
+                recording.selection(config),
+                other=" ".join(settings.against_env),
+                count=settings.launches,
+                into=into,
+                cache=(cache or into) / "environments",
+                progress=progress,
+            )
+    except pytest.UsageError as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)

@@ -1,0 +1,130 @@
+"""An interpreter that has what was asked of the other environment.
+
+A requirement is installed into a virtual environment of its own, made once and kept; all other packages come
+from this one, at the versions that they have here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import distributions, version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from jaxgate.plugin.environments import OPTION, Asked, interpreter
+
+_FAMILY = re.compile(r"jax|jaxlib|libtpu|jax-cuda\d+-(plugin|pjrt)|jax-rocm\d*-(plugin|pjrt)")
+"""Released together: a requirement for one of them frees all."""
+
+_PROBE = """
+import importlib.metadata as m, json, sys
+from importlib.util import find_spec
+missing = [n for n in ("jax", "pytest", "pytest_benchmark", "jaxgate") if find_spec(n) is None]
+unknown = []
+if not missing and sys.argv[1:]:
+    import jax
+    unknown = [n for n in sys.argv[1:] if not hasattr(jax.config, n)]
+found = None if "jaxgate" in missing else m.version("jaxgate")
+print(json.dumps({"missing": missing, "unknown": unknown, "jaxgate": found}))
+"""
+
+
+def prepare(asked: Asked, cache: Path, environ: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
+    """Make the other environment ready.
+
+    Args:
+        asked: What the user asked for.
+        cache: Folder that keeps environments made for requirements.
+        environ: The environment variables to start from.
+
+    Returns:
+        Its interpreter, and the environment variables for its processes.
+
+    Raises:
+        pytest.UsageError: If it cannot be made, or lacks what a recording needs.
+    """
+    python = asked.python or (_install(asked.requirements, cache) if asked.requirements else Path(sys.executable))
+    variables = {**environ, **asked.variables}
+    if asked.flags:
+        variables["XLA_FLAGS"] = " ".join([variables.get("XLA_FLAGS", ""), *asked.flags]).strip()
+    _check(python, variables, asked.settings)
+    return python, variables
+
+
+def _check(python: Path, variables: Mapping[str, str], settings: Sequence[str]) -> None:
+    """Refuse an environment that cannot record, and settings that would do nothing."""
+    command = [str(python), "-c", _PROBE, *settings]
+    done = subprocess.run(command, env=dict(variables), capture_output=True, text=True, check=False)
+    try:
+        found = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, json.JSONDecodeError):
+        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        raise pytest.UsageError(f"{OPTION}: {python} does not start: {last}") from None
+    here = version("jaxgate")
+    if found["missing"]:
+        names = " ".join(found["missing"]).replace("_", "-")
+        raise pytest.UsageError(f"{OPTION}: it lacks {names}; install: {python} -m pip install {names}")
+    if found["jaxgate"] != here:
+        raise pytest.UsageError(f"{OPTION}: expected jaxgate {here} there, found {found['jaxgate']}; install the same")
+    if found["unknown"]:
+        raise pytest.UsageError(f"{OPTION}: jax there has no setting {', '.join(found['unknown'])}")
+
+
+def _install(requirements: Sequence[str], cache: Path) -> Path:
+    """Make a virtual environment with some packages exchanged; use the one made before if nothing changed."""
+    freed: set[str] = {canonicalize_name(Requirement(item).name) for item in requirements}
+    if any(_FAMILY.fullmatch(name) for name in freed):
+        freed |= {name for name in _installed() if _FAMILY.fullmatch(name)}
+    pins = sorted(f"{name}=={number}" for name, number in _installed().items() if name not in freed)
+    key = hashlib.blake2b("\n".join([sys.version, sys.prefix, *requirements, *pins]).encode(), digest_size=8)
+    folder = cache / key.hexdigest()
+    if folder.exists():
+        return interpreter(folder)
+    cache.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix="making-", dir=cache))
+    try:
+        _step([sys.executable, "-m", "venv", str(aside)], requirements)
+        (aside / "pins.txt").write_text("\n".join(pins) + "\n")
+        python = interpreter(aside)
+        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(aside / "pins.txt")]
+        _step([str(python), *install, *requirements], requirements)
+        rest = sysconfig.get_path("purelib")
+        own = subprocess.check_output([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
+        Path(own.decode().strip(), "all_else.pth").write_text(f"import site; site.addsitedir({rest!r})\n")
+        aside.rename(folder)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    return interpreter(folder)
+
+
+def _step(command: Sequence[str], requirements: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
+        tail = "\n".join(lines[-3:])
+        raise pytest.UsageError(f"{OPTION}: {', '.join(requirements)} cannot be installed:\n{tail}")
+
+
+def _installed() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in distributions():
+        if one.metadata["Name"] and not _is_local(one.read_text("direct_url.json")):
+            found.setdefault(canonicalize_name(one.metadata["Name"]), one.version)
+    return found
+
+
+def _is_local(direct_url: str | None) -> bool:
+    """Whether a package was installed from a folder: no index has it, and no pin would find it."""
+    return direct_url is not None and json.loads(direct_url).get("url", "").startswith("file:")
