@@ -44,13 +44,48 @@ def versioned(project):
 
 
 def test_a_change_is_compared_with_the_revision(versioned):
-    """Without any stored baseline a change is red against the revision, and nothing is left behind."""
+    """Without any stored baseline a change is red against the revision, and its worktree is gone again."""
     versioned.edit("test_model.py", "jnp.tanh(x @ x)", "jnp.tanh(x @ x @ x)")
     result = versioned.run("--perf-against", "HEAD")
     result.counts(failed=1)
     result.shows("REGRESSED  model/step", "matmul_flops 16.4 kFLOP against 8.19 kFLOP = 2.00 ×", "comes from: code")
-    assert not (versioned.path / "baselines").exists()
     assert len(git(versioned, "worktree", "list").stdout.splitlines()) == 1
+
+
+def test_hardware_without_baselines_gets_those_of_the_revision(versioned):
+    """The revision's baselines are ready to be committed, programs and log with them; the next run uses them."""
+    head = git(versioned, "rev-parse", "HEAD").stdout.strip()
+    versioned.edit("test_model.py", "jnp.tanh(x @ x)", "jnp.tanh(x @ x @ x)")
+    result = versioned.run("--perf-against", "HEAD")
+    (_, content), *others = versioned.baselines().items()
+    assert not others
+    assert f'"commit": "{head}"' in content.decode()
+    assert '"dirty": false' in content.decode()
+    assert "it had no baselines; 1 of that revision are in baselines/" in result.text
+    assert f"recorded from {head[:10]}, this hardware had none" in (versioned.path / "baselines/LOG.md").read_text()
+    again = versioned.run()
+    again.counts(failed=1)
+    again.shows("matmul_flops 16.4 kFLOP against 8.19 kFLOP")
+
+
+def test_hardware_with_baselines_keeps_its_own(versioned):
+    """Baselines that are there are somebody's decision: a comparison touches none and adds none."""
+    versioned.run("--perf-update")
+    versioned.write("test_new.py", MODEL.replace("test_step", "test_new"))
+    git(versioned, "add", "test_new.py")
+    git(versioned, "commit", "-q", "-m", "second")
+    before = {path: path.read_bytes() for path in (versioned.path / "baselines").rglob("*") if path.is_file()}
+    result = versioned.run("--perf-against", "HEAD")
+    assert "had no baselines" not in result.text
+    assert {path: path.read_bytes() for path in (versioned.path / "baselines").rglob("*") if path.is_file()} == before
+
+
+def test_baselines_that_cannot_be_written_do_not_hide_the_comparison(versioned):
+    """A file where the folder should be: the run tells, and judges all the same."""
+    versioned.write("baselines", "not a folder")
+    result = versioned.run("--perf-against", "HEAD")
+    result.counts(passed=1)
+    result.shows("its baselines could not be written")
 
 
 def test_no_change_is_same_by_identity(versioned):

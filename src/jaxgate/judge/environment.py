@@ -9,7 +9,7 @@ from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launches import compare_phases, decide_launches, unsteady_facts
 from jaxgate.judge.origin import environment_differences, place
 from jaxgate.judge.verdict import ALWAYS_FAIL, severest, timed, worst_first
-from jaxgate.model import Claim, Finding, Launches, Measurement, Origin, Status, TimeVerdict, Verdict
+from jaxgate.model import BrokenDuelError, Claim, Finding, Launches, Measurement, Origin, Status, TimeVerdict, Verdict
 
 
 def judge_environment(
@@ -37,15 +37,11 @@ def judge_environment(
         *compare_facts(now, before),
         *compare_phases(launches.here, launches.there),
     ]
-    if now.hardware.platform == "cpu" and now.hardware.devices > 1:
-        time = TimeVerdict(
-            status=Status.UNDECIDED, reason="virtual CPU devices share their cores: no clock judges them"
-        )
-    else:
-        here, there = ([launch.samples.run_ns for launch in side] for side in (launches.here, launches.there))
-        decision = decide_launches(here, there)
-        time = TimeVerdict(status=decision.status, reason=decision.reason, decision=decision)
-        findings.append(timed(decision, ""))
+    time = _time(now, launches)
+    if time.decision is not None:
+        findings.append(timed(time.decision, ""))
+    elif time.status is Status.INVALID:
+        findings.append(Finding(kind="case", name="timing", status=Status.INVALID, detail=time.reason))
     found = place(now, before)
     where = "environment" if found.place in ("environment", "nothing changed") else f"environment ({found.place})"
     arguments = tuple(
@@ -57,6 +53,18 @@ def judge_environment(
     others = [line for line in found.differences if line not in environment]
     origin = Origin(place=where, differences=(*environment, *others, *arguments))
     return _verdict(case, now, findings, time, other=other, origin=origin)
+
+
+def _time(now: Measurement, launches: Launches) -> TimeVerdict:
+    if now.hardware.platform == "cpu" and now.hardware.devices > 1:
+        reason = "virtual CPU devices share their cores, so no clock judges them"
+        return TimeVerdict(status=Status.UNDECIDED, reason=reason)
+    here, there = ([launch.samples.run_ns for launch in side] for side in (launches.here, launches.there))
+    try:
+        decision = decide_launches(here, there)
+    except BrokenDuelError as error:
+        return TimeVerdict(status=Status.INVALID, reason=str(error))
+    return TimeVerdict(status=decision.status, reason=decision.reason, decision=decision)
 
 
 def _verdict(

@@ -14,7 +14,7 @@ from statistics import median
 
 from jaxgate.judge.duel import DEFAULT_THRESHOLD, FLOOR_NS, MAX_MARGIN, MIN_MARGIN
 from jaxgate.judge.policy import PHASE_POLICIES
-from jaxgate.model import Baseline, Decision, Facts, Finding, Status
+from jaxgate.model import Baseline, BrokenDuelError, Decision, Facts, Finding, Status
 
 MIN_LAUNCHES = 4
 """Fewer of each cannot tell anything: with three, chance alone separates them once in 20."""
@@ -31,7 +31,12 @@ def decide_launches(here: Sequence[float], there: Sequence[float], *, threshold:
     Returns:
         The decision; ``low`` and ``high`` are the least and the greatest ratio of any two launches, ``pairs``
         is the number of launches of each.
+
+    Raises:
+        BrokenDuelError: If a time is not positive.
     """
+    if min(*here, *there) <= 0:
+        raise BrokenDuelError(f"expected positive times, found {min(*here, *there)} ns: the clock cannot be trusted")
     launches = min(len(here), len(there))
     centre_here, centre_there = median(here), median(there)
     ratio, low, high = centre_here / centre_there, min(here) / max(there), max(here) / min(there)

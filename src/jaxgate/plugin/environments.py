@@ -16,7 +16,8 @@ import pytest
 from packaging.requirements import InvalidRequirement, Requirement
 
 OPTION = "--perf-against-env"
-_SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(?!=)(.*)", re.DOTALL)
+_SETTING = re.compile(r"((?:jax|xla)_[a-z0-9_]+|[A-Z_][A-Z0-9_]*)=(?!=)(.*)", re.DOTALL)
+"""Other names in lower case are no settings: ``jax=0.10.2`` lacks a sign, and would change nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +62,17 @@ def parse(items: Sequence[str], folder: Path) -> Asked:
                 settings.append(name)
                 name = name.upper()
             variables[name] = value
+        elif _is_requirement(item):
+            requirements.append(item)
         elif os.sep in item or (folder / item).exists():
             if python is not None:
                 raise pytest.UsageError(f"{OPTION}: expected one environment, found a second: {item}")
-            python = interpreter((folder / item).expanduser())
+            python = interpreter(folder / Path(item).expanduser())
         else:
-            requirements.append(_requirement(item))
+            raise pytest.UsageError(
+                f"{OPTION}: expected the folder of a virtual environment, a requirement such as jax==0.10.2, or "
+                f"NAME=VALUE (XLA_FLAGS, xla_…, jax_…), found {item!r}"
+            )
     if python is not None and requirements:
         raise pytest.UsageError(f"{OPTION}: expected an environment or requirements, found both; install them into it")
     return Asked(
@@ -91,14 +97,10 @@ def interpreter(path: Path) -> Path:
     raise pytest.UsageError(f"{OPTION}: expected a virtual environment or an interpreter, found none at {path}")
 
 
-def _requirement(item: str) -> str:
+def _is_requirement(item: str) -> bool:
+    """Whether it names a package with a version or an address; a bare name may be a folder mistyped."""
     try:
         found = Requirement(item)
     except InvalidRequirement:
-        found = None
-    if found is None or not (found.specifier or found.url):
-        raise pytest.UsageError(
-            f"{OPTION}: expected the folder of a virtual environment, a requirement such as jax==0.10.2, or "
-            f"NAME=VALUE (XLA_FLAGS, xla_…, jax_…), found {item!r}"
-        )
-    return str(found)
+        return False
+    return bool(found.specifier or found.url)

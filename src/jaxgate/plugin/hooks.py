@@ -168,6 +168,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         refuse_modules_from(Path(foreign))
     if run is not None:
         run.write_log()
+        run.adopt()
     if config.option.collectonly or exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
         return
     strict = config.stash[SETTINGS].strict

@@ -16,10 +16,10 @@ from jaxgate.judge.origin import environment_differences
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
 from jaxgate.model import Baseline, Case, HardwareKey, Launches, Measurement, Verdict
 from jaxgate.plugin.environments import OPTION, Asked
-from jaxgate.plugin.recording import Selection, Side, clean_environment, record
+from jaxgate.plugin.recording import AS_MEASURED, Selection, Side, clean_environment, record
 from jaxgate.plugin.venvs import prepare
 
-_NO_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+_LAUNCH = {"JAX_ENABLE_COMPILATION_CACHE": "false", AS_MEASURED: "1"}
 """What was compiled before costs nothing; these processes are here to measure what it costs."""
 
 
@@ -102,7 +102,7 @@ def launch(
         pytest.UsageError: If the other environment cannot be made, or one of them collects nothing.
     """
     progress("preparing the other environment")
-    here = {**clean_environment(), **_NO_CACHE}
+    here = {**clean_environment(), **_LAUNCH}
     python, variables = prepare(asked, cache, here)
     sides = {
         "here": Side(project, here, OPTION, Path(sys.executable), into / "cache-here"),

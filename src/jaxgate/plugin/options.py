@@ -35,7 +35,8 @@ class Settings:
     Attributes:
         update: Record the selected cases instead of judging them against their baselines.
         why: The reason for a recording, for the log.
-        baselines: Folder of the baselines.
+        baselines: Folder of the baselines to compare with.
+        stored: Folder of the project's own baselines; the same, but where something else is compared with.
         calibrate: Duels of each case with itself, instead of judging; 0 judges.
         against: The git revision to compare with instead of the stored baselines; empty for these.
         against_env: The other environment to compare with, item by item; empty for stored baselines.
@@ -49,6 +50,7 @@ class Settings:
     update: bool
     why: str
     baselines: Path
+    stored: Path
     strict: bool
     budget_s: float | None
     max_undecided: float
@@ -163,6 +165,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         update=update,
         why=config.getoption("--perf-why"),
         baselines=config.rootpath / (folder or "baselines"),
+        stored=config.rootpath / (folder or "baselines"),
         strict=strict,
         budget_s=budget_s,
         max_undecided=(STRICT_UNDECIDED if strict else 1.0) if cap is None else cap,

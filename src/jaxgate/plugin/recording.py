@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 AS_MEASURED = "JAXGATE_AS_MEASURED"
-"""Set for such a process: record also what breaks a claim. The recording is held against, not accepted."""
+"""Set for a process whose recording is only held against: it records also what breaks a claim."""
 
 _RECORDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 _TAIL = 15
@@ -63,7 +63,6 @@ def clean_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]
     """The environment of this process without what belongs to this run of pytest."""
     dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS")
     found = {name: value for name, value in environ.items() if not name.startswith(dropped)}
-    found[AS_MEASURED] = "1"
     found["COLUMNS"] = "400"  # pytest cuts its reasons to the width of the terminal
     return found
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxgate.judge import judge, judge_invalid
+from jaxgate.keep.adopt import adopt
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import append_log, provenance
@@ -69,6 +70,7 @@ class Run:
         self.calibrations: list[CaseCalibration] = []
         self.suspects: dict[str, Suspect] = {}
         self.rematches: dict[str, Rematch] = {}
+        self.adopted: dict[str, str] = {}
         self._tests: dict[str, str] = {}
 
     def claim_name(self, case: str, test: str) -> None:
@@ -178,6 +180,24 @@ class Run:
                 hardware=slug,
                 why=self.settings.why,
             )
+
+    def adopt(self) -> None:
+        """Keep what the other revision recorded, where this hardware has no baselines yet: ready to be committed."""
+        settings = self.settings
+        if not settings.against:
+            return
+        for slug in sorted({verdict.hardware.slug for verdict in self.verdicts if verdict.hardware}):
+            why = f"recorded from {settings.against[:10]}, this hardware had none"
+            try:
+                names = adopt(settings.baselines, settings.stored, slug, serves=serves_as, why=why)
+            except OSError as error:  # the comparison was made all the same
+                self.adopted[slug] = f"its baselines could not be written: {error}"
+                continue
+            if names:
+                where = self._short(settings.stored / slug)
+                self.adopted[slug] = (
+                    f"it had no baselines; {len(names)} of that revision are in {where} now: commit them"
+                )
 
     def orphans(self, collected: set[str], roots: list[str]) -> Orphans:
         """Find baselines, for the hardware of this run, whose test is gone.

@@ -90,6 +90,8 @@ def _what_next(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
         out.write_line(
             f"Compared with {run.settings.against[:10]}, recorded now; NO_BASELINE is a case that is not in it."
         )
+        for slug, told in run.adopted.items():
+            out.write_line(f"{slug}: {told}.")
     elif any(verdict.status is Status.NO_BASELINE and not verdict.fails for verdict in run.verdicts):
         out.write_line(
             "NO_BASELINE: only claims were checked. Record with --perf-update and commit; under CI this fails.",

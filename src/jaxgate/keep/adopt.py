@@ -1,0 +1,46 @@
+"""Baselines recorded elsewhere become those of a project: for hardware that has none yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from jaxgate.keep.baselines import BaselineStore
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.keep.provenance import append_log
+
+
+def adopt(other: Path, into: Path, slug: str, *, serves: Callable[..., bool], why: str) -> list[str]:
+    """Copy the baselines of one hardware with their programs, and log it.
+
+    Args:
+        other: Folder of baselines that holds them.
+        into: Folder of baselines that has none for this hardware.
+        slug: The hardware.
+        serves: Whether a stored program may stand for a new one of its structure: ``serves(stored, content=new)``.
+        why: The reason, for the log.
+
+    Returns:
+        The names of the cases; none if the hardware has baselines already, which are somebody's decision.
+    """
+    if (into / slug).exists():
+        return []
+    source, target = BaselineStore(other), BaselineStore(into)
+    programs, kept = ProgramStore(other), ProgramStore(into)
+    names = []
+    for path in sorted((other / slug).glob("*/*.json")):
+        baseline = source.read(path)
+        fingerprint, record = baseline.fingerprints.program, baseline.program
+        if record.stored:  # the program first: a baseline never names a file that is not there
+            content = programs.load(fingerprint, record.digest)
+            if content is None:
+                continue
+            digest = kept.save(fingerprint, content, partial(serves, content=content))
+            baseline = replace(baseline, program=replace(record, digest=digest))
+        target.save(baseline)
+        names.append(baseline.case)
+    if names:
+        append_log(into, created=names, refreshed=[], hardware=slug, why=why)
+    return names
