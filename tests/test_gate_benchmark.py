@@ -92,3 +92,28 @@ def test_a_user_marker_keeps_its_group(one):
     one.run("--benchmark-json=out.json").counts(passed=2)
     (row,) = json.loads((one.path / "out.json").read_text())["benchmarks"]
     assert row["group"] == "mine"
+
+
+LATENCY = """
+import jax.numpy as jnp
+
+def test_step(gate):
+    gate(lambda x: x + 1, jnp.ones(4), contract="blocked", name="latency/step")
+"""
+
+
+def test_a_latency_case_keeps_single_calls(project):
+    """Contract ``blocked``: the row is made of single calls, p50 and p99 stand beside it and in the summary."""
+    project.write("test_latency.py", LATENCY)
+    result = project.run("--perf-update", "--benchmark-json=out.json")
+    result.counts(passed=1)
+    (row,) = json.loads((project.path / "out.json").read_text())["benchmarks"]
+    assert (row["stats"]["rounds"], row["stats"]["iterations"]) == (200, 1)
+    extra = row["extra_info"]
+    assert extra["contract"] == "blocked"
+    assert 0 < extra["p50_ns"] <= extra["p99_ns"]
+    assert "(p99 " in result.line("latency/step")
+    (content,) = project.baselines().values()
+    stored = json.loads(content)
+    assert (stored["samples"]["contract"], len(stored["samples"]["bursts_ns"])) == ("blocked", 200)
+    assert stored["phases"]["host_ns"] is None

@@ -76,7 +76,7 @@ def test_a_claim_gates_without_a_baseline(project):
     [
         (lambda text: text[: len(text) // 2], "is not JSON (truncated or merged badly?)"),
         (lambda _: "", "is not JSON"),
-        (lambda text: text.replace('"schema": 1', '"schema": 2'), "expected schema 1, found 2"),
+        (lambda text: text.replace('"schema": 2', '"schema": 3'), "expected schema 2, found 3"),
         (lambda text: text.replace('"temp_bytes"', '"tmp_bytes"'), "tmp_bytes"),
         (lambda text: f"<<<<<<< ours\n{text}", "is not JSON"),
     ],

@@ -41,11 +41,17 @@ CONTENT = {
     "hardware": {"device_kind": "AMD EPYC", "devices": 1, "platform": "cpu"},
     "matmuls": {"float32[8,64] x float32[64,64]": 3},
     "operations": {"stablehlo.add": 37, "stablehlo.dot_general": 3},
-    "phases": {"compile_ns": 50000000, "first_call_ns": 1000000, "lower_ns": 5000000, "trace_ns": 10000000},
+    "phases": {
+        "compile_ns": 50000000,
+        "first_call_ns": 1000000,
+        "host_ns": None,
+        "lower_ns": 5000000,
+        "trace_ns": 10000000,
+    },
     "program": {"digest": "0" * 64, "donated": [0], "feeds": [0, None], "why_not": ""},
     "provenance": {"commit": "0123456789abcdef", "date": "2026-11-20", "dirty": False, "jaxgate": "0.1.0"},
-    "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2},
-    "schema": 1,
+    "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2, "contract": "pipelined"},
+    "schema": 2,
     "signature": [
         {"aval": "float32[64,64]", "donated": True, "nbytes": 16384, "path": "state['w']"},
         {"aval": "float32[8,64]", "donated": False, "nbytes": 2048, "path": "batch"},
@@ -157,7 +163,7 @@ TEXT = json.dumps(CONTENT, indent=1).encode()
         (b"not JSON", "is not JSON (truncated or merged badly?)"),
         (TEXT + b"}", "is not JSON (truncated or merged badly?)"),
         (
-            b'{\n<<<<<<< ours\n "schema": 1\n=======\n "schema": 1\n>>>>>>> theirs\n}',
+            b'{\n<<<<<<< ours\n "schema": 2\n=======\n "schema": 1\n>>>>>>> theirs\n}',
             "is not JSON (truncated or merged badly?)",
         ),
         (b"\xff\xfe\xfa", "cannot be read"),
@@ -189,7 +195,7 @@ def test_a_key_that_stands_twice_is_refused(store, line):
 
 
 @pytest.mark.parametrize(
-    ("schema", "found"), [(0, "0"), (2, "2"), (None, "None"), ("1", "'1'"), (True, "True"), (1.0, "1.0")]
+    ("schema", "found"), [(0, "0"), (1, "1"), (3, "3"), (None, "None"), ("2", "'2'"), (True, "True"), (2.0, "2.0")]
 )
 def test_another_schema_is_refused(store, schema, found):
     """An older, newer or mistyped schema is not guessed at."""
@@ -200,7 +206,7 @@ def test_another_schema_is_refused(store, schema, found):
 
 def test_no_schema_is_refused(store):
     """A file without a schema says nothing about its keys."""
-    assert refusal(store, changed(("schema",), remove=True)) == "expected schema 1, found None"
+    assert refusal(store, changed(("schema",), remove=True)) == "expected schema 2, found None"
 
 
 @pytest.mark.parametrize("place", KEYS, ids=dotted)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgate.model import InvalidCaseError
-from jaxgate.observe.calls import STEPS, refuse_nan, take_samples, take_steps
+from jaxgate.observe.calls import STEPS, host_time, refuse_nan, take_samples, take_steps
 from jaxgate.observe.compiling import compile_program, lower
 from jaxgate.observe.feeding import Feeder
 
@@ -183,9 +183,11 @@ def test_what_cannot_be_nan_passes(value):
     refuse_nan({"x": value}, "the result")
 
 
-def sample(function, args, next_args=None, *, call_ns, single=False, tick=1000):
+def sample(function, args, next_args=None, *, call_ns, single=False, tick=1000, contract="pipelined"):
     """A sample under a fake clock."""
-    return take_samples(*ready(function, args), next_args, call_ns=call_ns, single=single, clock=Clock(tick))
+    return take_samples(
+        *ready(function, args), next_args, call_ns=call_ns, single=single, clock=Clock(tick), contract=contract
+    )
 
 
 @pytest.mark.parametrize(
@@ -241,3 +243,33 @@ def test_retraces_of_a_sample_are_counted():
     sampled = sample(lambda s: jnp.concatenate([s, s]), (jnp.ones(2),), lambda o, _: (o,), call_ns=1_000_000)
     assert sampled.samples.calls_per_burst == 2
     assert (sampled.traces, sampled.compiles) == (1, 1)
+
+
+def test_a_latency_case_takes_single_calls():
+    """Blocked: every burst is one call, a second's worth of them, 200 at most and never fewer than three."""
+    for call_ns, rounds in ((1_000, 200), (10_000_000, 100), (900_000_000, 3)):
+        sampled = sample(lambda s: s + 1, (jnp.ones(2),), call_ns=call_ns, contract="blocked", tick=7)
+        assert sampled.samples.bursts_ns == (7,) * rounds
+        assert (sampled.samples.calls_per_burst, sampled.samples.contract) == (1, "blocked")
+
+
+def test_the_time_of_a_launch_is_taken_before_anybody_waits(monkeypatch):
+    """On an accelerator: the median from call to return; the wait comes after the clock was read."""
+    events = []
+    ticks = iter(range(0, 10_000, 5))
+    function = jax.jit(lambda s: s + 1)
+    lowered = lower(function, (jnp.ones(2),), {}, role="subject", clock=lambda: 0)
+    feeder = Feeder(((jnp.ones(2),), {}), donates=False)
+
+    def clock():
+        events.append("clock")
+        return next(ticks)
+
+    monkeypatch.setattr(jax, "block_until_ready", lambda output: events.append("wait") or output)
+    assert host_time(lowered, feeder, platform="gpu", clock=clock) == 5
+    assert events == ["clock", "clock", "wait"] * 20
+
+
+def test_a_launch_has_no_time_of_its_own_on_cpu():
+    """The backend may run a program inline: unknown, never the program's own time."""
+    assert host_time(None, None, platform="cpu", clock=None) is None

@@ -81,4 +81,5 @@ def _verdict(
         origin=origin,
         baseline=other,
         run_ns=None if now.samples is None else now.samples.run_ns,
+        p99_ns=None if now.samples is None else now.samples.percentile_ns(99),
     )

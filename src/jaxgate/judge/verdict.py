@@ -80,6 +80,7 @@ def judge(
         origin=origin,
         baseline=described,
         run_ns=None if now.samples is None else now.samples.run_ns,
+        p99_ns=None if now.samples is None else now.samples.percentile_ns(99),
     )
 
 

@@ -13,7 +13,7 @@ from jaxgate.model.measurement import (
     Measurement,
     ReferenceFacts,
 )
-from jaxgate.model.numbers import Facts, Phases, Samples
+from jaxgate.model.numbers import Contract, Facts, Phases, Samples
 from jaxgate.model.program import ProgramRecord, StoredProgram
 from jaxgate.model.status import Status
 from jaxgate.model.verdict import Finding, Origin, TimeVerdict, Verdict
@@ -26,6 +26,7 @@ __all__ = [
     "Case",
     "Claim",
     "Computation",
+    "Contract",
     "Culprits",
     "Decision",
     "Duel",

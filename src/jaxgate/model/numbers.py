@@ -6,8 +6,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from statistics import median
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+Contract = Literal["pipelined", "blocked"]
+"""What the time of a call means. ``pipelined``: calls in a row, the whole output of the last one waited for
+(throughput; a device may overlap them with their launches). ``blocked``: each call waited for (latency)."""
 
 STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
 """How stored data is read back: an unknown, missing or mistyped key is an error."""
@@ -54,7 +59,11 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phases:
-    """Wall time outside the steady state, each measured once, in nanoseconds."""
+    """Wall time outside the steady state, in nanoseconds; the first four are measured once.
+
+    ``host_ns`` is the median time until a call that nobody waits for returns: what Python and the runtime need
+    to launch it. ``None`` where the backend may run programs inline (CPU): it would be the program's own time.
+    """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
@@ -62,28 +71,43 @@ class Phases:
     lower_ns: int | None = None
     compile_ns: int | None = None
     first_call_ns: int | None = None
+    host_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Raw times of bursts of blocked calls.
+    """Raw times of bursts of calls.
 
     Attributes:
         bursts_ns: Wall time of each burst, in the order taken.
-        calls_per_burst: Calls in one burst; the whole output tree of the last one is waited for.
+        calls_per_burst: Calls in one burst; 1 where the contract is ``blocked``.
+        contract: What the time of a call means.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     bursts_ns: tuple[int, ...]
     calls_per_burst: int
+    contract: Contract = "pipelined"
 
     def __post_init__(self) -> None:
         """Refuse samples that have no time of a call."""
         if not self.bursts_ns or min(self.bursts_ns) < 0 or self.calls_per_burst < 1:
             raise ValueError("samples need at least one burst, none negative, of at least one call")
+        if self.contract == "blocked" and self.calls_per_burst != 1:
+            raise ValueError("blocked samples are single calls")
 
     @property
     def run_ns(self) -> float:
         """Median time of one call."""
         return median(self.bursts_ns) / self.calls_per_burst
+
+    def percentile_ns(self, percent: int) -> int | None:
+        """A percentile of single calls, by nearest rank; ``None`` if there are none or too few for it.
+
+        Args:
+            percent: Between 1 and 99; 99 needs 100 calls, 50 needs two.
+        """
+        if self.contract != "blocked" or len(self.bursts_ns) * (100 - percent) < 100:  # noqa: PLR2004 - per cent
+            return None
+        return sorted(self.bursts_ns)[ceil(len(self.bursts_ns) * percent / 100) - 1]

@@ -75,6 +75,7 @@ class Verdict:
         fails: Whether the test fails; depends on strictness for a missing or stale baseline.
         baseline: One line on where the baseline comes from.
         run_ns: Median time of a call, for the eye only.
+        p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
     """
 
     case: str
@@ -86,6 +87,7 @@ class Verdict:
     origin: Origin | None = None
     baseline: str = ""
     run_ns: float | None = None
+    p99_ns: int | None = None
     recorded: Literal["", "created", "refreshed"] = ""
 
     @property

@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from jaxgate.model.numbers import Facts, Phases
+from jaxgate.model.numbers import Contract, Facts, Phases
 
 QUANTITIES = frozenset(f.name for f in fields(Facts)) | frozenset(f.name for f in fields(Phases)) | {"footprint_bytes"}
 """What a claim may speak of. ``analytic_flops`` and plain numbers may stand on its right side only."""
@@ -104,6 +104,8 @@ class Computation:
         expected_traces: Traces that ``STEPS`` threaded calls need.
         batch: Where the samples are; checked to be processed in full.
         analytic_flops: Matrix-multiplication FLOPs of one call by a closed formula.
+        contract: What the time of a call means; ``blocked`` for latency: each call is waited for, and single
+            calls are kept for p50 and p99.
         rtol: Relative tolerance between the outputs of subject and reference.
         atol: Absolute tolerance between them.
     """
@@ -116,8 +118,14 @@ class Computation:
     expected_traces: int = 1
     batch: Batch | None = None
     analytic_flops: int | None = None
+    contract: Contract = "pipelined"
     rtol: float = 1e-4
     atol: float = 1e-5
+
+    def __post_init__(self) -> None:
+        """Refuse a contract that does not exist: its times would mean something else than was meant."""
+        if self.contract not in get_args(Contract):
+            raise ValueError(f"expected a contract, one of {', '.join(get_args(Contract))}, found {self.contract!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxgate.model import InvalidCaseError, Samples
+from jaxgate.model import Contract, InvalidCaseError, Samples
 from jaxgate.observe.compiling import Clock, Lowered
 from jaxgate.observe.events import record
 from jaxgate.observe.failures import guarded
@@ -26,6 +27,12 @@ MAX_BURSTS = 20
 MIN_BURSTS = 3
 MAX_CALLS = 1_000
 """The sample is for the eye and for pytest-benchmark's row: about 0.1 s, never gated."""
+MAX_SINGLES = 200
+SINGLES_NS = 1_000_000_000
+"""Single calls of a latency case: enough for p99, at most a second."""
+LAUNCHES = 20
+INLINE = frozenset({"cpu"})
+"""Platforms that may run a program before the call returns: the time of a launch is not its own there."""
 
 NextArgs = Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]
 
@@ -129,9 +136,16 @@ class Sampled:
 
 
 def take_samples(
-    lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, call_ns: int, single: bool, clock: Clock
+    lowered: Lowered,
+    feeder: Feeder,
+    next_args: NextArgs | None,
+    *,
+    call_ns: int,
+    single: bool,
+    clock: Clock,
+    contract: Contract = "pipelined",
 ) -> Sampled:
-    """Time bursts of blocked calls within a fixed budget.
+    """Time bursts of calls within a fixed budget.
 
     Every burst starts from the same fresh arguments, made outside the clock, so that a training step does
     not drift into other numbers (or denormal ones) while it is timed.
@@ -143,10 +157,11 @@ def take_samples(
         call_ns: Time of one warm call, to plan with.
         single: Take one burst of one call: only the counters matter.
         clock: Monotonic nanoseconds.
+        contract: What the time of a call means; ``blocked`` makes each burst a single call.
     """
-    consumed = feeder.copies and next_args is None
-    calls = 1 if single or consumed else min(MAX_CALLS, max(1, math.ceil(BURST_NS / max(call_ns, 1))))
-    rounds = 1 if single else min(MAX_BURSTS, max(MIN_BURSTS, BUDGET_NS // max(call_ns * calls, 1)))
+    calls, rounds = _plan(call_ns, consumed=feeder.copies and next_args is None, contract=contract)
+    if single:
+        calls = rounds = 1
     bursts = []
     traces = compiles = 0
     for _ in range(rounds):
@@ -155,7 +170,38 @@ def take_samples(
             bursts.append(_burst(lowered.function, (args, kwargs), next_args, calls=calls, clock=clock))
         traces += events.traces_of(lowered.name)
         compiles += len(events.compiles)
-    return Sampled(Samples(bursts_ns=tuple(bursts), calls_per_burst=calls), traces, compiles)
+    samples = Samples(bursts_ns=tuple(bursts), calls_per_burst=calls, contract=contract)
+    return Sampled(samples, traces, compiles)
+
+
+def _plan(call_ns: int, *, consumed: bool, contract: Contract) -> tuple[int, int]:
+    """Calls in a burst, and bursts."""
+    if contract == "blocked":
+        return 1, min(MAX_SINGLES, max(MIN_BURSTS, SINGLES_NS // max(call_ns, 1)))
+    calls = 1 if consumed else min(MAX_CALLS, max(1, math.ceil(BURST_NS / max(call_ns, 1))))
+    return calls, min(MAX_BURSTS, max(MIN_BURSTS, BUDGET_NS // max(call_ns * calls, 1)))
+
+
+def host_time(lowered: Lowered, feeder: Feeder, *, platform: str, clock: Clock) -> int | None:
+    """Median time until a call returns that nobody waits for; ``None`` where it may run inline.
+
+    Args:
+        lowered: The subject, compiled and warm.
+        feeder: Makes the arguments of each call.
+        platform: Where it runs.
+        clock: Monotonic nanoseconds.
+    """
+    if platform in INLINE:
+        return None
+    taken = []
+    for _ in range(LAUNCHES):
+        args, kwargs = feeder.fresh()
+        with guarded("timing launches of the subject"):
+            begin = clock()
+            output = lowered.function(*args, **kwargs)
+            taken.append(clock() - begin)
+            jax.block_until_ready(output)
+    return round(median(taken))
 
 
 def _burst(function: Any, call: Call, next_args: NextArgs | None, *, calls: int, clock: Clock) -> int:

@@ -15,11 +15,10 @@ from jaxgate.model import (
     Facts,
     Fingerprints,
     Measurement,
-    Phases,
     StoredProgram,
 )
 from jaxgate.observe.agreement import check_agreement, check_batch
-from jaxgate.observe.calls import Sampled, Stepped, take_samples, take_steps
+from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
 from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, devices_of, lower
 from jaxgate.observe.exporting import export_program, find_feeds, split_call
 from jaxgate.observe.failures import guarded
@@ -127,8 +126,15 @@ def observe(
         check_agreement(stepped.first_output, reference.output, rtol=computation.rtol, atol=computation.atol)
     progress("sampling")
     sampled = take_samples(
-        lowered, feeder, stepped.next_args, call_ns=stepped.call_ns, single=not sampling, clock=clock
+        lowered,
+        feeder,
+        stepped.next_args,
+        call_ns=stepped.call_ns,
+        single=not sampling,
+        clock=clock,
+        contract=computation.contract,
     )
+    host_ns = host_time(lowered, feeder, platform=hardware.platform, clock=clock) if sampling else None
     measurement = Measurement(
         hardware=hardware,
         environment=surroundings,
@@ -140,7 +146,7 @@ def observe(
         ),
         signature=lowered.signature,
         facts=_facts(program, stepped, sampled),
-        phases=_phases(program, stepped),
+        phases=replace(program.phases, first_call_ns=stepped.first_call_ns, host_ns=host_ns),
         operations=program.structure.operations,
         matmuls=program.matmuls.counts,
         samples=sampled.samples if sampling else None,
@@ -167,10 +173,6 @@ def _facts(program: Program, stepped: Stepped, sampled: Sampled) -> Facts:
         sampled_traces=sampled.traces,
         sampled_compiles=sampled.compiles,
     )
-
-
-def _phases(program: Program, stepped: Stepped) -> Phases:
-    return replace(program.phases, first_call_ns=stepped.first_call_ns)
 
 
 def _culprits(program: Program, stepped: Stepped) -> Culprits:

@@ -57,7 +57,7 @@ class Gate:
             batch: Which argument carries the samples; checked to be processed in full.
             name: Name of the case instead of the test's: ``sentence`` or ``family/sentence``.
             options: Further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
-                ``rtol``, ``atol``.
+                ``contract``, ``rtol``, ``atol``.
 
         Returns:
             The verdict, if the test goes on. One that is SLOWER waits for the end of the session, where fresh
@@ -145,10 +145,23 @@ class Gate:
             program=measurement.fingerprints.program,
             engine_ns=engine_ns,
             analytic_flops=measurement.analytic_flops,
+            **_singles(measurement),
             **asdict(measurement.facts),
             **asdict(measurement.phases),
         )
         replay(self._item, self._benchmark, measurement.samples)
+
+
+def _singles(measurement: Measurement) -> dict[str, Any]:
+    """What the row says of single calls, where there are any."""
+    samples = measurement.samples
+    if samples is None:
+        return {}
+    return {
+        "contract": samples.contract,
+        "p50_ns": samples.percentile_ns(50),
+        "p99_ns": samples.percentile_ns(99),
+    }
 
 
 def _jax_ns(measurement: Measurement) -> int:
@@ -162,7 +175,9 @@ def _jax_ns(measurement: Measurement) -> int:
 
 
 def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    allowed = {"expected_traces", "analytic_flops", "next_args", "rtol", "atol"} & set(Computation.__dataclass_fields__)
+    allowed = {"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol"} & set(
+        Computation.__dataclass_fields__
+    )
     unknown = sorted(set(options) - allowed)
     if unknown:
         own = "the function's own keyword arguments go into kwargs={...}"

@@ -70,7 +70,7 @@ def summary(
         environments: Two environments were compared: what moved is listed below each line.
     """
     words = [verdict.recorded.upper() or str(verdict.status) for verdict in verdicts]
-    times = [show("run_ns", verdict.run_ns) if verdict.run_ns is not None else "" for verdict in verdicts]
+    times = [_call(verdict) for verdict in verdicts]
     word_width, time_width = max(map(len, words), default=0), max(map(len, times), default=0)
     name_width = max((len(verdict.case) for verdict in verdicts), default=0)
     lines = []
@@ -87,6 +87,13 @@ def moved(verdict: Verdict) -> list[str]:
         for finding in verdict.findings
         if finding.kind in ("fact", "phase", "time") and finding.status in _MOVED and finding.now is not None
     ]
+
+
+def _call(verdict: Verdict) -> str:
+    if verdict.run_ns is None:
+        return ""
+    tail = "" if verdict.p99_ns is None else f" (p99 {show('p99_ns', verdict.p99_ns)})"
+    return f"{show('run_ns', verdict.run_ns)}{tail}"
 
 
 def _cut(text: str, width: int | None, used: int) -> str:
@@ -163,7 +170,7 @@ def _time(verdict: Verdict) -> str:
             f"(asked for {decision.threshold:.1%}); "
             f"{verdict.time.reason}{_confirmed(verdict)}"
         )
-    run = f"; median call {show('run_ns', verdict.run_ns)}, not gated" if verdict.run_ns is not None else ""
+    run = f"; median call {_call(verdict)}, not gated" if verdict.run_ns is not None else ""
     return f"{verdict.time.status}: {verdict.time.reason}{run}"
 
 
