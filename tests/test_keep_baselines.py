@@ -48,7 +48,7 @@ CONTENT = {
         "lower_ns": 5000000,
         "trace_ns": 10000000,
     },
-    "program": {"digest": "0" * 64, "donated": [0], "feeds": [0, None], "why_not": ""},
+    "program": {"digest": "0" * 64, "donated": [0], "feeds": [0, None], "options": {}, "why_not": ""},
     "provenance": {"commit": "0123456789abcdef", "date": "2026-11-20", "dirty": False, "jaxgate": "0.1.0"},
     "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2, "contract": "pipelined"},
     "schema": 2,
@@ -58,7 +58,7 @@ CONTENT = {
     ],
     "test": "perf/test_scan.py::test_scan[rnn]",
 }
-FREE = ("environment", "matmuls", "operations")  # their keys are data
+FREE = ("environment", "matmuls", "operations", "options")  # their keys are data
 
 
 def keys(content=CONTENT, place=()):

@@ -21,7 +21,8 @@ from jax.experimental import io_callback
 
 from jaxgate.model import ProgramRecord, StoredProgram
 from jaxgate.observe import exporting
-from jaxgate.observe.compiling import lower
+from jaxgate.observe.compiling import compiled_facts, lower
+from jaxgate.observe.duelling import prepare
 from jaxgate.observe.exporting import NotReplayableError, export_program, find_feeds, load_program, split_call
 from jaxgate.observe.feeding import on_device
 from jaxgate.observe.structure import read_structure
@@ -201,13 +202,48 @@ def test_callbacks_are_refused_in_one_line(subject):
     assert "\n" not in program.record.why_not
 
 
-def test_compiler_options_are_refused():
-    """They are no part of the exported program; they are refused too where this JAX hides them."""
-    option = {"xla_cpu_enable_fast_math": True}
-    program = stored(jax.jit(lambda x: x + 1, compiler_options=option), W)
-    assert program.record.why_not == (
-        "it is compiled with options (xla_cpu_enable_fast_math=True), which a stored program cannot carry"
-    )
+def test_compiler_options_are_carried():
+    """They are no part of the exported program: they stand beside it, and the replay is compiled with them."""
+
+    def subject(x):
+        return jnp.tanh(x @ x.T + 1).sum(0)
+
+    plain, tuned = jax.jit(subject), jax.jit(subject, compiler_options={"xla_disable_all_hlo_passes": True})
+    programs = stored(plain, W), stored(tuned, W)
+    assert [program.record.options for program in programs] == [{}, {"xla_disable_all_hlo_passes": "True"}]
+    direct = [compiled_facts(function.lower(W).compile())["temp_bytes"] for function in (plain, tuned)]
+    assert direct[0] < direct[1]
+    assert [prepare(program, [W]).facts["temp_bytes"] for program in programs] == direct
+
+
+def test_reasons_name_no_folders():
+    """Why a program was not stored is stored: JAX's words may hold source files, their folders are cut off."""
+    inner = jax.jit(lambda x: x + 1, compiler_options={"xla_cpu_enable_fast_math": True})
+    stage, call = lowered(lambda x: x + 1, W)
+    reason = export_program(replace(stage, function=inner), call, None, 0).record.why_not
+    assert reason.startswith("jax.export refuses it: ValueError")
+    assert "exporting.py" in reason
+    assert "/" not in reason
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("xla_dump_to", "here"), ("xla_gpu_x", "/etc/passwd"), ("xla_a", "b c"), ("--xla", "1")]
+)
+def test_options_that_could_do_more_than_compile_are_refused(name, value):
+    """A stored file is public: an option that writes or names a file is refused when stored and when read."""
+    stage, call = lowered(lambda x: x + 1, W)
+    reason = f"it is compiled with {name}={value}, an option that a stored program must not carry"
+    refused = export_program(replace(stage, options=((name, value),)), call, None, 0)
+    assert (refused.content, refused.record.why_not) == (b"", reason)
+    good = stored(lambda x: x + 1, W)
+    forged = replace(good, record=replace(good.record, options={name: value}))
+    with pytest.raises(NotReplayableError) as error:
+        load_program(forged)
+    assert str(error.value) == reason
+
+
+def test_options_that_cannot_be_read_are_refused():
+    """Where this JAX hides them a replay might be another program."""
     stage, call = lowered(lambda x: x + 1, W)
     unknown = export_program(replace(stage, options=None), call, None, 0)
     assert (unknown.content, unknown.record.stored) == (b"", False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jaxgate.model.numbers import STRICT
@@ -18,6 +19,7 @@ class ProgramRecord:
         feeds: For each argument, flattened, the output that the next step takes it from; ``None`` keeps it.
             The whole is ``None`` where nothing is threaded.
         why_not: Why there is no program, where there is none.
+        options: Compiler options that it is compiled with.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -26,6 +28,7 @@ class ProgramRecord:
     donated: tuple[int, ...]
     feeds: tuple[int | None, ...] | None
     why_not: str
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stored(self) -> bool:

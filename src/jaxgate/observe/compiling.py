@@ -31,7 +31,7 @@ class Lowered:
         role: ``subject`` or ``reference``, for messages.
         names: Names of the positional arguments.
         trace_ns: Time of tracing, or ``None`` if JAX could not be made to trace again.
-        options: Its compiler options as text, or ``None`` if they cannot be read.
+        options: Its compiler options, name and value, or ``None`` if they cannot be read.
     """
 
     function: Callable[..., Any]
@@ -42,9 +42,14 @@ class Lowered:
     names: tuple[str, ...]
     fingerprint: str
     signature: tuple[Leaf, ...]
-    options: str | None
+    options: tuple[tuple[str, str], ...] | None
     trace_ns: int | None
     lower_ns: int
+
+    @property
+    def options_text(self) -> str | None:
+        """The compiler options in one line."""
+        return None if self.options is None else ";".join(f"{name}={value}" for name, value in self.options)
 
 
 def as_jitted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,7 +76,6 @@ def lower(
         else:
             cast("Any", jitted).clear_cache()  # the subject keeps its executable
         trace_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clock)
-    options = compiler_options(stage)
     return Lowered(
         function=jitted,
         traced=traced,
@@ -81,7 +85,7 @@ def lower(
         names=names,
         fingerprint=program_fingerprint(stage.compiler_ir("stablehlo")),
         signature=read_signature(stage, _dynamic(names, traced)),
-        options=None if options is None else ";".join(f"{name}={value}" for name, value in options),
+        options=compiler_options(stage),
         trace_ns=trace_ns,
         lower_ns=lower_ns,
     )

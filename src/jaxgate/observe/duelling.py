@@ -93,7 +93,7 @@ def prepare(program: StoredProgram, leaves: Sequence[Any]) -> Contender:
     placed = _place(exported, leaves)
     jitted = jax.jit(_without_unused(exported), donate_argnums=program.record.donated)
     try:
-        compiled = jitted.lower(*placed).compile()
+        compiled = jitted.lower(*placed).compile(compiler_options=dict(program.record.options) or None)
     except Exception as error:
         text = str(error).strip().splitlines()
         raise NotReplayableError(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -32,6 +32,9 @@ _ALLOWED_CALLS = re.compile(
     r"|Eigh|Qr|Lu\w*|Householder\w*|ProductOf\w+|ApproxTopK|PartialReduce|mhlo\.\w+|chlo\.\w+|stablehlo\.\w+"
     r"|lapack_\w+|(cu|hip)(solver|blas|fft|sparse|_)\w+|ducc_fft|dynamic_ducc_fft|__cudnn\$\w+|__cublas\$\w+"
 )
+_OPTION = re.compile(r"[a-z][a-z0-9_]*")
+_OPTION_VALUE = re.compile(r"[A-Za-z0-9_.,:+-]*")
+"""No path among them."""
 
 
 class NotReplayableError(Exception):
@@ -53,14 +56,12 @@ def export_program(
         The program; without content, and with the reason, if it cannot be stored.
     """
     donated = tuple(index for index, leaf in enumerate(lowered.signature) if leaf.donated)
+    record = ProgramRecord(digest=None, donated=donated, feeds=feeds, why_not="", options=dict(lowered.options or ()))
     try:
         content = _export(lowered, call, donated, constant_bytes)
     except NotReplayableError as error:
-        return StoredProgram(
-            record=ProgramRecord(digest=None, donated=donated, feeds=feeds, why_not=str(error)), content=b""
-        )
-    digest = hashlib.sha256(content).hexdigest()
-    return StoredProgram(record=ProgramRecord(digest=digest, donated=donated, feeds=feeds, why_not=""), content=content)
+        return StoredProgram(record=replace(record, why_not=str(error)), content=b"")
+    return StoredProgram(record=replace(record, digest=hashlib.sha256(content).hexdigest()), content=content)
 
 
 def _export(lowered: Lowered, call: Call, donated: tuple[int, ...], constant_bytes: int) -> bytes:
@@ -70,15 +71,15 @@ def _export(lowered: Lowered, call: Call, donated: tuple[int, ...], constant_byt
         )
     if lowered.options is None:
         raise NotReplayableError("its compiler options cannot be read on this jax")
-    if lowered.options:
-        raise NotReplayableError(
-            f"it is compiled with options ({lowered.options}), which a stored program cannot carry"
-        )
+    refuse_options(dict(lowered.options))
     dynamic, rebuild = split_call(lowered, call)
+    function: Any = lowered.function
+    if lowered.options:  # jax takes options at the top level only; they stand beside the program
+        function = getattr(function, "__wrapped__", function)
 
     def flat(*arrays: Any) -> tuple[Any, ...]:
         args, kwargs = rebuild(arrays)
-        return tuple(jax.tree.leaves(lowered.function(*args, **kwargs)))
+        return tuple(jax.tree.leaves(function(*args, **kwargs)))
 
     with _without_locations():
         content = _serialise(flat, donated, dynamic)
@@ -90,13 +91,27 @@ def _export(lowered: Lowered, call: Call, donated: tuple[int, ...], constant_byt
     return content
 
 
+def refuse_options(options: Mapping[str, str]) -> None:
+    """Refuse compiler options that could do more than change the program: some write files.
+
+    Raises:
+        NotReplayableError: Names the first one.
+    """
+    for name, value in options.items():
+        if not _OPTION.fullmatch(name) or "dump" in name or not _OPTION_VALUE.fullmatch(value):
+            raise NotReplayableError(
+                f"it is compiled with {name}={value}, an option that a stored program must not carry"
+            )
+
+
 def _serialise(flat: Callable[..., Any], donated: tuple[int, ...], dynamic: Sequence[Any]) -> bytes:
     try:
         exported = export.export(jax.jit(flat, donate_argnums=donated))(*dynamic)
         return bytes(exported.serialize())
     except Exception as error:
-        text = str(error).strip().splitlines()
-        raise NotReplayableError(f"jax.export refuses it: {type(error).__name__}: {text[0] if text else ''}") from error
+        text = (str(error).strip().splitlines() or [""])[0]
+        without_paths = re.sub(r"(?:[/\\][^\s/\\:]+)+[/\\]", "", text)  # the reason is stored too
+        raise NotReplayableError(f"jax.export refuses it: {type(error).__name__}: {without_paths}") from error
 
 
 def split_call(lowered: Lowered, call: Call) -> tuple[list[Any], Callable[[Sequence[Any]], Call]]:
@@ -210,6 +225,7 @@ def load_program(program: StoredProgram) -> export.Exported:
         raise NotReplayableError(
             f"jax {jax.__version__} cannot read it ({type(error).__name__}); record it again with --perf-update"
         ) from error
+    refuse_options(program.record.options)
     called = {quoted or bare for quoted, bare in _CUSTOM_CALL.findall(text)}
     foreign = sorted(name for name in called if not _ALLOWED_CALLS.fullmatch(name))
     if foreign:

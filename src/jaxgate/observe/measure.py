@@ -141,7 +141,7 @@ def observe(
         fingerprints=Fingerprints(
             source=source_fingerprint(computation.subject, build),
             program=lowered.fingerprint,
-            options=lowered.options,
+            options=lowered.options_text,
             inputs=inputs,
         ),
         signature=lowered.signature,

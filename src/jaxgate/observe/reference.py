@@ -73,7 +73,7 @@ def observe_reference(
     lowered = lower(function, args, kwargs, role="reference", clock=clock)
     tree = jax.tree.structure(lowered.stage.out_info)
     layout = [field.name for field in fields(Facts)]  # another version of this engine measured other facts
-    key = fingerprint("reference", layout, lowered.fingerprint, lowered.options, inputs, surroundings, tree)
+    key = fingerprint("reference", layout, lowered.fingerprint, lowered.options_text, inputs, surroundings, tree)
     found = store.load(key)
     if found is not None:
         numbers, outputs = found
