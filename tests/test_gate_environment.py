@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from jaxgate.plugin import launching
+
 MODEL = """
 import os
 import jax, jax.numpy as jnp
@@ -75,6 +77,23 @@ def test_a_case_that_fails_there_is_invalid_and_says_why(small):
     result = small.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
     result.counts(passed=1, failed=1)
     result.shows("INVALID  other/other", "there: ", "no luck there")
+
+
+def test_a_case_that_some_launches_lack_is_invalid(small, monkeypatch):
+    """A launch that was lost is not made up for by the others: the case is red and says how many there are."""
+    real = launching.record
+
+    def forgetful(side, chosen, into):
+        failed = real(side, chosen, into)
+        if into.name == "there-1":
+            for path in into.glob("*/*/*.json"):
+                path.unlink()
+        return failed
+
+    monkeypatch.setattr(launching, "record", forgetful)
+    result = small.run("--perf-against-env", "OTHER=1", "--perf-launches=2")
+    result.counts(failed=1)
+    result.shows("INVALID  model/step", "2 of 2 launches here recorded it, 1 of 2 there")
 
 
 def test_a_claim_that_is_broken_there_is_recorded_all_the_same(small):

@@ -27,7 +27,7 @@ def launches(here=QUIET, there=QUIET, **there_changes):
     other = tuple(
         baseline(samples=Samples(bursts_ns=(round(value),), calls_per_burst=1), **there_changes) for value in there
     )
-    return Launches(here=times(here), there=other)
+    return Launches(here=times(here), there=other, why_not="")
 
 
 def test_identical_environments_are_same():
@@ -177,7 +177,7 @@ def test_a_side_that_recorded_nothing_is_invalid(side):
 def test_facts_that_vary_between_launches_are_invalid():
     """A fact with two values in one environment cannot be compared with anything."""
     found = launches()
-    torn = Launches(here=found.here, there=(*found.there[:-1], baseline(facts={"temp_bytes": 1})))
+    torn = Launches(here=found.here, there=(*found.there[:-1], baseline(facts={"temp_bytes": 1})), why_not="")
     verdict = judge_environment(CASE, (), measurement(), torn, other="x")
     assert verdict.status is Status.INVALID
     assert "launches there differ among themselves (1, 20000)" in verdict.worst.detail

@@ -25,8 +25,8 @@ def judge_environment(
         other: The other environment, as the user named it.
     """
     if not launches.here or not launches.there:
-        why = launches.why_not or "the launches recorded nothing for it"
-        finding = Finding(kind="case", name="comparing the environments", status=Status.INVALID, detail=why)
+        name = "comparing the environments"
+        finding = Finding(kind="case", name=name, status=Status.INVALID, detail=launches.why_not)
         time = TimeVerdict(status=Status.UNDECIDED, reason="not judged")
         return _verdict(case, now, [finding], time, other=other)
     before = launches.there[0]

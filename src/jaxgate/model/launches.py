@@ -14,9 +14,9 @@ class Launches:
     Attributes:
         here: By this environment, in the order taken.
         there: By the other one.
-        why_not: Why a side recorded nothing, where it did not.
+        why_not: Why there are none, where there are none.
     """
 
     here: tuple[Baseline, ...]
     there: tuple[Baseline, ...]
-    why_not: str = ""
+    why_not: str

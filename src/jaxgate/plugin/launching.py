@@ -6,7 +6,7 @@ import random
 import secrets
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -43,15 +43,15 @@ class Comparison:
 
     def judge(self, case: Case, now: Measurement, *, test: str) -> Verdict:
         """Judge a case by what the launches recorded of it."""
+        here = self._load(self.here, now.hardware, case.name)
+        there = self._load(self.there, now.hardware, case.name)
+        whole = len(here) == len(self.here) and len(there) == len(self.there)
+        recorded = f"{len(here)} of {len(self.here)} launches here recorded it, {len(there)} of {len(self.there)} there"
         launches = Launches(
-            here=self._load(self.here, now.hardware, case.name),
-            there=self._load(self.there, now.hardware, case.name),
-            why_not=self.failed.get(test, ""),
+            here=here if whole else (), there=there if whole else (), why_not=self.failed.get(test, recorded)
         )
-        whole = replace(launches, here=() if len(launches.here) < len(self.here) else launches.here)
-        whole = replace(whole, there=() if len(launches.there) < len(self.there) else launches.there)
         described = f"{self.other} ({len(self.there)} launches of each, order from seed {self.seed})"
-        return judge_environment(case.name, case.claims, now, whole, other=described)
+        return judge_environment(case.name, case.claims, now, launches, other=described)
 
     def differences(self) -> tuple[str, ...]:
         """What differs between the two environments, by what they recorded of themselves."""
