@@ -39,7 +39,13 @@ def job(tmp_path):
         programs.append(export_program(lowered, call, (0, None, None, None), 0))
         leaves, kinds = to_files(split_call(lowered, call)[0])
     assert [program.record.why_not for program in programs] == ["", ""]
-    about = {"kinds": kinds, "platform": jax.default_backend(), "seed": 11, "settings": settings()}
+    about = {
+        "kinds": kinds,
+        "platform": jax.default_backend(),
+        "contract": "blocked",
+        "seed": 11,
+        "settings": settings(),
+    }
     write_job(tmp_path, Job(now=programs[0], baseline=programs[1], leaves=leaves, about=about))
     return tmp_path
 
@@ -53,6 +59,7 @@ def test_a_child_runs_case_and_control(job):
     assert list(duels) == ["case", "control"]
     for found in duels.values():
         assert (len(found.now_ns), len(found.baseline_ns), found.traces, found.seed) == (60, 60, 0, 11)
+        assert found.contract == "blocked"
     assert sum(value > 0 for value in duels["case"].logratios) > 50  # twelve rounds against one
 
 
@@ -86,7 +93,8 @@ def test_the_control_is_a_second_copy_of_the_baseline(job, monkeypatch):
     programs = {}
     duels = []
 
-    def prepare(program, leaves):
+    def prepare(program, leaves, contract):
+        assert contract == "blocked"
         side = object()
         programs[id(side)] = (program, side)
         return side

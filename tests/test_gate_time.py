@@ -107,6 +107,47 @@ def test_a_real_slow_down_is_repeated_in_a_real_process(project, monkeypatch):
     result.shows("SLOWER  model/wave", "pairs were more than", "in fresh processes", "stablehlo.sine 0 → 4", "1 SLOWER")
 
 
+SCAN = """
+import jax, jax.numpy as jnp
+
+def body(state, x):
+    state = jnp.tanh(state @ x)
+    return state, state.sum()
+
+def step(state, xs):
+    return jax.lax.scan(body, state, xs)
+
+def test_step(gate):
+    gate(step, jnp.ones((200, 200)), jnp.ones((8, 200, 200)), donate="state")
+"""
+
+
+def test_a_doubled_body_is_slower_than_a_baseline_of_other_hardware(project):
+    """Recorded on another processor, replayed here: twice the work is SLOWER by duel, and its facts REGRESSED."""
+    project.write("test_model.py", SCAN)
+    assert project.run("--perf-update").code == 0
+    (path,) = (project.path / "baselines").glob("cpu-*/model/step.json")
+    content = json.loads(path.read_text())
+    content["hardware"]["device_kind"] = "Another Processor"
+    path.write_text(json.dumps(content))
+    path.parents[1].rename(project.path / "baselines" / "cpu-another-processor-1")
+    assert "hardware changed" in project.run("--perf-budget", "0").line("UNDECIDED  model/step")
+
+    work = "    state = jnp.tanh(state @ x)\n"
+    project.edit("test_model.py", work, 2 * work)
+    result = project.run()
+    assert result.code == 1
+    result.counts(failed=1)
+    result.shows("REGRESSED  model/step", "matmul_flops 256 MFLOP against 128 MFLOP = 2.00 ×")
+    time = result.line("  time")
+    assert "time      SLOWER: " in time
+    assert "pairs were more than" in time
+    assert "program and hardware changed" in time
+    assert ", borrowed from cpu-another-processor-1)" in result.line("  baseline")
+    assert "hardware cpu-another-processor-1 → cpu-" in result.line("  baseline")
+    assert "at test_model.py:" in result.line("  culprit")
+
+
 def test_a_confirmed_slow_down_is_red(lab):
     """SLOWER: exit code 1; both numbers, interval, confirmation, culprit and commands in the text."""
     lab.slower()
@@ -351,3 +392,16 @@ def test_recording_again_accepts_the_slow_down(lab):
     assert lab.run("--perf-update").code == 0
     assert lab.duels == 0
     assert lab.run().line("SAME").endswith("identical program")
+
+
+@pytest.mark.parametrize("contract", ["pipelined", "blocked"])
+def test_a_duel_keeps_the_contract_of_its_case(lab, monkeypatch, contract):
+    """Here and in the fresh processes: latency is not judged by calls that may overlap."""
+    asked = []
+    monkeypatch.setattr("jaxgate.plugin.timing.run_duel", lambda now, old, **_: asked.append(now) or duel(1.3))
+    monkeypatch.setattr("jaxgate.plugin.confirm.launch", lambda rematch: asked.append(rematch) or AGREES)
+    lab.write("test_model.py", MODEL.replace("SIZE, SIZE))", f"8, 8)), contract={contract!r}"))
+    assert lab.run("--perf-update").code == 0
+    lab.edit("test_model.py", EXP, SIN)
+    assert lab.run().code == 1
+    assert [one.contract for one in asked] == [contract] * 3

@@ -185,9 +185,9 @@ def test_what_cannot_be_nan_passes(value):
 
 def sample(function, args, next_args=None, *, call_ns, single=False, tick=1000, contract="pipelined"):
     """A sample under a fake clock."""
-    return take_samples(
-        *ready(function, args), next_args, call_ns=call_ns, single=single, clock=Clock(tick), contract=contract
-    )
+    feed = ready(function, args)
+    options = {"apart": False, "clock": Clock(tick), "contract": contract}
+    return take_samples(*feed, next_args, call_ns=call_ns, single=single, **options)
 
 
 @pytest.mark.parametrize(

@@ -189,8 +189,6 @@ def test_a_plain_function_without_arrays():
     seen = measure(lambda: jnp.arange(6.0) * 2)
     assert (seen.facts.argument_bytes, seen.facts.output_bytes) == (0, 24)
     assert (seen.signature, seen.hardware.devices) == ((), 1)
-    with pytest.raises(InvalidCaseError, match="reading the devices: expected an input or an output"):
-        measure(lambda: None)
 
 
 def test_host_arrays_live_on_the_device():

@@ -20,7 +20,8 @@ def main(folder: Path) -> None:
     job = read_job(folder)
     apply_settings(job.about["settings"])
     leaves = restore(job.leaves, job.about["kinds"])
-    now, baseline, control = (prepare(program, leaves) for program in (job.now, job.baseline, job.baseline))
+    contract = job.about["contract"]
+    now, baseline, control = (prepare(program, leaves, contract) for program in (job.now, job.baseline, job.baseline))
     duels = {}
     for name, side in (("case", now), ("control", control)):
         duels[name] = run_duel(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, ClassVar
 
-from jaxgate.model.numbers import STRICT
+from jaxgate.model.numbers import STRICT, Contract
 
 
 class BrokenDuelError(ValueError):
@@ -27,7 +27,7 @@ class Duel:
         calls_per_burst: Calls in a burst, the same for both sides.
         seed: What the order was drawn from.
         traces: Traces and compiles while timing; anything but 0 makes the duel worthless.
-        contract: What a call's time means: ``blocked`` waits for its whole output.
+        contract: What a call's time means: in a row (``pipelined``), or each waited for (``blocked``).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -37,7 +37,7 @@ class Duel:
     calls_per_burst: int
     seed: int
     traces: int = 0
-    contract: str = "blocked"
+    contract: Contract = "pipelined"
 
     @property
     def logratios(self) -> tuple[float, ...]:

@@ -43,9 +43,10 @@ def check_agreement(subject: Any, reference: Any, *, rtol: float, atol: float) -
         if close.all():
             continue
         worst = np.unravel_index(int(np.argmax(np.where(close, -1.0, np.abs(_signed(a) - _signed(b))))), a.shape)
+        place = str(list(map(int, worst))) if worst else ""
         raise InvalidCaseError(
             stage,
-            f"{path}{list(map(int, worst))}: subject gives {_text(a[worst])}, reference {_text(b[worst])}; "
+            f"{path}{place}: subject gives {_text(a[worst])}, reference {_text(b[worst])}; "
             f"{int((~close).sum()):,} of {a.size:,} elements differ by more than {atol:g} + {rtol:g} × |reference|",
         )
 

@@ -15,7 +15,7 @@ from jaxgate.model import Contract, InvalidCaseError, Samples
 from jaxgate.observe.compiling import Clock, Lowered
 from jaxgate.observe.events import record
 from jaxgate.observe.failures import guarded
-from jaxgate.observe.feeding import Call, Feeder
+from jaxgate.observe.feeding import Call, Feeder, on_device
 from jaxgate.observe.signature import explain, leaves_with_paths, see, to_host
 
 STEPS = 3
@@ -101,7 +101,7 @@ def _feed(feeder: Feeder, stepped: Stepped, output: Any, args: tuple[Any, ...], 
         with guarded("threading the state into the next step"):
             following = stepped.next_args(output, args)
         if following is not None:
-            return following, kwargs
+            return on_device(following, kwargs)
         stepped.next_args = None
     return feeder.fresh()
 
@@ -142,6 +142,7 @@ def take_samples(
     *,
     call_ns: int,
     single: bool,
+    apart: bool,
     clock: Clock,
     contract: Contract = "pipelined",
 ) -> Sampled:
@@ -156,6 +157,8 @@ def take_samples(
         next_args: Threads the state within a burst.
         call_ns: Time of one warm call, to plan with.
         single: Take one burst of one call: only the counters matter.
+        apart: ``next_args`` does more than moving arrays (an input pipeline), so that it must not run under
+            the clock: each call is waited for alone.
         clock: Monotonic nanoseconds.
         contract: What the time of a call means; ``blocked`` makes each burst a single call.
     """
@@ -167,7 +170,8 @@ def take_samples(
     for _ in range(rounds):
         args, kwargs = feeder.fresh()
         with record() as events, guarded("sampling the subject"):
-            bursts.append(_burst(lowered.function, (args, kwargs), next_args, calls=calls, clock=clock))
+            burst = _calls_apart if apart else _burst
+            bursts.append(burst(lowered.function, (args, kwargs), next_args, calls=calls, clock=clock))
         traces += events.traces_of(lowered.name)
         compiles += len(events.compiles)
     samples = Samples(bursts_ns=tuple(bursts), calls_per_burst=calls, contract=contract)
@@ -214,3 +218,16 @@ def _burst(function: Any, call: Call, next_args: NextArgs | None, *, calls: int,
         output = function(*args, **kwargs)
     jax.block_until_ready(output)
     return clock() - begin
+
+
+def _calls_apart(function: Any, call: Call, next_args: NextArgs | None, *, calls: int, clock: Clock) -> int:
+    """Like ``_burst``, the clock standing while the next arguments are made and brought to the device."""
+    args, kwargs = call
+    spent_ns = 0
+    for remaining in reversed(range(calls)):
+        begin = clock()
+        output = jax.block_until_ready(function(*args, **kwargs))
+        spent_ns += clock() - begin
+        if remaining and next_args is not None:
+            args, _ = jax.block_until_ready(on_device(next_args(output, args) or args, {}))
+    return spent_ns

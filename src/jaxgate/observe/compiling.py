@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -200,6 +201,20 @@ def compiled_facts(executable: Any) -> dict[str, int | None]:
         "xla_flops": cost_of("flops"),
         "xla_bytes": cost_of("bytes accessed"),
     }
+
+
+def refuse_idle(program: Program) -> None:
+    """Refuse a function without a result: JAX drops all work that nothing returned depends on.
+
+    Raises:
+        InvalidCaseError: If no returned array has an element, and the program does not call Python either.
+    """
+    results = jax.tree.leaves(program.lowered.stage.out_info)
+    if not any(math.prod(result.shape) for result in results) and not program.facts.host_callbacks:
+        raise InvalidCaseError(
+            f"compiling the {program.lowered.role}",
+            "expected a result, found none: JAX drops all work that nothing returned depends on; return what it computes",
+        )
 
 
 def devices_of(program: Program) -> list[jax.Device]:

@@ -14,8 +14,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgate.model import Duel, StoredProgram
+from jaxgate.model import Contract, Duel, StoredProgram
 from jaxgate.observe.compiling import Clock, compiled_facts
 from jaxgate.observe.events import record
 from jaxgate.observe.exporting import NotReplayableError, load_program
@@ -29,6 +30,8 @@ LONG_CALL_NS = 10_000_000
 """A call that takes longer is its own burst, once for each half-round."""
 WARM_CALLS = 3
 MAX_CALLS = 100_000
+MAX_PLANS = 3
+"""Bursts to plan with: where a call takes 1 µs and waiting for it 50 µs, the third is long enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,13 @@ class Contender:
         function: The ``jax.stages.Compiled`` of the flattened program.
         feeder: Makes its arguments, never the ones that another burst still needs.
         feeds: How the state is threaded within a burst.
+        contract: Whether the calls of a burst may overlap, or each is waited for before the next.
     """
 
     function: Any
     feeder: Feeder
     feeds: tuple[int | None, ...] | None
+    contract: Contract = "pipelined"
 
     @property
     def facts(self) -> dict[str, int | None]:
@@ -73,18 +78,21 @@ class Contender:
         begin = clock()
         output = self.call(leaves)
         for _ in range(calls - 1):
+            if self.contract == "blocked":
+                jax.block_until_ready(output)
             leaves = self.following(leaves, output)
             output = self.call(leaves)
         jax.block_until_ready(output)
         return clock() - begin
 
 
-def prepare(program: StoredProgram, leaves: Sequence[Any]) -> Contender:
+def prepare(program: StoredProgram, leaves: Sequence[Any], contract: Contract = "pipelined") -> Contender:
     """Compile a stored program for these arguments.
 
     Args:
         program: The program.
         leaves: Its arguments, flattened, on the device.
+        contract: What the time of a call means.
 
     Raises:
         NotReplayableError: If it cannot be read, compiled or called with them.
@@ -99,8 +107,8 @@ def prepare(program: StoredProgram, leaves: Sequence[Any]) -> Contender:
         raise NotReplayableError(
             f"it does not compile here: {type(error).__name__}: {text[0] if text else ''}"
         ) from error
-    feeder = Feeder((tuple(placed), {}), donates=bool(program.record.donated))
-    return Contender(function=compiled, feeder=feeder, feeds=program.record.feeds)
+    feeder = Feeder((tuple(placed), {}), donates=bool(program.record.donated), only=program.record.donated)
+    return Contender(function=compiled, feeder=feeder, feeds=program.record.feeds, contract=contract)
 
 
 def _without_unused(exported: Any) -> Callable[..., Any]:
@@ -122,28 +130,53 @@ def _without_unused(exported: Any) -> Callable[..., Any]:
 
 
 def _place(exported: Any, leaves: Sequence[Any]) -> list[Any]:
-    """Put the arguments where a program for several devices wants them."""
+    """Put the arguments where a program for several devices wants them; those that lie right share their buffers."""
     if exported.nr_devices == 1:
         return list(leaves)
-    mesh = jax.sharding.Mesh(np.array(jax.devices()[: exported.nr_devices]), ("devices",))
-    everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    shardings = [sharding or everywhere for sharding in exported.in_shardings_jax(mesh)]
+    devices = _devices(leaves, exported.nr_devices)
+    wanted = exported.in_shardings_jax(None)  # of abstract meshes: shapes and names, no devices
+    everywhere = NamedSharding(Mesh(devices, ("devices",)), PartitionSpec())
+    shardings = [everywhere if sharding is None else _concrete(sharding, devices) for sharding in wanted]
     return [jax.device_put(leaf, sharding) for leaf, sharding in zip(leaves, shardings, strict=True)]
 
 
+def _concrete(sharding: Any, devices: np.ndarray[Any, Any]) -> NamedSharding:
+    """The sharding on these devices."""
+    abstract = sharding.mesh
+    mesh = Mesh(devices.reshape(abstract.axis_sizes), abstract.axis_names, axis_types=abstract.axis_types)
+    return NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
+
+
+def _devices(leaves: Sequence[Any], count: int) -> np.ndarray[Any, Any]:
+    """The devices that the arguments lie on, in their mesh's order; the first ones where no argument tells."""
+    for leaf in leaves:
+        mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
+        if isinstance(mesh, Mesh) and mesh.size == count:
+            found: np.ndarray[Any, Any] = mesh.devices.flatten()
+            return found
+    return np.array(jax.devices()[:count])
+
+
 def agree(now: Contender, baseline: Contender, *, rtol: float, atol: float) -> bool:
-    """Whether two programs give the same numbers for the same arguments."""
+    """Whether two programs give the same numbers, of the same types, for the same arguments.
+
+    Integers and booleans must be equal: there is no tolerance between two token ids.
+    """
     outputs = []
     for side in (now, baseline):
         leaves, _ = side.feeder.fresh()
         outputs.append([to_host(leaf) for leaf in side.call(leaves)])
     ours, theirs = outputs
-    if [array.shape for array in ours] != [array.shape for array in theirs]:
+    if [(array.shape, array.dtype) for array in ours] != [(array.shape, array.dtype) for array in theirs]:
         return False
-    return all(
-        np.allclose(a.astype(np.complex128), b.astype(np.complex128), rtol=rtol, atol=atol, equal_nan=True)
-        for a, b in zip(ours, theirs, strict=True)
-    )
+    return all(_close(a, b, rtol=rtol, atol=atol) for a, b in zip(ours, theirs, strict=True))
+
+
+def _close(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any], *, rtol: float, atol: float) -> bool:
+    if ours.dtype.kind in "biu":
+        return np.array_equal(ours, theirs)
+    a, b = ours.astype(np.complex128), theirs.astype(np.complex128)
+    return np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
 
 
 def run_duel(
@@ -171,14 +204,13 @@ def run_duel(
         clock: Monotonic nanoseconds.
     """
     seed = secrets.randbits(32) if seed is None else seed
-    warm = [_warm(side, clock) for side in (now, baseline)]
-    fastest = min(warm)
-    burst_ns = BURST_NS.get(platform, ACCELERATOR_BURST_NS)
-    calls = 1 if now.consumed or baseline.consumed else min(MAX_CALLS, max(1, math.ceil(burst_ns / fastest)))
+    sides = (now, baseline)
+    warm = [_warm(side, clock) for side in sides]
+    calls = _calls_in_a_burst(sides, warm, BURST_NS.get(platform, ACCELERATOR_BURST_NS), clock)
     bursts = 1 if max(warm) > LONG_CALL_NS else BURSTS
     order = random.Random(seed)  # noqa: S311 - an order, not a secret
     times: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
-    duel = Duel(now_ns=(), baseline_ns=(), calls_per_burst=calls, seed=seed)
+    duel = Duel(now_ns=(), baseline_ns=(), calls_per_burst=calls, seed=seed, contract=now.contract)
     gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()
@@ -187,7 +219,7 @@ def run_duel(
             while len(times[0]) < max_pairs:
                 first = order.randrange(2)
                 for side in (first, 1 - first, 1 - first, first):
-                    contender = (now, baseline)[side]
+                    contender = sides[side]
                     times[side].append(tuple(contender.burst(calls, clock) for _ in range(bursts)))
                 duel = replace(
                     duel,
@@ -204,8 +236,27 @@ def run_duel(
 
 
 def _warm(side: Contender, clock: Clock) -> int:
-    """Three warm calls; the time of the last, never zero."""
-    taken = 1
-    for _ in range(WARM_CALLS):
-        taken = max(1, side.burst(1, clock))
-    return taken
+    """Three warm calls; the time of the quickest, never zero: one that was interrupted must not plan the duel."""
+    return max(1, min(side.burst(1, clock) for _ in range(WARM_CALLS)))
+
+
+def _calls_in_a_burst(sides: Sequence[Contender], warm: Sequence[int], burst_ns: int, clock: Clock) -> int:
+    """One number of calls for both sides, so that a burst of the quicker one takes as long as it should.
+
+    Args:
+        sides: The contenders, warm.
+        warm: Time of one call of each.
+        burst_ns: How long a burst should take.
+        clock: Monotonic nanoseconds.
+    """
+    calls = min(MAX_CALLS, math.ceil(burst_ns / min(warm)))
+    if calls == 1 or any(side.consumed for side in sides):
+        return 1
+    # A call that is waited for alone takes longer than one of many in a row: look at what it comes to.
+    quicker = sides[warm.index(min(warm))]
+    for _ in range(MAX_PLANS):
+        took_ns = max(1, quicker.burst(calls, clock))
+        if took_ns >= burst_ns or calls == MAX_CALLS:
+            break
+        calls = min(MAX_CALLS, math.ceil(calls * burst_ns / took_ns))
+    return calls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -30,13 +30,19 @@ class Feeder:
     Copies keep dtype, weak type, sharding and whether the array is committed to its device: a copy that
     differed in any of these would itself cause a retrace. Committed arrays are copied apart from the
     others, because JAX commits every output of a call that has one committed input.
+
+    Args:
+        call: The arguments.
+        donates: Whether the function consumes some of them.
+        only: Positions of those it consumes among the leaves, where known; the others are never copied.
     """
 
-    def __init__(self, call: Call, *, donates: bool) -> None:
+    def __init__(self, call: Call, *, donates: bool, only: Collection[int] | None = None) -> None:
         self._call = call
         leaves, self._tree = jax.tree.flatten(call)
         self._leaves = leaves
-        arrays = [i for i, leaf in enumerate(leaves) if donates and isinstance(leaf, jax.Array)]
+        eaten = range(len(leaves)) if only is None else only
+        arrays = [i for i in eaten if donates and isinstance(leaves[i], jax.Array)]
         groups: dict[Any, list[int]] = {}
         for index in arrays:
             leaf = leaves[index]

@@ -11,6 +11,7 @@ import jax
 
 from jaxgate.model import (
     Computation,
+    Contract,
     Culprits,
     Facts,
     Fingerprints,
@@ -19,7 +20,7 @@ from jaxgate.model import (
 )
 from jaxgate.observe.agreement import check_agreement, check_batch
 from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
-from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, devices_of, lower
+from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, devices_of, lower, refuse_idle
 from jaxgate.observe.exporting import export_program, find_feeds, split_call
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder, on_device
@@ -43,6 +44,7 @@ class Observed:
         feeds: How its state is threaded, by flat positions.
         rtol: Relative tolerance between results.
         atol: Absolute tolerance between results.
+        contract: What the time of a call means.
     """
 
     measurement: Measurement
@@ -51,6 +53,7 @@ class Observed:
     feeds: tuple[int | None, ...] | None
     rtol: float
     atol: float
+    contract: Contract
 
     def export(self) -> StoredProgram:
         """The subject as a program that can be stored and compiled again."""
@@ -99,6 +102,7 @@ def observe(
     lowered = lower(computation.subject, *call, role="subject", clock=clock)
     progress("compiling")
     program = compile_program(lowered, clock=clock)
+    refuse_idle(program)
     devices = devices_of(program)
     device = devices[0]
     hardware = hardware_key(device, len(devices))
@@ -124,6 +128,7 @@ def observe(
             clock=clock,
         )
         check_agreement(stepped.first_output, reference.output, rtol=computation.rtol, atol=computation.atol)
+    feeds = find_feeds(lowered, call, stepped.next_args)
     progress("sampling")
     sampled = take_samples(
         lowered,
@@ -131,6 +136,7 @@ def observe(
         stepped.next_args,
         call_ns=stepped.call_ns,
         single=not sampling,
+        apart=stepped.next_args is not None and feeds is None,
         clock=clock,
         contract=computation.contract,
     )
@@ -159,9 +165,10 @@ def observe(
         measurement=measurement,
         lowered=lowered,
         call=call,
-        feeds=find_feeds(lowered, call, stepped.next_args),
+        feeds=feeds,
         rtol=computation.rtol,
         atol=computation.atol,
+        contract=computation.contract,
     )
 
 

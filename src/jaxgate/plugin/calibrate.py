@@ -29,7 +29,7 @@ def calibrate(case: str, observed: Observed, *, duels: int, progress: Callable[[
     confirmed = 0
     try:
         leaves = observed.leaves()
-        now, baseline = prepare(program, leaves), prepare(program, leaves)
+        now, baseline = (prepare(program, leaves, observed.contract) for _ in range(2))
         for number in range(1, duels + 1):
             progress("sampling")  # stop whatever tells of the last stage
             begin = time.perf_counter()
@@ -44,7 +44,7 @@ def calibrate(case: str, observed: Observed, *, duels: int, progress: Callable[[
             found.append(duel)
             if decide_at_looks(duel).status is Status.SLOWER:
                 progress(f"repeating the false alarm of duel {number} in fresh processes")
-                confirmed += _comes_again(Rematch(program, program, leaves, platform))
+                confirmed += _comes_again(Rematch(program, program, leaves, platform, observed.contract))
     except NotReplayableError as error:
         raise InvalidCaseError("calibrating", str(error)) from error
     return calibrate_case(case, found, confirmed=confirmed, duel_s=took_s)

@@ -65,6 +65,7 @@ def launch(rematch: Rematch) -> Launch:
         about = {
             "kinds": kinds,
             "platform": rematch.platform,
+            "contract": rematch.contract,
             "seed": secrets.randbits(32),
             "settings": settings(),
         }

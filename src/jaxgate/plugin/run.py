@@ -104,8 +104,6 @@ class Run:
                 timed = self.stopwatch.time(observed, record, progress)
             except InvalidCaseError as error:
                 return replace(judge_invalid(case.name, error), hardware=now.hardware)
-        if timed.rematch is not None:
-            self.rematches[case.name] = timed.rematch
         verdict = judge(
             case.name,
             case.claims,
@@ -116,6 +114,8 @@ class Run:
             decision=timed.decision,
             no_duel=timed.why_not,
         )
+        if verdict.status is Status.SLOWER and timed.rematch is not None:
+            self.rematches[case.name] = timed.rematch  # of the others none keeps its arguments alive
         return self._record(observed, verdict, record, test) if self.settings.update else verdict
 
     def judge_invalid(self, case: Case, error: InvalidCaseError) -> Verdict:

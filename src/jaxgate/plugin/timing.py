@@ -10,7 +10,7 @@ from typing import Any
 from jaxgate.judge.duel import LOOKS, decide, is_settled
 from jaxgate.judge.origin import differs, takes_same_arguments
 from jaxgate.keep.programs import ProgramStore
-from jaxgate.model import BrokenDuelError, Decision, InvalidCaseError, Measurement, Record, StoredProgram
+from jaxgate.model import BrokenDuelError, Contract, Decision, InvalidCaseError, Measurement, Record, StoredProgram
 from jaxgate.observe.duelling import agree, prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.failures import describe
@@ -25,6 +25,7 @@ class Rematch:
     baseline: StoredProgram
     leaves: list[Any]
     platform: str
+    contract: Contract = "pipelined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,8 @@ class Stopwatch:
         progress("compiling the baseline's program")
         leaves = observed.leaves()
         before = StoredProgram(record=stored, content=content)
-        baseline = prepare(before, leaves)
+        contract = observed.contract
+        baseline = prepare(before, leaves, contract)
         now_at = (observed.measurement.environment, observed.measurement.hardware)
         if now_at != (record.baseline.environment, record.baseline.hardware):
             known = {name: value for name, value in baseline.facts.items() if value is not None}
@@ -109,7 +111,7 @@ class Stopwatch:
         today = observed.export()
         if not today.record.stored:
             return Timed(record, why_not=f"today's program cannot be duelled: {today.record.why_not}")
-        now = prepare(today, leaves)
+        now = prepare(today, leaves, contract)
         same_results = agree(now, baseline, rtol=observed.rtol, atol=observed.atol)
         progress("sampling")  # nothing else may run beside it
         platform = observed.measurement.hardware.platform
@@ -122,7 +124,7 @@ class Stopwatch:
             platform=platform,
         )
         decision = replace(decide(duel), agrees=same_results)
-        return Timed(record, decision=decision, rematch=Rematch(today, before, leaves, platform))
+        return Timed(record, decision=decision, rematch=Rematch(today, before, leaves, platform, contract))
 
 
 def _invalid(error: Exception) -> InvalidCaseError:
