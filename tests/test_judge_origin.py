@@ -198,8 +198,8 @@ def test_identity_does_not_ask_for_the_source(source):
         (changed(program=CHANGED), baseline(), "program changed and no duel was run"),
         (changed(options=CHANGED), baseline(), "compiler options changed and no duel was run"),
         (changed(inputs=CHANGED), baseline(), "inputs changed and no duel was run"),
-        (changed(environment=RELEASE), baseline(), "environment changed and no duel was run"),
-        (changed(environment=DRIVER), baseline(), "environment changed and no duel was run"),
+        (changed(environment=RELEASE), baseline(), "environment changed [jax 0.10.2 → 0.12.0] and no duel was run"),
+        (changed(environment=DRIVER), baseline(), "environment changed [driver absent → 590.1] and no duel was run"),
         (measurement(), baseline(hardware=OTHER_CPU), "hardware changed and no duel was run"),
         (
             measurement(hardware=HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=2)),
@@ -210,7 +210,8 @@ def test_identity_does_not_ask_for_the_source(source):
         (
             changed(program=CHANGED, options=CHANGED, inputs=CHANGED, environment=RELEASE),
             baseline(hardware=OTHER_CPU),
-            "program and compiler options and inputs and environment and hardware changed and no duel was run",
+            "program and compiler options and inputs and environment and hardware changed [jax 0.10.2 → 0.12.0] "
+            "and no duel was run",
         ),
         (changed(options=UNKNOWN), baseline(), "compiler options are unknown"),
         (measurement(), baseline(fingerprints=replace(FINGERPRINTS, options=None)), "compiler options are unknown"),
@@ -284,3 +285,10 @@ def test_why_there_was_no_duel_is_said():
     """The reason goes on with what kept the duel from being run."""
     verdict = judge_time(changed(program=CHANGED), baseline(), None, "the budget for duels is spent")
     assert (verdict.status, verdict.reason) == (Status.UNDECIDED, "program changed and the budget for duels is spent")
+
+
+def test_a_setting_of_jax_is_named_before_releases():
+    """Of many differences two are named, JAX's own settings first; the others are counted."""
+    environment = {**ENVIRONMENT, "driver": "590.1", "jax": "0.12.0", "jaxlib": "0.12.0", "jax_enable_x64": "True"}
+    named = "environment changed [jax_enable_x64 absent → True, driver absent → 590.1 and 2 more]"
+    assert named in timed(measurement(environment=environment), baseline()).reason

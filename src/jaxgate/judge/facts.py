@@ -66,9 +66,12 @@ def culprit_of(fact: str, now: Measurement, baseline: Baseline | None) -> str:
         return f"{name}{_place(name, now.culprits.operation_lines)}"
     if baseline is None:
         return ""
-    return _grown(now.matmuls, baseline.matmuls, now.culprits.matmul_lines) or _grown(
-        now.operations, baseline.operations, now.culprits.operation_lines
-    )
+    matmuls = _grown(now.matmuls, baseline.matmuls, now.culprits.matmul_lines)
+    if sum(now.matmuls.values()) > sum(baseline.matmuls.values()):
+        return matmuls
+    # As many as before, if in other shapes or types: what came with them (transposes, casts) says more.
+    operations = _grown(now.operations, baseline.operations, now.culprits.operation_lines)
+    return "; ".join(part for part in (operations, matmuls) if part)
 
 
 def _lost_donation(now: Measurement, baseline: Baseline | None) -> str:

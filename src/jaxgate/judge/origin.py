@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from jaxgate.model import Baseline, Decision, Measurement, Origin, Status, TimeVerdict
 
 RELEASES = frozenset({"jax", "jaxlib"})
+MAX_NAMED = 2
+"""Environment differences that the reason of a time verdict names; a red case names more."""
 
 
 def environment_differences(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
@@ -79,18 +81,28 @@ def differs(now: Measurement, baseline: Baseline) -> str:
         return "the program calls Python, which no fingerprint covers"
     if now.fingerprints.options is None or baseline.fingerprints.options is None:
         return "compiler options are unknown, so programs cannot be called identical"
+    environment = environment_differences(now.environment, baseline.environment)
     changed = [
         name
         for name, same in (
             ("program", now.fingerprints.program == baseline.fingerprints.program),
             ("compiler options", now.fingerprints.options == baseline.fingerprints.options),
             ("inputs", now.fingerprints.inputs == baseline.fingerprints.inputs),
-            ("environment", now.environment == baseline.environment),
+            ("environment", not environment),
             ("hardware", now.hardware == baseline.hardware),
         )
         if not same
     ]
-    return f"{' and '.join(changed)} changed" if changed else ""
+    return f"{' and '.join(changed)} changed{_few(environment)}" if changed else ""
+
+
+def _few(differences: tuple[str, ...]) -> str:
+    """Name some differences, JAX's settings first: they change with a line of code that nobody thinks of."""
+    if not differences:
+        return ""
+    ordered = sorted(differences, key=lambda line: not line.startswith("jax_"))
+    more = f" and {len(ordered) - MAX_NAMED} more" if len(ordered) > MAX_NAMED else ""
+    return f" [{', '.join(ordered[:MAX_NAMED])}{more}]"
 
 
 def judge_time(now: Measurement, baseline: Baseline, decision: Decision | None, no_duel: str) -> TimeVerdict:
