@@ -236,3 +236,29 @@ def test_pmap_places_its_arguments_without_an_alarm(project):
     project.write("test_model.py", PMAP)
     project.run("--perf-update").counts(passed=1)
     assert project.run("--perf-strict").line("model/total").startswith("SAME")
+
+
+NEXT_ARGS = """
+import jax, jax.numpy as jnp, numpy as np
+
+def step(state, batch):
+    return state * 0.5 + batch, state.sum()
+
+def following(output, args):
+    return output[0], np.ones(4, np.float32)  # a batch from the host, as an input pipeline makes it
+
+def test_step(gate):
+    gate(step, jnp.ones(4), np.ones(4, np.float32), next_args=following, donate="state")
+
+def test_both(gate):
+    gate(step, jnp.ones(4), np.ones(4, np.float32), next_args=following, carry="state")
+"""
+
+
+def test_next_args_is_an_option_of_its_own(project):
+    """It goes before the threading that donation would ask for; with carry= it is a contradiction."""
+    project.write("test_model.py", NEXT_ARGS)
+    result = project.run()
+    result.counts(passed=1, failed=1)
+    assert result.line("model/step").startswith("NO_BASELINE")
+    result.shows("expected carry= or next_args=, found both; either says what the next step is called with")

@@ -78,9 +78,12 @@ def function_case(
         options: Further fields of ``Computation``.
 
     Raises:
-        TypeError: If ``donate`` is given for a function that is jitted already.
+        TypeError: If ``donate`` is given for a function that is jitted already, or ``carry`` besides
+            ``next_args``.
         ValueError: If a name is not an argument.
     """
+    if carry is not None and "next_args" in options:
+        raise TypeError("expected carry= or next_args=, found both; either says what the next step is called with")
     function, args, kwargs = unbind(function, args, kwargs)
     if donate is not None and isinstance(function, jax.stages.Wrapped):
         raise TypeError(
@@ -95,9 +98,8 @@ def function_case(
         args=tuple(args),
         kwargs=kwargs,
         reference=reference,
-        next_args=Carry(threaded, required=carry is not None) if threaded else None,
         batch=batch,
-        **options,
+        **{"next_args": Carry(threaded, required=carry is not None) if threaded else None, **options},
     )
     return Case(family=name[0], sentence=name[1], build=lambda: computation, claims=tuple(claims))
 
