@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, exp, log
 
 import pytest
 
-from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, bounds, count_needed, decide, is_settled, margin, noise, sign_level
+from jaxgate.judge.duel import (
+    CONFIRM_COUNT,
+    LOOKS,
+    bounds,
+    count_needed,
+    decide,
+    decide_at_looks,
+    is_settled,
+    margin,
+    noise,
+    scaled,
+    sign_level,
+)
 from jaxgate.model import Duel, Status
 
 CALL_NS = 10_000_000  # long enough that the floor of 500 ns does not matter: 0.005 %
@@ -183,6 +196,49 @@ def test_swapping_the_sides_mirrors_the_decision():
         assert (ours.now_ns, ours.baseline_ns) == (theirs.baseline_ns, theirs.now_ns)
         assert ours.low <= ours.ratio <= ours.high
     assert {Status.SLOWER, Status.FASTER, Status.SAME, Status.UNDECIDED} == seen
+
+
+MIRROR = {Status.SLOWER: Status.FASTER, Status.FASTER: Status.SLOWER, None: None}
+
+
+def accusation(found):
+    """SLOWER or FASTER, which change places when the sides do; SAME and UNDECIDED accuse nobody."""
+    return found.status if found.status in MIRROR else None
+
+
+def test_swapping_the_sides_mirrors_every_look():
+    """A duel that stops at a look with an accusation stops there mirrored too, with the opposite one."""
+    stopped = set()
+    for seed in range(300):
+        draw = random.Random(seed)
+        told = normal(seed, draw.uniform(0.85, 1.18), draw.choice([0.01, 0.05, 0.1]))
+        both = told, mirrored(told)
+        for pairs in LOOKS:
+            ours, theirs = (
+                replace(one, now_ns=one.now_ns[:pairs], baseline_ns=one.baseline_ns[:pairs]) for one in both
+            )
+            assert accusation(decide(theirs)) is MIRROR[accusation(decide(ours))]
+            if accusation(decide(ours)):
+                assert is_settled(ours)
+                assert is_settled(theirs)
+        first, second = map(decide_at_looks, both)
+        if first.pairs == second.pairs:  # SAME asks what a slow-down would have shown: it may stop one side earlier
+            assert accusation(second) is MIRROR[accusation(first)]
+            assert first.ratio * second.ratio == pytest.approx(1)
+            assert (first.low * second.high, first.high * second.low) == pytest.approx((1, 1))
+            stopped.add((first.status, first.pairs))
+    assert {(status, pairs) for status in (Status.SLOWER, Status.FASTER) for pairs in LOOKS} <= stopped
+
+
+def test_scaling_one_side_is_unscaling_the_other():
+    """A planted slow-down of today's program is a planted speed-up of the mirrored duel, at every look."""
+    for seed in range(100):
+        told = normal(seed, 1.0, 0.02)
+        for factor in (1.1, 1.3, 2.0):
+            slow, fast = decide_at_looks(scaled(told, factor)), decide_at_looks(scaled(mirrored(told), 1 / factor))
+            assert (slow.status, fast.status) == (Status.SLOWER, Status.FASTER)
+            assert slow.pairs == fast.pairs
+            assert slow.ratio * fast.ratio == pytest.approx(1, rel=1e-6)
 
 
 # Margin
