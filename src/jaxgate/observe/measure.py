@@ -34,7 +34,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A measurement, and what it takes to run the subject again.
+    """A measurement, and what it takes to run the subject and its reference again.
 
     Attributes:
         measurement: Plain data.
@@ -43,6 +43,8 @@ class Observed:
         feeds: How its state is threaded, by flat positions.
         rtol: Relative tolerance between results.
         atol: Absolute tolerance between results.
+        reference: The reference, if there is one; it takes the same arguments.
+        reference_feeds: How its state is threaded.
     """
 
     measurement: Measurement
@@ -51,6 +53,8 @@ class Observed:
     feeds: tuple[int | None, ...] | None
     rtol: float
     atol: float
+    reference: Lowered | None = None
+    reference_feeds: tuple[int | None, ...] | None = None
 
     def export(self) -> StoredProgram:
         """The subject as a program that can be stored and compiled again."""
@@ -162,6 +166,8 @@ def observe(
         feeds=find_feeds(lowered, call, stepped.next_args),
         rtol=computation.rtol,
         atol=computation.atol,
+        reference=None if reference is None else reference.lowered,
+        reference_feeds=None if reference is None else find_feeds(reference.lowered, call, stepped.next_args),
     )
 
 
