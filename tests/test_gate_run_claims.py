@@ -106,13 +106,15 @@ def test_three_times_the_work_is_red_in_real_processes(project):
         assert piece in line
 
 
-def test_identical_work_holds_on_a_real_clock(project):
-    """Planted: subject and reference are one function; never red for ``at most 1.5``, whatever this machine does."""
-    project.write("test_model.py", MODEL.replace("1 + jnp.tanh(x)", "jnp.tanh(x) + 1").replace("0.8", "1.5"))
+@pytest.mark.parametrize(("factor", "holds"), [("1.1", ""), ("1.5", "5 claims hold · no baseline")])
+def test_identical_work_is_not_red_on_a_real_clock(project, factor, holds):
+    """Planted: one function on both sides. Within 1.1 it is never red, whatever this machine does, and within 1.5 it holds."""
+    plant = MODEL.replace("1 + jnp.tanh(x)", "jnp.tanh(x) + 1").replace("0.8", factor)
+    project.write("test_model.py", plant.replace("(8, 8)", "(200, 200)"))
     result = project.run()
     assert result.code == 0
     result.counts(passed=1)
-    result.shows("5 claims hold · no baseline")
+    result.shows("NO_BASELINE  model/model", holds)
 
 
 def test_a_claim_that_holds_counts_among_the_others(lab):
@@ -431,9 +433,11 @@ def test_without_a_cache_it_is_run_each_time(lab):
 
 
 def test_a_broken_claim_is_never_remembered(lab):
-    """Run again, and red again; not made green by an earlier duel either."""
+    """Run again, and red again; a looser claim does not find it either."""
     assert [lab.run_with_memory().code, lab.run_with_memory().code] == [1, 1]
     assert lab.ran == ["reference"] * 2
+    lab.edit("test_model.py", "0.8", "2.0")
+    assert (lab.run_with_memory().code, lab.ran) == (0, ["reference"] * 3)
 
 
 def test_an_undecided_claim_is_never_remembered(lab):

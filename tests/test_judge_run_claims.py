@@ -6,14 +6,16 @@ import random
 from math import exp
 
 import pytest
-from factories import CASE, measurement, record, reference
+from factories import CASE, baseline, measurement, record, reference
 
 from jaxgate.judge import judge
 from jaxgate.judge.claims import check_claims
 from jaxgate.judge.duel import CONFIRM_COUNT
+from jaxgate.judge.environment import judge_environment
 from jaxgate.judge.run_claims import are_settled, breaks, check_run_claim, decide_claim, hold
 from jaxgate.judge.verdict import waits_for_confirmation
-from jaxgate.model import BrokenDuelError, Claim, Duel, Finding, ReferenceDuel, Status, at_least, at_most
+from jaxgate.model import BrokenDuelError, Claim, Duel, Finding, Launches, ReferenceDuel, Status, at_least, at_most
+from jaxgate.report.text import summary
 
 CALL_NS = 10_000_000
 MIRRORED = {Status.SLOWER: Status.FASTER, Status.FASTER: Status.SLOWER}
@@ -302,3 +304,14 @@ def test_the_deterministic_claim_stands_first():
         "temp_bytes ≤ 0.5 × reference",
         "run_ns ≤ 0.8 × reference",
     ]
+
+
+def test_where_environments_are_compared_it_is_undecided():
+    """No duel is run there: said in the verdict and in its line, never passed over."""
+    before = baseline()
+    sides = Launches(here=(before,) * 5, there=(before,) * 5, why_not="")
+    now = measurement(reference=reference())
+    found = judge_environment(CASE, (at_most(0.8, "run_ns"),), now, sides, other="jax==0.10.2")
+    assert (found.status, found.fails) == (Status.UNDECIDED, False)
+    ((_, _, line),) = summary([found], width=None, environments=True)
+    assert line.endswith("undecided: run_ns ≤ 0.8 × reference: no duel is run where environments are compared")
