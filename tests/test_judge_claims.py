@@ -161,7 +161,7 @@ def test_a_case_without_reference_is_not_blamed_on_the_backend():
         ("analytic_flops", "reference"),
         ("reference", "one"),
         ("one", "one"),
-        ("run_ns", "reference"),
+        ("run_time", "reference"),
         ("", "reference"),
     ],
 )

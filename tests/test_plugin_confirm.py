@@ -10,14 +10,15 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import pytest
-from factories import CASE, FINGERPRINTS, PROGRAM, measurement, record
+from factories import CASE, FINGERPRINTS, PROGRAM, measurement, record, reference
 
 from jaxgate.judge import judge
 from jaxgate.judge.duel import decide
+from jaxgate.judge.run_claims import decide_claim
 from jaxgate.keep.jobs import read_job, write_duels
-from jaxgate.model import Duel, Finding, Status, StoredProgram
+from jaxgate.model import Duel, Finding, ReferenceDuel, Status, StoredProgram, at_least, at_most
 from jaxgate.plugin import confirm as module
-from jaxgate.plugin.confirm import Launch, Suspect, confirm, launch, settle, too_many
+from jaxgate.plugin.confirm import Launch, Suspect, accuses, confirm, launch, settle, too_many
 from jaxgate.plugin.timing import Rematch
 
 CALL_NS = 10_000_000
@@ -54,7 +55,7 @@ def suspect():
     changed = measurement(fingerprints=replace(FINGERPRINTS, program="p1"))
     verdict = judge(CASE, (), changed, record(), strict=True, decision=SLOWER)
     assert verdict.status is Status.SLOWER
-    return Suspect(verdict, REMATCH, {"verdict": "SLOWER"})
+    return Suspect(verdict, [REMATCH], {"verdict": "SLOWER"})
 
 
 def timed(verdict):
@@ -199,6 +200,96 @@ def test_a_suspected_machine_runs_nothing(suspect, plan):
     assert suspect.row == {"verdict": "INVALID"}
 
 
+# Claims about run time
+
+
+LIMIT, LEAST = at_most(1.1, "run_ns", why="fused"), at_least(2.0, "run_ns")
+BROKEN = ReferenceDuel(duel=duel(60))  # 1.3 times its reference breaks both
+LIMIT_AGAIN, LEAST_AGAIN = replace(REMATCH, claim=LIMIT), replace(REMATCH, claim=LEAST)
+
+
+def agreeing(claim, ratio=1.3):
+    """A fresh process that finds a ratio of subject to reference."""
+    return Launch(decide_claim(claim, duel(60, ratio)), SAME)
+
+
+@pytest.fixture
+def claimed():
+    """A case whose program is identical to its baseline's, and that breaks two claims about run time here."""
+    return judge(CASE, (LIMIT, LEAST), measurement(reference=reference()), record(), strict=True, reference_duel=BROKEN)
+
+
+def finding(verdict, claim):
+    """The finding of a claim."""
+    (found,) = [finding for finding in verdict.findings if finding.name == str(claim)]
+    return found
+
+
+@pytest.mark.parametrize("claim", [LIMIT, LEAST], ids=str)
+def test_a_claim_is_confirmed_by_its_own_limit(claimed, claim):
+    """REGRESSED; the ratios are those of subject to reference. The other claim keeps what it said."""
+    verdict = settle(claimed, [agreeing(claim), agreeing(claim)], machine=False, claim=claim)
+    found = finding(verdict, claim)
+    assert (verdict.status, verdict.fails, found.status) == (Status.REGRESSED, True, Status.REGRESSED)
+    assert found.confirmed == pytest.approx((1.3, 1.3))
+    assert found.decision.reason.startswith("60 of 60 pairs were more than 3.0% ")
+    assert verdict.time == claimed.time
+    (other,) = {LIMIT, LEAST} - {claim}
+    assert finding(verdict, other) == finding(claimed, other)
+
+
+def test_a_claim_that_holds_in_a_fresh_process_is_taken_back(claimed):
+    """Slower than its reference is not slower than the limit; faster than a lower limit is what breaks that one."""
+    once = settle(claimed, [agreeing(LIMIT, 1.05)], machine=False, claim=LIMIT)
+    assert finding(once, LIMIT).status is Status.UNDECIDED
+    assert "did not come again in fresh process 1 of 2" in finding(once, LIMIT).decision.reason
+    assert (once.status, once.fails) == (Status.REGRESSED, True)  # the other claim has not been heard
+    both = settle(once, [agreeing(LEAST), agreeing(LEAST, 2.0)], machine=False, claim=LEAST)
+    assert (both.status, both.fails, both.time.status) == (Status.UNDECIDED, False, Status.SAME)
+
+
+@pytest.mark.parametrize(
+    ("launches", "machine"),
+    [([CRASHED], False), ([Launch(agreeing(LIMIT).case, SLOWER)], False), ([], True), ([], False)],
+    ids=["crash", "control", "machine", "nothing"],
+)
+def test_a_claim_that_cannot_be_confirmed_is_invalid(claimed, launches, machine):
+    """Red, and the claim says why."""
+    verdict = settle(claimed, launches, machine=machine, claim=LIMIT)
+    assert (verdict.status, verdict.fails, finding(verdict, LIMIT).status) == (Status.INVALID, True, Status.INVALID)
+    assert verdict.worst == finding(verdict, LIMIT)
+
+
+@pytest.mark.parametrize(("strict", "fails"), [(True, True), (False, False)])
+def test_what_is_taken_back_leaves_a_missing_baseline(strict, fails):
+    """NO_BASELINE, which fails where strict."""
+    found = judge(CASE, (LIMIT,), measurement(reference=reference()), None, strict=strict, reference_duel=BROKEN)
+    verdict = settle(found, [agreeing(LIMIT, 1.0)], machine=False, claim=LIMIT, strict=strict)
+    assert (verdict.status, verdict.fails) == (Status.NO_BASELINE, fails)
+
+
+def test_each_claim_is_repeated_until_one_disagrees(claimed, monkeypatch):
+    """Two processes for the one that comes again, one for the other; the row is told the whole."""
+    ran = []
+
+    def launch(rematch):
+        ran.append(rematch.claim)
+        return agreeing(rematch.claim, 1.3 if rematch.claim == LIMIT else 2.0)
+
+    monkeypatch.setattr(module, "launch", launch)
+    suspect = Suspect(claimed, [LIMIT_AGAIN, LEAST_AGAIN], {})
+    verdict = confirm(suspect, machine=False)
+    assert ran == [LIMIT, LIMIT, LEAST]
+    assert [finding(verdict, claim).status for claim in (LIMIT, LEAST)] == [Status.REGRESSED, Status.UNDECIDED]
+    assert suspect.row == {"verdict": "REGRESSED"}
+
+
+def test_only_what_is_red_is_repeated(claimed):
+    """A duel accuses a case where its own finding is red."""
+    assert (accuses(claimed, LIMIT), accuses(claimed, LEAST), accuses(claimed, None)) == (True, True, False)
+    assert not accuses(claimed, at_most(5, "run_ns"))
+
+
 # launch
 
 
@@ -247,6 +338,14 @@ def test_a_fresh_process_needs_41_of_60(child):
     found = launch(REMATCH)
     assert found.case.status is not Status.SLOWER
     assert found.control.status is Status.SLOWER
+
+
+def test_a_claim_is_judged_by_its_limit_and_the_control_by_none(child):
+    """1.3 times the reference is within ``at most 1.3``; a control that differs by as much is not."""
+    child({"case": duel(60), "control": duel(60)})
+    found = launch(replace(REMATCH, claim=at_most(1.3, "run_ns")))
+    assert (found.case.status, found.control.status) == (Status.SAME, Status.SLOWER)
+    assert found.case.ratio == pytest.approx(1.3)
 
 
 def test_a_crash_shows_its_last_line(child):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from jaxgate.judge.facts import culprit_of
-from jaxgate.model import Baseline, Claim, Finding, Measurement, ReferenceFacts, Status, equal
+from jaxgate.judge.run_claims import check_run_claim
+from jaxgate.model import Baseline, Claim, Finding, Measurement, ReferenceDuel, ReferenceFacts, Status, equal
 
 COUNT_TOLERANCE = 1e-9
 
@@ -20,15 +22,26 @@ def universal_claims(measurement: Measurement) -> tuple[Claim, ...]:
     )
 
 
-def check_claims(claims: Iterable[Claim], now: Measurement, baseline: Baseline | None) -> Iterator[Finding]:
+NO_DUEL = ReferenceDuel()
+
+
+def check_claims(
+    claims: Iterable[Claim], now: Measurement, baseline: Baseline | None, told: ReferenceDuel = NO_DUEL
+) -> Iterator[Finding]:
     """Check every claim; one whose numbers are unknown is INVALID, never passed over.
 
     Args:
         claims: The case's own claims; those of every case are added.
         now: Today's measurement.
         baseline: Names the culprit of a broken claim better, if there is one.
+        told: What a duel of subject and reference said, for claims about run time.
     """
     for claim in (*universal_claims(now), *claims):
+        if claim.needs_duel:
+            found = check_run_claim(claim, now, told)
+            broken = found.status is Status.REGRESSED
+            yield replace(found, culprit=_culprit(claim, now, baseline)) if broken else found
+            continue
         left, right = quantity(claim.quantity, now), _other(claim, now)
         if left is None or right is None:
             missing = f"{claim.quantity if left is None else claim.other} is unknown on this backend"

@@ -9,7 +9,18 @@ from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launches import compare_phases, decide_launches, unsteady_facts
 from jaxgate.judge.origin import environment_differences, place
 from jaxgate.judge.verdict import ALWAYS_FAIL, severest, timed, worst_first
-from jaxgate.model import BrokenDuelError, Claim, Finding, Launches, Measurement, Origin, Status, TimeVerdict, Verdict
+from jaxgate.model import (
+    BrokenDuelError,
+    Claim,
+    Finding,
+    Launches,
+    Measurement,
+    Origin,
+    ReferenceDuel,
+    Status,
+    TimeVerdict,
+    Verdict,
+)
 
 
 def judge_environment(
@@ -33,7 +44,7 @@ def judge_environment(
     findings = [
         *unsteady_facts("here", launches.here),
         *unsteady_facts("there", launches.there),
-        *check_claims(claims, now, before),
+        *check_claims(claims, now, before, ReferenceDuel(why_not="no duel is run where environments are compared")),
         *compare_facts(now, before),
         *compare_phases(launches.here, launches.there),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jaxgate.judge.claims import check_claims
+from jaxgate.judge.claims import NO_DUEL, check_claims
 from jaxgate.judge.facts import compare_facts, culprit_of
 from jaxgate.judge.origin import judge_time, place, takes_same_arguments
 from jaxgate.model import (
@@ -14,6 +14,7 @@ from jaxgate.model import (
     InvalidCaseError,
     Measurement,
     Record,
+    ReferenceDuel,
     Status,
     TimeVerdict,
     Verdict,
@@ -36,6 +37,7 @@ def judge(
     elsewhere: Iterable[str] = (),
     decision: Decision | None = None,
     no_duel: str = "no duel was run",
+    reference_duel: ReferenceDuel = NO_DUEL,
 ) -> Verdict:
     """Judge one case.
 
@@ -48,19 +50,20 @@ def judge(
         elsewhere: Hardware that has a baseline which cannot be used here, to be named if there is none.
         decision: What a duel with the baseline's program said, if the program changed and one was run.
         no_duel: Why none was run.
+        reference_duel: The duel with the reference, for claims about run time.
     """
     baseline = None if record is None else record.baseline
     findings: list[Finding] = []
     origin, time = None, _NOT_TIMED
     described = ""
     if record is None or baseline is None:
-        findings += check_claims(claims, now, None)
+        findings += check_claims(claims, now, None, reference_duel)
         findings.append(_missing(case, now, tuple(elsewhere)))
         time = TimeVerdict(status=Status.NO_BASELINE, reason="nothing to compare with")
     else:
         described = describe(record)
         stale = _stale(now, record)
-        findings += check_claims(claims, now, None if stale else baseline)
+        findings += check_claims(claims, now, None if stale else baseline, reference_duel)
         if stale:
             findings.append(stale)
             time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
@@ -74,7 +77,7 @@ def judge(
         case=case,
         hardware=now.hardware,
         status=status,
-        fails=status in ALWAYS_FAIL or (strict and status in FAIL_IF_STRICT),
+        fails=is_red(status, strict=strict),
         findings=worst_first(findings),
         time=time,
         origin=origin,
@@ -99,14 +102,29 @@ def describe(record: Record) -> str:
     return f"{commit} of {baseline.provenance.date} (jax {jax}, n={len(baseline.samples.bursts_ns)}{where})"
 
 
+def is_red(status: Status, *, strict: bool) -> bool:
+    """Whether a verdict fails its test."""
+    return status in ALWAYS_FAIL or (strict and status in FAIL_IF_STRICT)
+
+
+def waits_for_confirmation(verdict: Verdict) -> bool:
+    """Whether nothing but the clocks of one process makes it red: a slow-down, or claims about run time."""
+    red = [finding for finding in verdict.findings if finding.status in ALWAYS_FAIL]
+    return bool(red) and all(finding.kind == "time" or finding.decision is not None for finding in red)
+
+
 def severest(statuses: Iterable[Status]) -> Status:
     """The status that decides."""
     return max(statuses, key=_SEVERITY.__getitem__)
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort by severity; of two alike the fact first, which says more than the claim it breaks."""
-    return tuple(sorted(findings, key=lambda finding: (-_SEVERITY[finding.status], finding.kind != "fact")))
+    """Sort by severity; of two alike the fact first, which says more than the claim it breaks; clocks last."""
+
+    def rank(finding: Finding) -> tuple[int, bool, bool]:
+        return -_SEVERITY[finding.status], finding.kind != "fact", finding.decision is not None
+
+    return tuple(sorted(findings, key=rank))
 
 
 def timed(decision: Decision, culprit: str) -> Finding:

@@ -2,7 +2,7 @@
 
 from jaxgate.model.baseline import Baseline, Provenance, Record
 from jaxgate.model.decision import Decision
-from jaxgate.model.duel import BrokenDuelError, Duel
+from jaxgate.model.duel import BrokenDuelError, Duel, ReferenceDuel
 from jaxgate.model.launches import Launches
 from jaxgate.model.measurement import (
     Culprits,
@@ -43,6 +43,7 @@ __all__ = [
     "ProgramRecord",
     "Provenance",
     "Record",
+    "ReferenceDuel",
     "ReferenceFacts",
     "Samples",
     "Status",

@@ -72,6 +72,21 @@ class Duel:
         return median / self.calls_per_burst
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceDuel:
+    """The duel of subject and reference that decides a case's claims about run time, or why there is none.
+
+    Attributes:
+        duel: The subject's times as today's program, the reference's as the other.
+        why_not: Why none was run.
+        remembered: It was run earlier, with the same programs, inputs, environment and hardware.
+    """
+
+    duel: Duel | None = None
+    why_not: str = "no duel was run"
+    remembered: bool = False
+
+
 def _logratio(left: int, right: int) -> float:
     if left <= 0 or right <= 0:
         raise BrokenDuelError(f"expected positive times, found {left} and {right} ns: the clock cannot be trusted")

@@ -23,6 +23,9 @@ class Finding:
         allowed: The worst number that would have passed.
         detail: For people: the reason of a claim, or why something could not be checked.
         culprit: What caused it, if known.
+        decision: The duel behind a claim about run time.
+        confirmed: Ratios of the duels in fresh processes, where a claim about run time was checked again.
+        remembered: The duel was run earlier, with the same programs.
     """
 
     kind: Literal["fact", "time", "phase", "claim", "baseline", "case"]
@@ -33,6 +36,9 @@ class Finding:
     allowed: float | None = None
     detail: str = ""
     culprit: str = ""
+    decision: Decision | None = None
+    confirmed: tuple[float, ...] = ()
+    remembered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,12 @@ from typing import Any, Literal, get_args
 
 from jaxgate.model.numbers import Contract, Facts, Phases
 
-QUANTITIES = frozenset(f.name for f in fields(Facts)) | frozenset(f.name for f in fields(Phases)) | {"footprint_bytes"}
+RUN_NS = "run_ns"
+"""The steady-state time of a call: no number of one side, but decided by a duel with the reference."""
+
+QUANTITIES = (
+    frozenset(f.name for f in fields(Facts)) | frozenset(f.name for f in fields(Phases)) | {"footprint_bytes", RUN_NS}
+)
 """What a claim may speak of. ``analytic_flops`` and plain numbers may stand on its right side only."""
 
 _SIGNS = {"<=": "≤", ">=": "≥", "==": "="}
@@ -36,6 +41,12 @@ class Claim:
 
     def __post_init__(self) -> None:
         """Refuse a quantity that does not exist: such a claim could never be broken."""
+        if RUN_NS in (self.quantity, self.other) and not self._can_be_duelled():
+            raise ValueError(
+                f"a claim that {self.quantity} {self.relation} {self.factor} x {self.other} cannot be decided: a duel "
+                f'holds {RUN_NS} against the reference; expected at_most(factor, "{RUN_NS}") or '
+                f'at_least(factor, "{RUN_NS}") with a positive factor, and no other side'
+            )
         known = QUANTITIES | {"reference", "one", "analytic_flops"}
         if self.quantity not in QUANTITIES or self.other not in known:
             raise ValueError(
@@ -47,6 +58,15 @@ class Claim:
                 f"a claim that {self.quantity} {self.relation} {self.factor} x {self.other} says nothing; expected a "
                 "finite factor, one of <=, >= and ==, and another quantity on the right"
             )
+
+    def _can_be_duelled(self) -> bool:
+        sides = (self.quantity, self.other) == (RUN_NS, "reference")
+        return sides and self.relation in ("<=", ">=") and math.isfinite(self.factor) and self.factor > 0
+
+    @property
+    def needs_duel(self) -> bool:
+        """Whether only a duel of subject and reference decides it."""
+        return self.quantity == RUN_NS
 
     def __str__(self) -> str:
         """Read as a formula, for example ``compile_ns <= 0.5 x reference``."""

@@ -35,7 +35,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A measurement, and what it takes to run the subject again.
+    """A measurement, and what it takes to run the subject and its reference again.
 
     Attributes:
         measurement: Plain data.
@@ -45,6 +45,8 @@ class Observed:
         rtol: Relative tolerance between results.
         atol: Absolute tolerance between results.
         contract: What the time of a call means.
+        reference: The reference, if there is one; it takes the same arguments.
+        reference_feeds: How its state is threaded.
     """
 
     measurement: Measurement
@@ -54,6 +56,8 @@ class Observed:
     rtol: float
     atol: float
     contract: Contract
+    reference: Lowered | None = None
+    reference_feeds: tuple[int | None, ...] | None = None
 
     def export(self) -> StoredProgram:
         """The subject as a program that can be stored and compiled again."""
@@ -169,6 +173,8 @@ def observe(
         rtol=computation.rtol,
         atol=computation.atol,
         contract=computation.contract,
+        reference=None if reference is None else reference.lowered,
+        reference_feeds=None if reference is None else find_feeds(reference.lowered, call, stepped.next_args),
     )
 
 

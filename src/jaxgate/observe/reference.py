@@ -38,10 +38,11 @@ class ReferenceStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What is known of the reference and what it returned, on the host."""
+    """What is known of the reference and what it returned, on the host; lowered, so that it can be run again."""
 
     known: ReferenceFacts
     output: Any
+    lowered: Lowered
 
 
 def observe_reference(
@@ -79,7 +80,8 @@ def observe_reference(
         numbers, outputs = found
         known = Facts(**numbers["facts"])
         phases = _phases(lowered, numbers["compile_ns"])
-        return Reference(ReferenceFacts(facts=known, phases=phases, cached=True), jax.tree.unflatten(tree, outputs))
+        remembered = ReferenceFacts(facts=known, phases=phases, cached=True)
+        return Reference(remembered, jax.tree.unflatten(tree, outputs), lowered)
     progress("compiling the reference")
     program = compile_program(lowered, clock=clock)
     progress("running the reference")
@@ -90,7 +92,7 @@ def observe_reference(
     outputs = jax.tree.leaves(output)
     if sum(array.nbytes for array in outputs) <= MAX_STORED_BYTES:
         store.save(key, {"facts": asdict(program.facts), "compile_ns": program.compile_ns}, outputs)
-    return Reference(ReferenceFacts(facts=program.facts, phases=program.phases, cached=False), output)
+    return Reference(ReferenceFacts(facts=program.facts, phases=program.phases, cached=False), output, lowered)
 
 
 def _phases(lowered: Lowered, compile_ns: int | None) -> Phases:

@@ -1,4 +1,4 @@
-"""A slow-down is repeated in fresh processes before it fails a test.
+"""A slow-down, or a broken claim about run time, is repeated in fresh processes before it fails a test.
 
 Two processes of one program have been seen to differ by 30 % on a shared machine, with a tight interval in
 each: the process is the unit of noise. The number of repeats is fixed; nobody runs again until it is green.
@@ -12,12 +12,15 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jaxgate.judge.duel import CONFIRM_COUNT, decide
+from jaxgate.judge.run_claims import breaks, decide_claim
+from jaxgate.judge.verdict import ALWAYS_FAIL, is_red, severest, worst_first
 from jaxgate.keep.jobs import Job, read_duels, write_job
-from jaxgate.model import Decision, Finding, Status, TimeVerdict, Verdict
+from jaxgate.model import Claim, Decision, Duel, Finding, Status, TimeVerdict, Verdict
 from jaxgate.observe.placing import settings, to_files
 from jaxgate.plugin.timing import Rematch
 
@@ -30,17 +33,19 @@ MANY_SHARE = 0.20
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A case that was slower in this process, waiting for the others.
+    """A case that only the clock of this process makes red, waiting for others.
 
     Attributes:
         verdict: Its verdict so far.
-        rematch: The duel to run again.
+        rematches: The duels to run again: with the baseline's program, or with the reference for a claim.
         row: ``extra_info`` of its row in pytest-benchmark, to be told the outcome.
+        strict: Whether a missing or stale baseline fails it too.
     """
 
     verdict: Verdict
-    rematch: Rematch
+    rematches: Sequence[Rematch]
     row: dict[str, Any]
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,11 @@ class Launch:
 def too_many(suspects: int, cases: int) -> bool:
     """Whether so many cases fired at once that the machine is the suspect."""
     return suspects > max(MANY, MANY_SHARE * cases)
+
+
+def accuses(verdict: Verdict, claim: Claim | None) -> bool:
+    """Whether a duel made a case red: that of a claim, or that with the baseline's program."""
+    return any(_is_about(finding, claim) and finding.status in ALWAYS_FAIL for finding in verdict.findings)
 
 
 def launch(rematch: Rematch) -> Launch:
@@ -79,7 +89,8 @@ def launch(rematch: Rematch) -> Launch:
             return Launch(None, None, f"a fresh process could not be started: {error}")
         try:
             duels = read_duels(folder)
-            case, control = (decide(duels[name], count=CONFIRM_COUNT) for name in ("case", "control"))
+            case = _decide(rematch.claim, duels["case"])
+            control = _decide(None, duels["control"])
         except FileNotFoundError:
             last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
             return Launch(None, None, f"a fresh process failed: {last[0]}")
@@ -90,59 +101,94 @@ def launch(rematch: Rematch) -> Launch:
 
 def confirm(suspect: Suspect, *, machine: bool) -> Verdict:
     """Repeat a duel and judge the case; one process that disagrees is enough to stop."""
-    launches: list[Launch] = []
-    while not machine and len(launches) < PROCESSES:
-        launches.append(launch(suspect.rematch))
-        found = launches[-1].case
-        if found is None or found.status is not Status.SLOWER:
-            break
-    verdict = settle(suspect.verdict, launches, machine=machine)
+    verdict = suspect.verdict
+    for rematch in suspect.rematches:
+        launches: list[Launch] = []
+        while not machine and len(launches) < PROCESSES:
+            launches.append(launch(rematch))
+            found = launches[-1].case
+            if found is None or found.status is not _accusation(rematch.claim):
+                break
+        verdict = settle(verdict, launches, machine=machine, claim=rematch.claim, strict=suspect.strict)
     suspect.row["verdict"] = str(verdict.status)
     return verdict
 
 
-def settle(suspect: Verdict, launches: Sequence[Launch], *, machine: bool) -> Verdict:
-    """Judge a suspect after its repeats. Pure.
+def settle(
+    suspect: Verdict, launches: Sequence[Launch], *, machine: bool, claim: Claim | None = None, strict: bool = False
+) -> Verdict:
+    """Judge a suspect after the repeats of one duel. Pure.
 
     Args:
-        suspect: The first verdict of the case.
+        suspect: The verdict of the case so far.
         launches: What the fresh processes found; empty if none were started.
         machine: Whether the run as a whole accuses the machine.
+        claim: The claim that the duel decides; ``None`` for a slow-down against the baseline's program.
+        strict: Whether a missing or stale baseline fails too.
 
     Returns:
-        SLOWER if every process agrees; UNDECIDED if one does not; INVALID if the machine is the suspect,
-        identical programs differed, or a process could not be run: none of these is green.
+        SLOWER if every process agrees, REGRESSED for a claim; UNDECIDED if one does not; INVALID if the machine
+        is the suspect, identical programs differed, or a process could not be run: none of these is green.
     """
+    settled = partial(_with, suspect, claim=claim, strict=strict)
     if machine:
-        return _with(suspect, Status.INVALID, (), "too many cases got slower at once: the machine is the suspect")
+        return settled(Status.INVALID, (), "too many cases got slower at once: the machine is the suspect")
     problem = next((found.problem for found in launches if found.problem), "")
     if problem:
-        return _with(suspect, Status.INVALID, (), f"it could not be confirmed: {problem}")
+        return settled(Status.INVALID, (), f"it could not be confirmed: {problem}")
     ratios = tuple(found.case.ratio for found in launches if found.case is not None)
     controls = {found.control.status for found in launches if found.control is not None}
     if controls & {Status.SLOWER, Status.FASTER}:
         word = "slower" if Status.SLOWER in controls else "faster"
         reason = f"a program was {word} than itself in a fresh process: the machine is the suspect"
-        return _with(suspect, Status.INVALID, ratios, reason)
+        return settled(Status.INVALID, ratios, reason)
     if not launches or any(found.case is None or found.control is None for found in launches):
-        return _with(suspect, Status.INVALID, ratios, "it could not be confirmed: no fresh process says anything")
+        return settled(Status.INVALID, ratios, "it could not be confirmed: no fresh process says anything")
+    first = _first_reason(suspect, claim)
     if len(launches) == PROCESSES and all(
-        found.case is not None and found.case.status is Status.SLOWER for found in launches
+        found.case is not None and found.case.status is _accusation(claim) for found in launches
     ):
-        return _with(suspect, Status.SLOWER, ratios, suspect.time.reason)
+        return settled(Status.SLOWER if claim is None else Status.REGRESSED, ratios, first)
     reason = f"it did not come again in fresh process {len(launches)} of {PROCESSES}"
-    return _with(suspect, Status.UNDECIDED, ratios, f"{suspect.time.reason}, but {reason}")
+    return settled(Status.UNDECIDED, ratios, f"{first}, but {reason}")
 
 
-def _with(verdict: Verdict, status: Status, ratios: tuple[float, ...], reason: str) -> Verdict:
-    """The verdict with its time settled; other findings keep their say."""
-    time = TimeVerdict(status=status, reason=reason, decision=verdict.time.decision, confirmed=ratios)
-    findings: list[Finding] = [
-        replace(finding, status=status, detail=reason) if finding.kind == "time" else finding
-        for finding in verdict.findings
-    ]
-    order = list(Status)
-    findings.sort(key=lambda finding: -order.index(finding.status))
-    worst = max(findings[0].status, status, key=order.index)
-    fails = worst in (Status.SLOWER, Status.REGRESSED, Status.INVALID)
-    return replace(verdict, status=worst, fails=fails, findings=tuple(findings), time=time)
+def _accusation(claim: Claim | None) -> Status:
+    """What a repeat must find to confirm."""
+    return Status.SLOWER if claim is None else breaks(claim)
+
+
+def _decide(claim: Claim | None, duel: Duel) -> Decision:
+    return decide(duel, count=CONFIRM_COUNT) if claim is None else decide_claim(claim, duel, count=CONFIRM_COUNT)
+
+
+def _is_about(finding: Finding, claim: Claim | None) -> bool:
+    if claim is None:
+        return finding.kind == "time"
+    return finding.decision is not None and finding.name == str(claim)
+
+
+def _first_reason(suspect: Verdict, claim: Claim | None) -> str:
+    if claim is None:
+        return suspect.time.reason
+    return next(f.decision.reason for f in suspect.findings if f.decision is not None and f.name == str(claim))
+
+
+def _with(
+    verdict: Verdict, status: Status, ratios: tuple[float, ...], reason: str, *, claim: Claim | None, strict: bool
+) -> Verdict:
+    """The verdict with its time, or one claim, settled; other findings keep their say."""
+    time = verdict.time
+    if claim is None:
+        time = TimeVerdict(status=status, reason=reason, decision=time.decision, confirmed=ratios)
+    findings: list[Finding] = []
+    for finding in verdict.findings:
+        if not _is_about(finding, claim):
+            findings.append(finding)
+        elif finding.decision is None:
+            findings.append(replace(finding, status=status, detail=reason))
+        else:
+            decision = replace(finding.decision, reason=reason)
+            findings.append(replace(finding, status=status, decision=decision, confirmed=ratios))
+    worst = severest((*(finding.status for finding in findings), time.status))
+    return replace(verdict, status=worst, fails=is_red(worst, strict=strict), findings=worst_first(findings), time=time)

@@ -13,7 +13,6 @@ import pytest
 from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, Measurement, Status, TimeVerdict, Verdict
 from jaxgate.observe.measure import observe
 from jaxgate.plugin.calibrate import calibrate
-from jaxgate.plugin.confirm import Suspect
 from jaxgate.plugin.functions import Names, case_name, function_case
 from jaxgate.plugin.progress import Progress
 from jaxgate.plugin.replay import replay
@@ -60,8 +59,8 @@ class Gate:
                 ``contract``, ``rtol``, ``atol``.
 
         Returns:
-            The verdict, if the test goes on. One that is SLOWER waits for the end of the session, where fresh
-            processes confirm it or not.
+            The verdict, if the test goes on. One that only the clock makes red waits for the end of the session,
+            where fresh processes confirm it or not.
 
         Raises:
             pytest.fail.Exception: If the verdict fails the test; its text says why.
@@ -92,9 +91,9 @@ class Gate:
         if self._run.settings.calibrate:
             return self._calibrate(case)
         verdict = self._judge(case)
-        if verdict.status is Status.SLOWER and self._run.comparison is None:  # launches are fresh processes already
-            rematch = self._run.rematches[case.name]
-            self._run.suspects[self._item.nodeid] = Suspect(verdict, rematch, self._benchmark.extra_info)
+        suspect = self._run.suspect(verdict, self._benchmark.extra_info)
+        if suspect is not None:
+            self._run.suspects[self._item.nodeid] = suspect
             return verdict
         self._run.verdicts.append(verdict)
         if verdict.fails:

@@ -136,7 +136,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     machine = too_many(len(run.suspects), len(run.verdicts) + len(run.suspects))
     for test, suspect in run.suspects.items():
         with Progress(run.stderr, suspect.verdict.case) as progress:
-            progress("repeating a slow-down in fresh processes")
+            progress("repeating its duel in fresh processes")
             verdict = confirm(suspect, machine=machine)
         run.verdicts.append(verdict)
         if test not in held:  # it failed for another reason, and is red already

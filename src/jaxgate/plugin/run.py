@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jaxgate.judge import judge, judge_invalid
+from jaxgate.judge.verdict import waits_for_confirmation
 from jaxgate.keep.adopt import adopt
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
+from jaxgate.keep.duels import DuelCache
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import append_log, provenance
 from jaxgate.keep.references import ReferenceCache
@@ -21,13 +24,15 @@ from jaxgate.model import (
     InvalidCaseError,
     Provenance,
     Record,
+    ReferenceDuel,
     Status,
     Verdict,
 )
 from jaxgate.model.calibration import CaseCalibration
 from jaxgate.observe.exporting import serves_as
 from jaxgate.observe.measure import Observed
-from jaxgate.plugin.confirm import Suspect
+from jaxgate.plugin.against_reference import ReferenceDuels, Told
+from jaxgate.plugin.confirm import Suspect, accuses
 from jaxgate.plugin.launching import Comparison
 from jaxgate.plugin.options import Settings
 from jaxgate.plugin.timing import Rematch, Stopwatch, Timed
@@ -66,10 +71,11 @@ class Run:
         self.programs = ProgramStore(settings.baselines)
         self.stopwatch = Stopwatch(self.programs, settings.budget_s)
         self.references = ReferenceCache(None if cache is None else cache / "references")
+        self.reference_duels = ReferenceDuels(self.stopwatch, DuelCache(self.references))
         self.verdicts: list[Verdict] = []
         self.calibrations: list[CaseCalibration] = []
         self.suspects: dict[str, Suspect] = {}
-        self.rematches: dict[str, Rematch] = {}
+        self.rematches: dict[str, list[Rematch]] = {}
         self.adopted: dict[str, str] = {}
         self._tests: dict[str, str] = {}
 
@@ -99,24 +105,38 @@ class Run:
                 return replace(judge_invalid(case.name, self._unreadable(error)), hardware=now.hardware)
             record = None
         timed = Timed(record)
-        if now.samples is not None and not self.settings.update:
-            try:
+        try:
+            if now.samples is not None and not self.settings.update:
                 timed = self.stopwatch.time(observed, record, progress)
-            except InvalidCaseError as error:
-                return replace(judge_invalid(case.name, error), hardware=now.hardware)
+            told = self._against_reference(case, observed, progress)
+        except InvalidCaseError as error:
+            return replace(judge_invalid(case.name, error), hardware=now.hardware)
+        self.rematches[case.name] = [*([] if timed.rematch is None else [timed.rematch]), *told.rematches]
         verdict = judge(
             case.name,
             case.claims,
             now,
             timed.record,
-            strict=self.settings.strict and not self.settings.against,  # a new case has no other side
+            strict=self._strict,
             elsewhere=self.store.elsewhere(now.hardware, case.name),
             decision=timed.decision,
             no_duel=timed.why_not,
+            reference_duel=told.by,
         )
-        if verdict.status is Status.SLOWER and timed.rematch is not None:
-            self.rematches[case.name] = timed.rematch  # of the others none keeps its arguments alive
         return self._record(observed, verdict, record, test) if self.settings.update else verdict
+
+    def _against_reference(self, case: Case, observed: Observed, progress: Callable[[str], None]) -> Told:
+        if self.settings.as_measured:
+            return Told(ReferenceDuel(why_not="this recording is only held against, its claims are not judged"))
+        return self.reference_duels.time(case.claims, observed, progress)
+
+    def suspect(self, verdict: Verdict, row: dict[str, Any]) -> Suspect | None:
+        """The case, if only fresh processes can say whether it is red; a recording does not wait for them."""
+        rematches = self.rematches.pop(verdict.case, [])  # arrays and programs that nothing else needs
+        if self.settings.update or self.comparison is not None or not waits_for_confirmation(verdict):
+            return None
+        rematches = [again for again in rematches if accuses(verdict, again.claim)]
+        return Suspect(verdict, rematches, row, strict=self._strict)
 
     def judge_invalid(self, case: Case, error: InvalidCaseError) -> Verdict:
         """The verdict of a case that could not be measured."""
@@ -144,8 +164,13 @@ class Run:
             about = replace(about, digest=self.programs.save(now.fingerprints.program, program.content, serves))
         self.store.save(Baseline.of(now, case=verdict.case, test=test, provenance=made_from, program=about))
         known = record is not None and not record.borrowed
-        status = verdict.status if known else Status.SAME
+        left_open = any(f.kind == "claim" and f.status is Status.UNDECIDED for f in verdict.findings)
+        status = verdict.status if known else Status.UNDECIDED if left_open else Status.SAME
         return replace(verdict, status=status, fails=False, recorded="refreshed" if existed else "created")
+
+    @property
+    def _strict(self) -> bool:
+        return self.settings.strict and not self.settings.against  # a new case has no other side
 
     @property
     def undecided_share(self) -> float:

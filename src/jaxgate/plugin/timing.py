@@ -10,7 +10,16 @@ from typing import Any
 from jaxgate.judge.duel import LOOKS, decide, is_settled
 from jaxgate.judge.origin import differs, takes_same_arguments
 from jaxgate.keep.programs import ProgramStore
-from jaxgate.model import BrokenDuelError, Contract, Decision, InvalidCaseError, Measurement, Record, StoredProgram
+from jaxgate.model import (
+    BrokenDuelError,
+    Claim,
+    Contract,
+    Decision,
+    InvalidCaseError,
+    Measurement,
+    Record,
+    StoredProgram,
+)
 from jaxgate.observe.duelling import agree, prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.failures import describe
@@ -19,13 +28,22 @@ from jaxgate.observe.measure import Observed
 
 @dataclass(frozen=True, slots=True)
 class Rematch:
-    """What a fresh process needs to run the duel again."""
+    """What a fresh process needs to run the duel again.
+
+    Attributes:
+        now: Today's program.
+        baseline: The other: the baseline's program, or the reference.
+        leaves: The arguments of both.
+        platform: Where they run.
+        claim: What the duel with the reference decides; ``None`` for a duel with the baseline's program.
+    """
 
     now: StoredProgram
     baseline: StoredProgram
     leaves: list[Any]
     platform: str
     contract: Contract = "pipelined"
+    claim: Claim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +91,7 @@ class Stopwatch:
         why_not = _hopeless(now, record)
         if why_not:
             return Timed(record, why_not=why_not)
-        if self._left_ns is not None and self._left_ns <= 0:
+        if not self.has_budget:
             return Timed(record, why_not="the budget for duels is spent (--perf-budget)")
         begin = self._clock()
         try:
@@ -85,8 +103,17 @@ class Stopwatch:
         except Exception as error:  # noqa: BLE001 - facts are judged all the same; time is not, and says why
             return Timed(record, why_not=f"the duel failed: {describe(error)}")
         finally:
-            if self._left_ns is not None:
-                self._left_ns -= self._clock() - begin
+            self.charge(self._clock() - begin)
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether another duel may begin."""
+        return self._left_ns is None or self._left_ns > 0
+
+    def charge(self, spent_ns: int) -> None:
+        """Take from the budget what a duel took."""
+        if self._left_ns is not None:
+            self._left_ns -= spent_ns
 
     def _duel(self, observed: Observed, record: Record, progress: Callable[[str], None]) -> Timed:
         stored = record.baseline.program

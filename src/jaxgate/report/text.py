@@ -52,7 +52,7 @@ def describe_finding(finding: Finding) -> str:
         return f"a call takes {now} against {against}{share}, allowed {show('run_ns', finding.allowed)}"
     if finding.kind == "claim":
         why = f" ({finding.detail})" if finding.detail else ""
-        return f"claim {finding.name}: {now} against {against}{share}{why}"
+        return f"claim {finding.name}: {now} against {against}{share}{_by_duel(finding)}{why}"
     full, allowed = show_pair(quantity, finding.now, finding.allowed)
     return (
         f"{quantity} {full if full != show(quantity, finding.now) else now} against {against}{share}, allowed {allowed}"
@@ -116,13 +116,16 @@ def _beside(verdict: Verdict) -> str:
     worst, decision = verdict.worst, verdict.time.decision
     if worst is not None and (worst.status is Status.INVALID or (worst.kind == "claim" and verdict.fails)):
         return describe_finding(worst)
-    return verdict.time.reason if decision is None else f"{decision.ratio:.2f} × there, {verdict.time.reason}"
+    reason = verdict.time.reason if decision is None else f"{decision.ratio:.2f} × there, {verdict.time.reason}"
+    return " · ".join([reason, *_undecided_claims(verdict)])
 
 
 def in_short(verdict: Verdict) -> str:
     """The reason of a verdict in a few words."""
     worst = verdict.worst
-    held = f"{sum(finding.kind == 'claim' for finding in verdict.findings)} claims hold"
+    number = sum(finding.kind == "claim" and finding.status is Status.SAME for finding in verdict.findings)
+    before = " (run time as measured before)" if any(finding.remembered for finding in verdict.findings) else ""
+    held = " · ".join([f"{number} claims hold{before}", *_undecided_claims(verdict)])
     if verdict.recorded == "created" or (verdict.recorded and worst and worst.kind == "baseline"):
         return held
     if worst is not None and worst.status is Status.NO_BASELINE:
@@ -147,6 +150,28 @@ def in_short(verdict: Verdict) -> str:
     return " · ".join(parts)
 
 
+def _by_duel(finding: Finding) -> str:
+    """What the duel behind a claim about run time found, and whether fresh processes agree."""
+    if finding.decision is None:
+        return ""
+    return f", {finding.decision.reason}{_repeated(finding)}"
+
+
+def _repeated(finding: Finding) -> str:
+    if finding.confirmed:
+        return f"; in fresh processes {_ratios(finding.confirmed)}"
+    return "; not repeated in fresh processes" if finding.status is Status.REGRESSED else ""
+
+
+def _ratios(ratios: Sequence[float]) -> str:
+    return ", ".join(f"{ratio:.3f} ×" for ratio in ratios)
+
+
+def _undecided_claims(verdict: Verdict) -> list[str]:
+    undecided = [f for f in verdict.findings if f.kind == "claim" and f.status is Status.UNDECIDED]
+    return [f"undecided: {describe_finding(finding).removeprefix('claim ')}" for finding in undecided]
+
+
 def _row(label: str, text: str) -> str:
     return f"  {label:<9} {text}"
 
@@ -155,10 +180,16 @@ def _more(others: Sequence[Finding]) -> str:
     if not others:
         return ""
     names = ", ".join(
-        f"claim {finding.name}" if finding.kind == "claim" else finding.name for finding in others[:MAX_OTHERS]
+        f"claim {finding.name}{_by_clock(finding)}" if finding.kind == "claim" else finding.name
+        for finding in others[:MAX_OTHERS]
     )
     more = f" and {len(others) - MAX_OTHERS} more" if len(others) > MAX_OTHERS else ""
     return f"; also {names}{more}"
+
+
+def _by_clock(finding: Finding) -> str:
+    unconfirmed = finding.decision is not None and not finding.confirmed
+    return " (not repeated in fresh processes)" if unconfirmed else ""
 
 
 def _time(verdict: Verdict) -> str:
@@ -178,8 +209,7 @@ def _confirmed(verdict: Verdict) -> str:
     if not verdict.time.confirmed:
         alone = verdict.time.status is Status.SLOWER and verdict.status is not Status.SLOWER
         return "; not repeated in fresh processes, the case is red without it" if alone else ""
-    ratios = ", ".join(f"{ratio:.3f} ×" for ratio in verdict.time.confirmed)
-    return f"; in fresh processes {ratios}"
+    return f"; in fresh processes {_ratios(verdict.time.confirmed)}"
 
 
 def _baseline(verdict: Verdict) -> str:
