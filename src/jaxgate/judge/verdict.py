@@ -74,7 +74,7 @@ def judge(
         case=case,
         hardware=now.hardware,
         status=status,
-        fails=status in ALWAYS_FAIL or (strict and status in FAIL_IF_STRICT),
+        fails=is_red(status, strict=strict),
         findings=worst_first(findings),
         time=time,
         origin=origin,
@@ -102,6 +102,11 @@ def describe(record: Record) -> str:
 def severest(statuses: Iterable[Status]) -> Status:
     """The status that decides."""
     return max(statuses, key=_SEVERITY.__getitem__)
+
+
+def is_red(status: Status, *, strict: bool) -> bool:
+    """Whether a verdict fails its test."""
+    return status in ALWAYS_FAIL or (strict and status in FAIL_IF_STRICT)
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -8,6 +8,7 @@ from typing import Literal
 from jaxgate.model.decision import Decision
 from jaxgate.model.measurement import HardwareKey
 from jaxgate.model.status import Status
+from jaxgate.model.waiver import Waiver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,8 @@ class Finding:
         allowed: The worst number that would have passed.
         detail: For people: the reason of a claim, or why something could not be checked.
         culprit: What caused it, if known.
+        waiver: The waiver that speaks of it, where it is worse than allowed.
+        not_waived: Why that waiver does not apply; empty if it does, and the status is then WAIVED.
     """
 
     kind: Literal["fact", "time", "phase", "claim", "baseline", "case"]
@@ -33,6 +36,8 @@ class Finding:
     allowed: float | None = None
     detail: str = ""
     culprit: str = ""
+    waiver: Waiver | None = None
+    not_waived: Literal["", "expired", "exceeded"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,7 @@ class Verdict:
         baseline: One line on where the baseline comes from.
         run_ns: Median time of a call, for the eye only.
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
+        accuses_machine: Whether it fails for no other reason than that the machine is the suspect.
     """
 
     case: str
@@ -89,6 +95,7 @@ class Verdict:
     run_ns: float | None = None
     p99_ns: int | None = None
     recorded: Literal["", "created", "refreshed"] = ""
+    accuses_machine: bool = False
 
     @property
     def worst(self) -> Finding | None:
