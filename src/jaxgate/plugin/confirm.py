@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.judge.duel import CONFIRM_COUNT, decide
+from jaxgate.judge.verdict import is_red
 from jaxgate.keep.jobs import Job, read_duels, write_job
 from jaxgate.model import Decision, Finding, Status, TimeVerdict, Verdict
 from jaxgate.observe.placing import settings, to_files
@@ -114,7 +115,8 @@ def settle(suspect: Verdict, launches: Sequence[Launch], *, machine: bool) -> Ve
         identical programs differed, or a process could not be run: none of these is green.
     """
     if machine:
-        return _with(suspect, Status.INVALID, (), "too many cases got slower at once: the machine is the suspect")
+        reason = "too many cases got slower at once: the machine is the suspect"
+        return _accused(_with(suspect, Status.INVALID, (), reason))
     problem = next((found.problem for found in launches if found.problem), "")
     if problem:
         return _with(suspect, Status.INVALID, (), f"it could not be confirmed: {problem}")
@@ -123,7 +125,7 @@ def settle(suspect: Verdict, launches: Sequence[Launch], *, machine: bool) -> Ve
     if controls & {Status.SLOWER, Status.FASTER}:
         word = "slower" if Status.SLOWER in controls else "faster"
         reason = f"a program was {word} than itself in a fresh process: the machine is the suspect"
-        return _with(suspect, Status.INVALID, ratios, reason)
+        return _accused(_with(suspect, Status.INVALID, ratios, reason))
     if not launches or any(found.case is None or found.control is None for found in launches):
         return _with(suspect, Status.INVALID, ratios, "it could not be confirmed: no fresh process says anything")
     if len(launches) == PROCESSES and all(
@@ -132,6 +134,12 @@ def settle(suspect: Verdict, launches: Sequence[Launch], *, machine: bool) -> Ve
         return _with(suspect, Status.SLOWER, ratios, suspect.time.reason)
     reason = f"it did not come again in fresh process {len(launches)} of {PROCESSES}"
     return _with(suspect, Status.UNDECIDED, ratios, f"{suspect.time.reason}, but {reason}")
+
+
+def _accused(verdict: Verdict) -> Verdict:
+    """The verdict, marked as the machine's fault if nothing else is wrong with the case."""
+    others = [finding for finding in verdict.findings if finding.kind != "time"]
+    return replace(verdict, accuses_machine=not any(is_red(finding.status, strict=True) for finding in others))
 
 
 def _with(verdict: Verdict, status: Status, ratios: tuple[float, ...], reason: str) -> Verdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from jaxgate.judge import judge, judge_invalid
+from jaxgate.judge.ageing import Ageing, ageing
+from jaxgate.judge.waivers import apply_waivers
 from jaxgate.keep.adopt import adopt
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
 from jaxgate.keep.programs import ProgramStore
-from jaxgate.keep.provenance import append_log, provenance
+from jaxgate.keep.provenance import append_log, provenance, utc_today
 from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import (
     Baseline,
@@ -23,8 +25,11 @@ from jaxgate.model import (
     Record,
     Status,
     Verdict,
+    Waiver,
 )
 from jaxgate.model.calibration import CaseCalibration
+from jaxgate.model.cost import Cost
+from jaxgate.model.waiver import TIME
 from jaxgate.observe.exporting import serves_as
 from jaxgate.observe.measure import Observed
 from jaxgate.plugin.confirm import Suspect
@@ -57,6 +62,8 @@ class Run:
         cache: Path | None,
         stderr: int | None,
         comparison: Comparison | None = None,
+        *,
+        waivers: Sequence[Waiver] = (),
     ) -> None:
         self.settings = settings
         self.project = project
@@ -64,13 +71,20 @@ class Run:
         self.comparison = comparison
         self.store = BaselineStore(settings.baselines)
         self.programs = ProgramStore(settings.baselines)
-        self.stopwatch = Stopwatch(self.programs, settings.budget_s)
+        self.today = utc_today()
+        self.waivers = tuple(waivers)
+        self.idle_waivers: list[tuple[Waiver, str]] = []
+        self.stopwatch = Stopwatch(self.programs, settings.budget_s, self.today)
         self.references = ReferenceCache(None if cache is None else cache / "references")
         self.verdicts: list[Verdict] = []
         self.calibrations: list[CaseCalibration] = []
         self.suspects: dict[str, Suspect] = {}
         self.rematches: dict[str, Rematch] = {}
         self.adopted: dict[str, str] = {}
+        self.dates: dict[str, str] = {}  # of the stored programs that baselines of this run name
+        self.costs: dict[str, Cost] = {}
+        self.accused = 0  # tests that failed because the machine is the suspect
+        self.only_machine = False  # and for no other reason
         self._tests: dict[str, str] = {}
 
     def claim_name(self, case: str, test: str) -> None:
@@ -91,32 +105,44 @@ class Run:
         """Judge what was observed against its baseline, with a duel where the program changed; or record it."""
         now = observed.measurement
         if self.comparison is not None:
-            return self.comparison.judge(case, now, test=test)
+            verdict = self.comparison.judge(case, now, test=test)
+            return apply_waivers(verdict, self._in_force, today=self.today, strict=False)
         try:
             record = self.store.load(now.hardware, case.name)
         except CorruptBaselineError as error:
             if not self.settings.update:
                 return replace(judge_invalid(case.name, self._unreadable(error)), hardware=now.hardware)
             record = None
+        if record is not None and record.baseline.program.stored:
+            self.dates[case.name] = record.baseline.provenance.date
         timed = Timed(record)
         if now.samples is not None and not self.settings.update:
             try:
                 timed = self.stopwatch.time(observed, record, progress)
             except InvalidCaseError as error:
                 return replace(judge_invalid(case.name, error), hardware=now.hardware)
+        strict = self.settings.strict and not self.settings.against  # a new case has no other side
         verdict = judge(
             case.name,
             case.claims,
             now,
             timed.record,
-            strict=self.settings.strict and not self.settings.against,  # a new case has no other side
+            strict=strict,
             elsewhere=self.store.elsewhere(now.hardware, case.name),
             decision=timed.decision,
             no_duel=timed.why_not,
         )
+        if self.settings.update:  # a waived claim is broken all the same, and never recorded
+            return self._record(observed, verdict, record, test)
+        verdict = apply_waivers(verdict, self._in_force, today=self.today, strict=strict)
         if verdict.status is Status.SLOWER and timed.rematch is not None:
             self.rematches[case.name] = timed.rematch  # of the others none keeps its arguments alive
-        return self._record(observed, verdict, record, test) if self.settings.update else verdict
+        return verdict
+
+    @property
+    def _in_force(self) -> Sequence[Waiver]:
+        """A ratio to the stored baseline says nothing of anything else: it could accept one loss twice."""
+        return [w for w in self.waivers if not (self.settings.elsewhere and w.quantity == TIME)]
 
     def judge_invalid(self, case: Case, error: InvalidCaseError) -> Verdict:
         """The verdict of a case that could not be measured."""
@@ -149,8 +175,20 @@ class Run:
 
     @property
     def undecided_share(self) -> float:
-        """Share of the cases that ended UNDECIDED."""
-        return sum(verdict.status is Status.UNDECIDED for verdict in self.verdicts) / max(1, len(self.verdicts))
+        """Share of the cases that ended UNDECIDED, or would have without a waiver for something else."""
+        left_open = [
+            verdict.status is Status.UNDECIDED
+            or (verdict.status is Status.WAIVED and verdict.time.status is Status.UNDECIDED)
+            for verdict in self.verdicts
+        ]
+        return sum(left_open) / max(1, len(left_open))
+
+    @property
+    def ageing(self) -> Ageing | None:
+        """The stored programs of this run's cases that should be recorded again."""
+        again = {verdict.case for verdict in self.verdicts if verdict.recorded}
+        kept = {case: date for case, date in self.dates.items() if case not in again}
+        return ageing(kept, today=self.today)
 
     @property
     def unfit(self) -> str:
@@ -220,12 +258,17 @@ class Run:
                     continue
                 file = baseline.test.partition("::")[0]
                 seen = file in files or not (self.project / file).exists()  # an ignored file tells nothing
-                inside = seen and any(_is_inside(baseline.test, root) for root in roots)
+                inside = seen and any(is_inside(baseline.test, root) for root in roots)
                 ran_as = self._tests_by_node.get(baseline.test)
                 renamed = ran_as is not None and baseline.case not in ran_as
                 if (inside and baseline.test not in collected) or renamed:
                     found.paths.append(path)
         return found
+
+    @property
+    def tests_by_case(self) -> Mapping[str, str]:
+        """The cases of this run, each with the test that has it."""
+        return self._tests
 
     @property
     def _tests_by_node(self) -> dict[str, set[str]]:
@@ -238,6 +281,7 @@ class Run:
         return str(path.relative_to(self.project)) if path.is_relative_to(self.project) else str(path)
 
 
-def _is_inside(test: str, root: str) -> bool:
+def is_inside(test: str, root: str) -> bool:
+    """Whether a test lies in a file or folder, both relative to the root folder."""
     file = test.partition("::")[0]
     return root in ("", ".") or file == root or file.startswith(f"{root}/")

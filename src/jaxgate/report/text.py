@@ -9,7 +9,7 @@ from jaxgate.model import Finding, Status, Verdict
 from jaxgate.report.units import show, show_pair, show_ratio
 from jaxgate.report.waivers import has_waived, waiver_note, waiver_notes
 
-_MOVED = frozenset({Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER})
+_MOVED = frozenset({Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER, Status.WAIVED})
 MAX_DIFFERENCES = 4
 MAX_OTHERS = 3
 
@@ -122,7 +122,8 @@ def _beside(verdict: Verdict) -> str:
     worst, decision = verdict.worst, verdict.time.decision
     if worst is not None and (worst.status is Status.INVALID or (worst.kind == "claim" and verdict.fails)):
         return describe_finding(worst)
-    return verdict.time.reason if decision is None else f"{decision.ratio:.2f} × there, {verdict.time.reason}"
+    ratio = "" if decision is None else f"{decision.ratio:.2f} × there, "
+    return " · ".join([f"{ratio}{verdict.time.reason}", *waiver_notes(verdict)])
 
 
 def in_short(verdict: Verdict) -> str:
