@@ -281,3 +281,16 @@ def test_a_waiver_of_time_says_nothing_of_another_revision(history):
     assert (result.code, launches) == (1, [1, 1])
     result.shows("SLOWER  model/other")
     assert "WAIVE" not in result.text
+
+
+def test_a_waived_claim_is_waived_against_another_environment_too(recorded):
+    """It holds in every environment, and so does its waiver; the line shows it. Nothing is called unneeded."""
+    recorded.edit("test_model.py", "gate(other, jnp.ones(8))", f"gate(other, jnp.ones(8), {CLAIM})")
+    command = ["-k", "other", "--perf-against-env", "UNUSED=1", "--perf-launches=1"]
+    waive(recorded, entry("output_bytes ≤ 8", 16, "model/other"))
+    assert recorded.run(*command).code == 1
+    waive(recorded, entry("output_bytes ≤ 8", 32, "model/other"), entry("temp_bytes", 5000, "model/other"))
+    result = recorded.run(*command)
+    assert result.code == 0
+    assert "claim output_bytes ≤ 8: waived until 2026-12-31 by perf-team" in result.line("WAIVED  model/other")
+    assert "WAIVER" not in result.text

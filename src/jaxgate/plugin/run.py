@@ -63,7 +63,7 @@ class Run:
         stderr: int | None,
         comparison: Comparison | None = None,
         *,
-        waivers: Sequence[Waiver] = (),
+        waivers: tuple[Waiver, ...] = (),
     ) -> None:
         self.settings = settings
         self.project = project
@@ -72,7 +72,7 @@ class Run:
         self.store = BaselineStore(settings.baselines)
         self.programs = ProgramStore(settings.baselines)
         self.today = utc_today()
-        self.waivers = tuple(waivers)
+        self.waivers = waivers
         self.idle_waivers: list[tuple[Waiver, str]] = []
         self.stopwatch = Stopwatch(self.programs, settings.budget_s, self.today)
         self.references = ReferenceCache(None if cache is None else cache / "references")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ SETTINGS = pytest.StashKey[options.Settings]()
 STDERR = pytest.StashKey[int]()
 """A descriptor of the terminal that pytest's capture does not close."""
 RUN = pytest.StashKey["Run"]()
-_WAIVERS = pytest.StashKey["Sequence[Waiver]"]()
+_WAIVERS = pytest.StashKey[tuple["Waiver", ...]]()
 
 
 def run(config: pytest.Config) -> Run:

@@ -30,7 +30,9 @@ def plan_table(predictions: Sequence[Prediction]) -> str:
     ]
     lines.append("changed: with a duel of each program; a slow-down adds fresh processes to that.")
     if any(estimated for _, estimated in unchanged + changed):
-        lines.append("~: worked out from a stored baseline, a duel at its longest.")
+        lines.append(
+            "~: worked out from a stored baseline, which does not know what a reference costs; a duel at its longest."
+        )
     if any(unknown):
         lines.append("unknown: not run here yet, and no stored baseline tells.")
     return "\n".join(lines)
