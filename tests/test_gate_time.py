@@ -207,24 +207,31 @@ def test_a_slow_down_that_does_not_come_again_passes(lab, processes):
 
 
 @pytest.mark.parametrize(
-    ("processes", "reason"),
+    ("processes", "reason", "code"),
     [
-        ([CRASHED], "it could not be confirmed: a fresh process failed: exit status -9"),
-        ([AGREES, CRASHED], "it could not be confirmed: a fresh process failed: exit status -9"),
-        ([FIRED, AGREES], "than itself in a fresh process: the machine is the suspect"),
+        ([CRASHED], "it could not be confirmed: a fresh process failed: exit status -9", 1),
+        ([AGREES, CRASHED], "it could not be confirmed: a fresh process failed: exit status -9", 1),
+        ([FIRED, AGREES], "than itself in a fresh process: the machine is the suspect", 2),
     ],
     ids=["crash", "second crash", "control"],
 )
-def test_a_confirmation_that_cannot_be_trusted_is_red(lab, processes, reason):
-    """INVALID, exit code 1; the text says why and does not offer to accept it."""
+def test_a_confirmation_that_cannot_be_trusted_is_red(lab, processes, reason, code):
+    """INVALID; the text says why and does not offer to accept it. Exit code 2 if the machine is to blame, else 1."""
     lab.slower()
     lab.processes = processes
     result = lab.run()
-    assert result.code == 1
+    assert result.code == code
     result.counts(failed=1)
     result.shows("INVALID  model/wave", reason, "1 case: 1 INVALID")
     assert "accept:" not in result.text
     assert lab.junit.get("failures") == "1"
+
+
+AFTER = """
+def test_after(gate):
+    gate(wave, jnp.ones((8, 8)))
+    THEN
+"""
 
 
 MANY = """
@@ -235,14 +242,69 @@ def test_many(gate, number):
 
 
 def test_many_slow_downs_at_once_accuse_the_machine(lab):
-    """6 of 6 cases: all INVALID and red, no process started, no case called SLOWER."""
+    """6 of 6 cases: all INVALID and red, no process started, no case called SLOWER; exit code 2, and a line says so."""
     lab.slower(MANY.replace("COUNT", "5"))
     result = lab.run()
-    assert result.code == 1
+    assert result.code == 2
     result.counts(failed=6)
     assert (lab.duels, lab.launches) == (6, 0)
     result.shows("too many cases got slower at once: the machine is the suspect", "6 cases: 6 INVALID")
+    result.shows("6 tests failed because the machine is the suspect, none for another reason", "(exit code 2)")
     assert lab.junit.get("failures") == "6"
+
+
+OTHER_FAULTS = {
+    "a test": "def test_other():\n    assert 1 == 2\n",
+    "a gate": "def test_other(gate):\n    gate(lambda x: x * float('nan'), 1.0)\n",
+    "a gate that is never called": "def test_other(gate):\n    pass\n",
+    "a fixture's setup": "import pytest\n@pytest.fixture\ndef bad():\n    assert 1 == 2\ndef test_other(bad):\n    pass\n",
+    "a fixture's end": "import pytest\n@pytest.fixture\ndef bad():\n    yield\n    assert 1 == 2\n"
+    "def test_other(bad):\n    pass\n",
+}
+
+
+@pytest.mark.parametrize("fault", OTHER_FAULTS)
+def test_any_other_failure_is_not_the_machines(lab, fault):
+    """One test that fails for a reason of its own: exit code 1, and no line that blames the machine alone."""
+    lab.slower()
+    lab.processes = [FIRED]
+    (lab.path / "test_other.py").write_text(OTHER_FAULTS[fault])
+    result = lab.run()
+    assert result.code == 1
+    result.shows("the machine is the suspect")
+    assert "none for another reason" not in result.text
+
+
+@pytest.mark.parametrize("then", ["assert 1 == 2", "request.addfinalizer(lambda: 1 / 0)"])
+def test_an_accused_test_that_fails_by_itself_is_not_the_machines(lab, then):
+    """Its own assertion or its own end: exit code 1."""
+    lab.slower(AFTER.replace("gate)", "gate, request)").replace("THEN", "pass"))
+    lab.edit("test_model.py", "    pass\n", f"    {then}\n")
+    lab.processes = [FIRED]
+    result = lab.run()
+    assert result.code == 1
+    assert "none for another reason" not in result.text
+
+
+def test_an_error_of_the_collection_is_not_the_machines(lab):
+    """A file that cannot be imported is red, whatever else the machine did."""
+    lab.slower()
+    lab.processes = [FIRED]
+    (lab.path / "test_other.py").write_text("import no_such_module\n")
+    result = lab.run("--continue-on-collection-errors")
+    assert result.code == 1
+    assert "none for another reason" not in result.text
+
+
+@pytest.mark.parametrize(("mode", "code"), [("--perf-strict", 1), ("--no-perf-strict", 2)])
+def test_an_orphan_beside_it_is_not_the_machines(lab, mode, code):
+    """Where orphans fail the run they still do, with exit code 1."""
+    lab.slower("\ndef test_gone(gate):\n    gate(wave, jnp.ones(3))\n")
+    lab.edit("test_model.py", "\ndef test_gone(gate):\n    gate(wave, jnp.ones(3))\n", "")
+    lab.processes = [FIRED]
+    result = lab.run(mode, "--perf-max-undecided=1")
+    assert result.code == code
+    result.shows("ORPHAN")
 
 
 def test_five_slow_downs_are_each_repeated(lab):
@@ -345,13 +407,6 @@ def test_a_baseline_that_lost_its_program_is_not_green_under_ci(lab, damage):
     result = lab.run(*STRICT)
     assert result.code == 1
     result.shows("missing or damaged", file.name)
-
-
-AFTER = """
-def test_after(gate):
-    gate(wave, jnp.ones((8, 8)))
-    THEN
-"""
 
 
 @pytest.mark.parametrize("then", ["assert 1 == 2, 'of its own'", "pytest.skip('no more')", "pytest.xfail('no more')"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import hashlib
+import re
 import socket
 import tomllib
 from dataclasses import replace
@@ -23,7 +24,14 @@ from jaxgate.model import ProgramRecord, StoredProgram
 from jaxgate.observe import exporting
 from jaxgate.observe.compiling import compiled_facts, lower
 from jaxgate.observe.duelling import prepare
-from jaxgate.observe.exporting import NotReplayableError, export_program, find_feeds, load_program, split_call
+from jaxgate.observe.exporting import (
+    NotReplayableError,
+    export_program,
+    find_feeds,
+    load_program,
+    serves_as,
+    split_call,
+)
 from jaxgate.observe.feeding import on_device
 from jaxgate.observe.structure import read_structure
 
@@ -382,3 +390,18 @@ def test_foreign_errors_of_the_exporter_are_one_line(monkeypatch):
 
     monkeypatch.setattr(exporting, "export", SimpleNamespace(export=refuse))
     assert stored(lambda x: x, W).record.why_not == "jax.export refuses it: ValueError: first"
+
+
+def test_an_older_format_does_not_serve():
+    """Recording again with a newer jax keeps the newer bytes: the months for which they can be read start again."""
+    version = re.search(rb"StableHLO_v(\d+)\.(\d+)", GOOD.content)
+    older = GOOD.content.replace(version[0], b"StableHLO_v%s.%02d" % (version[1], int(version[2]) - 1))
+    assert serves_as(GOOD.content, GOOD.content)
+    assert serves_as(older, older)
+    assert not serves_as(older, GOOD.content)
+
+
+def test_an_unknown_format_does_not_serve():
+    """What does not name its format may be of any age."""
+    unnamed = GOOD.content.replace(b"StableHLO_v", b"StableHLOxv")
+    assert not serves_as(unnamed, unnamed)

@@ -144,6 +144,35 @@ def test_what_cannot_be_told_is_invalid_and_red(suspect, what):
     assert (timed(verdict).status, timed(verdict).detail) == (Status.INVALID, verdict.time.reason)
 
 
+def test_a_waived_fact_stays_waived_whatever_becomes_of_the_slow_down(suspect):
+    """Not repeated: WAIVED and green, time left open. Confirmed: SLOWER and red."""
+    waived = Finding(kind="fact", name="temp_bytes", status=Status.WAIVED)
+    mixed = replace(suspect.verdict, findings=(*suspect.verdict.findings, waived))
+    verdict = settle(mixed, [DISAGREES], machine=False)
+    assert (verdict.status, verdict.fails, verdict.time.status) == (Status.WAIVED, False, Status.UNDECIDED)
+    verdict = settle(mixed, [AGREES, AGREES], machine=False)
+    assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
+    assert settle(mixed, [FIRED], machine=False).accuses_machine
+
+
+@pytest.mark.parametrize("what", INVALIDS)
+def test_only_a_suspected_machine_is_accused(suspect, what):
+    """Too many cases, or a control that fired; a crash or a silent child accuses nobody."""
+    launches, machine, reason = INVALIDS[what]
+    verdict = settle(suspect.verdict, launches, machine=machine)
+    assert verdict.accuses_machine is ("machine is the suspect" in reason or machine)
+
+
+def test_a_case_that_is_red_by_itself_does_not_accuse_the_machine(suspect):
+    """A broken fact beside it is the case's own."""
+    broken = Finding(kind="fact", name="temp_bytes", status=Status.REGRESSED)
+    mixed = replace(suspect.verdict, findings=(*suspect.verdict.findings, broken))
+    assert not settle(mixed, [FIRED], machine=False).accuses_machine
+    assert not settle(mixed, [], machine=True).accuses_machine
+    assert not settle(suspect.verdict, [AGREES, AGREES], machine=False).accuses_machine
+    assert not settle(suspect.verdict, [DISAGREES], machine=False).accuses_machine
+
+
 def test_other_findings_keep_their_say(suspect):
     """A slow-down that did not come again does not take a broken fact with it, and the worst stands first."""
     broken = Finding(kind="fact", name="temp_bytes", status=Status.REGRESSED)

@@ -15,6 +15,11 @@ LOG = "LOG.md"
 _HEADING = "# Baselines: what was recorded, when and why\n\n"
 
 
+def utc_today() -> dt.date:
+    """The UTC date of now."""
+    return dt.datetime.now(dt.UTC).date()
+
+
 def provenance(project: Path, *, today: dt.date | None = None) -> Provenance:
     """Describe the checkout that a recording is made from.
 
@@ -22,7 +27,7 @@ def provenance(project: Path, *, today: dt.date | None = None) -> Provenance:
         project: A folder inside the checkout; one without git has no commit.
         today: The date; the UTC date of now by default.
     """
-    date = today or dt.datetime.now(dt.UTC).date()
+    date = today or utc_today()
     commit = _git(project, "rev-parse", "HEAD") or None
     return Provenance(
         commit=commit,
@@ -46,7 +51,7 @@ def append_log(root: Path, *, created: Sequence[str], refreshed: Sequence[str], 
     text = path.read_text(encoding="utf-8") if path.exists() else _HEADING
     if not text.endswith("\n"):
         text += "\n"
-    date = dt.datetime.now(dt.UTC).date().isoformat()
+    date = utc_today().isoformat()
     what = "; ".join(
         f"{word} {', '.join(f'`{case}`' for case in sorted(cases))}"
         for word, cases in (("created", created), ("refreshed", refreshed))

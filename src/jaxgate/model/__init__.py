@@ -17,6 +17,7 @@ from jaxgate.model.numbers import Contract, Facts, Phases, Samples
 from jaxgate.model.program import ProgramRecord, StoredProgram
 from jaxgate.model.status import Status
 from jaxgate.model.verdict import Finding, Origin, TimeVerdict, Verdict
+from jaxgate.model.waiver import Waiver
 from jaxgate.model.workload import Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "StoredProgram",
     "TimeVerdict",
     "Verdict",
+    "Waiver",
     "at_least",
     "at_most",
     "cases",

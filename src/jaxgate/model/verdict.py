@@ -8,6 +8,7 @@ from typing import Literal
 from jaxgate.model.decision import Decision
 from jaxgate.model.measurement import HardwareKey
 from jaxgate.model.status import Status
+from jaxgate.model.waiver import Waiver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,8 @@ class Finding:
         decision: The duel behind a claim about run time.
         confirmed: Ratios of the duels in fresh processes, where a claim about run time was checked again.
         remembered: The duel was run earlier, with the same programs.
+        waiver: The waiver that speaks of it, where it is worse than allowed.
+        not_waived: Why that waiver does not apply; empty if it does, and the status is then WAIVED.
     """
 
     kind: Literal["fact", "time", "phase", "claim", "baseline", "case"]
@@ -39,6 +42,8 @@ class Finding:
     decision: Decision | None = None
     confirmed: tuple[float, ...] = ()
     remembered: bool = False
+    waiver: Waiver | None = None
+    not_waived: Literal["", "expired", "exceeded"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +87,7 @@ class Verdict:
         baseline: One line on where the baseline comes from.
         run_ns: Median time of a call, for the eye only.
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
+        accuses_machine: Whether it fails for no other reason than that the machine is the suspect.
     """
 
     case: str
@@ -95,6 +101,7 @@ class Verdict:
     run_ns: float | None = None
     p99_ns: int | None = None
     recorded: Literal["", "created", "refreshed"] = ""
+    accuses_machine: bool = False
 
     @property
     def worst(self) -> Finding | None:

@@ -17,17 +17,13 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxgate.model import Contract, Duel, StoredProgram
+from jaxgate.model.bursts import ACCELERATOR_BURST_NS, BURST_NS, BURSTS, LONG_CALL_NS
 from jaxgate.observe.compiling import Clock, compiled_facts
 from jaxgate.observe.events import record
 from jaxgate.observe.exporting import NotReplayableError, load_program
 from jaxgate.observe.feeding import Feeder
 from jaxgate.observe.signature import to_host
 
-BURST_NS = {"cpu": 5_000_000}
-ACCELERATOR_BURST_NS = 20_000_000
-BURSTS = 3
-LONG_CALL_NS = 10_000_000
-"""A call that takes longer is its own burst, once for each half-round."""
 WARM_CALLS = 3
 MAX_CALLS = 100_000
 MAX_PLANS = 3

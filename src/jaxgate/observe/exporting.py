@@ -26,6 +26,9 @@ MAX_CONSTANT_BYTES = 64 * 1024
 """Captured arrays above this are weights, not tables: they stay out of a public file."""
 
 _PATH = re.compile(rb"[/\\][^\x00-\x1f]*\.py\b")
+_FORMAT = re.compile(rb"StableHLO_v[0-9.]+")
+_FORMAT_WITHIN = 64
+"""Bytes at the start of a serialised module that name its version."""
 _CUSTOM_CALL = re.compile(r'custom_call @(?:"([^"]*)"|([\w.$-]+))')
 _ALLOWED_CALLS = re.compile(
     r"Sharding|SPMD\w+|annotate_device_placement|shape_assertion|tpu_custom_call|__gpu\$xla\.gpu\.triton|triton_kernel_call"
@@ -39,6 +42,10 @@ _OPTION_VALUE = re.compile(r"[A-Za-z0-9_.,:+-]*")
 
 class NotReplayableError(Exception):
     """A program that cannot be stored, or cannot be run again here; the text says why, in one line."""
+
+
+class UnreadableProgramError(NotReplayableError):
+    """A stored program that this jax cannot read: its format may be too old or too new."""
 
 
 def export_program(
@@ -193,7 +200,8 @@ def _without_locations() -> Iterator[None]:
 def serves_as(stored: bytes, content: bytes) -> bool:
     """Whether a stored program may stand for a new one of its structure, which does not tell these apart.
 
-    One platform's StableHLO is another's, and arguments that a program does not use are not part of it.
+    One platform's StableHLO is another's, and arguments that a program does not use are not part of it. An older
+    format does not serve: who records again wants the months for which jax promises to read it to start again.
 
     Args:
         stored: The program on disk.
@@ -203,6 +211,9 @@ def serves_as(stored: bytes, content: bytes) -> bool:
     try:
         old, new = (export.deserialize(bytearray(one)) for one in (stored, content))
         old.mlir_module()
+        formats = [_FORMAT.search(one.mlir_module_serialized[:_FORMAT_WITHIN]) for one in (old, new)]
+        if None in formats or len({found[0] for found in formats if found}) > 1:
+            return False
         return all(getattr(old, name) == getattr(new, name) for name in names)
     except Exception:  # noqa: BLE001 - the reader trips over anything
         return False
@@ -212,7 +223,8 @@ def load_program(program: StoredProgram) -> export.Exported:
     """Read a stored program.
 
     Raises:
-        NotReplayableError: If it was not stored, is damaged, is for another JAX, or calls what it must not.
+        NotReplayableError: If it was not stored, is damaged, or calls what it must not.
+        UnreadableProgramError: If this jax does not read its format.
     """
     if not program.record.stored:
         raise NotReplayableError(f"it was not stored: {program.record.why_not}")
@@ -222,7 +234,7 @@ def load_program(program: StoredProgram) -> export.Exported:
         exported = export.deserialize(bytearray(program.content))
         text = exported.mlir_module()
     except Exception as error:
-        raise NotReplayableError(
+        raise UnreadableProgramError(
             f"jax {jax.__version__} cannot read it ({type(error).__name__}); record it again with --perf-update"
         ) from error
     refuse_options(program.record.options)

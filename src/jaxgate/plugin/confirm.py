@@ -132,7 +132,8 @@ def settle(
     """
     settled = partial(_with, suspect, claim=claim, strict=strict)
     if machine:
-        return settled(Status.INVALID, (), "too many cases got slower at once: the machine is the suspect")
+        reason = "too many cases got slower at once: the machine is the suspect"
+        return _accused(settled(Status.INVALID, (), reason))
     problem = next((found.problem for found in launches if found.problem), "")
     if problem:
         return settled(Status.INVALID, (), f"it could not be confirmed: {problem}")
@@ -141,7 +142,7 @@ def settle(
     if controls & {Status.SLOWER, Status.FASTER}:
         word = "slower" if Status.SLOWER in controls else "faster"
         reason = f"a program was {word} than itself in a fresh process: the machine is the suspect"
-        return settled(Status.INVALID, ratios, reason)
+        return _accused(settled(Status.INVALID, ratios, reason))
     if not launches or any(found.case is None or found.control is None for found in launches):
         return settled(Status.INVALID, ratios, "it could not be confirmed: no fresh process says anything")
     first = _first_reason(suspect, claim)
@@ -151,6 +152,12 @@ def settle(
         return settled(Status.SLOWER if claim is None else Status.REGRESSED, ratios, first)
     reason = f"it did not come again in fresh process {len(launches)} of {PROCESSES}"
     return settled(Status.UNDECIDED, ratios, f"{first}, but {reason}")
+
+
+def _accused(verdict: Verdict) -> Verdict:
+    """The verdict, marked as the machine's fault if nothing but clocks is against the case."""
+    others = [finding for finding in verdict.findings if finding.kind != "time" and finding.decision is None]
+    return replace(verdict, accuses_machine=not any(is_red(finding.status, strict=True) for finding in others))
 
 
 def _accusation(claim: Claim | None) -> Status:

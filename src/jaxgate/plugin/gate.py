@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, Measurement, Status, TimeVerdict, Verdict
+from jaxgate.model.cost import Cost
 from jaxgate.observe.measure import observe
 from jaxgate.plugin.calibrate import calibrate
 from jaxgate.plugin.functions import Names, case_name, function_case
@@ -125,13 +126,21 @@ class Gate:
                 )
                 measurement = observed.measurement
                 engine_ns = time.perf_counter_ns() - begin - _jax_ns(measurement)
+                before_ns = self._run.stopwatch.spent_ns
                 verdict = self._run.judge(case, observed, test=self._item.nodeid, progress=progress)
+                duel_ns = self._run.stopwatch.spent_ns - before_ns
         except InvalidCaseError as error:
             if error.__cause__ is not None:
                 text = "".join(traceback.format_exception(error.__cause__))
                 self._item.add_report_section("call", "jaxgate: where it was raised", text)
             return self._run.judge_invalid(case, error)
         self._fill_row(case, measurement, verdict, engine_ns)
+        judged = verdict.status is not Status.INVALID and not verdict.recorded and not self._run.settings.elsewhere
+        if measurement.samples is not None and judged:
+            self._run.costs[self._item.nodeid] = Cost(
+                unchanged_s=(time.perf_counter_ns() - begin - duel_ns) / 1e9,
+                duel_s=duel_ns / 1e9 if verdict.time.decision is not None else None,
+            )
         return verdict
 
     def _fill_row(self, case: Case, measurement: Measurement, verdict: Verdict, engine_ns: int) -> None:

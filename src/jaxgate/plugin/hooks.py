@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.plugin import options, replay, starting
+from jaxgate.plugin import ending, options, plan, replay, starting
 from jaxgate.plugin.starting import RUN, SETTINGS, STDERR
 from jaxgate.plugin.worktree import NOT_FROM, refuse_modules_from
 
@@ -25,9 +25,6 @@ _GATES = pytest.StashKey[set[str]]()
 _HELD = pytest.StashKey[dict[str, list[pytest.TestReport]]]()
 _SELECTED = pytest.StashKey[set[str]]()
 _ORPHANS = pytest.StashKey[Any]()
-
-UNFIT = pytest.ExitCode.INTERRUPTED
-"""Exit code 2: nothing failed, but too little was decided for this to be a gate."""
 
 SUSPECT = "suspect"
 """Outcome of a test that was slower in this process and waits for the others."""
@@ -55,6 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
         commit = against.resolve(config.rootpath, config.stash[SETTINGS].against)
         config.stash[SETTINGS] = replace(config.stash[SETTINGS], against=commit)
+    if config.stash[SETTINGS].plan:
+        config.pluginmanager.register(plan.Planner(config.stash[SETTINGS].baselines), "jaxgate-plan")
     config.stash[_COLLECTED] = set()
     config.stash[_GATES] = set()
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
@@ -146,6 +145,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
             report.outcome = "failed"
             report.longrepr = explain(verdict, test=test, elsewhere=run.settings.elsewhere)
             vars(report).pop("wasxfail", None)
+            run.accused += verdict.accuses_machine
         session.config.hook.pytest_runtest_logstart(nodeid=test, location=report.location)
         for report in held[test]:
             session.config.hook.pytest_runtest_logreport(report=report)
@@ -153,9 +153,12 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note which gates were selected: each must be judged, or be seen not to have been."""
-    gates = session.config.stash[_GATES]
-    session.config.stash[_SELECTED] = {item.nodeid for item in session.items if item.nodeid in gates}
+    """Note which gates were selected: each must be judged, or be seen not to have been; read what is waived."""
+    config = session.config
+    selected = {item.nodeid for item in session.items if item.nodeid in config.stash[_GATES]}
+    if selected and not config.option.collectonly:
+        starting.read_waivers(config)
+    config.stash[_SELECTED] = selected
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -169,20 +172,26 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if run is not None:
         run.write_log()
         run.adopt()
-    if config.option.collectonly or exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
+        plan.remember(config, run.costs)
+    over = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
+    if over or config.option.collectonly or config.stash[SETTINGS].plan:
         return
     strict = config.stash[SETTINGS].strict
     failed = False
     if run is not None:
-        orphans = run.orphans(config.stash[_COLLECTED], _whole_roots(config))
+        from jaxgate.plugin.orphans import find_orphans  # noqa: PLC0415 - imports what only gates need
+
+        orphans = find_orphans(run, config.stash[_COLLECTED], _whole_roots(config))
         config.stash[_ORPHANS] = orphans
+        gates, roots = config.stash[_GATES], _whole_roots(config)
+        ending.find_idle_waivers(config, run, collected=config.stash[_COLLECTED], gates=gates, roots=roots)
         failed = bool(orphans.unreadable) or (strict and bool(orphans) and not config.stash[SETTINGS].against)
     if strict and _nothing_judged(config):
         failed = True
     if failed and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    elif run is not None and exitstatus == pytest.ExitCode.OK and run.unfit:
-        session.exitstatus = UNFIT
+    elif run is not None and not failed:
+        ending.end_as_unfit(session, exitstatus, run)
 
 
 def _nothing_judged(config: pytest.Config) -> bool:
@@ -217,7 +226,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             return
     selected = len(config.stash.get(_SELECTED, set()))
     missing = selected - (len(run.verdicts) if run is not None else 0)
-    if missing > 0 and not config.option.collectonly:
+    if missing > 0 and not config.option.collectonly and not config.stash[SETTINGS].plan:
         strict = config.stash[SETTINGS].strict and _nothing_judged(config)
         verb = "was" if missing == 1 else "were"
         why = "; no gate was judged, and that is not green here" if strict else ""

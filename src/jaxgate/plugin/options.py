@@ -45,6 +45,7 @@ class Settings:
         max_undecided: Share of UNDECIDED cases above which the run is not green.
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
         strict: A missing, stale or orphaned baseline fails the run.
+        plan: Run nothing; predict what the selected gates will cost.
     """
 
     update: bool
@@ -66,6 +67,8 @@ class Settings:
         if self.against:
             return f"--perf-against {self.against[:10]}"
         return " ".join(f"--perf-against-env {shlex.quote(item)}" for item in self.against_env)
+
+    plan: bool = False
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -117,6 +120,9 @@ def add_options(parser: pytest.Parser) -> None:
         help="judge nothing; run N duels of each selected case with itself and print the gate's error rates",
     )
     group.addoption(
+        "--perf-plan", action="store_true", help="run nothing; predict what each selected gate will cost, in seconds"
+    )
+    group.addoption(
         "--perf-max-undecided",
         metavar="SHARE",
         default=None,
@@ -155,6 +161,8 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         raise pytest.UsageError("--perf-against-env needs samples; drop --benchmark-disable")
     if config.getoption("--perf-launches") < 1:
         raise pytest.UsageError(f"--perf-launches: expected 1 or more, found {config.getoption('--perf-launches')}")
+    if config.getoption("--perf-plan"):
+        _refuse_beside_plan(config)
     if config.getoption("--perf-why") and not update:
         raise pytest.UsageError("--perf-why gives the reason of a recording; it needs --perf-update")
     folder = config.getoption("--perf-baselines") or environ.get("JAXGATE_BASELINES") or config.getini("perf_baselines")
@@ -174,7 +182,16 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         against_env=tuple(others),
         launches=config.getoption("--perf-launches"),
         as_measured=AS_MEASURED in environ,
+        plan=config.getoption("--perf-plan"),
     )
+
+
+def _refuse_beside_plan(config: pytest.Config) -> None:
+    others = [name for name in ("update", "against", "against-env", "calibrate") if config.getoption(f"--perf-{name}")]
+    if others:
+        raise pytest.UsageError(f"--perf-plan predicts a run that judges; drop --perf-{others[0]}")
+    if config.getoption("dist", "no") != "no":
+        raise pytest.UsageError("--perf-plan runs nothing, so there is nothing to distribute; drop -n")
 
 
 def _number(config: pytest.Config, environ: Mapping[str, str], name: str, what: str, most: float) -> float | None:

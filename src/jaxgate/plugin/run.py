@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from jaxgate.judge import judge, judge_invalid
+from jaxgate.judge.ageing import Ageing, ageing
 from jaxgate.judge.verdict import waits_for_confirmation
+from jaxgate.judge.waivers import apply_waivers
 from jaxgate.keep.adopt import adopt
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
 from jaxgate.keep.duels import DuelCache
 from jaxgate.keep.programs import ProgramStore
-from jaxgate.keep.provenance import append_log, provenance
+from jaxgate.keep.provenance import append_log, provenance, utc_today
 from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import (
     Baseline,
@@ -27,8 +29,11 @@ from jaxgate.model import (
     ReferenceDuel,
     Status,
     Verdict,
+    Waiver,
 )
 from jaxgate.model.calibration import CaseCalibration
+from jaxgate.model.cost import Cost
+from jaxgate.model.waiver import TIME
 from jaxgate.observe.exporting import serves_as
 from jaxgate.observe.measure import Observed
 from jaxgate.plugin.against_reference import ReferenceDuels, Told
@@ -38,18 +43,6 @@ from jaxgate.plugin.options import Settings
 from jaxgate.plugin.timing import Rematch, Stopwatch, Timed
 
 _FAILING = frozenset({Status.INVALID, Status.REGRESSED})
-
-
-@dataclass(slots=True)
-class Orphans:
-    """Baselines that no test will ever look at again, and files among them that cannot be read."""
-
-    paths: list[Path] = field(default_factory=list)
-    unreadable: list[CorruptBaselineError] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        """Whether there is anything to tell."""
-        return bool(self.paths or self.unreadable)
 
 
 class Run:
@@ -62,6 +55,8 @@ class Run:
         cache: Path | None,
         stderr: int | None,
         comparison: Comparison | None = None,
+        *,
+        waivers: tuple[Waiver, ...] = (),
     ) -> None:
         self.settings = settings
         self.project = project
@@ -69,7 +64,10 @@ class Run:
         self.comparison = comparison
         self.store = BaselineStore(settings.baselines)
         self.programs = ProgramStore(settings.baselines)
-        self.stopwatch = Stopwatch(self.programs, settings.budget_s)
+        self.today = utc_today()
+        self.waivers = waivers
+        self.idle_waivers: list[tuple[Waiver, str]] = []
+        self.stopwatch = Stopwatch(self.programs, settings.budget_s, self.today)
         self.references = ReferenceCache(None if cache is None else cache / "references")
         self.reference_duels = ReferenceDuels(self.stopwatch, DuelCache(self.references))
         self.verdicts: list[Verdict] = []
@@ -77,6 +75,10 @@ class Run:
         self.suspects: dict[str, Suspect] = {}
         self.rematches: dict[str, list[Rematch]] = {}
         self.adopted: dict[str, str] = {}
+        self.dates: dict[str, str] = {}  # of the stored programs that baselines of this run name
+        self.costs: dict[str, Cost] = {}
+        self.accused = 0  # tests that failed because the machine is the suspect
+        self.only_machine = False  # and for no other reason
         self._tests: dict[str, str] = {}
 
     def claim_name(self, case: str, test: str) -> None:
@@ -97,13 +99,16 @@ class Run:
         """Judge what was observed against its baseline, with a duel where the program changed; or record it."""
         now = observed.measurement
         if self.comparison is not None:
-            return self.comparison.judge(case, now, test=test)
+            verdict = self.comparison.judge(case, now, test=test)
+            return apply_waivers(verdict, self._in_force, today=self.today, strict=False)
         try:
             record = self.store.load(now.hardware, case.name)
         except CorruptBaselineError as error:
             if not self.settings.update:
                 return replace(judge_invalid(case.name, self._unreadable(error)), hardware=now.hardware)
             record = None
+        if record is not None and record.baseline.program.stored:
+            self.dates[case.name] = record.baseline.provenance.date
         timed = Timed(record)
         try:
             if now.samples is not None and not self.settings.update:
@@ -123,7 +128,14 @@ class Run:
             no_duel=timed.why_not,
             reference_duel=told.by,
         )
-        return self._record(observed, verdict, record, test) if self.settings.update else verdict
+        if self.settings.update:  # a waived claim is broken all the same, and never recorded
+            return self._record(observed, verdict, record, test)
+        return apply_waivers(verdict, self._in_force, today=self.today, strict=self._strict)
+
+    @property
+    def _in_force(self) -> Sequence[Waiver]:
+        """A ratio to the stored baseline says nothing of anything else: it could accept one loss twice."""
+        return [w for w in self.waivers if not (self.settings.elsewhere and w.quantity == TIME)]
 
     def _against_reference(self, case: Case, observed: Observed, progress: Callable[[str], None]) -> Told:
         if self.settings.as_measured:
@@ -174,8 +186,20 @@ class Run:
 
     @property
     def undecided_share(self) -> float:
-        """Share of the cases that ended UNDECIDED."""
-        return sum(verdict.status is Status.UNDECIDED for verdict in self.verdicts) / max(1, len(self.verdicts))
+        """Share of the cases that ended UNDECIDED, or would have without a waiver for something else."""
+        left_open = [
+            verdict.status is Status.UNDECIDED
+            or (verdict.status is Status.WAIVED and verdict.time.status is Status.UNDECIDED)
+            for verdict in self.verdicts
+        ]
+        return sum(left_open) / max(1, len(left_open))
+
+    @property
+    def ageing(self) -> Ageing | None:
+        """The stored programs of this run's cases that should be recorded again."""
+        again = {verdict.case for verdict in self.verdicts if verdict.recorded}
+        kept = {case: date for case, date in self.dates.items() if case not in again}
+        return ageing(kept, today=self.today)
 
     @property
     def unfit(self) -> str:
@@ -224,45 +248,10 @@ class Run:
                     f"it had no baselines; {len(names)} of that revision are in {where} now: commit them"
                 )
 
-    def orphans(self, collected: set[str], roots: list[str]) -> Orphans:
-        """Find baselines, for the hardware of this run, whose test is gone.
-
-        Args:
-            collected: Node ids of all collected tests, before any was deselected.
-            roots: Files and folders that were collected whole, relative to the root folder; a baseline of a
-                test outside them is not judged.
-        """
-        found = Orphans()
-        if self.comparison is not None:
-            return found  # the stored baselines were not looked at
-        files = {test.partition("::")[0] for test in collected}
-        for slug in sorted({verdict.hardware.slug for verdict in self.verdicts if verdict.hardware}):
-            for path in sorted((self.settings.baselines / slug).glob("*/*.json")):
-                try:
-                    baseline = self.store.read(path)
-                except CorruptBaselineError as error:
-                    found.unreadable.append(error)
-                    continue
-                file = baseline.test.partition("::")[0]
-                seen = file in files or not (self.project / file).exists()  # an ignored file tells nothing
-                inside = seen and any(_is_inside(baseline.test, root) for root in roots)
-                ran_as = self._tests_by_node.get(baseline.test)
-                renamed = ran_as is not None and baseline.case not in ran_as
-                if (inside and baseline.test not in collected) or renamed:
-                    found.paths.append(path)
-        return found
-
     @property
-    def _tests_by_node(self) -> dict[str, set[str]]:
-        names: dict[str, set[str]] = {}
-        for case, test in self._tests.items():
-            names.setdefault(test, set()).add(case)
-        return names
+    def tests_by_case(self) -> Mapping[str, str]:
+        """The cases of this run, each with the test that has it."""
+        return self._tests
 
     def _short(self, path: Path) -> str:
         return str(path.relative_to(self.project)) if path.is_relative_to(self.project) else str(path)
-
-
-def _is_inside(test: str, root: str) -> bool:
-    file = test.partition("::")[0]
-    return root in ("", ".") or file == root or file.startswith(f"{root}/")

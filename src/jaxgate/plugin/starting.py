@@ -12,6 +12,7 @@ import pytest
 from jaxgate.plugin import options
 
 if TYPE_CHECKING:
+    from jaxgate.model import Waiver
     from jaxgate.plugin.launching import Comparison
     from jaxgate.plugin.run import Run
 
@@ -19,6 +20,7 @@ SETTINGS = pytest.StashKey[options.Settings]()
 STDERR = pytest.StashKey[int]()
 """A descriptor of the terminal that pytest's capture does not close."""
 RUN = pytest.StashKey["Run"]()
+_WAIVERS = pytest.StashKey[tuple["Waiver", ...]]()
 
 
 def run(config: pytest.Config) -> Run:
@@ -31,8 +33,29 @@ def run(config: pytest.Config) -> Run:
         quiet = config.get_verbosity() < 0
         descriptor = None if quiet else config.stash.get(STDERR, None)
         comparison = _launches(config, folder, descriptor) if config.stash[SETTINGS].against_env else None
-        config.stash[RUN] = Run(_against(config, descriptor), config.rootpath, folder, descriptor, comparison)
+        config.stash[RUN] = Run(
+            _against(config, descriptor),
+            config.rootpath,
+            folder,
+            descriptor,
+            comparison,
+            waivers=config.stash.get(_WAIVERS, ()),
+        )
     return config.stash[RUN]
+
+
+def read_waivers(config: pytest.Config) -> None:
+    """Read what is waived, before the first test: none is judged by half of it.
+
+    Raises:
+        pytest.UsageError: If the file cannot be trusted.
+    """
+    from jaxgate.keep import waivers  # noqa: PLC0415 - only gates need them
+
+    try:
+        config.stash[_WAIVERS] = waivers.read_waivers(config.stash[SETTINGS].baselines)
+    except waivers.WaiverError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _against(config: pytest.Config, descriptor: int | None) -> options.Settings:

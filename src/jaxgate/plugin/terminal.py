@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS
 from jaxgate.judge.calibration import rate_bound
+from jaxgate.keep.waivers import FILE
 from jaxgate.model import Status
 from jaxgate.plugin.launching import Comparison
-from jaxgate.plugin.run import Orphans, Run
+from jaxgate.plugin.orphans import Orphans
+from jaxgate.plugin.run import Run
 from jaxgate.report.calibration import calibration_table
 from jaxgate.report.text import count, moved, summary
 
@@ -22,6 +25,7 @@ MARKUP = {
     Status.FASTER: _GREEN,
     Status.IMPROVED: _GREEN,
     Status.UNDECIDED: _YELLOW,
+    Status.WAIVED: _YELLOW,
     Status.NO_BASELINE: _YELLOW,
     Status.STALE_BASELINE: _YELLOW,
     Status.SLOWER: _RED,
@@ -44,6 +48,7 @@ def show(out: pytest.TerminalReporter, run: Run, orphans: Orphans | None, folder
     elif run.verdicts:
         _verdicts(out, run)
         _what_next(out, run, folder)
+        _notices(out, run, folder)
         if orphans:
             _orphans(out, run, orphans, folder)
 
@@ -95,6 +100,24 @@ def _what_next(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
     elif any(verdict.status is Status.NO_BASELINE and not verdict.fails for verdict in run.verdicts):
         out.write_line(
             "NO_BASELINE: only claims were checked. Record with --perf-update and commit; under CI this fails.",
+            yellow=True,
+        )
+
+
+def _notices(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
+    if run.only_machine:
+        tests = "1 test" if run.accused == 1 else f"{run.accused} tests"
+        why = "failed because the machine is the suspect, none for another reason: it is unfit to gate"
+        out.write_line(f"{tests} {why} (exit code 2)", red=True)
+    file = os.path.relpath(run.settings.baselines / FILE, folder)
+    for waiver, why in run.idle_waivers:
+        out.write_line(f"WAIVER {waiver.quantity} of {waiver.case}: {why}; remove it from {file}", yellow=True)
+    old = run.ageing
+    if old is not None:
+        programs = "1 stored program was" if old.programs == 1 else f"{old.programs} stored programs were"
+        out.write_line(
+            f"AGEING: {programs} recorded more than {WARN_DAYS} days ago (oldest {old.oldest}, {old.case}): jax promises "
+            f"to read them for {WINDOW_DAYS} days; refresh with --perf-update",
             yellow=True,
         )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
+from jaxgate.judge.ageing import window_note
 from jaxgate.judge.duel import LOOKS, decide, is_settled
 from jaxgate.judge.origin import differs, takes_same_arguments
 from jaxgate.keep.programs import ProgramStore
@@ -21,7 +23,7 @@ from jaxgate.model import (
     StoredProgram,
 )
 from jaxgate.observe.duelling import agree, prepare, run_duel
-from jaxgate.observe.exporting import NotReplayableError
+from jaxgate.observe.exporting import NotReplayableError, UnreadableProgramError
 from jaxgate.observe.failures import describe
 from jaxgate.observe.measure import Observed
 
@@ -69,15 +71,25 @@ class Stopwatch:
     Args:
         programs: Where the baselines' programs are.
         budget_s: Seconds that all duels together may take; ``None`` for no limit.
+        today: The UTC date, to say how old a program is that cannot be read.
         clock: Monotonic nanoseconds.
+
+    Attributes:
+        spent_ns: What all duels together have taken so far.
     """
 
     def __init__(
-        self, programs: ProgramStore, budget_s: float | None, clock: Callable[[], int] = time.perf_counter_ns
+        self,
+        programs: ProgramStore,
+        budget_s: float | None,
+        today: date,
+        clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         self._programs = programs
-        self._left_ns = None if budget_s is None else budget_s * 1e9
+        self._budget_ns = None if budget_s is None else budget_s * 1e9
+        self._today = today
         self._clock = clock
+        self.spent_ns = 0
 
     def time(self, observed: Observed, record: Record | None, progress: Callable[[str], None]) -> Timed:
         """Duel with the baseline's program if the program may have changed and both can run here.
@@ -98,6 +110,9 @@ class Stopwatch:
             return self._duel(observed, record, progress)
         except (BrokenDuelError, InvalidCaseError) as error:
             raise _invalid(error) from None
+        except UnreadableProgramError as error:
+            note = window_note(record.baseline.provenance.date, today=self._today)
+            return Timed(record, why_not=f"no duel can be run: {error}" + (f" ({note})" if note else ""))
         except NotReplayableError as error:
             return Timed(record, why_not=f"no duel can be run: {error}")
         except Exception as error:  # noqa: BLE001 - facts are judged all the same; time is not, and says why
@@ -108,12 +123,11 @@ class Stopwatch:
     @property
     def has_budget(self) -> bool:
         """Whether another duel may begin."""
-        return self._left_ns is None or self._left_ns > 0
+        return self._budget_ns is None or self.spent_ns < self._budget_ns
 
     def charge(self, spent_ns: int) -> None:
-        """Take from the budget what a duel took."""
-        if self._left_ns is not None:
-            self._left_ns -= spent_ns
+        """Note what a duel took."""
+        self.spent_ns += spent_ns
 
     def _duel(self, observed: Observed, record: Record, progress: Callable[[str], None]) -> Timed:
         stored = record.baseline.program

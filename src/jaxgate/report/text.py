@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from jaxgate.model import Finding, Status, Verdict
 from jaxgate.report.units import show, show_pair, show_ratio
+from jaxgate.report.waivers import has_waived, waiver_note, waiver_notes
 
-_MOVED = frozenset({Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER})
+_MOVED = frozenset({Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER, Status.WAIVED})
 MAX_DIFFERENCES = 4
 MAX_OTHERS = 3
 
@@ -31,6 +32,8 @@ def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
         lines.append(_row("against", _baseline(verdict)))
     if worst is not None:
         lines.append(_row("found", describe_finding(worst) + _more(others)))
+    if notes := waiver_notes(verdict):
+        lines.append(_row("waiver", "; ".join(notes)))
     if judged:
         lines.append(_row("time", _time(verdict)))
         lines += [] if environments else [_row("baseline", _baseline(verdict))]
@@ -108,7 +111,10 @@ def count(verdicts: Sequence[Verdict]) -> str:
     counts = Counter(verdict.status for verdict in verdicts if not verdict.recorded)
     total = f"{len(verdicts)} {'case' if len(verdicts) == 1 else 'cases'}"
     parts = [f"{number} {word}" for word, number in sorted(recorded.items())]
-    return f"{total}: " + ", ".join(parts + [f"{counts[status]} {status}" for status in Status if counts[status]])
+    parts += [f"{counts[status]} {status}" for status in Status if counts[status]]
+    others = sum(has_waived(verdict) and verdict.status is not Status.WAIVED for verdict in verdicts)
+    waived = f" ({others} of them with something waived)" if others else ""
+    return f"{total}: {', '.join(parts)}{waived}"
 
 
 def _beside(verdict: Verdict) -> str:
@@ -117,11 +123,22 @@ def _beside(verdict: Verdict) -> str:
     if worst is not None and (worst.status is Status.INVALID or (worst.kind == "claim" and verdict.fails)):
         return describe_finding(worst)
     reason = verdict.time.reason if decision is None else f"{decision.ratio:.2f} × there, {verdict.time.reason}"
-    return " · ".join([reason, *_undecided_claims(verdict)])
+    return " · ".join([reason, *_undecided_claims(verdict), *waiver_notes(verdict)])
 
 
 def in_short(verdict: Verdict) -> str:
-    """The reason of a verdict in a few words."""
+    """The reason of a verdict in a few words, and every waiver that speaks of it."""
+    worst = verdict.worst
+    if worst is None or worst.waiver is None:
+        return " · ".join([_reason(verdict), *waiver_notes(verdict)])
+    first, second = describe_finding(worst), waiver_note(worst)
+    if worst.status is Status.WAIVED:
+        first, second = second, first
+        second += "" if worst.kind == "time" else f" · time {verdict.time.status}"
+    return " · ".join([first, second, *waiver_notes(verdict, without=worst)])
+
+
+def _reason(verdict: Verdict) -> str:
     worst = verdict.worst
     number = sum(finding.kind == "claim" and finding.status is Status.SAME for finding in verdict.findings)
     before = " (run time as measured before)" if any(finding.remembered for finding in verdict.findings) else ""

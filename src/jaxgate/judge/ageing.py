@@ -1,0 +1,62 @@
+"""How long jax promises to read what it serialised, and which stored programs come near the end of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+WINDOW_DAYS = 180
+"""``jax.export`` promises to read a serialised program for six months."""
+
+WARN_DAYS = 150
+"""A month is left to record again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ageing:
+    """Stored programs that should be recorded again.
+
+    Attributes:
+        programs: How many.
+        oldest: The date of the oldest, as its baseline has it.
+        case: The case that this one belongs to.
+    """
+
+    programs: int
+    oldest: str
+    case: str
+
+
+def ageing(recorded: Mapping[str, str], *, today: date) -> Ageing | None:
+    """Find the stored programs that were recorded too long ago.
+
+    Args:
+        recorded: Case to the date that its baseline was recorded; one that is no date counts as the oldest.
+        today: The UTC date.
+    """
+    days = {case: _day(text) for case, text in recorded.items()}
+    old = sorted((day, case) for case, day in days.items() if today.toordinal() - day > WARN_DAYS)
+    if not old:
+        return None
+    case = old[0][1]
+    return Ageing(programs=len(old), oldest=recorded[case], case=case)
+
+
+def window_note(recorded: str, *, today: date) -> str:
+    """Say when jax's promise for a program was over; empty if it is not."""
+    day = _day(recorded)
+    if not day:
+        return f"it was recorded on {recorded!r}, which is no date"
+    last = day + WINDOW_DAYS
+    if today.toordinal() <= last:
+        return ""
+    return f"recorded on {recorded}, it was promised to be readable until {date.fromordinal(last).isoformat()}"
+
+
+def _day(text: str) -> int:
+    """The ordinal of an ISO date; 0 for what is none."""
+    try:
+        return date.fromisoformat(text).toordinal()
+    except ValueError:
+        return 0

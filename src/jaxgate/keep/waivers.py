@@ -1,0 +1,97 @@
+"""Waivers on disk: ``<baselines>/waivers.toml``. The reader is strict: a typo must not accept or refuse a loss."""
+
+from __future__ import annotations
+
+import os
+import re
+import reprlib
+import tomllib
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from jaxgate.model import Waiver
+
+FILE = "waivers.toml"
+_TABLE = "waiver"
+
+
+class WaiverError(Exception):
+    """A file of waivers that cannot be trusted; the text names file, entry and key."""
+
+
+def read_waivers(baselines: Path) -> tuple[Waiver, ...]:
+    """Read all waivers of a project; none if it has no such file.
+
+    Args:
+        baselines: The folder of the baselines.
+
+    Raises:
+        WaiverError: If the file is there and anything in it is not as expected.
+    """
+    path = baselines / FILE
+    if not os.path.lexists(path):  # a link to nowhere is not "none"
+        return ()
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise WaiverError(f"{path}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))
+        there = text.splitlines()[int(line[1]) - 1].strip() if line else ""
+        raise WaiverError(f"{path}: is not TOML (no such date, or merged badly?): {error}: {there}") from error
+    unknown = sorted(set(content) - {_TABLE})
+    if unknown:
+        raise WaiverError(f"{path}: unknown key `{unknown[0]}`; expected [[{_TABLE}]] entries and nothing else")
+    entries = content.get(_TABLE, [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise WaiverError(f"{path}: expected [[{_TABLE}]] entries, in double brackets")
+    found: dict[tuple[str, str], int] = {}
+    waivers = []
+    for number, entry in enumerate(entries, start=1):
+        waiver = _read(path, number, entry)
+        first = found.setdefault((waiver.case, waiver.quantity), number)
+        if first != number:
+            raise WaiverError(
+                f"{_where(path, number, entry)}: keys `case` and `quantity` are those of entry {first}; keep one of them"
+            )
+        waivers.append(waiver)
+    return tuple(waivers)
+
+
+@cache
+def _entry() -> type[BaseModel]:
+    """The keys of an entry. Read strictly, pydantic takes a dataclass from JSON only, and JSON knows no dates."""
+    types = get_type_hints(Waiver)
+    keys: dict[str, Any] = {field.name: (types[field.name], ...) for field in fields(Waiver)}
+    return create_model("Entry", __config__=ConfigDict(strict=True, extra="forbid"), **keys)
+
+
+def _read(path: Path, number: int, entry: dict[str, Any]) -> Waiver:
+    try:
+        return Waiver(**_entry().model_validate(entry).model_dump())
+    except ValidationError as error:
+        reason = _first_problem(error)
+    except ValueError as error:  # what the waiver itself refuses
+        reason = str(error)
+    raise WaiverError(f"{_where(path, number, entry)}: {reason}")
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    key = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key `{key}`"
+    if problem["type"] == "missing":
+        return f"key `{key}` is missing"
+    unquoted = " without quotes, such as 2026-12-31" if key == "expires" else ""
+    return f"key `{key}`: {problem['msg']}{unquoted}, found {reprlib.repr(problem['input'])}"
+
+
+def _where(path: Path, number: int, entry: dict[str, Any]) -> str:
+    named = ", ".join(str(entry[key]) for key in ("case", "quantity") if isinstance(entry.get(key), str))
+    return f"{path}: entry {number}" + (f" ({named})" if named else "")

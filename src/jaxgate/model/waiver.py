@@ -1,0 +1,60 @@
+"""A waiver: a loss that somebody accepts, with a name, a reason and a last day."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from datetime import date
+
+from jaxgate.model.numbers import Facts
+
+TIME = "time"
+"""The quantity of a waiver that accepts a slow-down; its ``up_to`` is a ratio to the baseline."""
+
+_FACTS = frozenset(field.name for field in fields(Facts))
+_SIGNS = (" ≤ ", " ≥ ", " = ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """One entry of ``waivers.toml``.
+
+    Attributes:
+        case: ``family/sentence``.
+        quantity: What may be worse: a fact's name, a claim's formula as printed, or ``time``.
+        up_to: The worst value accepted, in the unit of the quantity; for ``time`` and claims about ``run_ns`` the
+            ratio to the baseline, or to the reference, that the worse bound of a duel may reach.
+        owner: Who answers for it.
+        reason: Why the loss is accepted.
+        expires: The last day (UTC) on which it applies.
+    """
+
+    case: str
+    quantity: str
+    up_to: float
+    owner: str
+    reason: str
+    expires: date
+
+    def __post_init__(self) -> None:
+        """Refuse what could never apply, or would apply to anything."""
+        family, _, sentence = self.case.partition("/")
+        if not family.strip() or not sentence.strip():
+            raise ValueError(f"key `case`: expected family/sentence, found {self.case!r}")
+        for name in ("owner", "reason"):
+            if not getattr(self, name).strip():
+                raise ValueError(f"key `{name}`: expected some words, found none")
+        if self.quantity != TIME and self.quantity not in _FACTS and not self.is_claim:
+            raise ValueError(
+                "key `quantity`: expected a fact's name such as `temp_bytes`, a claim as printed such as "
+                f"`donated_bytes ≥ 1`, or `{TIME}`, found {self.quantity!r}"
+            )
+        if not math.isfinite(self.up_to):
+            raise ValueError(f"key `up_to`: expected a finite number, found {self.up_to}")
+        if self.quantity == TIME and self.up_to <= 1:
+            raise ValueError(f"key `up_to`: expected a ratio to the baseline above 1, found {self.up_to:g}")
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether it speaks of a claim."""
+        return any(sign in self.quantity for sign in _SIGNS)

@@ -1,0 +1,59 @@
+"""Baselines whose test is gone: they would stay for ever, and look like cover that nothing gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jaxgate.keep.baselines import CorruptBaselineError
+from jaxgate.plugin.run import Run
+
+
+@dataclass(slots=True)
+class Orphans:
+    """Baselines that no test will ever look at again, and files among them that cannot be read."""
+
+    paths: list[Path] = field(default_factory=list)
+    unreadable: list[CorruptBaselineError] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to tell."""
+        return bool(self.paths or self.unreadable)
+
+
+def find_orphans(run: Run, collected: set[str], roots: list[str]) -> Orphans:
+    """Find baselines, for the hardware of a run, whose test is gone.
+
+    Args:
+        run: The run, over.
+        collected: Node ids of all collected tests, before any was deselected.
+        roots: Files and folders that were collected whole, relative to the root folder; a baseline of a test
+            outside them is not judged.
+    """
+    found = Orphans()
+    if run.comparison is not None:
+        return found  # the stored baselines were not looked at
+    files = {test.partition("::")[0] for test in collected}
+    names: dict[str, set[str]] = {}
+    for case, test in run.tests_by_case.items():
+        names.setdefault(test, set()).add(case)
+    for slug in sorted({verdict.hardware.slug for verdict in run.verdicts if verdict.hardware}):
+        for path in sorted((run.settings.baselines / slug).glob("*/*.json")):
+            try:
+                baseline = run.store.read(path)
+            except CorruptBaselineError as error:
+                found.unreadable.append(error)
+                continue
+            file = baseline.test.partition("::")[0]
+            seen = file in files or not (run.project / file).exists()  # an ignored file tells nothing
+            inside = seen and any(is_inside(baseline.test, root) for root in roots)
+            renamed = baseline.test in names and baseline.case not in names[baseline.test]
+            if (inside and baseline.test not in collected) or renamed:
+                found.paths.append(path)
+    return found
+
+
+def is_inside(test: str, root: str) -> bool:
+    """Whether a test lies in a file or folder, both relative to the root folder."""
+    file = test.partition("::")[0]
+    return root in ("", ".") or file == root or file.startswith(f"{root}/")

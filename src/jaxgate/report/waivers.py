@@ -1,0 +1,53 @@
+"""What a waiver did to a finding, in words."""
+
+from __future__ import annotations
+
+from jaxgate.model import Finding, Status, Verdict, Waiver
+from jaxgate.report.units import show
+
+
+def waiver_note(finding: Finding) -> str:
+    """Say that a finding is waived, until when, by whom and why; or why its waiver does not apply."""
+    waiver = finding.waiver
+    if waiver is None:
+        return ""
+    if finding.not_waived == "expired":
+        return f"its waiver expired on {waiver.expires} ({waiver.owner}: {waiver.reason})"
+    if finding.not_waived == "exceeded":
+        return f"beyond its waiver, which accepts {_accepted(finding, waiver)} ({waiver.owner}: {waiver.reason})"
+    return f"waived until {waiver.expires} by {waiver.owner}: {waiver.reason}"
+
+
+def waiver_notes(verdict: Verdict, *, without: Finding | None = None) -> list[str]:
+    """One note for each finding that a waiver speaks of.
+
+    Args:
+        verdict: The verdict.
+        without: A finding whose note stands elsewhere.
+    """
+    return [
+        f"{waived_name(finding)}: {waiver_note(finding)}"
+        for finding in verdict.findings
+        if finding.waiver is not None and finding is not without
+    ]
+
+
+def waived_name(finding: Finding) -> str:
+    """What a finding is called where several stand in one line."""
+    if finding.kind == "time":
+        return "time"
+    return f"claim {finding.name}" if finding.kind == "claim" else finding.name
+
+
+def has_waived(verdict: Verdict) -> bool:
+    """Whether a waiver covers any finding of a case."""
+    return any(finding.status is Status.WAIVED for finding in verdict.findings)
+
+
+def _accepted(finding: Finding, waiver: Waiver) -> str:
+    if finding.kind == "time":
+        return f"an upper bound of {waiver.up_to:g} × the baseline"
+    way = "up" if (finding.now or 0) > (finding.allowed or 0) else "down"
+    full = f"{waiver.up_to:,.{0 if waiver.up_to.is_integer() else 3}f}"  # three digits could look like today's value
+    unit = show(finding.name.split(" ")[0], 1.0).partition(" ")[2]
+    return f"{way} to {full} {unit}".strip()
