@@ -24,6 +24,8 @@ from jaxgate.observe.exporting import NotReplayableError, load_program
 from jaxgate.observe.feeding import Feeder
 from jaxgate.observe.signature import to_host
 
+LONGEST_BURST_NS = 200_000_000
+"""Of the slower side: one that is hundreds of times slower must not take minutes to be called so."""
 WARM_CALLS = 3
 MAX_CALLS = 100_000
 MAX_PLANS = 3
@@ -245,14 +247,15 @@ def _calls_in_a_burst(sides: Sequence[Contender], warm: Sequence[int], burst_ns:
         burst_ns: How long a burst should take.
         clock: Monotonic nanoseconds.
     """
-    calls = min(MAX_CALLS, math.ceil(burst_ns / min(warm)))
+    most = min(MAX_CALLS, max(1, LONGEST_BURST_NS // max(warm)))
+    calls = min(most, math.ceil(burst_ns / min(warm)))
     if calls == 1 or any(side.consumed for side in sides):
         return 1
     # A call that is waited for alone takes longer than one of many in a row: look at what it comes to.
     quicker = sides[warm.index(min(warm))]
     for _ in range(MAX_PLANS):
         took_ns = max(1, quicker.burst(calls, clock))
-        if took_ns >= burst_ns or calls == MAX_CALLS:
+        if took_ns >= burst_ns or calls == most:
             break
-        calls = min(MAX_CALLS, math.ceil(calls * burst_ns / took_ns))
+        calls = min(most, math.ceil(calls * burst_ns / took_ns))
     return calls
