@@ -159,6 +159,12 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         raise pytest.UsageError("--perf-against-env goes with no other kind of run; drop the other --perf- option")
     if others and config.getoption("--benchmark-disable", default=False):
         raise pytest.UsageError("--perf-against-env needs samples; drop --benchmark-disable")
+    if config.getoption("--perf-calibrate") < 0:
+        raise pytest.UsageError(
+            f"--perf-calibrate: expected a number of duels, found {config.getoption('--perf-calibrate')}"
+        )
+    if config.getoption("--perf-calibrate") and (update or config.getoption("--perf-against")):
+        raise pytest.UsageError("--perf-calibrate judges and records nothing; drop --perf-update and --perf-against")
     if config.getoption("--perf-launches") < 1:
         raise pytest.UsageError(f"--perf-launches: expected 1 or more, found {config.getoption('--perf-launches')}")
     if config.getoption("--perf-plan"):
