@@ -2,8 +2,8 @@
 
 Noise is learnt from identical programs only, never from a change that is being judged. The floor is the largest
 deviation that such duels showed, not a quantile: with tens of duels the largest is the only one that speaks of
-rare events, and it grows with their number, never shrinks. It can only widen a margin. It cannot make a case green:
-SAME must still have been able to see a slow-down of 10 %, so that a case with a high floor is UNDECIDED.
+rare events, and it grows with their number, never shrinks. It can only widen a margin, up to the cap of all. A high
+floor makes nothing green: SAME must still have been able to see a slow-down of 10 %, so that the case is UNDECIDED.
 """
 
 from __future__ import annotations

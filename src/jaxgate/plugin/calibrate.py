@@ -23,6 +23,9 @@ REAL_SHARE = 5
 MIN_REAL = 5
 """Duels with extra work, of each size: a fifth of the others, and five at least; never more than of the others."""
 
+_PLAIN = (NotPlantableError, NotReplayableError, BrokenDuelError)
+"""Errors whose text is a reason as it stands."""
+
 Clock = Callable[[], float]
 
 
@@ -126,7 +129,7 @@ class ExtraWork:
                 if not before.why_not:
                     self.found[share] = self._plant(before, share, planter, plain, self._work)
         except Exception as error:  # noqa: BLE001 - see above
-            why = str(error) if isinstance(error, (NotPlantableError, BrokenDuelError)) else describe(error)
+            why = str(error) if isinstance(error, _PLAIN) else describe(error)
             for share, before in self.found.items():
                 stopped = f"stopped after {len(before.duels)} of {self._rounds}: " if before.duels else ""
                 self.found[share] = replace(before, why_not=before.why_not or f"{stopped}{why}")

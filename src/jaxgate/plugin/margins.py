@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from jaxgate.judge.floors import why_not_applied
 from jaxgate.keep.floors import DamagedFloorsError, FloorStore
 from jaxgate.model import HardwareKey, Measurement
@@ -41,6 +43,8 @@ class Margins:
         return self._read[hardware]
 
     def _note(self, hardware: HardwareKey, reason: str) -> None:
-        note = f"The calibration in {self._store.path(hardware)} is not used: {reason}. Calibrate again or delete it."
+        path = self._store.path(hardware)
+        where = "" if path is None else f" in {os.path.relpath(path)}"
+        note = f"The calibration{where} is not used: {reason}. Calibrate again or delete it."
         if note not in self.notes:
             self.notes.append(note)

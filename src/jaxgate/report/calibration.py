@@ -100,10 +100,14 @@ def _rates(rows: Sequence[CaseCalibration], bound: float) -> str:
     duels, alarms, confirmed = (sum(getattr(row, name) for row in rows) for name in ("duels", "alarms", "confirmed"))
     pairs = sum(row.executables for row in rows)
     return (
-        f"{duels} duels of identical programs in {pairs} pairs of executables: {alarms} false alarms at the first "
-        f"stage, {confirmed} confirmed in\nfresh processes; with 95 % confidence the rate of confirmed false alarms "
+        f"{_count(duels, 'duel')} of identical programs in {_count(pairs, 'pair')} of executables: "
+        f"{_count(alarms, 'false alarm')} at the first stage, {confirmed} confirmed\nin fresh processes; with 95 % confidence the rate of confirmed false alarms "
         f"is below {bound:.2%}."
     )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _failures(failed: Mapping[str, str]) -> list[str]:
