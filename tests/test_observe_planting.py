@@ -94,7 +94,7 @@ def test_the_work_waits_for_every_output():
     for place in range(3):
         changed = list(leaves)
         changed[place] = leaves[place] + 1
-        assert outputs(Planter(planter.contender, tuple(changed), donates=False), 3)[-1] != first
+        assert outputs(Planter(planter.contender, tuple(changed), ()), 3)[-1] != first
 
 
 def test_donation_and_threading_stay_right():
@@ -104,6 +104,7 @@ def test_donation_and_threading_stay_right():
     plain, planter = prepare(program, leaves), prepare_planter(program, leaves)
     side = planter.with_steps(3)
     assert (side.feeds, side.consumed) == ((0, None, None), False)
+    assert prepare_planter(program, leaves, "blocked").with_steps(3).contract == "blocked" != side.contract
     assert side.facts["aliased_bytes"] == plain.facts["aliased_bytes"] == 1024
     duel = run_duel(side, plain, settled=lambda _: False, seed=0, max_pairs=2, platform="cpu")
     assert duel.traces == 0
@@ -198,7 +199,7 @@ class Machine:
         contender = Contender(
             function=self._function(call_ns, step_ns), feeder=Feeder(((), {}), donates=False), feeds=None
         )
-        return Planter(contender, (), donates=False)
+        return Planter(contender, (), ())
 
     def _function(self, call_ns, step_ns):
         def function(*steps):

@@ -57,17 +57,19 @@ class Lab:
             measurement=measurement(),
             export=lambda: StoredProgram(record=PROGRAM, content=b"program"),
             leaves=lambda: [1.0],
+            contract="blocked",
         )
         for name in ("prepare", "prepare_planter", "measure_work", "run_duel", "launch"):
             monkeypatch.setattr(module, name, getattr(self, name))
 
-    def prepare(self, program, leaves):
-        assert (program.content, leaves) == (b"program", [1.0])
+    def prepare(self, program, leaves, contract):
+        assert (program.content, leaves, contract) == (b"program", [1.0], "blocked")
         self.now_s += self.compile_s
         self.log.append("compile")
         return f"executable {self.log.count('compile')}"
 
-    def prepare_planter(self, program, leaves):
+    def prepare_planter(self, program, leaves, contract):
+        assert contract == "blocked"
         self.log.append("planter")
         return SimpleNamespace(with_steps=lambda steps: ("planted", steps))
 
@@ -175,7 +177,7 @@ def test_a_false_alarm_is_repeated_in_fresh_processes(lab, outcomes, confirmed):
     lab.identical, lab.outcomes = [duel(1.0), duel(1.06), duel(1.0)], outcomes
     row = lab.run(3)
     assert (row.alarms, row.confirmed) == (1, confirmed)
-    assert {rematch.own_margin for rematch in lab.launches} == {None}
+    assert {(rematch.own_margin, rematch.contract) for rematch in lab.launches} == {(None, "blocked")}
     assert "repeating the false alarm of duel 2 in fresh processes" in lab.stages
 
 
@@ -458,7 +460,7 @@ def test_fresh_processes_judge_by_the_margin_of_the_case(monkeypatch, own, statu
 
     monkeypatch.setattr(confirm.subprocess, "run", child)
     program = StoredProgram(record=PROGRAM, content=b"x")
-    outcome = confirm.launch(confirm.Rematch(program, program, [], "cpu", own))
+    outcome = confirm.launch(confirm.Rematch(program, program, [], "cpu", own_margin=own))
     assert CONFIRM_COUNT == 41
     assert outcome.problem == ""
     assert (outcome.case.status, outcome.control.status) == (status, status)
