@@ -84,20 +84,30 @@ class Contender:
         return clock() - begin
 
 
-def prepare(program: StoredProgram, leaves: Sequence[Any], contract: Contract = "pipelined") -> Contender:
-    """Compile a stored program for these arguments.
+def prepare(
+    program: StoredProgram,
+    leaves: Sequence[Any],
+    contract: Contract = "pipelined",
+    *,
+    extend: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda call: call,
+    extra: Sequence[Any] = (),
+) -> Contender:
+    """Compile a stored program for these arguments; each time anew, into an executable of its own.
 
     Args:
         program: The program.
         leaves: Its arguments, flattened, on the device.
         contract: What the time of a call means.
+        extend: Makes more of the program before it is compiled. What it adds comes last, in arguments and
+            results, so that donation and threading stay right.
+        extra: The arguments that it adds.
 
     Raises:
         NotReplayableError: If it cannot be read, compiled or called with them.
     """
     exported = load_program(program)
-    placed = _place(exported, leaves)
-    jitted = jax.jit(_without_unused(exported), donate_argnums=program.record.donated)
+    placed = [*_place(exported, leaves), *extra]
+    jitted = jax.jit(extend(_without_unused(exported)), donate_argnums=program.record.donated)
     try:
         compiled = jitted.lower(*placed).compile(compiler_options=dict(program.record.options) or None)
     except Exception as error:
@@ -106,7 +116,9 @@ def prepare(program: StoredProgram, leaves: Sequence[Any], contract: Contract = 
             f"it does not compile here: {type(error).__name__}: {text[0] if text else ''}"
         ) from error
     feeder = Feeder((tuple(placed), {}), donates=bool(program.record.donated), only=program.record.donated)
-    return Contender(function=compiled, feeder=feeder, feeds=program.record.feeds, contract=contract)
+    feeds = program.record.feeds
+    kept = None if feeds is None else (*feeds, *(None for _ in extra))
+    return Contender(function=compiled, feeder=feeder, feeds=kept, contract=contract)
 
 
 def _without_unused(exported: Any) -> Callable[..., Any]:

@@ -89,8 +89,8 @@ def launch(rematch: Rematch) -> Launch:
             return Launch(None, None, f"a fresh process could not be started: {error}")
         try:
             duels = read_duels(folder)
-            case = _decide(rematch.claim, duels["case"])
-            control = _decide(None, duels["control"])
+            case = _decide(rematch, duels["case"])
+            control = decide(duels["control"], count=CONFIRM_COUNT, own_margin=rematch.own_margin)
         except FileNotFoundError:
             last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
             return Launch(None, None, f"a fresh process failed: {last[0]}")
@@ -165,8 +165,10 @@ def _accusation(claim: Claim | None) -> Status:
     return Status.SLOWER if claim is None else breaks(claim)
 
 
-def _decide(claim: Claim | None, duel: Duel) -> Decision:
-    return decide(duel, count=CONFIRM_COUNT) if claim is None else decide_claim(claim, duel, count=CONFIRM_COUNT)
+def _decide(rematch: Rematch, duel: Duel) -> Decision:
+    if rematch.claim is not None:
+        return decide_claim(rematch.claim, duel, count=CONFIRM_COUNT)
+    return decide(duel, count=CONFIRM_COUNT, own_margin=rematch.own_margin)
 
 
 def _is_about(finding: Finding, claim: Claim | None) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, Measurement, Status, TimeVerdict, Verdict
 from jaxgate.model.cost import Cost
+from jaxgate.observe.failures import describe
 from jaxgate.observe.measure import observe
 from jaxgate.plugin.calibrate import calibrate
 from jaxgate.plugin.functions import Names, case_name, function_case
@@ -103,10 +104,18 @@ class Gate:
 
     def _calibrate(self, case: Case) -> Verdict:
         """Measure the gate instead of the case; the verdict is that nothing was decided."""
-        with Progress(self._run.stderr, case.name) as progress:
-            observed = observe(case.build, store=self._run.references, progress=progress, sampling=False)
-            row = calibrate(case.name, observed, duels=self._run.settings.calibrate, progress=progress)
-        self._run.calibrations.append(row)
+        calibrated = self._run.calibrated
+        try:
+            with Progress(self._run.stderr, case.name) as progress:
+                observed = observe(case.build, store=self._run.references, progress=progress, sampling=False)
+                row = calibrate(case.name, observed, duels=self._run.settings.calibrate, progress=progress)
+        except InvalidCaseError as error:
+            calibrated.failed[case.name] = str(error)
+            pytest.fail(f"{case.name} could not be calibrated: {error}", pytrace=False)
+        except Exception as error:
+            calibrated.failed[case.name] = describe(error)
+            raise
+        calibrated.add(row, observed.measurement.environment)
         time_verdict = TimeVerdict(status=Status.UNDECIDED, reason="calibrating")
         return Verdict(
             case=case.name,

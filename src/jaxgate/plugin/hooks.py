@@ -172,6 +172,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if run is not None:
         run.write_log()
         run.adopt()
+        run.calibrated.finish(run.project, run.floors)
         plan.remember(config, run.costs)
     over = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
     if over or config.option.collectonly or config.stash[SETTINGS].plan:
@@ -197,7 +198,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def _nothing_judged(config: pytest.Config) -> bool:
     """Whether gates were selected and none gave a verdict, without the user having asked for that."""
     run = config.stash.get(RUN, None)
-    judged = run is not None and bool(run.verdicts or run.calibrations)
+    judged = run is not None and bool(run.verdicts or run.calibrated)
     return bool(config.stash.get(_SELECTED, set())) and not judged and not config.getoption("benchmark_skip", False)
 
 
@@ -222,7 +223,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         from jaxgate.plugin import terminal  # noqa: PLC0415 - imports what only gates need
 
         terminal.show(terminalreporter, run, config.stash.get(_ORPHANS, None), config.invocation_params.dir)
-        if run.calibrations:
+        if run.calibrated:
             return
     selected = len(config.stash.get(_SELECTED, set()))
     missing = selected - (len(run.verdicts) if run is not None else 0)

@@ -178,7 +178,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         budget_s=budget_s,
         max_undecided=(STRICT_UNDECIDED if strict else 1.0) if cap is None else cap,
         against=config.getoption("--perf-against"),
-        calibrate=config.getoption("--perf-calibrate"),
+        calibrate=_duels(config),
         against_env=tuple(others),
         launches=config.getoption("--perf-launches"),
         as_measured=AS_MEASURED in environ,
@@ -192,6 +192,16 @@ def _refuse_beside_plan(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--perf-plan predicts a run that judges; drop --perf-{others[0]}")
     if config.getoption("dist", "no") != "no":
         raise pytest.UsageError("--perf-plan runs nothing, so there is nothing to distribute; drop -n")
+
+
+def _duels(config: pytest.Config) -> int:
+    """Duels of a calibration; 0 for none."""
+    duels: int = config.getoption("--perf-calibrate")
+    if duels < 0:
+        raise pytest.UsageError(f"--perf-calibrate: expected a number of duels, found {duels}")
+    if duels and (config.getoption("--perf-update") or config.getoption("--perf-against")):
+        raise pytest.UsageError("--perf-calibrate judges and records nothing; drop --perf-update and --perf-against")
+    return duels
 
 
 def _number(config: pytest.Config, environ: Mapping[str, str], name: str, what: str, most: float) -> float | None:

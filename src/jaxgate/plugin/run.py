@@ -17,6 +17,7 @@ from jaxgate.judge.waivers import apply_waivers
 from jaxgate.keep.adopt import adopt
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
 from jaxgate.keep.duels import DuelCache
+from jaxgate.keep.floors import FloorStore
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import append_log, provenance, utc_today
 from jaxgate.keep.references import ReferenceCache
@@ -31,14 +32,15 @@ from jaxgate.model import (
     Verdict,
     Waiver,
 )
-from jaxgate.model.calibration import CaseCalibration
 from jaxgate.model.cost import Cost
 from jaxgate.model.waiver import TIME
 from jaxgate.observe.exporting import serves_as
 from jaxgate.observe.measure import Observed
 from jaxgate.plugin.against_reference import ReferenceDuels, Told
+from jaxgate.plugin.calibrated import Calibrated
 from jaxgate.plugin.confirm import Suspect, accuses
 from jaxgate.plugin.launching import Comparison
+from jaxgate.plugin.margins import Margins
 from jaxgate.plugin.options import Settings
 from jaxgate.plugin.timing import Rematch, Stopwatch, Timed
 
@@ -67,11 +69,13 @@ class Run:
         self.today = utc_today()
         self.waivers = waivers
         self.idle_waivers: list[tuple[Waiver, str]] = []
-        self.stopwatch = Stopwatch(self.programs, settings.budget_s, self.today)
+        self.floors = FloorStore(None if cache is None else cache / "floors")
+        self.margins = Margins(self.floors)
+        self.stopwatch = Stopwatch(self.programs, settings.budget_s, self.today, self.margins)
         self.references = ReferenceCache(None if cache is None else cache / "references")
         self.reference_duels = ReferenceDuels(self.stopwatch, DuelCache(self.references))
         self.verdicts: list[Verdict] = []
-        self.calibrations: list[CaseCalibration] = []
+        self.calibrated = Calibrated()
         self.suspects: dict[str, Suspect] = {}
         self.rematches: dict[str, list[Rematch]] = {}
         self.adopted: dict[str, str] = {}

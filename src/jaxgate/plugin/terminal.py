@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS
-from jaxgate.judge.calibration import rate_bound
 from jaxgate.keep.waivers import FILE
 from jaxgate.model import Status
 from jaxgate.plugin.launching import Comparison
 from jaxgate.plugin.orphans import Orphans
 from jaxgate.plugin.run import Run
-from jaxgate.report.calibration import calibration_table
+from jaxgate.report.calibration import calibration_text
 from jaxgate.report.text import count, moved, summary
 
 _GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
@@ -43,7 +42,7 @@ def show(out: pytest.TerminalReporter, run: Run, orphans: Orphans | None, folder
         orphans: Baselines without a test, if they were looked for.
         folder: Where the user stands; paths are shown relative to it.
     """
-    if run.calibrations:
+    if run.calibrated:
         _calibration(out, run)
     elif run.verdicts:
         _verdicts(out, run)
@@ -54,11 +53,12 @@ def show(out: pytest.TerminalReporter, run: Run, orphans: Orphans | None, folder
 
 
 def _calibration(out: pytest.TerminalReporter, run: Run) -> None:
-    rows = run.calibrations
-    bound = rate_bound(sum(row.confirmed for row in rows), sum(row.duels for row in rows))
+    found = run.calibrated
     out.ensure_newline()
     out.section("jaxgate: calibration", sep="-")
-    out.write(calibration_table(rows, bound=bound) + "\n")
+    out.write(calibration_text(found.cases, bound=found.bound, failed=found.failed) + "\n")
+    for note in found.notes:
+        out.write_line(note)
 
 
 def _verdicts(out: pytest.TerminalReporter, run: Run) -> None:
@@ -86,6 +86,8 @@ def _environments(out: pytest.TerminalReporter, comparison: Comparison) -> None:
 
 
 def _what_next(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
+    for note in run.margins.notes:
+        out.write_line(note, yellow=True)
     if run.unfit:
         out.write_line(f"{run.unfit} (exit code 2)", red=True)
     if any(verdict.recorded for verdict in run.verdicts):

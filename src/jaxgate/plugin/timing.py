@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import Any
 
 from jaxgate.judge.ageing import window_note
 from jaxgate.judge.duel import LOOKS, decide, is_settled
+from jaxgate.judge.floors import name_margin, own_margin
 from jaxgate.judge.origin import differs, takes_same_arguments
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.model import (
@@ -26,6 +28,7 @@ from jaxgate.observe.duelling import agree, prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError, UnreadableProgramError
 from jaxgate.observe.failures import describe
 from jaxgate.observe.measure import Observed
+from jaxgate.plugin.margins import Margins
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,9 @@ class Rematch:
         baseline: The other: the baseline's program, or the reference.
         leaves: The arguments of both.
         platform: Where they run.
+        contract: What the time of a call means.
         claim: What the duel with the reference decides; ``None`` for a duel with the baseline's program.
+        own_margin: The case's own margin in a duel with the baseline's program.
     """
 
     now: StoredProgram
@@ -46,6 +51,7 @@ class Rematch:
     platform: str
     contract: Contract = "pipelined"
     claim: Claim | None = None
+    own_margin: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,7 @@ class Stopwatch:
         programs: Where the baselines' programs are.
         budget_s: Seconds that all duels together may take; ``None`` for no limit.
         today: The UTC date, to say how old a program is that cannot be read.
+        margins: What a calibration knows of the noise of each case.
         clock: Monotonic nanoseconds.
 
     Attributes:
@@ -83,9 +90,11 @@ class Stopwatch:
         programs: ProgramStore,
         budget_s: float | None,
         today: date,
+        margins: Margins,
         clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         self._programs = programs
+        self._margins = margins
         self._budget_ns = None if budget_s is None else budget_s * 1e9
         self._today = today
         self._clock = clock
@@ -154,18 +163,21 @@ class Stopwatch:
             return Timed(record, why_not=f"today's program cannot be duelled: {today.record.why_not}")
         now = prepare(today, leaves, contract)
         same_results = agree(now, baseline, rtol=observed.rtol, atol=observed.atol)
+        floor = self._margins.floor_of(record.baseline.case, observed.measurement)
+        own = own_margin(floor)
         progress("sampling")  # nothing else may run beside it
         platform = observed.measurement.hardware.platform
         duel = run_duel(
             now,
             baseline,
-            settled=is_settled,
+            settled=partial(is_settled, own_margin=own),
             clock=self._clock,
             max_pairs=max(LOOKS),
             platform=platform,
         )
-        decision = replace(decide(duel), agrees=same_results)
-        return Timed(record, decision=decision, rematch=Rematch(today, before, leaves, platform, contract))
+        decision = replace(name_margin(decide(duel, own_margin=own), floor), agrees=same_results)
+        again = Rematch(today, before, leaves, platform, contract, own_margin=own)
+        return Timed(record, decision=decision, rematch=again)
 
 
 def _invalid(error: Exception) -> InvalidCaseError:

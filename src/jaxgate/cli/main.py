@@ -1,0 +1,90 @@
+"""The command ``jaxgate``. Nothing heavy is imported here: ``jaxgate --help`` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+
+DUELS = 20
+SUITE = "perf"
+_TAKE_A_VALUE = frozenset({"-c", "-k", "-m", "-o", "-p", "-r", "-W"})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one of the commands.
+
+    Args:
+        arguments: Those of the command line by default.
+
+    Returns:
+        The exit code.
+    """
+    parser = _parser()
+    known, rest = parser.parse_known_args(arguments)
+    if known.command is None:
+        parser.print_help()
+        return 2
+    run: Callable[[argparse.Namespace, list[str]], int] = known.run
+    return run(known, rest)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jaxgate", description="Performance-regression gates for JAX, beside pytest.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"jaxgate {version('jaxgate')}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    calibrate = commands.add_parser(
+        "calibrate",
+        allow_abbrev=False,
+        usage="jaxgate calibrate [-h] [--duels N] [pytest arguments ...]",
+        help="measure the gate's error rates on this machine, and the noise of each case",
+        description="Run each case against itself, and against itself with extra work; print and write the gate's "
+        "error rates; keep the noise of each case as its margin in later runs here. All other arguments are "
+        f"pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
+    )
+    calibrate.add_argument(
+        "--duels",
+        type=_count,
+        default=DUELS,
+        metavar="N",
+        help=f"duels of each case with itself (default: {DUELS}; 299 without a false alarm, over all cases, bound "
+        "the rate at 1 %%)",
+    )
+    calibrate.set_defaults(run=_calibrate)
+    return parser
+
+
+def _calibrate(known: argparse.Namespace, rest: list[str]) -> int:
+    """Become pytest, so that its exit code, its output and Ctrl-C are its own."""
+    paths = [] if _names_a_path(rest) or not Path(SUITE).is_dir() else [SUITE]
+    command = [sys.executable, "-m", "pytest", *paths, f"--perf-calibrate={known.duels}", "--benchmark-disable", *rest]
+    sys.stdout.flush()
+    os.execv(sys.executable, command)  # noqa: S606 - a fixed command line, no shell
+
+
+def _names_a_path(arguments: Sequence[str]) -> bool:
+    """Whether pytest is told what to collect: an argument that is neither an option nor the value of one."""
+    return any(
+        not argument.startswith("-") and before not in _TAKE_A_VALUE and Path(argument.partition("::")[0]).exists()
+        for before, argument in pairwise(["", *arguments])
+    )
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of duels, 1 or more, found {text!r}")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""The margin that a calibration gives a case. Pure.
+
+Noise is learnt from identical programs only, never from a change that is being judged. The floor is the largest
+deviation that such duels showed, not a quantile: with tens of duels the largest is the only one that speaks of
+rare events, and it grows with their number, never shrinks. It can only widen a margin, up to the cap of all. A high
+floor makes nothing green: SAME must still have been able to see a slow-down of 10 %, so that the case is UNDECIDED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import exp
+from statistics import median
+
+from jaxgate.judge.duel import MAX_MARGIN, MIN_MARGIN
+from jaxgate.judge.origin import environment_differences
+from jaxgate.model import Decision, Duel, HardwareKey
+from jaxgate.model.floors import NoiseFloor, NoiseFloors
+
+MAX_DIFFERENCES = 3
+
+
+def noise_floor(duels: Sequence[Duel]) -> float:
+    """The most that the median ratio of duels of identical programs was off, either way, as a share."""
+    return exp(max(abs(median(duel.logratios)) for duel in duels)) - 1
+
+
+def why_not_applied(floors: NoiseFloors, hardware: HardwareKey, environment: Mapping[str, str]) -> str:
+    """Say why a calibration does not hold here; empty if it does."""
+    if floors.hardware != hardware:
+        return f"expected hardware `{hardware}`, found `{floors.hardware}`"
+    differences = environment_differences(environment, floors.environment)
+    if not differences:
+        return ""
+    more = f" and {len(differences) - MAX_DIFFERENCES} more" if len(differences) > MAX_DIFFERENCES else ""
+    return f"it was made in another environment ({', '.join(differences[:MAX_DIFFERENCES])}{more})"
+
+
+def own_margin(floor: NoiseFloor | None) -> float | None:
+    """The margin of a case; ``None`` where no calibration is known. Never below that of every case."""
+    return None if floor is None else max(MIN_MARGIN, floor.floor)
+
+
+def name_margin(decision: Decision, floor: NoiseFloor | None) -> Decision:
+    """Say in the reason that the margin is the calibration's, where it is."""
+    own = own_margin(floor)
+    if floor is None or own is None or own <= MIN_MARGIN or decision.margin != min(own, MAX_MARGIN):
+        return decision
+    duels = "1 duel" if floor.duels == 1 else f"{floor.duels} duels"
+    how = f"the margin is from the calibration of {floor.date}: identical programs differed by up to {floor.floor:.1%} in {duels}"
+    return replace(decision, reason=f"{decision.reason}; {how}")
