@@ -6,33 +6,18 @@ an unknown schema, or lacks or adds a key is an error that names the file and th
 
 from __future__ import annotations
 
-import json
 import os
-import reprlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
 from jaxgate.model import Baseline, HardwareKey, Record
 from jaxgate.model.baseline import SCHEMA
 
-
-class CorruptBaselineError(Exception):
-    """A baseline file that cannot be trusted.
-
-    Attributes:
-        path: The file.
-        reason: What was expected and what was found.
-    """
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
-        self.path = path
-        self.reason = reason
+__all__ = ["BaselineStore", "CorruptBaselineError"]
 
 
 @cache
@@ -76,9 +61,7 @@ class BaselineStore:
     def save(self, baseline: Baseline) -> Path:
         """Write one baseline, whole or not at all; touch no other file."""
         path = self.path(baseline.hardware, baseline.case)
-        content = _adapter().dump_python(baseline, mode="json")
-        text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
-        write_atomic(path, (text + "\n").encode())
+        write_strict(path, _adapter(), baseline)
         return path
 
     def read(self, path: Path) -> Baseline:
@@ -97,14 +80,7 @@ class BaselineStore:
                 yield folder.name
 
     def _read(self, path: Path, case: str, hardware: HardwareKey | None) -> Baseline:
-        content = _parse(path)
-        try:
-            baseline = _adapter().validate_json(json.dumps(content))
-        except ValidationError as error:
-            raise CorruptBaselineError(path, _first_problem(error)) from error
-        lost = _missing_key(content, _adapter().dump_python(baseline, mode="json"))
-        if lost:
-            raise CorruptBaselineError(path, f"key `{lost}` is missing")
+        baseline = read_strict(path, _adapter(), schema=SCHEMA)
         if baseline.case != case:
             raise CorruptBaselineError(path, f"expected the case `{case}`, found `{baseline.case}`: was it renamed?")
         folder = path.parents[1].name
@@ -113,50 +89,3 @@ class BaselineStore:
         if hardware is not None and baseline.hardware != hardware:
             raise CorruptBaselineError(path, f"expected hardware `{hardware}`, found `{baseline.hardware}`")
         return baseline
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_bytes(), object_pairs_hook=_once)
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorruptBaselineError(path, f"cannot be read: {error}") from error
-    except json.JSONDecodeError as error:
-        raise CorruptBaselineError(path, f"is not JSON (truncated or merged badly?): {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise CorruptBaselineError(path, str(error)) from error
-    if not isinstance(content, dict):
-        raise CorruptBaselineError(path, "expected a JSON object")
-    if content.get("schema") != SCHEMA:
-        raise CorruptBaselineError(path, f"expected schema {SCHEMA}, found {content.get('schema')!r}")
-    return content
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key that stands twice: a merge kept both sides, and JSON would silently take the later one."""
-    content = dict(pairs)
-    if len(content) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"key `{next(name for name in names if names.count(name) > 1)}` stands twice")
-    return content
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
-    key = ".".join(map(str, problem["loc"]))
-    if problem["type"] == "unexpected_keyword_argument":
-        return f"unknown key `{key}`"
-    if problem["type"] == "missing":
-        return f"key `{key}` is missing"
-    return f"key `{key}`: {problem['msg']}, found {reprlib.repr(problem['input'])}"
-
-
-def _missing_key(found: Any, whole: Any, prefix: str = "") -> str:
-    """The first key that the file lacks and reading filled in by a default."""
-    if isinstance(whole, dict) and isinstance(found, dict):
-        for key, value in whole.items():
-            if key not in found:
-                return f"{prefix}{key}"
-            deeper = _missing_key(found[key], value, f"{prefix}{key}.")
-            if deeper:
-                return deeper
-    return ""

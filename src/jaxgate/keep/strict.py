@@ -1,0 +1,103 @@
+"""Strict reading of stored JSON: a file that is truncated, of another schema, or lacks or adds a key is an error."""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from jaxgate.keep.atomic import write_atomic
+
+Content = TypeVar("Content")
+
+
+class CorruptBaselineError(Exception):
+    """A baseline file that cannot be trusted.
+
+    Attributes:
+        path: The file.
+        reason: What was expected and what was found.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+def read_strict(path: Path, adapter: TypeAdapter[Content], *, schema: int) -> Content:
+    """Read one file.
+
+    Args:
+        path: The file.
+        adapter: What its content must be.
+        schema: What its key ``schema`` must be.
+
+    Raises:
+        CorruptBaselineError: If it cannot be trusted; names the key.
+    """
+    content = _parse(path, schema)
+    try:
+        found = adapter.validate_json(json.dumps(content))
+    except ValidationError as error:
+        raise CorruptBaselineError(path, _first_problem(error)) from error
+    lost = _missing_key(content, adapter.dump_python(found, mode="json"))
+    if lost:
+        raise CorruptBaselineError(path, f"key `{lost}` is missing")
+    return found
+
+
+def write_strict(path: Path, adapter: TypeAdapter[Content], content: Content) -> None:
+    """Write one file as ``read_strict`` reads it, whole or not at all."""
+    text = json.dumps(adapter.dump_python(content, mode="json"), indent=1, sort_keys=True, ensure_ascii=False)
+    write_atomic(path, (text + "\n").encode())
+
+
+def _parse(path: Path, schema: int) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes(), object_pairs_hook=_once)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorruptBaselineError(path, f"cannot be read: {error}") from error
+    except json.JSONDecodeError as error:
+        raise CorruptBaselineError(path, f"is not JSON (truncated or merged badly?): {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise CorruptBaselineError(path, str(error)) from error
+    if not isinstance(content, dict):
+        raise CorruptBaselineError(path, "expected a JSON object")
+    if content.get("schema") != schema:
+        raise CorruptBaselineError(path, f"expected schema {schema}, found {content.get('schema')!r}")
+    return content
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a key that stands twice: a merge kept both sides, and JSON would silently take the later one."""
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"key `{next(name for name in names if names.count(name) > 1)}` stands twice")
+    return content
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    key = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "unexpected_keyword_argument":
+        return f"unknown key `{key}`"
+    if problem["type"] == "missing":
+        return f"key `{key}` is missing"
+    return f"key `{key}`: {problem['msg']}, found {reprlib.repr(problem['input'])}"
+
+
+def _missing_key(found: Any, whole: Any, prefix: str = "") -> str:
+    """The first key that the file lacks and reading filled in by a default."""
+    if isinstance(whole, dict) and isinstance(found, dict):
+        for key, value in whole.items():
+            if key not in found:
+                return f"{prefix}{key}"
+            deeper = _missing_key(found[key], value, f"{prefix}{key}.")
+            if deeper:
+                return deeper
+    return ""
