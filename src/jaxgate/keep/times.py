@@ -1,0 +1,62 @@
+"""Stored times on disk: one file for each case, beside the baselines of its hardware.
+
+Layout: ``<root>/<hardware>/times/<family>/<sentence>.json``. A recording adds sessions and drops none: which of
+them count is judged against the baseline of the day.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
+from jaxgate.model import HardwareKey
+from jaxgate.model.stored import TIMES_SCHEMA, StoredTimes, TimedSession
+
+FOLDER = "times"
+
+
+@cache
+def _adapter() -> TypeAdapter[StoredTimes]:
+    return TypeAdapter(StoredTimes)
+
+
+class TimesStore:
+    """The stored times of one project, in the folder of its baselines."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, hardware: HardwareKey, case: str) -> Path:
+        """Where the times of a case lie, whether or not they exist."""
+        return self.root / hardware.slug / FOLDER / f"{case}.json"
+
+    def load(self, hardware: HardwareKey, case: str) -> StoredTimes:
+        """Read the times of a case on exactly this hardware; none where there is no file.
+
+        Raises:
+            CorruptBaselineError: If a file is there and cannot be trusted.
+        """
+        path = self.path(hardware, case)
+        if not os.path.lexists(path):  # a link to nowhere is not "none"
+            return StoredTimes(schema=TIMES_SCHEMA, case=case, hardware=hardware, sessions=())
+        found = read_strict(path, _adapter(), schema=TIMES_SCHEMA)
+        if found.case != case:
+            raise CorruptBaselineError(path, f"expected the case `{case}`, found `{found.case}`: was it renamed?")
+        if found.hardware != hardware:
+            raise CorruptBaselineError(path, f"expected hardware `{hardware}`, found `{found.hardware}`")
+        return found
+
+    def add(self, hardware: HardwareKey, case: str, session: TimedSession) -> StoredTimes:
+        """Add a session and write the file, whole or not at all.
+
+        Raises:
+            CorruptBaselineError: If the file that is there cannot be trusted; it stays as it is.
+        """
+        known = self.load(hardware, case)
+        times = StoredTimes(schema=TIMES_SCHEMA, case=case, hardware=hardware, sessions=(*known.sessions, session))
+        write_strict(self.path(hardware, case), _adapter(), times)
+        return times
