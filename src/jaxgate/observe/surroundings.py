@@ -59,6 +59,11 @@ def hardware_key(device: jax.Device, devices: int) -> HardwareKey:
     return HardwareKey(platform=device.platform, device_kind=kind, devices=devices)
 
 
+def first_device() -> HardwareKey:
+    """Name the device that JAX would use first. Takes the devices of this process."""
+    return hardware_key(jax.devices()[0], 1)
+
+
 @cache
 def _versions() -> Mapping[str, str]:
     found = {}

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxgate.judge.duel import CONFIRM_COUNT, decide
 from jaxgate.judge.run_claims import breaks, decide_claim
@@ -23,6 +23,9 @@ from jaxgate.keep.jobs import Job, read_duels, write_job
 from jaxgate.model import Claim, Decision, Duel, Finding, Status, TimeVerdict, Verdict
 from jaxgate.observe.placing import settings, to_files
 from jaxgate.plugin.timing import Rematch
+
+if TYPE_CHECKING:
+    from jaxgate.plugin.stored import Repeat
 
 PROCESSES = 2
 TIMEOUT_S = 600
@@ -37,24 +40,29 @@ class Suspect:
 
     Attributes:
         verdict: Its verdict so far.
-        rematches: The duels to run again: with the baseline's program, or with the reference for a claim.
+        rematches: The duels to run again: with the baseline's program, or with the reference for a claim; or the
+            measurement that stored times found slow.
         row: ``extra_info`` of its row in pytest-benchmark, to be told the outcome.
         strict: Whether a missing or stale baseline fails it too.
     """
 
     verdict: Verdict
-    rematches: Sequence[Rematch]
+    rematches: Sequence[Rematch | Repeat]
     row: dict[str, Any]
     strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What one fresh process found; ``problem`` says why there is nothing."""
+    """What one fresh process found; ``problem`` says why there is nothing.
+
+    A measurement held against stored times has no control (``has_control``): there is no second side to swap.
+    """
 
     case: Decision | None
     control: Decision | None
     problem: str = ""
+    has_control: bool = True
 
 
 def too_many(suspects: int, cases: int) -> bool:
@@ -67,8 +75,10 @@ def accuses(verdict: Verdict, claim: Claim | None) -> bool:
     return any(_is_about(finding, claim) and finding.status in ALWAYS_FAIL for finding in verdict.findings)
 
 
-def launch(rematch: Rematch) -> Launch:
-    """Run a duel again in a fresh process, one at a time."""
+def launch(rematch: Rematch | Repeat) -> Launch:
+    """Run a duel, or a measurement, again in a fresh process, one at a time."""
+    if not isinstance(rematch, Rematch):
+        return rematch.launch()
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         folder = Path(name)
         leaves, kinds = to_files(rematch.leaves)
@@ -143,7 +153,7 @@ def settle(
         word = "slower" if Status.SLOWER in controls else "faster"
         reason = f"a program was {word} than itself in a fresh process: the machine is the suspect"
         return _accused(settled(Status.INVALID, ratios, reason))
-    if not launches or any(found.case is None or found.control is None for found in launches):
+    if not launches or any(found.case is None or (found.has_control and found.control is None) for found in launches):
         return settled(Status.INVALID, ratios, "it could not be confirmed: no fresh process says anything")
     first = _first_reason(suspect, claim)
     if len(launches) == PROCESSES and all(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.plugin import ending, options, plan, replay, starting
+from jaxgate.plugin import ending, options, plan, recorder, replay, starting
 from jaxgate.plugin.starting import RUN, SETTINGS, STDERR
 from jaxgate.plugin.worktree import NOT_FROM, refuse_modules_from
 
@@ -54,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[SETTINGS] = replace(config.stash[SETTINGS], against=commit)
     if config.stash[SETTINGS].plan:
         config.pluginmanager.register(plan.Planner(config.stash[SETTINGS].baselines), "jaxgate-plan")
+    if config.stash[SETTINGS].record_times:
+        config.pluginmanager.register(recorder.Recorder(), "jaxgate-recorder")
     config.stash[_COLLECTED] = set()
     config.stash[_GATES] = set()
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
@@ -175,7 +177,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         run.calibrated.finish(run.project, run.floors)
         plan.remember(config, run.costs)
     over = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
-    if over or config.option.collectonly or config.stash[SETTINGS].plan:
+    if over or config.option.collectonly or not config.stash[SETTINGS].runs_tests:
         return
     strict = config.stash[SETTINGS].strict
     failed = False
@@ -227,7 +229,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             return
     selected = len(config.stash.get(_SELECTED, set()))
     missing = selected - (len(run.verdicts) if run is not None else 0)
-    if missing > 0 and not config.option.collectonly and not config.stash[SETTINGS].plan:
+    if missing > 0 and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
         strict = config.stash[SETTINGS].strict and _nothing_judged(config)
         verb = "was" if missing == 1 else "were"
         why = "; no gate was judged, and that is not green here" if strict else ""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from jaxgate.plugin import quieting
 from jaxgate.plugin.recording import AS_MEASURED
 
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"", "0", "false", "no", "off"})
@@ -39,6 +40,9 @@ class Settings:
         stored: Folder of the project's own baselines; the same, but where something else is compared with.
         calibrate: Duels of each case with itself, instead of judging; 0 judges.
         against: The git revision to compare with instead of the stored baselines; empty for these.
+        quiet: Hardware, by its folder under the baselines, that is quiet and exclusive: times stored there count.
+        record_times: Fresh processes whose times are stored, instead of judging; 0 judges.
+        busy_ok: Store times though the machine is busy, and note it.
         against_env: The other environment to compare with, item by item; empty for stored baselines.
         launches: Processes of each environment.
         as_measured: Record what breaks a claim too: this process is the other side of a comparison.
@@ -59,7 +63,15 @@ class Settings:
     against: str
     against_env: tuple[str, ...] = ()
     launches: int = LAUNCHES
+    quiet: tuple[str, ...] = ()
+    record_times: int = 0
+    busy_ok: bool = False
     as_measured: bool = False
+
+    @property
+    def runs_tests(self) -> bool:
+        """Whether this process runs the tests: it does not to predict their cost, or to record their times."""
+        return not (self.plan or self.record_times)
 
     @property
     def elsewhere(self) -> str:
@@ -122,6 +134,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--perf-plan", action="store_true", help="run nothing; predict what each selected gate will cost, in seconds"
     )
+    quieting.add_options(parser, group)
     group.addoption(
         "--perf-max-undecided",
         metavar="SHARE",
@@ -165,6 +178,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         _refuse_beside_plan(config)
     if config.getoption("--perf-why") and not update:
         raise pytest.UsageError("--perf-why gives the reason of a recording; it needs --perf-update")
+    record_times = quieting.read_record_times(config)
     folder = config.getoption("--perf-baselines") or environ.get("JAXGATE_BASELINES") or config.getini("perf_baselines")
     strict = _strict(config, environ)
     budget_s = _number(config, environ, "budget", "a number of seconds", float("inf"))
@@ -182,6 +196,9 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         against_env=tuple(others),
         launches=config.getoption("--perf-launches"),
         as_measured=AS_MEASURED in environ,
+        quiet=quieting.read_quiet(config, environ),
+        record_times=record_times,
+        busy_ok=config.getoption("--perf-busy-ok"),
         plan=config.getoption("--perf-plan"),
     )
 

@@ -42,6 +42,7 @@ from jaxgate.plugin.confirm import Suspect, accuses
 from jaxgate.plugin.launching import Comparison
 from jaxgate.plugin.margins import Margins
 from jaxgate.plugin.options import Settings
+from jaxgate.plugin.stored import Repeat, StoredClock
 from jaxgate.plugin.timing import Rematch, Stopwatch, Timed
 
 _FAILING = frozenset({Status.INVALID, Status.REGRESSED})
@@ -72,12 +73,14 @@ class Run:
         self.floors = FloorStore(None if cache is None else cache / "floors")
         self.margins = Margins(self.floors)
         self.stopwatch = Stopwatch(self.programs, settings.budget_s, self.today, self.margins)
+        quiet = () if settings.elsewhere else settings.quiet
+        self.stored_clock = StoredClock(quiet, settings.baselines, project)
         self.references = ReferenceCache(None if cache is None else cache / "references")
         self.reference_duels = ReferenceDuels(self.stopwatch, DuelCache(self.references))
         self.verdicts: list[Verdict] = []
         self.calibrated = Calibrated()
         self.suspects: dict[str, Suspect] = {}
-        self.rematches: dict[str, list[Rematch]] = {}
+        self.rematches: dict[str, list[Rematch | Repeat]] = {}
         self.adopted: dict[str, str] = {}
         self.dates: dict[str, str] = {}  # of the stored programs that baselines of this run name
         self.costs: dict[str, Cost] = {}
@@ -117,6 +120,7 @@ class Run:
         try:
             if now.samples is not None and not self.settings.update:
                 timed = self.stopwatch.time(observed, record, progress)
+                timed = self.stored_clock.time(case.name, test, now, record, timed)
             told = self._against_reference(case, observed, progress)
         except InvalidCaseError as error:
             return replace(judge_invalid(case.name, error), hardware=now.hardware)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxgate.judge.ageing import window_note
 from jaxgate.judge.duel import LOOKS, decide, is_settled
@@ -29,6 +29,9 @@ from jaxgate.observe.exporting import NotReplayableError, UnreadableProgramError
 from jaxgate.observe.failures import describe
 from jaxgate.observe.measure import Observed
 from jaxgate.plugin.margins import Margins
+
+if TYPE_CHECKING:
+    from jaxgate.plugin.stored import Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class Timed:
     record: Record | None
     decision: Decision | None = None
     why_not: str = "no duel was run"
-    rematch: Rematch | None = None
+    rematch: Rematch | Repeat | None = None
 
 
 class Stopwatch:

@@ -1,0 +1,192 @@
+"""``--perf-record-times K``: the times of the selected cases from K fresh processes, stored on quiet hardware.
+
+This process runs no test and takes no device: it looks at the machine, lets one process after the other record
+the selection into a folder of its own, and stores what they measured of programs that are the accepted ones.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from jaxgate.judge.stored import is_virtual, stored_limit, unlike_accepted
+from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
+from jaxgate.keep.provenance import provenance
+from jaxgate.keep.times import TimesStore
+from jaxgate.model import Baseline, HardwareKey, Provenance
+from jaxgate.model.stored import StoredTimes, TimedSession
+from jaxgate.observe.quiet import Seen, look, read_ticks
+from jaxgate.plugin.options import Settings
+from jaxgate.plugin.recording import AS_MEASURED, Selection, Side, clean_environment, record
+from jaxgate.report.stored import Outcome, Row
+
+OPTION = "--perf-record-times"
+BUSY_OK = "--perf-busy-ok"
+
+
+class BusyMachineError(Exception):
+    """The machine is not quiet; the text says what was seen."""
+
+
+def find_hardware(project: Path) -> HardwareKey:
+    """Ask a process of its own what the first device is.
+
+    Raises:
+        pytest.UsageError: If JAX finds none.
+    """
+    command = [sys.executable, "-m", "jaxgate.cli.hardware"]
+    done = subprocess.run(command, cwd=project, env=clean_environment(), capture_output=True, text=True, check=False)
+    try:
+        return TypeAdapter(HardwareKey).validate_json((done.stdout.strip().splitlines() or [""])[-1])
+    except ValidationError:
+        last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+        raise pytest.UsageError(f"{OPTION}: the devices could not be asked: {last[0]}") from None
+
+
+def refuse_unregistered(hardware: HardwareKey, quiet: Sequence[str]) -> None:
+    """Refuse hardware that nobody called quiet and exclusive, with the line to add.
+
+    Args:
+        hardware: The first device; how many a case uses is not known yet.
+        quiet: The registered slugs.
+
+    Raises:
+        pytest.UsageError: If no number of such devices is registered.
+    """
+    kind = hardware.slug.rpartition("-")[0]
+    if not any(slug.rpartition("-")[0] == kind for slug in quiet):
+        raise pytest.UsageError(f"{OPTION}: {_unregistered(hardware.slug)}")
+
+
+def _unregistered(slug: str) -> str:
+    return (
+        f"expected hardware that is registered as quiet and exclusive, found {slug}. Where it is, add "
+        f'perf_quiet = ["{slug}"] under [tool.pytest], or set JAXGATE_QUIET={slug}'
+    )
+
+
+@dataclass(slots=True)
+class Recording:
+    """One recording: what was looked at, and what came of each case.
+
+    Attributes:
+        settings: What the user asked for.
+        project: Root folder of the tests.
+        chosen: Which tests.
+        looks: What each look at the machine saw, in order.
+        failed: What failed in the sessions, by test.
+        kept: The times of each case, after the last session that was stored.
+        refused: Why a case was not stored.
+    """
+
+    settings: Settings
+    project: Path
+    chosen: Selection
+    looks: list[Seen] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    kept: dict[tuple[str, str], tuple[StoredTimes, Baseline]] = field(default_factory=dict)
+    refused: dict[tuple[str, str], str] = field(default_factory=dict)
+    sessions: int = 0
+
+    def run(self, hardware: HardwareKey, progress: Callable[[str], None]) -> None:
+        """Record the sessions, each of them looked at.
+
+        Args:
+            hardware: The first device.
+            progress: Told what is being done.
+
+        Raises:
+            BusyMachineError: If the machine is busy or throttled, and that was not allowed; what was stored
+                before stays.
+            pytest.UsageError: If a session cannot be collected.
+        """
+        made_from = provenance(self.project)  # before the first file is written, which makes the checkout dirty
+        first = self._look(hardware.platform)
+        for number in range(1, self.settings.record_times + 1):
+            progress(f"session {number} of {self.settings.record_times}")
+            begin = read_ticks()
+            with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+                into = Path(name)
+                side = Side(self.project, {**clean_environment(), AS_MEASURED: "1"}, OPTION)
+                self.failed |= record(side, self.chosen, into)
+                store = BaselineStore(into)
+                recorded = [store.read(path) for path in sorted(into.glob("*/*/*.json"))]
+            seen = self._look(hardware.platform, after_work=True, since=begin)
+            noted = tuple(dict.fromkeys((*first.objections, *seen.objections)))
+            for baseline in recorded:
+                self._keep(baseline, made_from, machine=f"before: {first}; after: {seen}", objections=noted)
+            self.sessions += 1
+
+    def _look(self, platform: str, **how: object) -> Seen:
+        seen = look(platform, **how)  # type: ignore[arg-type]
+        self.looks.append(seen)
+        if seen.objections and not self.settings.busy_ok:
+            raise BusyMachineError("; ".join(seen.objections))
+        return seen
+
+    def _keep(self, recorded: Baseline, made_from: Provenance, *, machine: str, objections: tuple[str, ...]) -> None:
+        """Store one session of one case, or note why not."""
+        slug, case = recorded.hardware.slug, recorded.case
+        if slug not in self.settings.quiet:
+            self.refused[slug, case] = _unregistered(slug)
+            return
+        if is_virtual(recorded):
+            self.refused[slug, case] = "virtual CPU devices share their cores, so no clock judges them"
+            return
+        try:
+            known = self._accepted.load(recorded.hardware, case)
+            if known is None or known.borrowed:
+                why = "it has no baseline on this hardware"
+            else:
+                why = unlike_accepted(recorded, known.baseline)
+            if why or known is None:
+                self.refused[slug, case] = f"{why}; record that first: --perf-update"
+                return
+            session = TimedSession(
+                provenance=made_from,
+                run_ns=recorded.samples.run_ns,
+                contract=recorded.samples.contract,
+                fingerprints=known.baseline.fingerprints,
+                environment=recorded.environment,
+                machine=machine,
+                objections=objections,
+            )
+            times = TimesStore(self.settings.baselines).add(recorded.hardware, case, session)
+        except CorruptBaselineError as error:
+            self.refused[slug, case] = f"{error.path.name} {error.reason}"
+        except ValueError as error:  # a time that is none
+            self.refused[slug, case] = str(error)
+        else:
+            self.kept[slug, case] = (times, known.baseline)
+
+    @property
+    def _accepted(self) -> BaselineStore:
+        return BaselineStore(self.settings.baselines)
+
+    @property
+    def rows(self) -> list[Row]:
+        """What came of each case, and of each test that failed."""
+        found = [_kept_row(case, *self.kept[slug, case]) for slug, case in sorted(self.kept)]
+        found += [
+            Row(outcome=Outcome.REFUSED, case=case, run_ns=None, text=why)
+            for (_, case), why in sorted(self.refused.items())
+        ]
+        found += [
+            Row(outcome=Outcome.REFUSED, case=test, run_ns=None, text=f"failed in a session: {why}")
+            for test, why in sorted(self.failed.items())
+        ]
+        return found
+
+
+def _kept_row(case: str, times: StoredTimes, accepted: Baseline) -> Row:
+    limit = stored_limit([session for session in times.sessions if session.is_of(accepted)])
+    last = times.sessions[-1].run_ns
+    text = limit.why_not or f"{limit.described}, spread {limit.spread:.1%}, sees {limit.sees:.1%}"
+    return Row(outcome=Outcome.NOISY if limit.is_noisy else Outcome.RECORDED, case=case, run_ns=last, text=text)
