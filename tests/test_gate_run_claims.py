@@ -206,10 +206,10 @@ def test_a_claim_that_did_not_come_again_does_not_hide_a_missing_baseline(lab):
     ids=["crash", "control"],
 )
 def test_a_confirmation_that_cannot_be_trusted_is_red(lab, processes, control, reason):
-    """INVALID, never green, and no accusation of the case."""
+    """INVALID, never green, and no accusation of the case; exit code 2 where it is the machine's fault."""
     lab.processes, lab.control = processes, control
     result = lab.run()
-    assert result.code == 1
+    assert result.code == (2 if control is SLOWER else 1)
     result.shows("INVALID  model/model", reason, "1 case: 1 INVALID")
 
 
@@ -221,10 +221,10 @@ def test_many(gate, number):
 
 
 def test_many_broken_claims_at_once_accuse_the_machine(lab):
-    """6 of 6 cases, however many claims each has: INVALID, no process started."""
+    """6 of 6 cases, however many claims each has: INVALID, no process started, exit code 2."""
     lab.write("test_model.py", MODEL + MANY)
     result = lab.run()
-    assert (result.code, lab.launched) == (1, [])
+    assert (result.code, lab.launched) == (2, [])
     result.shows("the machine is the suspect", "6 cases: 6 INVALID")
 
 
@@ -479,3 +479,33 @@ def test_a_tighter_claim_is_held_against_what_is_remembered(lab):
     lab.edit("test_model.py", "0.75", "0.5")
     lab.processes = [duel(0.7, 60)]
     assert (lab.run_with_memory().code, lab.ran) == (1, ["reference"] * 2)
+
+
+WAIVER = """[[waiver]]
+case = "model/model"
+quantity = "run_ns ≤ 0.8 × reference"
+up_to = {up_to}
+owner = "perf-team"
+reason = "issue 12"
+expires = 2999-12-31
+"""
+
+
+@pytest.mark.parametrize(("up_to", "code", "launches"), [(1.25, 0, 0), (1.1, 1, 2)])
+def test_a_broken_claim_can_be_waived(lab, up_to, code, launches):
+    """Within its waiver no process is started and the test is green; beyond it, it is repeated and red."""
+    lab.write("baselines/waivers.toml", WAIVER.format(up_to=up_to))
+    result = lab.run()
+    assert (result.code, len(lab.launched)) == (code, launches)
+    words = "claim run_ns ≤ 0.8 × reference: waived until 2999-12-31 by perf-team: issue 12"
+    beyond = "beyond its waiver, which accepts an upper bound of 1.1 × the reference (perf-team: issue 12)"
+    result.shows(beyond if code else words)
+
+
+def test_the_duel_with_a_reference_is_part_of_what_an_unchanged_case_took(lab, monkeypatch):
+    """It does not depend on the baseline: only the duel with the baseline's program is kept apart."""
+    found = []
+    monkeypatch.setattr("jaxgate.plugin.plan.remember", lambda config, costs: found.extend(costs.values()))
+    lab.run()
+    assert lab.ran == ["reference"]
+    assert [cost.duel_s for cost in found] == [None]

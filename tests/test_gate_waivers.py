@@ -294,3 +294,13 @@ def test_a_waived_claim_is_waived_against_another_environment_too(recorded):
     assert result.code == 0
     assert "claim output_bytes ≤ 8: waived until 2026-12-31 by perf-team" in result.line("WAIVED  model/other")
     assert "WAIVER" not in result.text
+
+
+def test_a_slow_down_beside_a_waived_fact_is_confirmed(slower):
+    """What was red by its fact is now a suspect by its time: fresh processes run, and it is red as SLOWER."""
+    project, launches = slower
+    project.edit("test_model.py", *LOST)
+    waive(project, *(entry(*what) for what in BOTH))
+    result = project.run("-k", "step", "-v", *STRICT)
+    assert (result.code, launches) == (1, [1, 1])
+    result.shows("test_step SUSPECT", "SLOWER  model/step  on ", "donated_bytes: waived until 2026-12-31 by perf-team")

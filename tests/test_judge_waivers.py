@@ -10,8 +10,9 @@ from factories import CASE, FINGERPRINTS, measurement, record, reference
 
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.judge.duel import decide
+from jaxgate.judge.verdict import waits_for_confirmation
 from jaxgate.judge.waivers import apply_waivers, unneeded
-from jaxgate.model import Duel, InvalidCaseError, Status, Waiver, at_least, at_most, equal
+from jaxgate.model import Duel, InvalidCaseError, ReferenceDuel, Status, Waiver, at_least, at_most, equal
 from jaxgate.report.text import count, explain, in_short, summary
 
 TODAY = date(2026, 11, 21)
@@ -235,6 +236,35 @@ def test_a_waived_fact_leaves_the_slow_down_to_be_confirmed():
     red = replace(timed(1.3), findings=(*timed(1.3).findings, *judged({"temp_bytes": 40_000}).findings))
     verdict = waived(red, waiver())
     assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
+
+
+def claimed(claim, low, high):
+    """A case whose claim about run time is broken: a duel with its reference between two ratios."""
+    now = [round(10_000_000 * low)] * 16 + [round(10_000_000 * high)] * 4
+    duel = Duel(now_ns=tuple((time,) for time in now), baseline_ns=((10_000_000,),) * 20, calls_per_burst=1, seed=0)
+    told = ReferenceDuel(duel=duel)
+    return judge(CASE, [claim], measurement(reference=reference()), record(), strict=True, reference_duel=told)
+
+
+LIMIT, LEAST = at_most(0.8, "run_ns"), at_least(2, "run_ns")
+RUN_CLAIMS = {
+    "the upper bound is within": (LIMIT, (1.1, 1.15), 1.16, Status.WAIVED, ""),
+    "the upper bound is not": (LIMIT, (1.1, 1.2), 1.16, Status.REGRESSED, "an upper bound of 1.16 × the reference"),
+    "the lower bound is within": (LEAST, (1.1, 1.15), 1.09, Status.WAIVED, ""),
+    "the lower bound is not": (LEAST, (1.1, 1.2), 1.11, Status.REGRESSED, "a lower bound of 1.11 × the reference"),
+}
+
+
+@pytest.mark.parametrize("what", RUN_CLAIMS)
+def test_a_claim_about_run_time_is_waived_by_its_ratio(what):
+    """Subject to reference, by the bound that is worse; a waived one waits for no confirmation."""
+    claim, (low, high), up_to, status, note = RUN_CLAIMS[what]
+    red = claimed(claim, low, high)
+    assert (red.status, waits_for_confirmation(red)) == (Status.REGRESSED, True)
+    verdict = waived(red, waiver(str(claim), up_to))
+    assert (verdict.status, finding(verdict, str(claim)).status) == (status, status)
+    assert waits_for_confirmation(verdict) is (status is Status.REGRESSED)
+    assert note in in_short(verdict)
 
 
 # What nobody needs any more

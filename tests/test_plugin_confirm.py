@@ -289,6 +289,33 @@ def test_a_claim_that_cannot_be_confirmed_is_invalid(claimed, launches, machine)
     assert verdict.worst == finding(verdict, LIMIT)
 
 
+CONTROL = Launch(agreeing(LIMIT).case, SLOWER)
+LATER = {
+    "the machine again": ([Launch(agreeing(LEAST).case, SLOWER)], True),
+    "taken back": ([agreeing(LEAST, 2.0)], True),
+    "confirmed": ([agreeing(LEAST)] * 2, False),
+    "crashed": ([CRASHED], False),
+    "nothing found": ([], False),
+}
+
+
+@pytest.mark.parametrize("what", LATER)
+def test_one_duel_that_accuses_the_machine_does_not_excuse_another(claimed, what):
+    """Of two broken claims the first accuses the machine: what the second finds still decides, in either order."""
+    launches, accuses_it = LATER[what]
+    last = settle(settle(claimed, [CONTROL], machine=False, claim=LIMIT), launches, machine=False, claim=LEAST)
+    first = settle(settle(claimed, launches, machine=False, claim=LEAST), [CONTROL], machine=False, claim=LIMIT)
+    for verdict in (last, first):
+        assert (verdict.status, verdict.fails, verdict.accuses_machine) == (Status.INVALID, True, accuses_it)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_missing_baseline_that_fails_is_not_the_machines(strict):
+    """Where strict the case is red without its claim, and the machine is not all that is to blame."""
+    found = judge(CASE, (LIMIT,), measurement(reference=reference()), None, strict=strict, reference_duel=BROKEN)
+    assert settle(found, [CONTROL], machine=False, claim=LIMIT, strict=strict).accuses_machine is not strict
+
+
 @pytest.mark.parametrize(("strict", "fails"), [(True, True), (False, False)])
 def test_what_is_taken_back_leaves_a_missing_baseline(strict, fails):
     """NO_BASELINE, which fails where strict."""

@@ -28,6 +28,7 @@ class Finding:
         confirmed: Ratios of the duels in fresh processes, where a claim about run time was checked again.
         remembered: The duel was run earlier, with the same programs.
         waiver: The waiver that speaks of it, where it is worse than allowed.
+        blames_machine: INVALID for no other reason than that the machine is the suspect.
         not_waived: Why that waiver does not apply; empty if it does, and the status is then WAIVED.
     """
 
@@ -44,6 +45,7 @@ class Finding:
     remembered: bool = False
     waiver: Waiver | None = None
     not_waived: Literal["", "expired", "exceeded"] = ""
+    blames_machine: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -143,7 +143,7 @@ def settle(
     settled = partial(_with, suspect, claim=claim, strict=strict)
     if machine:
         reason = "too many cases got slower at once: the machine is the suspect"
-        return _accused(settled(Status.INVALID, (), reason))
+        return settled(Status.INVALID, (), reason, by_machine=True)
     problem = next((found.problem for found in launches if found.problem), "")
     if problem:
         return settled(Status.INVALID, (), f"it could not be confirmed: {problem}")
@@ -152,7 +152,7 @@ def settle(
     if controls & {Status.SLOWER, Status.FASTER}:
         word = "slower" if Status.SLOWER in controls else "faster"
         reason = f"a program was {word} than itself in a fresh process: the machine is the suspect"
-        return _accused(settled(Status.INVALID, ratios, reason))
+        return settled(Status.INVALID, ratios, reason, by_machine=True)
     if not launches or any(found.case is None or (found.has_control and found.control is None) for found in launches):
         return settled(Status.INVALID, ratios, "it could not be confirmed: no fresh process says anything")
     first = _first_reason(suspect, claim)
@@ -162,12 +162,6 @@ def settle(
         return settled(Status.SLOWER if claim is None else Status.REGRESSED, ratios, first)
     reason = f"it did not come again in fresh process {len(launches)} of {PROCESSES}"
     return settled(Status.UNDECIDED, ratios, f"{first}, but {reason}")
-
-
-def _accused(verdict: Verdict) -> Verdict:
-    """The verdict, marked as the machine's fault if nothing but clocks is against the case."""
-    others = [finding for finding in verdict.findings if finding.kind != "time" and finding.decision is None]
-    return replace(verdict, accuses_machine=not any(is_red(finding.status, strict=True) for finding in others))
 
 
 def _accusation(claim: Claim | None) -> Status:
@@ -194,7 +188,14 @@ def _first_reason(suspect: Verdict, claim: Claim | None) -> str:
 
 
 def _with(
-    verdict: Verdict, status: Status, ratios: tuple[float, ...], reason: str, *, claim: Claim | None, strict: bool
+    verdict: Verdict,
+    status: Status,
+    ratios: tuple[float, ...],
+    reason: str,
+    *,
+    claim: Claim | None,
+    strict: bool,
+    by_machine: bool = False,
 ) -> Verdict:
     """The verdict with its time, or one claim, settled; other findings keep their say."""
     time = verdict.time
@@ -205,9 +206,18 @@ def _with(
         if not _is_about(finding, claim):
             findings.append(finding)
         elif finding.decision is None:
-            findings.append(replace(finding, status=status, detail=reason))
+            findings.append(replace(finding, status=status, detail=reason, blames_machine=by_machine))
         else:
             decision = replace(finding.decision, reason=reason)
-            findings.append(replace(finding, status=status, decision=decision, confirmed=ratios))
+            settled = replace(finding, status=status, decision=decision, confirmed=ratios)
+            findings.append(replace(settled, blames_machine=by_machine))
+    red = [finding for finding in findings if is_red(finding.status, strict=strict)]
     worst = severest((*(finding.status for finding in findings), time.status))
-    return replace(verdict, status=worst, fails=is_red(worst, strict=strict), findings=worst_first(findings), time=time)
+    return replace(
+        verdict,
+        status=worst,
+        fails=is_red(worst, strict=strict),
+        findings=worst_first(findings),
+        time=time,
+        accuses_machine=bool(red) and all(finding.blames_machine for finding in red),
+    )

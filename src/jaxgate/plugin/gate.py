@@ -135,9 +135,9 @@ class Gate:
                 )
                 measurement = observed.measurement
                 engine_ns = time.perf_counter_ns() - begin - _jax_ns(measurement)
-                before_ns = self._run.stopwatch.spent_ns
+                before_ns = self._run.stopwatch.on_baselines_ns
                 verdict = self._run.judge(case, observed, test=self._item.nodeid, progress=progress)
-                duel_ns = self._run.stopwatch.spent_ns - before_ns
+                duel_ns = self._run.stopwatch.on_baselines_ns - before_ns
         except InvalidCaseError as error:
             if error.__cause__ is not None:
                 text = "".join(traceback.format_exception(error.__cause__))

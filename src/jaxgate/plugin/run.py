@@ -197,7 +197,10 @@ class Run:
         """Share of the cases that ended UNDECIDED, or would have without a waiver for something else."""
         left_open = [
             verdict.status is Status.UNDECIDED
-            or (verdict.status is Status.WAIVED and verdict.time.status is Status.UNDECIDED)
+            or (
+                verdict.status is Status.WAIVED
+                and Status.UNDECIDED in {verdict.time.status, *(finding.status for finding in verdict.findings)}
+            )
             for verdict in self.verdicts
         ]
         return sum(left_open) / max(1, len(left_open))

@@ -86,6 +86,7 @@ class Stopwatch:
 
     Attributes:
         spent_ns: What all duels together have taken so far.
+        on_baselines_ns: What those with baselines' programs have taken of that.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Stopwatch:
         self._today = today
         self._clock = clock
         self.spent_ns = 0
+        self.on_baselines_ns = 0
 
     def time(self, observed: Observed, record: Record | None, progress: Callable[[str], None]) -> Timed:
         """Duel with the baseline's program if the program may have changed and both can run here.
@@ -130,7 +132,9 @@ class Stopwatch:
         except Exception as error:  # noqa: BLE001 - facts are judged all the same; time is not, and says why
             return Timed(record, why_not=f"the duel failed: {describe(error)}")
         finally:
-            self.charge(self._clock() - begin)
+            took_ns = self._clock() - begin
+            self.on_baselines_ns += took_ns
+            self.charge(took_ns)
 
     @property
     def has_budget(self) -> bool:

@@ -47,6 +47,9 @@ def has_waived(verdict: Verdict) -> bool:
 def _accepted(finding: Finding, waiver: Waiver) -> str:
     if finding.kind == "time":
         return f"an upper bound of {waiver.up_to:g} × the baseline"
+    if finding.decision is not None:
+        bound = "an upper" if finding.decision.status is Status.SLOWER else "a lower"
+        return f"{bound} bound of {waiver.up_to:g} × the reference"
     way = "up" if (finding.now or 0) > (finding.allowed or 0) else "down"
     full = f"{waiver.up_to:,.{0 if waiver.up_to.is_integer() else 3}f}"  # three digits could look like today's value
     unit = show(finding.name.split(" ")[0], 1.0).partition(" ")[2]
