@@ -21,12 +21,15 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate.judge import judge
+from jaxgate.keep.floors import FloorStore
 from jaxgate.keep.programs import ProgramStore
+from jaxgate.keep.provenance import utc_today
 from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import Baseline, Computation, Provenance, Record
 from jaxgate.observe.calls import STEPS
 from jaxgate.observe.measure import Observed, observe
 from jaxgate.plugin.confirm import launch
+from jaxgate.plugin.margins import Margins
 from jaxgate.plugin.timing import Stopwatch
 from jaxgate.report.units import show
 
@@ -87,7 +90,7 @@ def cost(target_ns: int, repeats: int, folder: Path) -> list[str]:
         unchanged.append(seconds + judged(same, record))
         other, _ = watch(steps, 0.3)
         begin = time.perf_counter()
-        timed = Stopwatch(store, None).time(other, record, lambda _: None)
+        timed = Stopwatch(store, None, utc_today(), Margins(FloorStore(None))).time(other, record, lambda _: None)
         changed.append(time.perf_counter() - begin)
         if timed.rematch is None:
             raise RuntimeError(f"expected a duel, found none: {timed.why_not}")

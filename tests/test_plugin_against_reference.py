@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 from jaxgate.keep.duels import DuelCache
+from jaxgate.keep.floors import FloorStore
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import Computation, Duel, ReferenceDuel, at_least, at_most
@@ -17,6 +19,7 @@ from jaxgate.observe.measure import observe
 from jaxgate.observe.opponents import devices_of, export_opponents, opponents_fingerprint
 from jaxgate.plugin import against_reference as module
 from jaxgate.plugin.against_reference import ReferenceDuels
+from jaxgate.plugin.margins import Margins
 from jaxgate.plugin.timing import Stopwatch
 
 CLAIM = at_most(0.8, "run_ns")
@@ -59,7 +62,7 @@ def duels(tmp_path, monkeypatch):
         return duel(0.7)
 
     monkeypatch.setattr(module, "run_duel", run_duel)
-    stopwatch = Stopwatch(ProgramStore(tmp_path), None)
+    stopwatch = Stopwatch(ProgramStore(tmp_path), None, date(2026, 11, 21), Margins(FloorStore(None)))
     return ReferenceDuels(stopwatch, DuelCache(ReferenceCache(tmp_path / "cache"))), notes
 
 
@@ -93,6 +96,14 @@ def test_the_programs_are_those_of_the_case(duels):
     ((again),) = told.rematches
     assert (again.claim, again.now.record.stored, again.baseline.record.stored) == (CLAIM, True, True)
     assert again.now.content != again.baseline.content
+
+
+def test_the_duel_keeps_the_contract_of_its_case(duels):
+    """Latency is claimed of latency: both sides, and the fresh processes, wait for each call."""
+    runs, notes = duels
+    told = runs.time([CLAIM], watch(contract="blocked"), lambda _: None)
+    assert [side.contract for side in notes[0][:2]] == ["blocked"] * 2
+    assert told.rematches[0].contract == "blocked"
 
 
 def test_one_claim_written_twice_is_one(duels):
@@ -159,6 +170,7 @@ def test_the_hash_covers_what_a_duel_depends_on():
         watch(subject=jax.jit(lambda s, b: (s + b, jnp.sum(s + 0)), donate_argnums=0)),
         watch(reference=jax.jit(lambda s, b: (s + b, jnp.sum(s + 0)))),
         watch(args=(jnp.zeros(4), 2 * jnp.ones(4))),
+        watch(contract="blocked"),
         replace(observed, feeds=None),
         replace(observed, reference_feeds=None),
         replace(observed, lowered=replace(observed.lowered, options="xla_flag=1")),

@@ -40,7 +40,7 @@ def export_opponents(observed: Observed) -> tuple[StoredProgram, StoredProgram]:
 
 
 def opponents_fingerprint(observed: Observed) -> str:
-    """Hash of everything that their duel depends on: programs, options, donation, threading, inputs, surroundings."""
+    """Hash of what their duel depends on: programs, options, donation, threading, contract, inputs, surroundings."""
     now = observed.measurement
     sides = (observed.lowered, observed.feeds), (observed.reference, observed.reference_feeds)
     parts = [
