@@ -54,7 +54,7 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What one fresh process found; ``problem`` says why there is nothing.
+    """What one fresh process found; ``problem`` says why there is nothing, ``blames_machine`` whose fault that is.
 
     A measurement held against stored times has no control (``has_control``): there is no second side to swap.
     """
@@ -63,6 +63,7 @@ class Launch:
     control: Decision | None
     problem: str = ""
     has_control: bool = True
+    blames_machine: bool = False
 
 
 def too_many(suspects: int, cases: int) -> bool:
@@ -144,9 +145,10 @@ def settle(
     if machine:
         reason = "too many cases got slower at once: the machine is the suspect"
         return settled(Status.INVALID, (), reason, by_machine=True)
-    problem = next((found.problem for found in launches if found.problem), "")
-    if problem:
-        return settled(Status.INVALID, (), f"it could not be confirmed: {problem}")
+    lost = next((found for found in launches if found.problem), None)
+    if lost is not None:
+        reason = f"it could not be confirmed: {lost.problem}"
+        return settled(Status.INVALID, (), reason, by_machine=lost.blames_machine)
     ratios = tuple(found.case.ratio for found in launches if found.case is not None)
     controls = {found.control.status for found in launches if found.control is not None}
     if controls & {Status.SLOWER, Status.FASTER}:

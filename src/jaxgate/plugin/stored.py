@@ -55,7 +55,8 @@ class Repeat:
         """Run the test in a fresh process, on a machine that is still quiet."""
         seen = look(self.now.hardware.platform, after_work=True, holds_device=True)
         if seen.objections:
-            return self._nothing(f"the machine is not quiet: {'; '.join(seen.objections)}")
+            problem = f"the machine is not quiet: {'; '.join(seen.objections)}"
+            return Launch(None, None, problem, has_control=False, blames_machine=True)
         with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
             into = Path(name)
             side = Side(self.project, {**clean_environment(), AS_MEASURED: "1"}, "stored times")
