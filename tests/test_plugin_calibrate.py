@@ -25,7 +25,7 @@ MODEL = """
 import jax.numpy as jnp
 
 def wave(x):
-    return jnp.EXP(-x).sum()
+    return jnp.EXP(-x)
 
 def test_wave(gate):
     gate(wave, jnp.ones((64, 64)))
@@ -358,7 +358,7 @@ def foreign(text):
 
 @pytest.mark.parametrize(
     ("damage", "words"),
-    [(spoil, "Invalid JSON"), (move, "another environment (jax 0."), (foreign, "expected hardware ")],
+    [(spoil, "Invalid JSON"), (move, "another environment (jax 0."), (foreign, "expected hardware `cpu-")],
 )
 def test_a_calibration_that_does_not_hold_is_one_line(later, damage, words):
     """Not applied, not a crash, not silent: the margin is that of every case, and the slow-down is red."""

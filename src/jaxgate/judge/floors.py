@@ -29,7 +29,7 @@ def noise_floor(duels: Sequence[Duel]) -> float:
 def why_not_applied(floors: NoiseFloors, hardware: HardwareKey, environment: Mapping[str, str]) -> str:
     """Say why a calibration does not hold here; empty if it does."""
     if floors.hardware != hardware:
-        return f"expected hardware `{hardware}`, found `{floors.hardware}`"
+        return f"expected hardware `{hardware.slug}`, found `{floors.hardware.slug}`"
     differences = environment_differences(environment, floors.environment)
     if not differences:
         return ""
