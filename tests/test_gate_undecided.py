@@ -47,6 +47,15 @@ def test_under_ci_it_ends_with_exit_code_2(changed):
     result.shows("100% of the cases are UNDECIDED, 50% may be: this machine is unfit to gate (exit code 2)")
 
 
+def test_the_line_names_no_exit_code_that_the_run_does_not_have(changed):
+    """Another test that fails makes it 1: the share is told, and 2 is not claimed."""
+    changed.write("test_plain.py", "def test_plain():\n    raise ValueError\n")
+    result = changed.run(*NO_DUELS, "--perf-strict")
+    assert result.code == 1
+    result.shows("this machine is unfit to gate")
+    assert "(exit code 2)" not in result.text
+
+
 @pytest.mark.parametrize(("share", "code"), [("1", 0), ("0.9", 2)])
 def test_the_cap_is_an_option(changed, share, code):
     """--perf-max-undecided sets the share."""

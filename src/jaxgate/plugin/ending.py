@@ -16,6 +16,7 @@ UNFIT = pytest.ExitCode.INTERRUPTED
 def end_as_unfit(session: pytest.Session, exitstatus: int, run: Run) -> None:
     """Set the exit code where nothing is wrong but the machine: no test failed, or each one because of it."""
     if exitstatus == pytest.ExitCode.OK and run.unfit:
+        run.ended_unfit = True
         session.exitstatus = UNFIT
     elif exitstatus == pytest.ExitCode.TESTS_FAILED and run.accused and run.accused == session.testsfailed:
         run.only_machine = True

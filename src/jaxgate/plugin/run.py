@@ -86,6 +86,7 @@ class Run:
         self.costs: dict[str, Cost] = {}
         self.accused = 0  # tests that failed because the machine is the suspect
         self.only_machine = False  # and for no other reason
+        self.ended_unfit = False  # nothing failed, and too little was decided
         self._tests: dict[str, str] = {}
 
     def claim_name(self, case: str, test: str) -> None:

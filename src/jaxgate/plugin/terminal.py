@@ -89,7 +89,7 @@ def _what_next(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
     for note in run.margins.notes:
         out.write_line(note, yellow=True)
     if run.unfit:
-        out.write_line(f"{run.unfit} (exit code 2)", red=True)
+        out.write_line(f"{run.unfit}{' (exit code 2)' if run.ended_unfit else ''}", red=True)
     if any(verdict.recorded for verdict in run.verdicts):
         baselines = os.path.relpath(run.settings.baselines, folder)
         out.write_line(f"Recorded under {baselines}; commit it, its LOG.md with it.")
