@@ -196,3 +196,32 @@ def test_a_project_without_git_is_a_usage_error(project):
     result = project.run("--perf-against", "HEAD")
     assert result.code == 4
     result.shows("is not a git checkout")
+
+
+def test_an_installed_copy_is_refused(versioned, monkeypatch):
+    """A package that was installed, not in editable mode, is one revision for both sides: nothing would differ."""
+    site = versioned.path / "elsewhere" / "site-packages"
+    versioned.write("elsewhere/site-packages/copied_of_mine/__init__.py", LIBRARY)
+    versioned.write("src/copied_of_mine/__init__.py", LIBRARY)
+    versioned.write(
+        "test_model.py",
+        "import jax.numpy as jnp\nfrom copied_of_mine import step\n\ndef test_step(gate):\n    gate(step, jnp.ones((4, 4)))\n",
+    )
+    git(versioned, "add", "src", "test_model.py")
+    git(versioned, "commit", "-q", "-m", "a library")
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    monkeypatch.syspath_prepend(site)
+    result = versioned.run("--perf-against", "HEAD")
+    assert result.code == 4
+    result.shows("an installed copy of one revision for both", "pip install -e .")
+
+
+def test_a_case_that_failed_in_the_revision_is_told_and_counted(versioned):
+    """It is in the revision and could not be recorded there: the reason is told, and it counts as undecided."""
+    versioned.edit("test_model.py", "def test_step(gate):", "def test_step(gate):\n    assert False, 'no data'")
+    git(versioned, "commit", "-q", "-a", "-m", "broken")
+    versioned.edit("test_model.py", "    assert False, 'no data'\n", "")
+    result = versioned.run("--perf-against", "HEAD", "--perf-strict")
+    assert result.code == 2
+    result.shows("NOT COMPARED model/step: it failed in that revision: ", "no data", "failed in the other revision")
+    assert versioned.run("--perf-against", "HEAD").code == 0

@@ -96,6 +96,23 @@ def test_a_case_that_some_launches_lack_is_invalid(small, monkeypatch):
     result.shows("INVALID  model/step", "2 of 2 launches here recorded it, 1 of 2 there")
 
 
+def test_flags_that_a_conftest_overwrites_are_refused(small):
+    """The option does not reach jax there: an environment would be compared with itself."""
+    small.write("conftest.py", "import os\nos.environ['XLA_FLAGS'] = '--xla_backend_optimization_level=2'\n")
+    result = small.run("--perf-against-env", "xla_backend_optimization_level=0", "--perf-launches=1")
+    assert result.code == 4
+    result.shows("--xla_backend_optimization_level=0 did not reach jax there; does a conftest set XLA_FLAGS?")
+
+
+def test_a_test_that_fails_there_after_its_gate_is_invalid(small):
+    """Its recording is there; what it checks besides does not hold there, and that is not green."""
+    after = MODEL + "    assert not os.environ.get('BROKEN'), 'wrong numbers there'\n"
+    small.write("test_model.py", after)
+    result = small.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
+    result.counts(failed=1)
+    result.shows("INVALID  model/step", "wrong numbers there")
+
+
 def test_a_claim_that_is_broken_there_is_recorded_all_the_same(small):
     """A broken claim of the other side hides nothing: its facts are compared."""
     claim = "from jaxgate import equal\n" + MODEL.replace(

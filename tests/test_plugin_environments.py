@@ -71,9 +71,9 @@ def test_flags_are_added_to_those_that_are_there(tmp_path, monkeypatch):
 
 def test_an_unknown_jax_setting_is_refused(tmp_path):
     """A misspelt setting would compare an environment with itself: refused by the other side's own jax."""
-    asked = parse(["jax_enable_x46=1"], tmp_path)
-    with pytest.raises(pytest.UsageError, match="jax there has no setting jax_enable_x46"):
-        prepare(asked, tmp_path, clean_environment())
+    for item in ("jax_enable_x46=1", "JAX_ENABLE_X46=1"):
+        with pytest.raises(pytest.UsageError, match="jax there has no setting jax_enable_x46"):
+            prepare(parse([item], tmp_path), tmp_path, clean_environment())
 
 
 def interpreter(folder, text):
@@ -112,9 +112,12 @@ def wheel(folder, version):
     return path
 
 
-def test_a_requirement_gets_an_environment_of_its_own(tmp_path):
+def test_a_requirement_gets_an_environment_of_its_own(tmp_path, monkeypatch):
     """The package comes from there, all others from here; a second time nothing is installed."""
-    asked = parse([f"tiny-of-mine @ {wheel(tmp_path, '1.5').as_uri()}"], tmp_path)
+    wheel(tmp_path, "1.5")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    asked = parse(["tiny-of-mine==1.5"], tmp_path)
     python, _ = prepare(asked, tmp_path / "made", clean_environment())
     code = "import tiny_of_mine, jax, jaxgate, sys; print(tiny_of_mine.VERSION, jax.__version__, jaxgate.__file__)"
     there = subprocess.check_output([python, "-c", code], text=True).split()
@@ -127,6 +130,26 @@ def test_a_requirement_gets_an_environment_of_its_own(tmp_path):
     stamp = made[0].stat().st_mtime_ns
     assert prepare(asked, tmp_path / "made", clean_environment())[0] == python
     assert made[0].stat().st_mtime_ns == stamp
+
+
+def test_what_may_have_changed_is_installed_anew(tmp_path):
+    """A wheel that was built again has the same address and another content: no old environment is used."""
+    asked = parse([f"tiny-of-mine @ {wheel(tmp_path, '1.5').as_uri()}"], tmp_path)
+    for text in ("first", "second"):
+        with zipfile.ZipFile(tmp_path / "tiny_of_mine-1.5-py3-none-any.whl", "a") as file:
+            file.writestr(f"tiny_{text}.py", "")
+        python, _ = prepare(asked, tmp_path / "made", clean_environment())
+        assert subprocess.run([python, "-c", f"import tiny_{text}"], check=False).returncode == 0
+
+
+def test_a_requirement_that_something_else_hides_is_refused(tmp_path):
+    """Another version comes first on the path there: what was asked for would not have been compared."""
+    answer = 'echo \'{"missing": [], "unknown": [], "jaxgate": "0.1.0", "seen": {"tiny-of-mine": "1.4"}}\''
+    asked = Asked(python=interpreter(tmp_path, answer), requirements=("tiny-of-mine==1.5",))
+    with pytest.raises(
+        pytest.UsageError, match=r"asked for tiny-of-mine==1.5, found 1.4 there; is another on PYTHONPATH"
+    ):
+        prepare(asked, tmp_path, os.environ)
 
 
 def test_a_failed_installation_leaves_nothing(tmp_path):

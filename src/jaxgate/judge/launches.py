@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from math import exp, log
 from statistics import median
 
-from jaxgate.judge.duel import DEFAULT_THRESHOLD, FLOOR_NS, MAX_MARGIN, MIN_MARGIN
+from jaxgate.judge.duel import DEFAULT_THRESHOLD, FLOOR_NS, MAX_MARGIN, MIN_MARGIN, POWER_FACTOR
 from jaxgate.judge.policy import PHASE_POLICIES
 from jaxgate.model import Baseline, BrokenDuelError, Decision, Facts, Finding, Status
 
@@ -41,7 +42,8 @@ def decide_launches(here: Sequence[float], there: Sequence[float], *, threshold:
     centre_here, centre_there = median(here), median(there)
     ratio, low, high = centre_here / centre_there, min(here) / max(there), max(here) / min(there)
     tolerated = min(max(MIN_MARGIN, FLOOR_NS / centre_there), MAX_MARGIN)
-    sees = (1 + tolerated) * (max(there) / centre_there) * (centre_here / min(here)) - 1
+    spread = log(max(there) / centre_there * centre_here / min(here))
+    sees = exp(log(1 + tolerated) + POWER_FACTOR * spread) - 1
     if launches < MIN_LAUNCHES:
         status, reason = Status.UNDECIDED, f"{launches} launches of each tell nothing, {MIN_LAUNCHES} are needed"
     elif low > 1 + tolerated:

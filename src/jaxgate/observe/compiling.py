@@ -14,6 +14,7 @@ from jaxgate.observe.events import record
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.fingerprint import program_fingerprint
 from jaxgate.observe.flops import Matmuls, count_matmuls
+from jaxgate.observe.lines import without_folders
 from jaxgate.observe.private import argument_leaf_names, compiler_options
 from jaxgate.observe.signature import argument_names, read_signature
 from jaxgate.observe.structure import Structure, read_structure
@@ -49,8 +50,10 @@ class Lowered:
 
     @property
     def options_text(self) -> str | None:
-        """The compiler options in one line."""
-        return None if self.options is None else ";".join(f"{name}={value}" for name, value in self.options)
+        """The compiler options in one line, fit for a public file."""
+        if self.options is None:
+            return None
+        return without_folders(";".join(f"{name}={value}" for name, value in self.options))
 
 
 def as_jitted(function: Callable[..., Any]) -> Callable[..., Any]:

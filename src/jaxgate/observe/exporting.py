@@ -36,8 +36,9 @@ _ALLOWED_CALLS = re.compile(
     r"|lapack_\w+|(cu|hip)(solver|blas|fft|sparse|_)\w+|ducc_fft|dynamic_ducc_fft|__cudnn\$\w+|__cublas\$\w+"
 )
 _OPTION = re.compile(r"[a-z][a-z0-9_]*")
-_OPTION_VALUE = re.compile(r"[A-Za-z0-9_.,:+-]*")
-"""No path among them."""
+_FILES = re.compile(r"dump|extra_options|(^|_)(files?|filename|paths?|dirs?|directory|cache|logs?)(_|$)|_(to|from)$")
+_OPTION_VALUE = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|[A-Za-z][A-Za-z0-9_-]*")
+"""Numbers and words; no path, and no list of anything."""
 
 
 class NotReplayableError(Exception):
@@ -67,7 +68,7 @@ def export_program(
     try:
         content = _export(lowered, call, donated, constant_bytes)
     except NotReplayableError as error:
-        return StoredProgram(record=replace(record, why_not=str(error)), content=b"")
+        return StoredProgram(record=replace(record, why_not=str(error), options={}), content=b"")
     return StoredProgram(record=replace(record, digest=hashlib.sha256(content).hexdigest()), content=content)
 
 
@@ -105,10 +106,8 @@ def refuse_options(options: Mapping[str, str]) -> None:
         NotReplayableError: Names the first one.
     """
     for name, value in options.items():
-        if not _OPTION.fullmatch(name) or "dump" in name or not _OPTION_VALUE.fullmatch(value):
-            raise NotReplayableError(
-                f"it is compiled with {name}={value}, an option that a stored program must not carry"
-            )
+        if not _OPTION.fullmatch(name) or _FILES.search(name) or not _OPTION_VALUE.fullmatch(value):
+            raise NotReplayableError(f"it is compiled with {name}, an option that a stored program must not carry")
 
 
 def _serialise(flat: Callable[..., Any], donated: tuple[int, ...], dynamic: Sequence[Any]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sysconfig
@@ -32,6 +33,15 @@ def short_path(file: str) -> str:
     """The path relative to the working folder where that is shorter."""
     relative = os.path.relpath(file)
     return file if relative.startswith("..") else relative
+
+
+def without_folders(options: str) -> str:
+    """Options as text for a public file: values that are paths become hashes, which differ as the paths do."""
+
+    def hashed(match: re.Match[str]) -> str:
+        return f"=path:{hashlib.blake2b(match[1].encode(), digest_size=4).hexdigest()}"
+
+    return re.sub(r"=([^\s;]*[/\\][^\s;]*)", hashed, options)
 
 
 def project_line(location: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 import jax
 
 from jaxgate.model import HardwareKey
+from jaxgate.observe.lines import without_folders
 
 _PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
 _FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
@@ -87,7 +88,7 @@ def environment(device: jax.Device) -> dict[str, str]:
     found["backend"] = " ".join(str(device.client.platform_version).split())
     for name in _FLAGS:
         if os.environ.get(name, "").strip():
-            found[name] = " ".join(os.environ[name].split())
+            found[name] = without_folders(" ".join(os.environ[name].split()))
     for name in SETTINGS:
         found[name] = str(getattr(jax.config, name))
     return dict(sorted(found.items()))

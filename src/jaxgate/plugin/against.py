@@ -43,7 +43,7 @@ def resolve(project: Path, revision: str) -> str:
     return _unknown(f"{MERGE_BASE} with any of {', '.join(_TRUNKS)}")
 
 
-def record(project: Path, commit: str, chosen: Selection, into: Path) -> None:
+def record(project: Path, commit: str, chosen: Selection, into: Path) -> dict[str, str]:
     """Record the baselines of a commit.
 
     Args:
@@ -52,9 +52,11 @@ def record(project: Path, commit: str, chosen: Selection, into: Path) -> None:
         chosen: Which tests.
         into: Folder for the baselines.
 
+    Returns:
+        What failed there, by test: nothing compares its case.
+
     Raises:
-        pytest.UsageError: If the other side cannot be checked out or collected; one test of it that fails is
-            no error, its case is then on this side only.
+        pytest.UsageError: If the other side cannot be checked out or collected.
     """
     top = Path(_git(project, "rev-parse", "--show-toplevel") or _unknown(str(project))).resolve()
     with tempfile.TemporaryDirectory(prefix="jaxgate-against-") as name:
@@ -63,7 +65,7 @@ def record(project: Path, commit: str, chosen: Selection, into: Path) -> None:
             raise pytest.UsageError(f"--perf-against: git cannot check out {commit} beside this checkout")
         try:
             other = Side(worktree / project.relative_to(top), environment_for(worktree.resolve(), top), OPTION)
-            recording.record(other, chosen, into)
+            return recording.record(other, chosen, into)
         finally:
             _git(project, "worktree", "remove", "--force", str(worktree))
 

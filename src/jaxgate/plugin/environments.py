@@ -58,8 +58,8 @@ def parse(items: Sequence[str], folder: Path) -> Asked:
             if name.startswith("xla_"):
                 flags.append(f"--{name}={value}")
                 continue
-            if name.startswith("jax_"):
-                settings.append(name)
+            if name.upper().startswith("JAX_"):
+                settings.append(name.lower())
                 name = name.upper()
             variables[name] = value
         elif _is_requirement(item):
@@ -67,7 +67,7 @@ def parse(items: Sequence[str], folder: Path) -> Asked:
         elif os.sep in item or (folder / item).exists():
             if python is not None:
                 raise pytest.UsageError(f"{OPTION}: expected one environment, found a second: {item}")
-            python = interpreter(folder / Path(item).expanduser())
+            python = interpreter(folder / os.path.expanduser(item))  # noqa: PTH111 - an unknown user is no error there
         else:
             raise pytest.UsageError(
                 f"{OPTION}: expected the folder of a virtual environment, a requirement such as jax==0.10.2, or "

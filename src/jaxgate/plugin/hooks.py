@@ -15,7 +15,7 @@ import pytest
 
 from jaxgate.plugin import ending, options, plan, recorder, replay, starting
 from jaxgate.plugin.starting import RUN, SETTINGS, STDERR
-from jaxgate.plugin.worktree import NOT_FROM, refuse_modules_from
+from jaxgate.plugin.worktree import NOT_FROM, ONLY_FROM, refuse_installed_copies, refuse_modules_from
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate
@@ -171,6 +171,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     foreign = os.environ.get(NOT_FROM)
     if foreign:
         refuse_modules_from(Path(foreign))
+        refuse_installed_copies(Path(os.environ[ONLY_FROM]))
     if run is not None:
         run.write_log()
         run.adopt()

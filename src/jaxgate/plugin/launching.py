@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from jaxgate.judge.environment import judge_environment
 from jaxgate.judge.origin import environment_differences
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
 from jaxgate.model import Baseline, Case, HardwareKey, Launches, Measurement, Verdict
+from jaxgate.observe.lines import without_folders
 from jaxgate.plugin.environments import OPTION, Asked
 from jaxgate.plugin.recording import AS_MEASURED, Selection, Side, clean_environment, record
 from jaxgate.plugin.venvs import prepare
@@ -45,7 +47,8 @@ class Comparison:
         """Judge a case by what the launches recorded of it."""
         here = self._load(self.here, now.hardware, case.name)
         there = self._load(self.there, now.hardware, case.name)
-        whole = len(here) == len(self.here) and len(there) == len(self.there)
+        complete = len(here) == len(self.here) and len(there) == len(self.there)
+        whole = complete and test not in self.failed  # a test may gate, and then fail for another reason
         recorded = f"{len(here)} of {len(self.here)} launches here recorded it, {len(there)} of {len(self.there)} there"
         launches = Launches(
             here=here if whole else (), there=there if whole else (), why_not=self.failed.get(test, recorded)
@@ -55,11 +58,10 @@ class Comparison:
 
     def differences(self) -> tuple[str, ...]:
         """What differs between the two environments, by what they recorded of themselves."""
-        sides = []
-        for folder in (self.here[0], self.there[0]):
-            files = sorted(path for path in folder.glob("*/*/*.json"))
-            sides.append(BaselineStore(folder).read(files[0]).environment if files else {})
-        return environment_differences(*sides)
+        here, there = (_environment(folders) for folders in (self.here, self.there))
+        if here is None or there is None:
+            return (f"unknown: nothing was recorded {'here' if here is None else 'there'}",)
+        return environment_differences(here, there)
 
     def _load(self, folders: tuple[Path, ...], hardware: HardwareKey, case: str) -> tuple[Baseline, ...]:
         found = []
@@ -71,6 +73,23 @@ class Comparison:
             if stored is not None:
                 found.append(stored.baseline)
         return tuple(found)
+
+
+def _environment(folders: Sequence[Path]) -> Mapping[str, str] | None:
+    """What the processes of a side say of it; ``None`` if they recorded nothing."""
+    for folder in folders:
+        for path in sorted(folder.glob("*/*/*.json")):
+            with suppress(CorruptBaselineError):
+                return BaselineStore(folder).read(path).environment
+    return None
+
+
+def _refuse_lost_flags(asked: Asked, there: Sequence[Path]) -> None:
+    """Refuse a comparison whose flags did not reach the other side: it would compare an environment with itself."""
+    found = (_environment(there) or {}).get("XLA_FLAGS", "").split()
+    lost = [flag for flag in map(without_folders, asked.flags) if flag not in found]
+    if lost:
+        raise pytest.UsageError(f"{OPTION}: {' '.join(lost)} did not reach jax there; does a conftest set XLA_FLAGS?")
 
 
 def launch(
@@ -123,4 +142,5 @@ def launch(
     if not any(list(folder.glob("*/*/*.json")) for folder in folders["there"]):
         reasons = "\n".join(f"{test}: {reason}" for test, reason in failed.items())
         raise pytest.UsageError(f"{OPTION}: the other environment recorded no case\n{reasons}".rstrip())
+    _refuse_lost_flags(asked, folders["there"])
     return Comparison(other=other, here=tuple(folders["here"]), there=tuple(folders["there"]), failed=failed, seed=seed)

@@ -84,11 +84,11 @@ def record(side: Side, chosen: Selection, into: Path) -> dict[str, str]:
     paths = [path for path in chosen.paths if (side.project / path.partition("::")[0]).exists()]
     if chosen.paths and not paths:
         return {}  # none of it existed then
-    command = [str(side.python), "-m", "pytest", *paths, "-q", "-rfE"]
+    command = [str(side.python), "-m", "pytest", *paths, "-q", "-rfE", "--color=no"]
     command += ["-p", "no:cacheprovider"] if side.cache is None else ["-o", f"cache_dir={side.cache}"]
     command += ["-k", chosen.keyword] if chosen.keyword else []
     command += ["-m", chosen.markers] if chosen.markers else []
-    command += ["--perf-update", f"--perf-baselines={into}", "--no-perf-strict"]
+    command += ["--perf-update", f"--perf-baselines={into}", "--no-perf-strict", "--perf-max-undecided=1"]
     done = subprocess.run(
         command, cwd=side.project, env=dict(side.environment), capture_output=True, text=True, check=False
     )

@@ -82,6 +82,7 @@ class Run:
         self.suspects: dict[str, Suspect] = {}
         self.rematches: dict[str, list[Rematch | Repeat]] = {}
         self.adopted: dict[str, str] = {}
+        self.failed_there: Mapping[str, str] = {}  # by test, in the revision that is compared with
         self.dates: dict[str, str] = {}  # of the stored programs that baselines of this run name
         self.costs: dict[str, Cost] = {}
         self.accused = 0  # tests that failed because the machine is the suspect
@@ -195,9 +196,11 @@ class Run:
 
     @property
     def undecided_share(self) -> float:
-        """Share of the cases that ended UNDECIDED, or would have without a waiver for something else."""
+        """Share of the cases that ended UNDECIDED, would have without a waiver, or failed in the other revision."""
+        lost = self.lost
         left_open = [
             verdict.status is Status.UNDECIDED
+            or verdict.case in lost
             or (
                 verdict.status is Status.WAIVED
                 and Status.UNDECIDED in {verdict.time.status, *(finding.status for finding in verdict.findings)}
@@ -205,6 +208,15 @@ class Run:
             for verdict in self.verdicts
         ]
         return sum(left_open) / max(1, len(left_open))
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """Cases that the other revision has too and could not record, with the reason: nothing compares them."""
+        return {
+            verdict.case: self.failed_there[self._tests[verdict.case]]
+            for verdict in self.verdicts
+            if verdict.status is Status.NO_BASELINE and self._tests.get(verdict.case) in self.failed_there
+        }
 
     @property
     def ageing(self) -> Ageing | None:
@@ -218,7 +230,8 @@ class Run:
         """Why this run, though nothing in it failed, did not gate; empty if it did."""
         share, most = self.undecided_share, self.settings.max_undecided
         if share > most:
-            return f"{share:.0%} of the cases are UNDECIDED, {most:.0%} may be: this machine is unfit to gate"
+            what = "UNDECIDED or failed in the other revision" if self.lost else "UNDECIDED"
+            return f"{share:.0%} of the cases are {what}, {most:.0%} may be: this machine is unfit to gate"
         nothing = all(verdict.status is Status.NO_BASELINE for verdict in self.verdicts)
         if self.settings.against and self.settings.strict and self.verdicts and nothing:
             return f"nothing could be compared: {self.settings.against[:10]} recorded none of these cases"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,8 @@ SETTINGS = pytest.StashKey[options.Settings]()
 STDERR = pytest.StashKey[int]()
 """A descriptor of the terminal that pytest's capture does not close."""
 RUN = pytest.StashKey["Run"]()
+_NOT_RECORDED = (pytest.UsageError, OSError, subprocess.SubprocessError)
+"""What preparing the other side of a comparison raises: one line, once, and no test is run."""
 _WAIVERS = pytest.StashKey[tuple["Waiver", ...]]()
 
 
@@ -33,14 +36,12 @@ def run(config: pytest.Config) -> Run:
         quiet = config.get_verbosity() < 0
         descriptor = None if quiet else config.stash.get(STDERR, None)
         comparison = _launches(config, folder, descriptor) if config.stash[SETTINGS].against_env else None
+        failed_there = _against(config, descriptor)
+        waivers = config.stash.get(_WAIVERS, ())
         config.stash[RUN] = Run(
-            _against(config, descriptor),
-            config.rootpath,
-            folder,
-            descriptor,
-            comparison,
-            waivers=config.stash.get(_WAIVERS, ()),
+            config.stash[SETTINGS], config.rootpath, folder, descriptor, comparison, waivers=waivers
         )
+        config.stash[RUN].failed_there = failed_there
     return config.stash[RUN]
 
 
@@ -58,9 +59,14 @@ def read_waivers(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
-def _against(config: pytest.Config, descriptor: int | None) -> options.Settings:
-    """Record the other side first, if there is one; before this process takes a device."""
+def _against(config: pytest.Config, descriptor: int | None) -> dict[str, str]:
+    """Record the other revision first, if there is one; before this process takes a device.
+
+    Returns:
+        What failed there, by test.
+    """
     settings = config.stash[SETTINGS]
+    failed: dict[str, str] = {}
     if settings.against:
         from jaxgate.plugin import against, recording  # noqa: PLC0415 - rarely needed
         from jaxgate.plugin.progress import Progress  # noqa: PLC0415
@@ -70,12 +76,12 @@ def _against(config: pytest.Config, descriptor: int | None) -> options.Settings:
         try:
             with Progress(descriptor, settings.against[:10]) as progress:
                 progress("recording it for comparison")
-                against.record(config.rootpath, settings.against, recording.selection(config), Path(folder.name))
-        except pytest.UsageError as error:
+                chosen, into = recording.selection(config), Path(folder.name)
+                failed = against.record(config.rootpath, settings.against, chosen, into)
+        except _NOT_RECORDED as error:
             pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
-        settings = replace(settings, baselines=Path(folder.name))
-        config.stash[SETTINGS] = settings
-    return settings
+        config.stash[SETTINGS] = replace(settings, baselines=into)
+    return failed
 
 
 def _launches(config: pytest.Config, cache: Path | None, descriptor: int | None) -> Comparison:
@@ -99,5 +105,5 @@ def _launches(config: pytest.Config, cache: Path | None, descriptor: int | None)
                 cache=(cache or into) / "environments",
                 progress=progress,
             )
-    except pytest.UsageError as error:
+    except _NOT_RECORDED as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)

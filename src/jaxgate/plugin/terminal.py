@@ -97,6 +97,8 @@ def _what_next(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
         out.write_line(
             f"Compared with {run.settings.against[:10]}, recorded now; NO_BASELINE is a case that is not in it."
         )
+        for case, why in run.lost.items():
+            out.write_line(f"NOT COMPARED {case}: it failed in that revision: {why}", yellow=True)
         for slug, told in run.adopted.items():
             out.write_line(f"{slug}: {told}.")
     elif any(verdict.status is Status.NO_BASELINE and not verdict.fails for verdict in run.verdicts):

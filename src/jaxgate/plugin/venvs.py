@@ -30,13 +30,19 @@ _FAMILY = re.compile(r"jax|jaxlib|libtpu|jax-cuda\d+-(plugin|pjrt)|jax-rocm\d*-(
 _PROBE = """
 import importlib.metadata as m, json, sys
 from importlib.util import find_spec
+def seen(name):
+    try:
+        return m.version(name)
+    except m.PackageNotFoundError:
+        return None
+packages = sys.argv[1].split()
 missing = [n for n in ("jax", "pytest", "pytest_benchmark", "jaxgate") if find_spec(n) is None]
 unknown = []
-if not missing and sys.argv[1:]:
+if not missing and sys.argv[2:]:
     import jax
-    unknown = [n for n in sys.argv[1:] if not hasattr(jax.config, n)]
+    unknown = [n for n in sys.argv[2:] if not hasattr(jax.config, n)]
 found = None if "jaxgate" in missing else m.version("jaxgate")
-print(json.dumps({"missing": missing, "unknown": unknown, "jaxgate": found}))
+print(json.dumps({"missing": missing, "unknown": unknown, "jaxgate": found, "seen": {n: seen(n) for n in packages}}))
 """
 
 
@@ -58,13 +64,14 @@ def prepare(asked: Asked, cache: Path, environ: Mapping[str, str]) -> tuple[Path
     variables = {**environ, **asked.variables}
     if asked.flags:
         variables["XLA_FLAGS"] = " ".join([variables.get("XLA_FLAGS", ""), *asked.flags]).strip()
-    _check(python, variables, asked.settings)
+    _check(python, variables, asked)
     return python, variables
 
 
-def _check(python: Path, variables: Mapping[str, str], settings: Sequence[str]) -> None:
+def _check(python: Path, variables: Mapping[str, str], asked: Asked) -> None:
     """Refuse an environment that cannot record, and settings that would do nothing."""
-    command = [str(python), "-c", _PROBE, *settings]
+    wanted = [Requirement(item) for item in asked.requirements]
+    command = [str(python), "-c", _PROBE, " ".join(one.name for one in wanted), *asked.settings]
     done = subprocess.run(command, env=dict(variables), capture_output=True, text=True, check=False)
     try:
         found = json.loads(done.stdout.splitlines()[-1])
@@ -77,6 +84,12 @@ def _check(python: Path, variables: Mapping[str, str], settings: Sequence[str]) 
         raise pytest.UsageError(f"{OPTION}: it lacks {names}; install: {python} -m pip install {names}")
     if found["jaxgate"] != here:
         raise pytest.UsageError(f"{OPTION}: expected jaxgate {here} there, found {found['jaxgate']}; install the same")
+    for one in wanted:
+        version_there = found["seen"][one.name]
+        if version_there is None or not one.specifier.contains(version_there, prereleases=True):
+            raise pytest.UsageError(
+                f"{OPTION}: asked for {one}, found {version_there} there; is another on PYTHONPATH?"
+            )
     if found["unknown"]:
         raise pytest.UsageError(f"{OPTION}: jax there has no setting {', '.join(found['unknown'])}")
 
@@ -89,8 +102,9 @@ def _install(requirements: Sequence[str], cache: Path) -> Path:
     pins = sorted(f"{name}=={number}" for name, number in _installed().items() if name not in freed)
     key = hashlib.blake2b("\n".join([sys.version, sys.prefix, *requirements, *pins]).encode(), digest_size=8)
     folder = cache / key.hexdigest()
-    if folder.exists():
+    if folder.exists() and all(_is_exact(Requirement(item)) for item in requirements):
         return interpreter(folder)
+    shutil.rmtree(folder, ignore_errors=True)  # "the newest", or a file: another one by now, perhaps
     cache.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix="making-", dir=cache))
     try:
@@ -109,10 +123,17 @@ def _install(requirements: Sequence[str], cache: Path) -> Path:
     return interpreter(folder)
 
 
+def _is_exact(requirement: Requirement) -> bool:
+    """Whether it means the same package at any time."""
+    exact = [one.operator in ("==", "===") and "*" not in one.version for one in requirement.specifier]
+    return not requirement.url and any(exact)
+
+
 def _step(command: Sequence[str], requirements: Sequence[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
+        told = (done.stderr or done.stdout).splitlines()
+        lines = [line for line in told if line.startswith("ERROR")] or told
         tail = "\n".join(lines[-3:])
         raise pytest.UsageError(f"{OPTION}: {', '.join(requirements)} cannot be installed:\n{tail}")
 

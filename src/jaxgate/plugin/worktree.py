@@ -17,6 +17,8 @@ from jaxgate.plugin.recording import clean_environment
 
 NOT_FROM = "JAXGATE_NOT_FROM"
 """Set for the recording of another revision: the checkout that none of its modules may come from."""
+ONLY_FROM = "JAXGATE_ONLY_FROM"
+"""Likewise: the checkout of that revision; what it has must not come out of an installed copy."""
 
 _ENGINE = Path(__file__).resolve().parents[1]
 
@@ -34,6 +36,7 @@ def environment_for(worktree: Path, top: Path, environ: Mapping[str, str] = os.e
     moved = [str(worktree / entry.relative_to(top)) for entry in inside if _is_source(entry)]
     found["PYTHONPATH"] = os.pathsep.join([*moved, *filter(None, [environ.get("PYTHONPATH")])])
     found[NOT_FROM] = str(top)
+    found[ONLY_FROM] = str(worktree)
     return found
 
 
@@ -52,6 +55,29 @@ def refuse_modules_from(top: Path) -> None:
             pytest.exit(
                 f"the other revision imported {name} from {path}, which is today's code; install the project so that "
                 "its folder comes first on sys.path (a plain src folder or an editable install by path)",
+                returncode=pytest.ExitCode.USAGE_ERROR,
+            )
+
+
+def refuse_installed_copies(worktree: Path) -> None:
+    """End the run if a package that the revision has in its checkout was imported from where it is installed.
+
+    Raises:
+        pytest.exit.Exception: With exit code 4; names the first such package.
+    """
+    for name in sorted({name.partition(".")[0] for name in sys.modules}):
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if file is None:
+            continue
+        path = Path(file).resolve()
+        if path.is_relative_to(worktree) or path.is_relative_to(_ENGINE):
+            continue
+        roots = (worktree, worktree / "src")
+        own = any((root / name / "__init__.py").exists() or (root / f"{name}.py").exists() for root in roots)
+        if own and {"site-packages", "dist-packages"} & set(path.parts):
+            pytest.exit(
+                f"the other revision imported {name} from {path}, an installed copy of one revision for both; "
+                "install the project in editable mode: pip install -e .",
                 returncode=pytest.ExitCode.USAGE_ERROR,
             )
 
