@@ -225,3 +225,12 @@ def test_a_case_that_failed_in_the_revision_is_told_and_counted(versioned):
     assert result.code == 2
     result.shows("NOT COMPARED model/step: it failed in that revision: ", "no data", "failed in the other revision")
     assert versioned.run("--perf-against", "HEAD").code == 0
+
+
+def test_other_arguments_everywhere_are_not_green_under_ci(versioned):
+    """Cases whose arguments changed cannot meet their old programs: nothing was compared, exit code 2 where strict."""
+    versioned.edit("test_model.py", "jnp.ones((16, 16))", "jnp.ones((8, 8))")
+    assert versioned.run("--perf-against", "HEAD").code == 0
+    result = versioned.run("--perf-against", "HEAD", "--perf-strict")
+    assert result.code == 2
+    assert result.line("model/step").startswith("STALE_BASELINE")

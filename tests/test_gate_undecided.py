@@ -67,3 +67,15 @@ def test_a_share_that_makes_no_sense_is_refused(changed, share):
     """A share is a number between 0 and 1."""
     result = changed.run(f"--perf-max-undecided={share}")
     assert result.code == 4
+
+
+def test_a_recording_is_not_unfit(changed):
+    """Time is not judged when recording: that no duel was run leaves nothing open."""
+    assert changed.run("--perf-update", "--perf-strict").code == 0
+
+
+def test_a_file_that_does_not_import_is_no_unfit_machine(changed):
+    """Pytest ends with 2 there; a strict run ends with 1, as for anything that failed."""
+    changed.write("test_broken.py", "import no_such_module_of_mine\n")
+    assert changed.run("--perf-strict").code == 1
+    assert changed.run("--no-perf-strict").code == 2

@@ -262,6 +262,12 @@ def test_where_they_may_answer(now, duelled, may):
     assert may_answer(now, record(), duelled=duelled) is may
 
 
+def test_other_input_values_are_not_what_was_timed():
+    """The sessions were fed with the baseline's values: they say nothing of a program that loops until it converges."""
+    other = replace(measurement().fingerprints, inputs="i1")
+    assert not may_answer(measurement(environment=NEWER, fingerprints=other), record(), duelled=False)
+
+
 def test_a_borrowed_baseline_has_no_times():
     """It was accepted on other hardware."""
     assert not may_answer(measurement(environment=NEWER), record(borrowed=True), duelled=False)

@@ -18,7 +18,7 @@ from jaxgate.judge.run_claims import decide_claim
 from jaxgate.keep.jobs import read_job, write_duels
 from jaxgate.model import Duel, Finding, ReferenceDuel, Status, StoredProgram, at_least, at_most
 from jaxgate.plugin import confirm as module
-from jaxgate.plugin.confirm import Launch, Suspect, accuses, confirm, launch, settle, too_many
+from jaxgate.plugin.confirm import Launch, Suspect, accuses, confirm, duelled, launch, settle, too_many
 from jaxgate.plugin.timing import Rematch
 
 CALL_NS = 10_000_000
@@ -443,3 +443,30 @@ def test_a_process_that_cannot_be_started_is_a_problem(child):
     """No memory for another process: a problem of this case, not the end of the session."""
     child(error=OSError(12, "Cannot allocate memory"))
     assert "Cannot allocate memory" in launch(REMATCH).problem
+
+
+def test_a_duel_that_cannot_be_handed_over_is_one_problem_not_the_end_of_the_run():
+    """The test donated its own arrays after the gate: this case is INVALID, the other suspects are repeated."""
+    gone = jnp.ones(3)
+    gone.delete()
+    found = launch(replace(REMATCH, leaves=[gone]))
+    assert found.problem.startswith("it could not be handed to a fresh process: RuntimeError")
+
+
+def test_only_duels_accuse_the_machine_together(suspect):
+    """A slow-down against stored times hits many cases at once by nature, and looks at the machine itself."""
+
+    class Repeat:
+        claim = None
+
+        def launch(self):
+            return Launch(agreeing_case(), None, has_control=False)
+
+    def agreeing_case():
+        return suspect.verdict.time.decision
+
+    repeated = replace(suspect, rematches=[Repeat()])
+    assert duelled(suspect)
+    assert not duelled(repeated)
+    assert confirm(repeated, machine=True).status is Status.SLOWER
+    assert confirm(suspect, machine=True).status is Status.INVALID

@@ -164,6 +164,8 @@ def may_answer(now: Measurement, record: Record, *, duelled: bool) -> bool:
     """
     if record.borrowed or now.samples is None or not differs(now, record.baseline):
         return False
+    if now.fingerprints.inputs != record.baseline.fingerprints.inputs:
+        return False  # the sessions were fed with other values
     if is_virtual(now) or now.samples.contract != record.baseline.samples.contract:
         return False
     return not duelled or only_environment_changed(now, record.baseline)

@@ -21,6 +21,7 @@ from jaxgate.judge.run_claims import breaks, decide_claim
 from jaxgate.judge.verdict import ALWAYS_FAIL, is_red, severest, worst_first
 from jaxgate.keep.jobs import Job, read_duels, write_job
 from jaxgate.model import Claim, Decision, Duel, Finding, Status, TimeVerdict, Verdict
+from jaxgate.observe.failures import describe
 from jaxgate.observe.placing import settings, to_files
 from jaxgate.plugin.timing import Rematch
 
@@ -66,6 +67,11 @@ class Launch:
     blames_machine: bool = False
 
 
+def duelled(suspect: Suspect) -> bool:
+    """Whether a duel made it a suspect: only these can say together that the machine moved under them."""
+    return any(isinstance(rematch, Rematch) for rematch in suspect.rematches)
+
+
 def too_many(suspects: int, cases: int) -> bool:
     """Whether so many cases fired at once that the machine is the suspect."""
     return suspects > max(MANY, MANY_SHARE * cases)
@@ -82,15 +88,10 @@ def launch(rematch: Rematch | Repeat) -> Launch:
         return rematch.launch()
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         folder = Path(name)
-        leaves, kinds = to_files(rematch.leaves)
-        about = {
-            "kinds": kinds,
-            "platform": rematch.platform,
-            "contract": rematch.contract,
-            "seed": secrets.randbits(32),
-            "settings": settings(),
-        }
-        write_job(folder, Job(now=rematch.now, baseline=rematch.baseline, leaves=leaves, about=about))
+        try:
+            _write(rematch, folder)
+        except Exception as error:  # noqa: BLE001 - deleted arrays, a full disk: the other suspects are repeated
+            return Launch(None, None, f"it could not be handed to a fresh process: {describe(error)}")
         command = [sys.executable, "-m", "jaxgate.cli.duel", str(folder)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
@@ -110,17 +111,30 @@ def launch(rematch: Rematch | Repeat) -> Launch:
     return Launch(case, control)
 
 
+def _write(rematch: Rematch, folder: Path) -> None:
+    leaves, kinds = to_files(rematch.leaves)
+    about = {
+        "kinds": kinds,
+        "platform": rematch.platform,
+        "contract": rematch.contract,
+        "seed": secrets.randbits(32),
+        "settings": settings(),
+    }
+    write_job(folder, Job(now=rematch.now, baseline=rematch.baseline, leaves=leaves, about=about))
+
+
 def confirm(suspect: Suspect, *, machine: bool) -> Verdict:
     """Repeat a duel and judge the case; one process that disagrees is enough to stop."""
     verdict = suspect.verdict
     for rematch in suspect.rematches:
         launches: list[Launch] = []
-        while not machine and len(launches) < PROCESSES:
+        by_run = machine and isinstance(rematch, Rematch)  # stored times look at the machine themselves
+        while not by_run and len(launches) < PROCESSES:
             launches.append(launch(rematch))
             found = launches[-1].case
             if found is None or found.status is not _accusation(rematch.claim):
                 break
-        verdict = settle(verdict, launches, machine=machine, claim=rematch.claim, strict=suspect.strict)
+        verdict = settle(verdict, launches, machine=by_run, claim=rematch.claim, strict=suspect.strict)
     suspect.row["verdict"] = str(verdict.status)
     return verdict
 

@@ -129,12 +129,13 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     run = session.config.stash.get(RUN, None)
     if run is None or not run.suspects:
         return result
-    from jaxgate.plugin.confirm import confirm, too_many  # noqa: PLC0415 - imports JAX
+    from jaxgate.plugin.confirm import confirm, duelled, too_many  # noqa: PLC0415 - imports JAX
     from jaxgate.plugin.progress import Progress  # noqa: PLC0415
     from jaxgate.report.text import explain  # noqa: PLC0415
 
     held = session.config.stash.get(_HELD, {})
-    machine = too_many(len(run.suspects), len(run.verdicts) + len(run.suspects))
+    suspects = sum(duelled(suspect) for suspect in run.suspects.values())
+    machine = too_many(suspects, len(run.verdicts) + len(run.suspects))
     for test, suspect in run.suspects.items():
         with Progress(run.stderr, suspect.verdict.case) as progress:
             progress("repeating its duel in fresh processes")
@@ -177,6 +178,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         run.adopt()
         run.calibrated.finish(run.project, run.floors)
         plan.remember(config, run.costs)
+    if config.getoption("--perf-strict") and exitstatus == pytest.ExitCode.INTERRUPTED and session.testsfailed:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED  # 2 is for a machine that is unfit, not for broken imports
     over = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
     if over or config.option.collectonly or not config.stash[SETTINGS].runs_tests:
         return

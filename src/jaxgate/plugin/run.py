@@ -12,7 +12,7 @@ import pytest
 
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.judge.ageing import Ageing, ageing
-from jaxgate.judge.verdict import waits_for_confirmation
+from jaxgate.judge.verdict import severest, waits_for_confirmation
 from jaxgate.judge.waivers import apply_waivers
 from jaxgate.keep.adopt import adopt
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
@@ -187,7 +187,8 @@ class Run:
         self.store.save(Baseline.of(now, case=verdict.case, test=test, provenance=made_from, program=about))
         known = record is not None and not record.borrowed
         left_open = any(f.kind == "claim" and f.status is Status.UNDECIDED for f in verdict.findings)
-        status = verdict.status if known else Status.UNDECIDED if left_open else Status.SAME
+        found = severest(finding.status for finding in verdict.findings)  # time is not judged when recording
+        status = found if known else Status.UNDECIDED if left_open else Status.SAME
         return replace(verdict, status=status, fails=False, recorded="refreshed" if existed else "created")
 
     @property
@@ -201,6 +202,7 @@ class Run:
         left_open = [
             verdict.status is Status.UNDECIDED
             or verdict.case in lost
+            or (self.settings.against and verdict.status is Status.STALE_BASELINE)
             or (
                 verdict.status is Status.WAIVED
                 and Status.UNDECIDED in {verdict.time.status, *(finding.status for finding in verdict.findings)}
@@ -232,9 +234,9 @@ class Run:
         if share > most:
             what = "UNDECIDED or failed in the other revision" if self.lost else "UNDECIDED"
             return f"{share:.0%} of the cases are {what}, {most:.0%} may be: this machine is unfit to gate"
-        nothing = all(verdict.status is Status.NO_BASELINE for verdict in self.verdicts)
+        nothing = all(verdict.status in (Status.NO_BASELINE, Status.STALE_BASELINE) for verdict in self.verdicts)
         if self.settings.against and self.settings.strict and self.verdicts and nothing:
-            return f"nothing could be compared: {self.settings.against[:10]} recorded none of these cases"
+            return f"nothing could be compared: {self.settings.against[:10]} has none of these cases, or with other arguments"
         return ""
 
     @cached_property

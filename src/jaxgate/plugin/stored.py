@@ -63,7 +63,7 @@ class Repeat:
             try:
                 failed = record(side, Selection((self.test,), "", ""), into)
                 found = BaselineStore(into).load(self.now.hardware, self.case)
-            except (pytest.UsageError, CorruptBaselineError) as error:
+            except (pytest.UsageError, CorruptBaselineError, OSError) as error:
                 return self._nothing(f"a fresh process failed: {error}")
         if found is None:
             return self._nothing(failed.get(self.test, "a fresh process recorded nothing"))
@@ -71,7 +71,11 @@ class Repeat:
         same = ours.fingerprints == theirs.fingerprints and ours.environment == theirs.environment
         if not same or theirs.samples.contract != self.accepted.samples.contract:
             return self._nothing("a fresh process ran another program, or in another environment")
-        return Launch(decide_stored(self.limit, theirs.samples.run_ns), None, has_control=False)
+        try:
+            decision = decide_stored(self.limit, theirs.samples.run_ns)
+        except BrokenDuelError as error:
+            return self._nothing(f"a fresh process gave nothing usable: {error}")
+        return Launch(decision, None, has_control=False)
 
     def _nothing(self, problem: str) -> Launch:
         return Launch(None, None, problem, has_control=False)
@@ -129,6 +133,10 @@ class StoredClock:
             decision = decide_stored(limit, now.samples.run_ns if now.samples else 0)
         except BrokenDuelError as error:
             raise InvalidCaseError("timing against stored times", str(error)) from None
+        busy = sum(bool(session.objections) for session in counted)
+        if busy:
+            told = f"{busy} of {len(counted)} sessions were recorded on a machine that was not quiet"
+            decision = replace(decision, reason=f"{decision.reason}; {told}")
         if not only_environment:
             decision = replace(decision, reason=f"{decision.reason}; {no_duel}")
         repeat = Repeat(project=self._project, test=test, case=case, now=now, accepted=record.baseline, limit=limit)
