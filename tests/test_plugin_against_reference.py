@@ -14,9 +14,10 @@ from jaxgate.keep.floors import FloorStore
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import Computation, Duel, ReferenceDuel, at_least, at_most
+from jaxgate.observe.compiling import devices_of
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.measure import observe
-from jaxgate.observe.opponents import devices_of, export_opponents, opponents_fingerprint
+from jaxgate.observe.opponents import export_opponents, opponents_fingerprint
 from jaxgate.plugin import against_reference as module
 from jaxgate.plugin.against_reference import ReferenceDuels
 from jaxgate.plugin.margins import Margins
@@ -144,7 +145,8 @@ def test_virtual_devices_are_not_timed(duels):
 def test_nor_is_a_reference_on_virtual_devices(duels, monkeypatch):
     """The subject runs on one, its reference on two."""
     runs, notes = duels
-    monkeypatch.setattr(module, "devices_of", lambda side: 2 if side.feeder.copies is False else 1)
+    asked = iter([1, 2])
+    monkeypatch.setattr(module, "devices_of", lambda _executable: list(range(next(asked))))
     assert runs.time([CLAIM], watch(), lambda _: None).by == ReferenceDuel(why_not=SHARED)
     assert notes == []
 
@@ -153,7 +155,7 @@ def test_devices_are_those_of_the_executable(duels):
     """One here."""
     runs, notes = duels
     runs.time([CLAIM], watch(), lambda _: None)
-    assert [devices_of(side) for side in notes[0][:2]] == [1, 1]
+    assert [len(devices_of(side.function)) for side in notes[0][:2]] == [1, 1]
 
 
 # Memory

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.strict import first_problem
 from jaxgate.model import HardwareKey
 from jaxgate.model.floors import SCHEMA, NoiseFloor, NoiseFloors
 
@@ -52,9 +53,7 @@ class FloorStore:
         except OSError as error:
             raise DamagedFloorsError(f"cannot be read: {error.strerror or error}") from error
         except ValidationError as error:
-            problem = error.errors()[0]
-            key = ".".join(map(str, problem["loc"]))
-            raise DamagedFloorsError(f"{f'key `{key}`: ' if key else ''}{problem['msg']}") from error
+            raise DamagedFloorsError(first_problem(error)) from error
         if found.schema != SCHEMA:
             raise DamagedFloorsError(f"expected schema {SCHEMA}, found {found.schema}")
         return found

@@ -43,7 +43,7 @@ def read_strict(path: Path, adapter: TypeAdapter[Content], *, schema: int) -> Co
     try:
         found = adapter.validate_json(json.dumps(content))
     except ValidationError as error:
-        raise CorruptBaselineError(path, _first_problem(error)) from error
+        raise CorruptBaselineError(path, first_problem(error)) from error
     lost = _missing_key(content, adapter.dump_python(found, mode="json"))
     if lost:
         raise CorruptBaselineError(path, f"key `{lost}` is missing")
@@ -81,10 +81,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
+    """The first thing that pydantic found wrong, with the key that has it."""
     problem = error.errors()[0]
     key = ".".join(map(str, problem["loc"]))
-    if problem["type"] == "unexpected_keyword_argument":
+    if problem["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         return f"unknown key `{key}`"
     if problem["type"] == "missing":
         return f"key `{key}` is missing"

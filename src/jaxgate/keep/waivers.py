@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import reprlib
 import tomllib
 from dataclasses import fields
 from functools import cache
@@ -13,6 +12,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from jaxgate.keep.strict import first_problem
 from jaxgate.model import Waiver
 
 FILE = "waivers.toml"
@@ -75,21 +75,12 @@ def _read(path: Path, number: int, entry: dict[str, Any]) -> Waiver:
     try:
         return Waiver(**_entry().model_validate(entry).model_dump())
     except ValidationError as error:
-        reason = _first_problem(error)
+        reason = first_problem(error)
+        if error.errors()[0]["loc"] == ("expires",):
+            reason += "; a date stands without quotes, such as 2026-12-31"
     except ValueError as error:  # what the waiver itself refuses
         reason = str(error)
     raise WaiverError(f"{_where(path, number, entry)}: {reason}")
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
-    key = ".".join(map(str, problem["loc"]))
-    if problem["type"] == "extra_forbidden":
-        return f"unknown key `{key}`"
-    if problem["type"] == "missing":
-        return f"key `{key}` is missing"
-    unquoted = " without quotes, such as 2026-12-31" if key == "expires" else ""
-    return f"key `{key}`: {problem['msg']}{unquoted}, found {reprlib.repr(problem['input'])}"
 
 
 def _where(path: Path, number: int, entry: dict[str, Any]) -> str:

@@ -220,13 +220,16 @@ def refuse_idle(program: Program) -> None:
         )
 
 
-def devices_of(program: Program) -> list[jax.Device]:
-    """The devices that an executable runs on, by their numbers.
+def devices_of(executable: Any) -> list[jax.Device]:
+    """The devices that a program runs on, by their numbers.
+
+    Args:
+        executable: A ``jax.stages.Compiled``.
 
     Raises:
         InvalidCaseError: If its shardings name none.
     """
-    shardings = jax.tree_util.tree_leaves((program.executable.input_shardings, program.executable.output_shardings))
+    shardings = jax.tree_util.tree_leaves((executable.input_shardings, executable.output_shardings))
     if not shardings:
         raise InvalidCaseError("reading the devices", "expected an input or an output; the function has neither")
     widest = max((sharding.device_set for sharding in shardings), key=len)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -33,7 +34,7 @@ from jaxgate.observe.threading import carry_donated
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observed:
     """A measurement, and what it takes to run the subject and its reference again.
 
@@ -60,7 +61,11 @@ class Observed:
     reference_feeds: tuple[int | None, ...] | None = None
 
     def export(self) -> StoredProgram:
-        """The subject as a program that can be stored and compiled again."""
+        """The subject as a program that can be stored and compiled again; traced for that once."""
+        return self._exported
+
+    @cached_property
+    def _exported(self) -> StoredProgram:
         return export_program(self.lowered, self.call, self.feeds, self.measurement.facts.constant_bytes or 0)
 
     def leaves(self) -> list[Any]:
@@ -107,7 +112,7 @@ def observe(
     progress("compiling")
     program = compile_program(lowered, clock=clock)
     refuse_idle(program)
-    devices = devices_of(program)
+    devices = devices_of(program.executable)
     device = devices[0]
     hardware = hardware_key(device, len(devices))
     surroundings = environment(device)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
-
-import jax
 
 from jaxgate.model import Duel, StoredProgram
 from jaxgate.observe.compiling import Lowered
-from jaxgate.observe.duelling import Contender
 from jaxgate.observe.exporting import NotReplayableError, export_program
 from jaxgate.observe.measure import Observed
 from jaxgate.observe.surroundings import fingerprint
@@ -51,13 +47,6 @@ def opponents_fingerprint(observed: Observed) -> str:
     layout = [field.name for field in fields(Duel)]  # another version of this engine measured otherwise
     surroundings = (now.hardware, sorted(now.environment.items()))
     return fingerprint("duel", layout, observed.contract, parts, now.fingerprints.inputs, surroundings)
-
-
-def devices_of(contender: Contender) -> int:
-    """How many devices a side of a duel runs on."""
-    function: Any = contender.function
-    shardings = jax.tree_util.tree_leaves((function.input_shardings, function.output_shardings))
-    return max((len(sharding.device_set) for sharding in shardings), default=1)
 
 
 def _avals(lowered: Lowered) -> list[str]:

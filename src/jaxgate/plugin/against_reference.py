@@ -10,11 +10,12 @@ from jaxgate.judge.duel import LOOKS
 from jaxgate.judge.run_claims import are_settled, hold
 from jaxgate.keep.duels import DuelCache
 from jaxgate.model import BrokenDuelError, Claim, InvalidCaseError, ReferenceDuel
+from jaxgate.observe.compiling import devices_of
 from jaxgate.observe.duelling import prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.failures import describe
 from jaxgate.observe.measure import Observed
-from jaxgate.observe.opponents import devices_of, export_opponents, opponents_fingerprint
+from jaxgate.observe.opponents import export_opponents, opponents_fingerprint
 from jaxgate.plugin.timing import Rematch, Stopwatch
 
 _SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
@@ -102,7 +103,7 @@ class ReferenceDuels:
         leaves = observed.leaves()
         platform = observed.measurement.hardware.platform
         subject, reference = (prepare(program, leaves, observed.contract) for program in programs)
-        if platform == "cpu" and max(devices_of(subject), devices_of(reference)) > 1:
+        if platform == "cpu" and max(len(devices_of(side.function)) for side in (subject, reference)) > 1:
             return _not_timed(_SHARED_CORES)
         progress("sampling")  # nothing else may run beside it
         duel = run_duel(

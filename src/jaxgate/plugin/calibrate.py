@@ -128,7 +128,7 @@ class ExtraWork:
             for share, before in self.found.items():
                 if not before.why_not:
                     self.found[share] = self._plant(before, share, planter, plain, self._work)
-        except Exception as error:  # noqa: BLE001 - see above
+        except Exception as error:  # noqa: BLE001 - duels of identical programs stay; these tell why they stopped
             why = str(error) if isinstance(error, _PLAIN) else describe(error)
             for share, before in self.found.items():
                 stopped = f"stopped after {len(before.duels)} of {self._rounds}: " if before.duels else ""

@@ -60,6 +60,7 @@ class Run:
         comparison: Comparison | None = None,
         *,
         waivers: tuple[Waiver, ...] = (),
+        failed_there: Mapping[str, str] | None = None,
     ) -> None:
         self.settings = settings
         self.project = project
@@ -82,7 +83,7 @@ class Run:
         self.suspects: dict[str, Suspect] = {}
         self.rematches: dict[str, list[Rematch | Repeat]] = {}
         self.adopted: dict[str, str] = {}
-        self.failed_there: Mapping[str, str] = {}  # by test, in the revision that is compared with
+        self.failed_there = failed_there or {}  # by test, in the revision that is compared with
         self.dates: dict[str, str] = {}  # of the stored programs that baselines of this run name
         self.costs: dict[str, Cost] = {}
         self.accused = 0  # tests that failed because the machine is the suspect

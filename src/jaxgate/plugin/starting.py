@@ -39,9 +39,14 @@ def run(config: pytest.Config) -> Run:
         failed_there = _against(config, descriptor)
         waivers = config.stash.get(_WAIVERS, ())
         config.stash[RUN] = Run(
-            config.stash[SETTINGS], config.rootpath, folder, descriptor, comparison, waivers=waivers
+            config.stash[SETTINGS],
+            config.rootpath,
+            folder,
+            descriptor,
+            comparison,
+            waivers=waivers,
+            failed_there=failed_there,
         )
-        config.stash[RUN].failed_there = failed_there
     return config.stash[RUN]
 
 
