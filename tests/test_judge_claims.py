@@ -74,8 +74,8 @@ def test_a_claim_against_the_reference(claim, now, status):
         (equal("matmul_flops", to="analytic_flops"), Status.SAME, 1_000_000, 1_000_000, 1_000_000),
         (at_most(1.0, "xla_flops", of="analytic_flops"), Status.REGRESSED, 1_100_000, 1_000_000, 1_000_000),
         # arguments 18432 + outputs 16388 + temporaries 20000 - aliased 16384
-        (at_most(38_436, "footprint_bytes", of="one"), Status.SAME, 38_436, 38_436, 38_436),
-        (at_most(38_435, "footprint_bytes", of="one"), Status.REGRESSED, 38_436, 38_435, 38_435),
+        (at_most(38_436, "peak_bytes", of="one"), Status.SAME, 38_436, 38_436, 38_436),
+        (at_most(38_435, "peak_bytes", of="one"), Status.REGRESSED, 38_436, 38_435, 38_435),
     ],
 )
 def test_a_claim_against_numbers(claim, status, now, against, allowed):
@@ -89,8 +89,8 @@ def test_a_claim_against_numbers(claim, status, now, against, allowed):
     [
         (at_most(0.5, "compile_ns"), Status.SAME, 50_000_000, 100_000_000),
         (at_most(0.4, "compile_ns"), Status.REGRESSED, 50_000_000, 100_000_000),
-        (at_most(0.7, "footprint_bytes"), Status.SAME, 38_436, 58_436),
-        (at_most(0.6, "footprint_bytes"), Status.REGRESSED, 38_436, 58_436),
+        (at_most(0.7, "peak_bytes"), Status.SAME, 38_436, 58_436),
+        (at_most(0.6, "peak_bytes"), Status.REGRESSED, 38_436, 58_436),
     ],
 )
 def test_a_claim_about_phases_and_derived_numbers(claim, status, now, against):
@@ -122,11 +122,11 @@ def test_why_a_claim_is_made_goes_with_it():
         (at_least(0.0, "temp_bytes"), {}, None, "reference"),
         (at_most(1.0, "temp_bytes"), {}, reference(facts={"temp_bytes": None}), "reference"),
         (at_most(1.0, "compile_ns"), {}, reference(phases={"compile_ns": None}), "reference"),
-        (at_most(1.0, "footprint_bytes"), {}, reference(facts={"aliased_bytes": None}), "reference"),
+        (at_most(1.0, "peak_bytes"), {}, reference(facts={"aliased_bytes": None}), "reference"),
         (at_most(1.0, "traces"), {}, reference(), "reference"),
         (at_most(1.0, "temp_bytes"), {"temp_bytes": None}, reference(), "temp_bytes"),
         (at_most(1e9, "temp_bytes", of="one"), {"temp_bytes": None}, None, "temp_bytes"),
-        (at_most(1e9, "footprint_bytes", of="one"), {"output_bytes": None}, None, "footprint_bytes"),
+        (at_most(1e9, "peak_bytes", of="one"), {"output_bytes": None}, None, "peak_bytes"),
         (equal("host_callbacks", to=0), {"host_callbacks": None}, None, "host_callbacks"),
         (
             equal("aliased_bytes", to="donated_bytes"),

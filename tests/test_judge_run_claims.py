@@ -12,8 +12,8 @@ from jaxgate.judge import judge
 from jaxgate.judge.claims import check_claims
 from jaxgate.judge.duel import CONFIRM_COUNT
 from jaxgate.judge.environment import judge_environment
+from jaxgate.judge.order import waits_for_confirmation
 from jaxgate.judge.run_claims import are_settled, breaks, check_run_claim, decide_claim, hold
-from jaxgate.judge.verdict import waits_for_confirmation
 from jaxgate.model import BrokenDuelError, Claim, Duel, Finding, Launches, ReferenceDuel, Status, at_least, at_most
 from jaxgate.report.text import summary
 

@@ -10,7 +10,7 @@ from factories import CASE, FINGERPRINTS, measurement, record, reference
 
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.judge.duel import decide
-from jaxgate.judge.verdict import waits_for_confirmation
+from jaxgate.judge.order import waits_for_confirmation
 from jaxgate.judge.waivers import apply_waivers, unneeded
 from jaxgate.model import Duel, InvalidCaseError, ReferenceDuel, Status, Waiver, at_least, at_most, equal
 from jaxgate.report.text import count, explain, in_short, summary

@@ -79,7 +79,7 @@ def claims(optimiser: str) -> tuple[Claim, ...]:
     return (
         at_least(1, "donated_bytes", of="one", why="the state is donated at all"),
         equal("aliased_bytes", to="donated_bytes", why="every donated buffer is reused"),
-        at_most(0.85, "footprint_bytes", why="old and new state share their memory"),
+        at_most(0.85, "peak_bytes", why="old and new state share their memory"),
         at_most(1.01, "xla_flops", why="donation adds no work"),
         equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
     )

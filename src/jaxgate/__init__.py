@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, at_least, at_most, cases, equal
+from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, Tolerance, at_least, at_most, cases, equal
 
 __all__ = [
     "Batch",
@@ -10,6 +10,7 @@ __all__ = [
     "Claim",
     "Computation",
     "InvalidCaseError",
+    "Tolerance",
     "at_least",
     "at_most",
     "cases",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.claims import check_claims
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launches import compare_phases, decide_launches, unsteady_facts
+from jaxgate.judge.order import ALWAYS_FAIL, red_quantities, severest, worst_first
 from jaxgate.judge.origin import environment_differences, place
-from jaxgate.judge.verdict import ALWAYS_FAIL, severest, timed, worst_first
+from jaxgate.judge.verdict import timed
 from jaxgate.model import (
     BrokenDuelError,
     Claim,
@@ -19,12 +22,19 @@ from jaxgate.model import (
     ReferenceDuel,
     Status,
     TimeVerdict,
+    Tolerance,
     Verdict,
 )
 
 
 def judge_environment(
-    case: str, claims: Iterable[Claim], now: Measurement, launches: Launches, *, other: str
+    case: str,
+    claims: Iterable[Claim],
+    now: Measurement,
+    launches: Launches,
+    *,
+    other: str,
+    tolerances: Iterable[Tolerance] = (),
 ) -> Verdict:
     """Judge one case.
 
@@ -34,7 +44,9 @@ def judge_environment(
         now: Today's measurement in this environment.
         launches: What fresh processes of both recorded.
         other: The other environment, as the user named it.
+        tolerances: Facts of this case that may move by another amount than the policy says.
     """
+    tolerances = tuple(tolerances)
     if not launches.here or not launches.there:
         name = "comparing the environments"
         finding = Finding(kind="case", name=name, status=Status.INVALID, detail=launches.why_not)
@@ -44,13 +56,15 @@ def judge_environment(
     findings = [
         *unsteady_facts("here", launches.here),
         *unsteady_facts("there", launches.there),
-        *check_claims(claims, now, before, ReferenceDuel(why_not="no duel is run where environments are compared")),
-        *compare_facts(now, before),
+        *check_claims(
+            claims, now, ReferenceDuel(why_not="no duel is run where environments are compared"), tolerances=tolerances
+        ),
+        *compare_facts(now, before, tolerances),
         *compare_phases(launches.here, launches.there),
     ]
     time = _time(now, launches)
     if time.decision is not None:
-        findings.append(timed(time.decision, ""))
+        findings.append(timed(time.decision))
     elif time.status is Status.INVALID:
         findings.append(Finding(kind="case", name="timing", status=Status.INVALID, detail=time.reason))
     found = place(now, before)
@@ -63,7 +77,8 @@ def judge_environment(
     environment = environment_differences(now.environment, before.environment)
     others = [line for line in found.differences if line not in environment]
     origin = Origin(place=where, differences=(*environment, *others, *arguments))
-    return _verdict(case, now, findings, time, other=other, origin=origin)
+    causes = rank_causes(now, before, red_quantities(findings))
+    return replace(_verdict(case, now, findings, time, other=other, origin=origin), causes=causes)
 
 
 def _time(now: Measurement, launches: Launches) -> TimeVerdict:

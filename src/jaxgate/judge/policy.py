@@ -7,6 +7,11 @@ from typing import Literal
 
 from jaxgate.model import Facts
 
+EVERYWHERE = "everywhere"
+_PROGRAMS = "programs (not plain Python around them)"
+_DEVICES = "programs on several devices, virtual ones too"
+_HOST = "plain Python around programs (`host=True`)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactPolicy:
@@ -20,6 +25,7 @@ class FactPolicy:
         relative: Share of the baseline that it may move.
         absolute: Units that it may move besides.
         why: Why it gates, and why this tolerance.
+        where: Where it is known and gates.
     """
 
     name: str
@@ -27,6 +33,7 @@ class FactPolicy:
     relative: float = 0.0
     absolute: int = 0
     why: str
+    where: str = EVERYWHERE
 
     def worst_allowed(self, baseline: int) -> float:
         """The worst value that still passes."""
@@ -51,16 +58,41 @@ class FactPolicy:
 
 POLICIES: tuple[FactPolicy, ...] = (
     FactPolicy(name="traces", better="lower", why="a retrace costs seconds and usually comes every step"),
+    FactPolicy(name="lowerings", better="lower", why="a program built anew, even where its trace was cached"),
     FactPolicy(name="compiles", better="lower", why="a recompile costs seconds, also without a retrace"),
     FactPolicy(name="sampled_traces", better="lower", why="the steady state must not trace"),
     FactPolicy(name="sampled_compiles", better="lower", why="the steady state must not compile"),
     FactPolicy(name="donated_bytes", better="higher", why="donation that is no longer asked for doubles the state"),
+    FactPolicy(
+        name="collectives",
+        better="lower",
+        where=_DEVICES,
+        why="each waits for all devices; asked for by the program, or added by the partitioner",
+    ),
+    FactPolicy(
+        name="collective_bytes",
+        better="lower",
+        relative=0.01,
+        absolute=64,
+        where=_DEVICES,
+        why="what one device hands over; the figure that does not depend on how transfers are combined",
+    ),
+    FactPolicy(
+        name="lost_bytes", better="lower", where=_PROGRAMS, why="donated and not reused: held twice, in silence"
+    ),
     FactPolicy(name="aliased_bytes", better="higher", why="donation that is asked for and lost doubles the state"),
     FactPolicy(
         name="constant_bytes", better="lower", absolute=1024, why="captured arrays are compiled in; small tables may be"
     ),
     FactPolicy(name="host_callbacks", better="lower", why="each one stops the device until Python has answered"),
     FactPolicy(name="matmul_flops", better="lower", why="work as written, loops counted, duplicates and dead code not"),
+    FactPolicy(
+        name="widened_bytes",
+        better="lower",
+        absolute=1024,
+        where=_PROGRAMS,
+        why="bfloat16 that becomes float32, or float32 float64, in memory and time; scalars may",
+    ),
     FactPolicy(
         name="stablehlo_ops",
         better="lower",
@@ -87,8 +119,14 @@ POLICIES: tuple[FactPolicy, ...] = (
     FactPolicy(
         name="xla_bytes", better="lower", relative=0.10, absolute=4096, why="traffic by the cost model; fusion moves it"
     ),
+    FactPolicy(name="launches", better="lower", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
+    FactPolicy(
+        name="host_transfers", better="lower", where=_HOST, why="arrays that are sent to the device again at each call"
+    ),
 )
 
+_STORED = "the hardware that recorded the baseline; confirmed in two fresh processes"
+_ANOTHER_DAY = "a number from another day; the least of several processes differs by up to 46 % on a busy machine"
 _ONCE = "measured once in a process of its own, and caches of the system move it"
 
 PHASE_POLICIES: tuple[FactPolicy, ...] = (
@@ -101,6 +139,17 @@ PHASE_POLICIES: tuple[FactPolicy, ...] = (
     ),
 )
 """How phases are held against those of another environment, in nanoseconds."""
+
+STORED_PHASE_POLICIES: tuple[FactPolicy, ...] = (
+    *(
+        FactPolicy(name=name, better="lower", relative=0.75, absolute=100_000_000, where=_STORED, why=_ANOTHER_DAY)
+        for name in ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
+    ),
+    FactPolicy(
+        name="host_ns", better="lower", relative=1.0, absolute=100_000, where=_STORED, why="Python's part of a call"
+    ),
+)
+"""How phases are held against the baseline's, in nanoseconds: wide, scaled by the yardstick, confirmed."""
 
 BY_NAME = {policy.name: policy for policy in POLICIES}
 

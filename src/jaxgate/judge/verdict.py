@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.claims import NO_DUEL, check_claims
-from jaxgate.judge.facts import compare_facts, culprit_of
+from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.order import is_red, red_quantities, severest, worst_first
 from jaxgate.judge.origin import judge_time, place, takes_same_arguments
+from jaxgate.judge.phases import compare_phases
 from jaxgate.model import (
     Claim,
     Decision,
@@ -17,13 +20,10 @@ from jaxgate.model import (
     ReferenceDuel,
     Status,
     TimeVerdict,
+    Tolerance,
     Verdict,
 )
 
-ALWAYS_FAIL = frozenset({Status.INVALID, Status.REGRESSED, Status.SLOWER})
-FAIL_IF_STRICT = frozenset({Status.NO_BASELINE, Status.STALE_BASELINE})
-
-_SEVERITY = {status: rank for rank, status in enumerate(Status)}
 _NOT_TIMED = TimeVerdict(status=Status.UNDECIDED, reason="not judged")
 
 
@@ -34,6 +34,7 @@ def judge(
     record: Record | None,
     *,
     strict: bool,
+    tolerances: Iterable[Tolerance] = (),
     elsewhere: Iterable[str] = (),
     decision: Decision | None = None,
     no_duel: str = "no duel was run",
@@ -47,31 +48,35 @@ def judge(
         now: Today's measurement.
         record: The baseline for this hardware, or one borrowed from hardware of the same platform.
         strict: Whether a missing or stale baseline fails (the rule under CI).
+        tolerances: Facts of this case that may move by another amount than the policy says.
         elsewhere: Hardware that has a baseline which cannot be used here, to be named if there is none.
         decision: What a duel with the baseline's program said, if the program changed and one was run.
         no_duel: Why none was run.
         reference_duel: The duel with the reference, for claims about run time.
     """
+    tolerances = tuple(tolerances)
     baseline = None if record is None else record.baseline
     findings: list[Finding] = []
     origin, time = None, _NOT_TIMED
     described = ""
     if record is None or baseline is None:
-        findings += check_claims(claims, now, None, reference_duel)
+        findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
         findings.append(_missing(case, now, tuple(elsewhere)))
         time = TimeVerdict(status=Status.NO_BASELINE, reason="nothing to compare with")
     else:
         described = describe(record)
         stale = _stale(now, record)
-        findings += check_claims(claims, now, None if stale else baseline, reference_duel)
+        findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
         if stale:
             findings.append(stale)
+            baseline = None  # of other arguments: nothing of it explains anything
             time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
         else:
-            findings += compare_facts(now, baseline)
+            findings += compare_facts(now, baseline, tolerances)
+            findings += compare_phases(now, record)
             origin, time = place(now, baseline), judge_time(now, baseline, decision, no_duel)
             if decision is not None:
-                findings.append(timed(decision, culprit_of("run_ns", now, baseline)))
+                findings.append(timed(decision))
     status = severest((*(finding.status for finding in findings), time.status))
     return Verdict(
         case=case,
@@ -81,6 +86,7 @@ def judge(
         findings=worst_first(findings),
         time=time,
         origin=origin,
+        causes=rank_causes(now, baseline, red_quantities(findings)),
         baseline=described,
         run_ns=None if now.samples is None else now.samples.run_ns,
         p99_ns=None if now.samples is None else now.samples.percentile_ns(99),
@@ -102,32 +108,7 @@ def describe(record: Record) -> str:
     return f"{commit} of {baseline.provenance.date} (jax {jax}, n={len(baseline.samples.bursts_ns)}{where})"
 
 
-def is_red(status: Status, *, strict: bool) -> bool:
-    """Whether a verdict fails its test."""
-    return status in ALWAYS_FAIL or (strict and status in FAIL_IF_STRICT)
-
-
-def waits_for_confirmation(verdict: Verdict) -> bool:
-    """Whether nothing but the clocks of one process makes it red: a slow-down, or claims about run time."""
-    red = [finding for finding in verdict.findings if finding.status in ALWAYS_FAIL]
-    return bool(red) and all(finding.kind == "time" or finding.decision is not None for finding in red)
-
-
-def severest(statuses: Iterable[Status]) -> Status:
-    """The status that decides."""
-    return max(statuses, key=_SEVERITY.__getitem__)
-
-
-def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort by severity; of two alike the fact first, which says more than the claim it breaks; clocks last."""
-
-    def rank(finding: Finding) -> tuple[int, bool, bool]:
-        return -_SEVERITY[finding.status], finding.kind != "fact", finding.decision is not None
-
-    return tuple(sorted(findings, key=rank))
-
-
-def timed(decision: Decision, culprit: str) -> Finding:
+def timed(decision: Decision) -> Finding:
     """What a decision on time adds to the findings."""
     return Finding(
         kind="time",
@@ -137,7 +118,6 @@ def timed(decision: Decision, culprit: str) -> Finding:
         against=decision.baseline_ns,
         allowed=decision.baseline_ns * (1 + decision.margin),
         detail=decision.reason,
-        culprit=culprit if decision.status is Status.SLOWER else "",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
-from jaxgate.judge.verdict import is_red, severest, worst_first
+from jaxgate.judge.order import is_red, severest, worst_first
 from jaxgate.model import Decision, Finding, Status, Verdict, Waiver
 from jaxgate.model.waiver import TIME
 

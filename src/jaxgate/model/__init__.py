@@ -16,15 +16,16 @@ from jaxgate.model.measurement import (
 from jaxgate.model.numbers import Contract, Facts, Phases, Samples
 from jaxgate.model.program import ProgramRecord, StoredProgram
 from jaxgate.model.status import Status
-from jaxgate.model.verdict import Finding, Origin, TimeVerdict, Verdict
+from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.waiver import Waiver
-from jaxgate.model.workload import Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+from jaxgate.model.workload import Batch, Case, Claim, Computation, Tolerance, at_least, at_most, cases, equal
 
 __all__ = [
     "Baseline",
     "Batch",
     "BrokenDuelError",
     "Case",
+    "Cause",
     "Claim",
     "Computation",
     "Contract",
@@ -50,6 +51,7 @@ __all__ = [
     "Status",
     "StoredProgram",
     "TimeVerdict",
+    "Tolerance",
     "Verdict",
     "Waiver",
     "at_least",

@@ -11,7 +11,7 @@ from jaxgate.model.measurement import Fingerprints, HardwareKey, Leaf, Measureme
 from jaxgate.model.numbers import STRICT, Facts, Phases, Samples
 from jaxgate.model.program import ProgramRecord
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,9 @@ class Baseline:
     Attributes:
         case: ``family/sentence``.
         test: pytest node id that recorded it; a baseline whose test is gone is an orphan.
-        operations: StableHLO operations by name; explains a difference, never gates.
-        matmuls: Matrix multiplications by operand shapes; explains a difference, never gates.
+        results: The arrays that a call returns.
+        operations, matmuls, collectives, widened, launched: As in the measurement; they explain a difference and
+            never gate.
         program: What is stored of the program itself, under ``programs/<fingerprint>``.
     """
 
@@ -58,8 +59,12 @@ class Baseline:
     facts: Facts
     phases: Phases
     samples: Samples
+    results: tuple[Leaf, ...]
     operations: Mapping[str, int]
     matmuls: Mapping[str, int]
+    collectives: Mapping[str, int]
+    widened: Mapping[str, int]
+    launched: Mapping[str, int]
     program: ProgramRecord
 
     @classmethod
@@ -85,8 +90,12 @@ class Baseline:
             facts=measurement.facts,
             phases=measurement.phases,
             samples=measurement.samples,
+            results=measurement.results,
             operations=measurement.operations,
             matmuls=measurement.matmuls,
+            collectives=measurement.collectives,
+            widened=measurement.widened,
+            launched=measurement.launched,
             program=program,
         )
 

@@ -72,12 +72,12 @@ class Fingerprints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """One array among the arguments.
+    """One array among the arguments or results.
 
     Attributes:
         path: Where it is, for people: ``state['w']``.
         aval: dtype, shape and weak type: ``float32[64,64]``.
-        nbytes: Its size.
+        nbytes: Its size on one device.
         donated: Whether the subject asked to reuse its buffer.
     """
 
@@ -95,15 +95,19 @@ class Culprits:
 
     Attributes:
         retraces: One line per retrace or recompile: which argument differed and how.
-        constants: The large captured constants, with size and place of use.
-        operation_lines: StableHLO operation to the source line that most of its uses come from.
-        matmul_lines: Matrix multiplication to the source line it comes from.
+        constants: The large captured constants, with size, origin and place of use.
+        lost: One line per donated array that was not reused: its path and why.
+        callbacks: The Python functions that the program calls.
+        allocations: The largest buffers of the program; read only when memory is red.
+        lines: Operation, product, collective or cast, as named in the histograms, to the source line of one.
     """
 
     retraces: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
-    operation_lines: Mapping[str, str] = field(default_factory=dict)
-    matmul_lines: Mapping[str, str] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
+    callbacks: tuple[str, ...] = ()
+    allocations: tuple[str, ...] = ()
+    lines: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +127,13 @@ class Measurement:
         hardware: Where it ran.
         environment: What may change a program or its speed besides the code: versions, flags, driver.
         signature: The arguments, leaf by leaf.
-        operations: StableHLO operations of the program, by name.
+        results: The arrays that a call returns, leaf by leaf.
+        operations: StableHLO operations of the program, by name and type of the result.
         matmuls: Matrix multiplications of one call, by operand shapes, loops counted by their length.
+        collectives: Communication of one call by kind, array and mesh axes, loops counted where known.
+        widened: Casts to a wider float type in one call.
+        launched: Programs that plain Python around them starts in one call, by name.
+        unknown: Facts that could not be had, each with the reason.
         samples: ``None`` when sampling was switched off.
     """
 
@@ -137,6 +146,11 @@ class Measurement:
     operations: Mapping[str, int]
     matmuls: Mapping[str, int]
     samples: Samples | None
+    results: tuple[Leaf, ...] = ()
+    collectives: Mapping[str, int] = field(default_factory=dict)
+    widened: Mapping[str, int] = field(default_factory=dict)
+    launched: Mapping[str, int] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
     expected_traces: int = 1
     analytic_flops: int | None = None
     reference: ReferenceFacts | None = None

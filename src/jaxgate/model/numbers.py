@@ -30,6 +30,7 @@ class Facts:
 
     # What the calls showed (subject only: a reference is not threaded).
     traces: int | None = None
+    lowerings: int | None = None
     compiles: int | None = None
     sampled_traces: int | None = None
     sampled_compiles: int | None = None
@@ -38,23 +39,39 @@ class Facts:
     constant_bytes: int | None = None
     host_callbacks: int | None = None
     matmul_flops: int | None = None
+    widened_bytes: int | None = None
     stablehlo_ops: int | None = None
-    # What the backend's compiler made of it.
+    # What both ask for: of several devices the compiler adds its own communication.
+    collectives: int | None = None
+    collective_bytes: int | None = None
+    # What the backend's compiler made of it; all bytes are those of one device.
     aliased_bytes: int | None = None
+    lost_bytes: int | None = None
     argument_bytes: int | None = None
     output_bytes: int | None = None
     temp_bytes: int | None = None
     xla_flops: int | None = None
     xla_bytes: int | None = None
+    # What plain Python around jitted functions does in one call (``host=True``).
+    launches: int | None = None
+    host_transfers: int | None = None
 
     @property
-    def footprint_bytes(self) -> int | None:
-        """Device memory that one call needs: arguments, outputs and temporaries, aliased bytes once."""
-        parts = (self.argument_bytes, self.output_bytes, self.temp_bytes, self.aliased_bytes)
-        if None in parts:
+    def state_bytes(self) -> int | None:
+        """Device memory that is held between calls: arguments and outputs, aliased bytes once."""
+        if self.argument_bytes is None or self.output_bytes is None or self.aliased_bytes is None:
             return None
-        argument, output, temp, aliased = parts
-        return argument + output + temp - aliased  # type: ignore[operator]
+        return self.argument_bytes + self.output_bytes - self.aliased_bytes
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """Device memory that one call needs: state and temporaries, by one formula on every backend.
+
+        No backend needs more. Where a compiler shares temporaries with outputs, the real peak is lower.
+        """
+        if self.state_bytes is None or self.temp_bytes is None:
+            return None
+        return self.state_bytes + self.temp_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +79,8 @@ class Phases:
     """Wall time outside the steady state, in nanoseconds; the first four are measured once.
 
     ``host_ns`` is the median time until a call that nobody waits for returns: what Python and the runtime need
-    to launch it. ``None`` where the backend may run programs inline (CPU): it would be the program's own time.
+    to launch it; of plain Python around programs, until all of it is done. ``None`` where the backend may run programs inline (CPU): it would be the program's own time.
+    ``yardstick_ns`` is no phase: fixed work in plain Python, which tells how fast the machine was.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -72,6 +90,7 @@ class Phases:
     compile_ns: int | None = None
     first_call_ns: int | None = None
     host_ns: int | None = None
+    yardstick_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,25 @@ from jaxgate.model.waiver import Waiver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One thing that made facts worse.
+
+    Attributes:
+        text: An argument, an operation, a variable, with its line where known.
+        explains: Quantities that it can have made worse.
+        sure: Whether it was seen, and is not a guess from what else there is.
+    """
+
+    text: str
+    explains: frozenset[str]
+    sure: bool = True
+
+    def __str__(self) -> str:
+        """Its text; a guess says that it is one."""
+        return self.text if self.sure else f"perhaps {self.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing that was checked.
 
@@ -23,7 +42,6 @@ class Finding:
         against: The number it is held against.
         allowed: The worst number that would have passed.
         detail: For people: the reason of a claim, or why something could not be checked.
-        culprit: What caused it, if known.
         decision: The duel behind a claim about run time.
         confirmed: Ratios of the duels in fresh processes, where a claim about run time was checked again.
         remembered: The duel was run earlier, with the same programs.
@@ -39,7 +57,6 @@ class Finding:
     against: float | None = None
     allowed: float | None = None
     detail: str = ""
-    culprit: str = ""
     decision: Decision | None = None
     confirmed: tuple[float, ...] = ()
     remembered: bool = False
@@ -86,6 +103,7 @@ class Verdict:
     Attributes:
         findings: Everything checked, worst first.
         fails: Whether the test fails; depends on strictness for a missing or stale baseline.
+        causes: What made it worse, the cause that explains most first.
         baseline: One line on where the baseline comes from.
         run_ns: Median time of a call, for the eye only.
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
@@ -99,6 +117,7 @@ class Verdict:
     findings: tuple[Finding, ...]
     time: TimeVerdict
     origin: Origin | None = None
+    causes: tuple[Cause, ...] = ()
     baseline: str = ""
     run_ns: float | None = None
     p99_ns: int | None = None

@@ -13,10 +13,14 @@ from jaxgate.model.numbers import Contract, Facts, Phases
 RUN_NS = "run_ns"
 """The steady-state time of a call: no number of one side, but decided by a duel with the reference."""
 
-QUANTITIES = (
-    frozenset(f.name for f in fields(Facts)) | frozenset(f.name for f in fields(Phases)) | {"footprint_bytes", RUN_NS}
-)
+DERIVED = frozenset({"state_bytes", "peak_bytes"})
+"""Sums of facts, which mean the same on every backend."""
+
+QUANTITIES = frozenset(f.name for f in fields(Facts)) | frozenset(f.name for f in fields(Phases)) | DERIVED | {RUN_NS}
 """What a claim may speak of. ``analytic_flops`` and plain numbers may stand on its right side only."""
+
+CLAIMED = QUANTITIES - {RUN_NS}
+"""What may be held against a plain number."""
 
 _SIGNS = {"<=": "≤", ">=": "≥", "==": "="}
 
@@ -95,6 +99,32 @@ def equal(quantity: str, *, to: str | int, why: str = "") -> Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """How far one fact of one workload may move, in place of the policy for all: see ``docs/policy.md``.
+
+    Attributes:
+        fact: The fact.
+        relative: Share of the baseline that it may move.
+        absolute: Units that it may move besides.
+        why: Why this workload needs it.
+    """
+
+    fact: str
+    relative: float = 0.0
+    absolute: int = 0
+    why: str
+
+    def __post_init__(self) -> None:
+        """Refuse a tolerance that nobody can account for, or that lets anything pass."""
+        if self.fact not in {f.name for f in fields(Facts)}:
+            raise ValueError(f"expected a fact such as temp_bytes, found {self.fact!r}")
+        if not self.why.strip():
+            raise ValueError(f"expected the reason why {self.fact} may move here (why=...), found none")
+        if not (0 <= self.relative < math.inf and 0 <= self.absolute < math.inf):
+            raise ValueError(f"expected tolerances of {self.fact} that are finite and not negative")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Which argument carries the samples, and how many one call must really process.
 
@@ -157,18 +187,22 @@ class Case:
         sentence: The pytest id; reads as a sentence, words joined by hyphens.
         build: Makes the computation. Called inside the test, never at import: it may touch devices.
         claims: What must hold between subject and reference on any hardware.
+        tolerances: Facts that may move further, or less far, than the policy says.
     """
 
     family: str
     sentence: str
     build: Callable[[], Computation]
     claims: tuple[Claim, ...] = ()
+    tolerances: tuple[Tolerance, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse names that cannot be a file name or a ``-k`` word."""
         for name in (self.family, self.sentence):
             if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
                 raise ValueError(f"{name!r} cannot name a case: expected letters, digits, '.', '_' and '-'")
+        if len({tolerance.fact for tolerance in self.tolerances}) < len(self.tolerances):
+            raise ValueError(f"{self.sentence}: expected one tolerance for each fact, found two for one")
 
     @property
     def name(self) -> str:
@@ -182,6 +216,8 @@ def cases(
     build: Callable[..., Computation],
     sweep: Iterable[Mapping[str, Any]],
     claims: Callable[..., tuple[Claim, ...]],
+    *,
+    tolerances: tuple[Tolerance, ...] = (),
 ) -> tuple[Case, ...]:
     """Make one case per set of parameters.
 
@@ -191,6 +227,7 @@ def cases(
         build: Called with the parameters inside the test.
         sweep: The parameter sets.
         claims: Called with the parameters; what must hold for that case.
+        tolerances: Facts of each case that may move further, or less far, than the policy says.
     """
 
     def bind(params: Mapping[str, Any]) -> Case:
@@ -199,6 +236,7 @@ def cases(
             sentence=sentence.format(**params),
             build=lambda: build(**params),
             claims=claims(**params),
+            tolerances=tolerances,
         )
 
     return tuple(bind(params) for params in sweep)

@@ -52,6 +52,7 @@ class Stepped:
     """
 
     traces: int = 0
+    lowerings: int = 0
     compiles: int = 0
     retraces: list[str] = field(default_factory=list)
     first_output: Any = None

@@ -13,11 +13,11 @@ from jaxgate.model import Facts, InvalidCaseError, Leaf, Phases
 from jaxgate.observe.events import record
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.fingerprint import program_fingerprint
-from jaxgate.observe.flops import Matmuls, count_matmuls
 from jaxgate.observe.lines import without_folders
 from jaxgate.observe.private import argument_leaf_names, compiler_options
 from jaxgate.observe.signature import argument_names, read_signature
 from jaxgate.observe.structure import Structure, read_structure
+from jaxgate.observe.work import Work, count_work
 
 Clock = Callable[[], int]
 
@@ -136,7 +136,7 @@ class Program:
     lowered: Lowered
     executable: Any
     structure: Structure
-    matmuls: Matmuls
+    work: Work
     facts: Facts
     compile_ns: int | None
 
@@ -157,23 +157,24 @@ def compile_program(lowered: Lowered, *, clock: Clock) -> Program:
         executable = lowered.stage.compile()
         compile_ns = clock() - begin if events.compiles and not events.cache_hits else None
     structure = read_structure(lowered.stage.compiler_ir("stablehlo"), lines=lowered.role == "subject")
-    matmuls = count_matmuls(lowered.traced.jaxpr)
+    work = count_work(lowered.traced.jaxpr)
     return Program(
         lowered=lowered,
         executable=executable,
         structure=structure,
-        matmuls=matmuls,
-        facts=_facts(lowered.signature, structure, matmuls, executable),
+        work=work,
+        facts=_facts(lowered.signature, structure, work, executable),
         compile_ns=compile_ns,
     )
 
 
-def _facts(signature: Sequence[Leaf], structure: Structure, matmuls: Matmuls, executable: Any) -> Facts:
+def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, executable: Any) -> Facts:
     return Facts(
         donated_bytes=sum(leaf.nbytes for leaf in signature if leaf.donated),
         constant_bytes=structure.constant_bytes,
         host_callbacks=structure.host_callbacks,
-        matmul_flops=matmuls.flops,
+        matmul_flops=work.matmul_flops,
+        widened_bytes=work.widened_bytes,
         stablehlo_ops=sum(structure.operations.values()),
         **compiled_facts(executable),
     )

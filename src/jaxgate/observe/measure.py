@@ -21,12 +21,13 @@ from jaxgate.model import (
 )
 from jaxgate.observe.agreement import check_agreement, check_batch
 from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
+from jaxgate.observe.captured import describe_constants
 from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, devices_of, lower, refuse_idle
 from jaxgate.observe.exporting import export_program, find_feeds, split_call
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder, on_device
 from jaxgate.observe.reference import Reference, ReferenceStore, observe_reference
-from jaxgate.observe.signature import inputs_fingerprint
+from jaxgate.observe.signature import inputs_fingerprint, read_results
 from jaxgate.observe.source import source_fingerprint
 from jaxgate.observe.surroundings import environment, fingerprint, hardware_key
 from jaxgate.observe.threading import carry_donated
@@ -162,13 +163,16 @@ def observe(
         signature=lowered.signature,
         facts=_facts(program, stepped, sampled),
         phases=replace(program.phases, first_call_ns=stepped.first_call_ns, host_ns=host_ns),
+        results=read_results(lowered.stage, program.executable),
         operations=program.structure.operations,
-        matmuls=program.matmuls.counts,
+        matmuls=program.work.matmuls,
+        collectives=program.work.collectives,
+        widened=program.work.widened,
         samples=sampled.samples if sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
         reference=None if reference is None else reference.known,
-        culprits=_culprits(program, stepped),
+        culprits=_culprits(program, stepped, computation.subject, build),
     )
     return Observed(
         measurement=measurement,
@@ -186,18 +190,25 @@ def observe(
 def _facts(program: Program, stepped: Stepped, sampled: Sampled) -> Facts:
     return replace(
         program.facts,
+        collectives=sum(program.work.collectives.values()),
+        collective_bytes=program.work.collective_bytes,
         traces=1 + stepped.traces,
+        lowerings=1 + stepped.lowerings,
         compiles=1 + stepped.compiles,
         sampled_traces=sampled.traces,
         sampled_compiles=sampled.compiles,
     )
 
 
-def _culprits(program: Program, stepped: Stepped) -> Culprits:
-    structure, matmuls = program.structure, program.matmuls
+def _culprits(program: Program, stepped: Stepped, *functions: Callable[..., Any]) -> Culprits:
+    structure, work = program.structure, program.work
     return Culprits(
         retraces=tuple(stepped.retraces),
-        constants=structure.constants,
-        operation_lines=structure.operation_lines,
-        matmul_lines=matmuls.lines,
+        constants=describe_constants(structure.constants, *functions),
+        callbacks=tuple(f"{name}{_at(work.lines.get(name, ''))}" for name in work.callbacks),
+        lines={**structure.lines, **work.lines},
     )
+
+
+def _at(line: str) -> str:
+    return f" at {line}" if line else ""

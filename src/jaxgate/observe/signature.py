@@ -117,9 +117,26 @@ def read_signature(lowered: Any, names: Sequence[str]) -> tuple[Leaf, ...]:
     )
 
 
-def _nbytes(info: Any) -> int:
+def read_results(stage: Any, executable: Any) -> tuple[Leaf, ...]:
+    """List the arrays that a call returns, with their size on one device.
+
+    Args:
+        stage: A ``jax.stages.Lowered``.
+        executable: A ``jax.stages.Compiled``.
+    """
+    found = leaves_with_paths((stage.out_info,), {}, ("result",))
+    shardings = jax.tree.leaves(executable.output_shardings)
+    on_one = shardings if len(shardings) == len(found) else [None] * len(found)
+    return tuple(
+        Leaf(path=path, aval=short(info), nbytes=_nbytes(info, sharding), donated=False)
+        for (path, info), sharding in zip(found, on_one, strict=True)
+    )
+
+
+def _nbytes(info: Any, sharding: Any = None) -> int:
     itemsize = getattr(info.dtype, "itemsize", 0)
-    return int(np.prod(info.shape, dtype=np.int64)) * int(itemsize)
+    shape = info.shape if sharding is None else sharding.shard_shape(tuple(info.shape))
+    return int(np.prod(shape, dtype=np.int64)) * int(itemsize)
 
 
 def to_host(leaf: Any) -> np.ndarray[Any, Any]:

@@ -27,25 +27,31 @@ def source_fingerprint(*functions: Callable[..., Any]) -> str | None:
     Returns:
         A hex digest, or ``None`` if the source of one of them cannot be read, or none is the project's.
     """
-    roots = [list(_functions(function)) for function in functions]
-    if not all(roots):
+    if not all(any(_functions(function)) for function in functions):
         return None
-    pending = [function for found in roots for function in found]
-    seen, texts = {function.__code__ for function in pending}, []
+    texts = []
+    for function in project_functions(*functions):
+        text = _normal_source(function)
+        if text is None:
+            return None
+        texts.append(text)
+    if not texts:
+        return None
+    return hashlib.blake2b("\0".join(sorted(texts)).encode(), digest_size=16).hexdigest()
+
+
+def project_functions(*functions: Callable[..., Any]) -> Iterator[FunctionType]:
+    """The project's own among some functions and all that these reach by name or closure, each once."""
+    pending = [function for root in functions for function in _functions(root)]
+    seen = {function.__code__ for function in pending}
     while pending:
         current = pending.pop()
         if is_project_file(current.__code__.co_filename):
-            text = _normal_source(current)
-            if text is None:
-                return None
-            texts.append(text)
+            yield current
         for called in _reached(current):
             if called.__code__ not in seen and is_project_file(called.__code__.co_filename):
                 seen.add(called.__code__)
                 pending.append(called)
-    if not texts:
-        return None
-    return hashlib.blake2b("\0".join(sorted(texts)).encode(), digest_size=16).hexdigest()
 
 
 def _functions(value: Any, depth: int = 4) -> Iterator[FunctionType]:  # noqa: C901, PLR0912 - one branch for each kind of value

@@ -14,7 +14,17 @@ from jaxgate.observe.lines import project_line
 NAMED_CONSTANT_BYTES = 1024
 """Captured constants from this size on are named one by one."""
 
+_HOST_QUEUES = frozenset({"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"})
 _NOT_OPERATIONS = frozenset({"stablehlo.return", "stablehlo.constant", "func.return", "func.func", "func.call"})
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A large captured array; ``text`` is its type, its size and where it is used."""
+
+    shape: tuple[int, ...]
+    nbytes: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +32,18 @@ class Structure:
     """What one walk over a module finds.
 
     Attributes:
-        operations: Operations by name, function bodies counted once.
-        operation_lines: Operation to the project line that most of them come from.
+        operations: Operations by name and type of the first result, such as ``stablehlo.tanh 8x64xf32``; function
+            bodies counted once.
+        lines: Operation to the project line that most of them come from.
         constant_bytes: Bytes of captured arrays (splats excluded: they cost nothing).
-        constants: One line per large captured array.
-        host_callbacks: Calls from the program into Python.
+        constants: The large captured arrays.
+        host_callbacks: Calls from the program into Python, and queues that wait for the host.
     """
 
     operations: Mapping[str, int]
-    operation_lines: Mapping[str, str]
+    lines: Mapping[str, str]
     constant_bytes: int
-    constants: tuple[str, ...]
+    constants: tuple[Constant, ...]
     host_callbacks: int
 
 
@@ -46,7 +57,7 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
     operations: Counter[str] = Counter()
     seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
     constant_bytes = host_callbacks = 0
-    constants: list[str] = []
+    constants: list[Constant] = []
     for operation in _walk(module.operation):
         name = operation.name
         if name == "stablehlo.constant":
@@ -55,21 +66,33 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
                 nbytes = _tensor_bytes(str(result.type))
                 constant_bytes += nbytes
                 if nbytes >= NAMED_CONSTANT_BYTES:
-                    constants.append(_describe(result, nbytes))
+                    constants.append(Constant(_shape(str(result.type)), nbytes, _describe(result, nbytes)))
             continue
         if name in _NOT_OPERATIONS:
             continue
-        operations[name] += 1
-        host_callbacks += is_callback(operation)
+        label = _label(operation)
+        operations[label] += 1
+        host_callbacks += name in _HOST_QUEUES or is_callback(operation)
         if lines and (line := project_line(str(operation.location))):
-            seen[name][line] += 1
+            seen[label][line] += 1
     return Structure(
         operations=dict(sorted(operations.items())),
-        operation_lines={name: found.most_common(1)[0][0] for name, found in seen.items()},
+        lines={name: found.most_common(1)[0][0] for name, found in seen.items()},
         constant_bytes=constant_bytes,
         constants=tuple(constants),
         host_callbacks=host_callbacks,
     )
+
+
+def _label(operation: Any) -> str:
+    target = f" @{operation.attributes['call_target_name'].value}" if operation.name == "stablehlo.custom_call" else ""
+    result = next((_inside(str(value.type)) for value in operation.results), "")
+    return f"{operation.name}{target}{' ' if result else ''}{result}"
+
+
+def _inside(tensor: str) -> str:
+    """``tensor<4x8xf32, #layout>`` as ``4x8xf32``."""
+    return tensor.removeprefix("tensor<").removesuffix(">").partition(",")[0]
 
 
 def _walk(operation: Any) -> Iterator[Any]:
@@ -82,13 +105,16 @@ def _walk(operation: Any) -> Iterator[Any]:
 
 def _tensor_bytes(tensor: str) -> int:
     """Size of ``tensor<4x8xf32>``; sub-byte elements count one byte."""
-    inside = tensor.removeprefix("tensor<").split(">")[0].split(",")[0]
-    *shape, element = inside.replace("complex", "c").split("x")
+    *shape, element = _inside(tensor).removesuffix(">").replace("complex", "c").split("x")
     bits = int((re.findall(r"\d+", element) or ["8"])[0]) * (2 if element.startswith("c") else 1)
     size = max(bits // 8, 1)
     for extent in shape:
         size *= int(extent)
     return size
+
+
+def _shape(tensor: str) -> tuple[int, ...]:
+    return tuple(int(extent) for extent in _inside(tensor).replace("complex", "c").split("x")[:-1])
 
 
 def _describe(result: Any, nbytes: int) -> str:

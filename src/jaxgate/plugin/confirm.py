@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxgate.judge.duel import CONFIRM_COUNT, decide
+from jaxgate.judge.order import ALWAYS_FAIL, is_red, severest, worst_first
 from jaxgate.judge.run_claims import breaks, decide_claim
-from jaxgate.judge.verdict import ALWAYS_FAIL, is_red, severest, worst_first
 from jaxgate.keep.jobs import Job, read_duels, write_job
 from jaxgate.model import Claim, Decision, Duel, Finding, Status, TimeVerdict, Verdict
 from jaxgate.observe.failures import describe
 from jaxgate.observe.placing import settings, to_files
+from jaxgate.plugin.again import PhaseRepeat
 from jaxgate.plugin.timing import Rematch
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Suspect:
     """
 
     verdict: Verdict
-    rematches: Sequence[Rematch | Repeat]
+    rematches: Sequence[Rematch | Repeat | PhaseRepeat]
     row: dict[str, Any]
     strict: bool = False
 
@@ -127,6 +128,9 @@ def confirm(suspect: Suspect, *, machine: bool) -> Verdict:
     """Repeat a duel and judge the case; one process that disagrees is enough to stop."""
     verdict = suspect.verdict
     for rematch in suspect.rematches:
+        if isinstance(rematch, PhaseRepeat):
+            verdict = rematch.settle(verdict, processes=PROCESSES, strict=suspect.strict)
+            continue
         launches: list[Launch] = []
         by_run = machine and isinstance(rematch, Rematch)  # stored times look at the machine themselves
         while not by_run and len(launches) < PROCESSES:

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import Batch, Case, Claim, Computation
+from jaxgate.model import Batch, Case, Claim, Computation, Tolerance
 from jaxgate.observe.threading import Carry
 
 MAX_NAME = 120
@@ -60,6 +60,7 @@ def function_case(
     carry: Names | None,
     reference: Callable[..., Any] | None,
     claims: Sequence[Claim],
+    tolerances: Sequence[Tolerance],
     batch: Batch | None,
     options: Mapping[str, Any],
 ) -> Case:
@@ -74,6 +75,7 @@ def function_case(
         carry: Arguments that the next step takes from the result; the donated ones by default.
         reference: The naive way to compute the same.
         claims: What must hold on any hardware.
+        tolerances: Facts that may move by another amount than the policy says.
         batch: Where the samples are.
         options: Further fields of ``Computation``.
 
@@ -101,7 +103,13 @@ def function_case(
         batch=batch,
         **{"next_args": Carry(threaded, required=carry is not None) if threaded else None, **options},
     )
-    return Case(family=name[0], sentence=name[1], build=lambda: computation, claims=tuple(claims))
+    return Case(
+        family=name[0],
+        sentence=name[1],
+        build=lambda: computation,
+        claims=tuple(claims),
+        tolerances=tuple(tolerances),
+    )
 
 
 def _donating(function: Callable[..., Any], donated: tuple[int, ...]) -> Callable[..., Any]:

@@ -10,12 +10,24 @@ from typing import Any
 
 import pytest
 
-from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, Measurement, Status, TimeVerdict, Verdict
+from jaxgate.model import (
+    Batch,
+    Case,
+    Claim,
+    Computation,
+    InvalidCaseError,
+    Measurement,
+    Status,
+    TimeVerdict,
+    Tolerance,
+    Verdict,
+)
 from jaxgate.model.cost import Cost
 from jaxgate.observe.failures import describe
 from jaxgate.observe.measure import observe
 from jaxgate.plugin.calibrate import calibrate
 from jaxgate.plugin.functions import Names, case_name, function_case
+from jaxgate.plugin.keywords import split_claims
 from jaxgate.plugin.progress import Progress
 from jaxgate.plugin.replay import replay
 from jaxgate.plugin.run import Run
@@ -40,6 +52,7 @@ class Gate:
         carry: Names | None = None,
         reference: Callable[..., Any] | None = None,
         claims: Sequence[Claim] = (),
+        tolerances: Sequence[Tolerance] = (),
         batch: Batch | None = None,
         name: str | None = None,
         **options: Any,
@@ -57,7 +70,9 @@ class Gate:
             claims: What must hold between the two on any hardware.
             batch: Which argument carries the samples; checked to be processed in full.
             name: Name of the case instead of the test's: ``sentence`` or ``family/sentence``.
-            options: Further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
+            tolerances: Facts that may move further, or less far, than ``docs/policy.md`` says, each with its reason.
+            options: Claims as keywords: ``max_temp_bytes=2_000_000``, ``exact_collectives=1``, ``min_aliased_bytes=…``;
+                and further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
                 ``contract``, ``rtol``, ``atol``.
 
         Returns:
@@ -72,11 +87,12 @@ class Gate:
             raise TypeError("expected one call of gate in a test, found a second; write a test for each function")
         self.used = True
         if isinstance(subject, Case):
-            extra = [args, kwargs, donate, carry, reference, claims, batch, name, options]
+            extra = [args, kwargs, donate, carry, reference, claims, tolerances, batch, name, options]
             if any(extra):
                 raise TypeError("a case brings its own arguments and claims; expected gate(case) alone")
             case = subject
         else:
+            stated, options = split_claims(options)
             case = function_case(
                 subject,
                 args,
@@ -85,7 +101,8 @@ class Gate:
                 donate=donate,
                 carry=carry,
                 reference=reference,
-                claims=claims,
+                claims=(*claims, *stated),
+                tolerances=tolerances,
                 batch=batch,
                 options=_known(options),
             )

@@ -54,7 +54,7 @@ class Comparison:
             here=here if whole else (), there=there if whole else (), why_not=self.failed.get(test, recorded)
         )
         described = f"{self.other} ({len(self.there)} launches of each, order from seed {self.seed})"
-        return judge_environment(case.name, case.claims, now, launches, other=described)
+        return judge_environment(case.name, case.claims, now, launches, other=described, tolerances=case.tolerances)
 
     def differences(self) -> tuple[str, ...]:
         """What differs between the two environments, by what they recorded of themselves."""

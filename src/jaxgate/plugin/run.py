@@ -12,7 +12,7 @@ import pytest
 
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.judge.ageing import Ageing, ageing
-from jaxgate.judge.verdict import severest, waits_for_confirmation
+from jaxgate.judge.order import severest, waits_for_confirmation
 from jaxgate.judge.waivers import apply_waivers
 from jaxgate.keep.adopt import adopt
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
@@ -36,6 +36,7 @@ from jaxgate.model.cost import Cost
 from jaxgate.model.waiver import TIME
 from jaxgate.observe.exporting import serves_as
 from jaxgate.observe.measure import Observed
+from jaxgate.plugin.again import PhaseRepeat
 from jaxgate.plugin.against_reference import ReferenceDuels, Told
 from jaxgate.plugin.calibrated import Calibrated
 from jaxgate.plugin.confirm import Suspect, accuses
@@ -81,7 +82,7 @@ class Run:
         self.verdicts: list[Verdict] = []
         self.calibrated = Calibrated()
         self.suspects: dict[str, Suspect] = {}
-        self.rematches: dict[str, list[Rematch | Repeat]] = {}
+        self.rematches: dict[str, list[Rematch | Repeat | PhaseRepeat]] = {}
         self.adopted: dict[str, str] = {}
         self.failed_there = failed_there or {}  # by test, in the revision that is compared with
         self.dates: dict[str, str] = {}  # of the stored programs that baselines of this run name
@@ -134,11 +135,16 @@ class Run:
             now,
             timed.record,
             strict=self._strict,
+            tolerances=case.tolerances,
             elsewhere=self.store.elsewhere(now.hardware, case.name),
             decision=timed.decision,
             no_duel=timed.why_not,
             reference_duel=told.by,
         )
+        if record is not None and any(f.kind == "phase" and f.status is Status.REGRESSED for f in verdict.findings):
+            before = record.baseline.phases
+            again = PhaseRepeat(project=self.project, test=test, hardware=now.hardware, before=before)
+            self.rematches[case.name].append(again)
         if self.settings.update:  # a waived claim is broken all the same, and never recorded
             return self._record(observed, verdict, record, test)
         return apply_waivers(verdict, self._in_force, today=self.today, strict=self._strict)
@@ -158,7 +164,7 @@ class Run:
         rematches = self.rematches.pop(verdict.case, [])  # arrays and programs that nothing else needs
         if self.settings.update or self.comparison is not None or not waits_for_confirmation(verdict):
             return None
-        rematches = [again for again in rematches if accuses(verdict, again.claim)]
+        rematches = [r for r in rematches if isinstance(r, PhaseRepeat) or accuses(verdict, r.claim)]
         return Suspect(verdict, rematches, row, strict=self._strict)
 
     def judge_invalid(self, case: Case, error: InvalidCaseError) -> Verdict:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import pytest
 
 from jaxgate.judge.stored import (
     StoredLimit,
@@ -16,12 +13,12 @@ from jaxgate.judge.stored import (
     only_environment_changed,
     stored_limit,
 )
-from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
+from jaxgate.keep.baselines import CorruptBaselineError
 from jaxgate.keep.times import TimesStore
 from jaxgate.model import Baseline, BrokenDuelError, Claim, InvalidCaseError, Measurement, Record
 from jaxgate.observe.quiet import look
+from jaxgate.plugin.again import measure_again
 from jaxgate.plugin.confirm import Launch
-from jaxgate.plugin.recording import AS_MEASURED, Selection, Side, clean_environment, record
 from jaxgate.plugin.timing import Timed
 
 OPTION = "--perf-record-times"
@@ -57,17 +54,10 @@ class Repeat:
         if seen.objections:
             problem = f"the machine is not quiet: {'; '.join(seen.objections)}"
             return Launch(None, None, problem, has_control=False, blames_machine=True)
-        with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
-            into = Path(name)
-            side = Side(self.project, {**clean_environment(), AS_MEASURED: "1"}, "stored times")
-            try:
-                failed = record(side, Selection((self.test,), "", ""), into)
-                found = BaselineStore(into).load(self.now.hardware, self.case)
-            except (pytest.UsageError, CorruptBaselineError, OSError) as error:
-                return self._nothing(f"a fresh process failed: {error}")
-        if found is None:
-            return self._nothing(failed.get(self.test, "a fresh process recorded nothing"))
-        ours, theirs = self.now, found.baseline
+        found = measure_again(self.project, self.test, self.case, self.now.hardware)
+        if isinstance(found, str):
+            return self._nothing(found)
+        ours, theirs = self.now, found
         same = ours.fingerprints == theirs.fingerprints and ours.environment == theirs.environment
         if not same or theirs.samples.contract != self.accepted.samples.contract:
             return self._nothing("a fresh process ran another program, or in another environment")

@@ -197,7 +197,7 @@ def _more(others: Sequence[Finding]) -> str:
     if not others:
         return ""
     names = ", ".join(
-        f"claim {finding.name}{_by_clock(finding)}" if finding.kind == "claim" else finding.name
+        f"{'claim ' if finding.kind == 'claim' else ''}{finding.name}{_by_clock(finding)}"
         for finding in others[:MAX_OTHERS]
     )
     more = f" and {len(others) - MAX_OTHERS} more" if len(others) > MAX_OTHERS else ""
@@ -205,7 +205,8 @@ def _more(others: Sequence[Finding]) -> str:
 
 
 def _by_clock(finding: Finding) -> str:
-    unconfirmed = finding.decision is not None and not finding.confirmed
+    by_clock = finding.decision is not None or finding.kind == "phase"
+    unconfirmed = by_clock and not finding.confirmed and not finding.detail.startswith("confirmed")
     return " (not repeated in fresh processes)" if unconfirmed else ""
 
 
@@ -241,7 +242,7 @@ def _baseline(verdict: Verdict) -> str:
 
 
 def _culprit(verdict: Verdict) -> str:
-    found = next((finding.culprit for finding in verdict.findings if finding.culprit), "cause unknown")
+    found = str(verdict.causes[0]) if verdict.causes else "cause unknown"
     if verdict.origin is None:
         return found
     separate = f" ({verdict.origin.separate})" if verdict.origin.separate else ""

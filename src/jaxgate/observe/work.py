@@ -1,8 +1,11 @@
-"""Matrix-multiplication FLOPs of a traced function, counted by hand.
+"""The work of a traced function, counted by hand: matrix products, communication, widening.
 
-XLA's own count takes the body of a loop once; here a scan counts as often as it runs. Like the compiler,
+XLA's own counts take the body of a loop once; here a scan counts as often as it runs. Like the compiler,
 the count leaves out dead code and counts a common subexpression once, so that it moves when work moves and
 not when a line is written twice. A ``while`` with an unknown trip count counts once: a lower bound.
+
+Communication is what the program asks for itself, before a compiler combines it; what a partitioner adds is
+read from the optimised program (``observe.collectives``).
 """
 
 from __future__ import annotations
@@ -13,46 +16,75 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-import jax
 from jax.extend import core as jex_core
-from jax.extend import source_info_util
 
-from jaxgate.observe.lines import is_project_file, short_path
+from jaxgate.observe.equations import CALLBACK, COLLECTIVE, MATMUL, WIDENING, Item, items_of, line_of
 
 _INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"})
 
 
+_Work = Counter[Item]
+
+
 @dataclass(frozen=True, slots=True)
-class Matmuls:
-    """Matrix multiplications of one call.
+class Work:
+    """What one call does.
 
     Attributes:
-        flops: Two per multiply-add, in total.
-        counts: How often each pair of operand shapes is multiplied.
-        lines: Operand shapes to the source line of one such multiplication.
+        matmul_flops: Two per multiply-add, on all devices together.
+        matmuls: How often each pair of operand shapes is multiplied.
+        collectives: How often each collective operation runs that the function itself asks for.
+        collective_bytes: What these hand over, on one device.
+        widened: How often each array is made wider: from bfloat16 to float32, from float32 to float64.
+        widened_bytes: Size of the results of that, on one device.
+        callbacks: How often it calls each Python function.
+        lines: Any label above to the source line of one such operation.
     """
 
-    flops: int
-    counts: Mapping[str, int]
+    matmul_flops: int
+    matmuls: Mapping[str, int]
+    collectives: Mapping[str, int]
+    collective_bytes: int
+    widened: Mapping[str, int]
+    widened_bytes: int
+    callbacks: Mapping[str, int]
     lines: Mapping[str, str]
 
 
 @dataclass(slots=True)
 class _Node:
-    """One equation after numbering: what it reads and what it multiplies."""
+    """One equation after numbering: what it reads and what work it does."""
 
     reads: tuple[int, ...]
-    work: Counter[tuple[str, int]] = field(default_factory=Counter)
+    work: _Work = field(default_factory=Counter)
 
 
-def count_matmuls(jaxpr: Any) -> Matmuls:
-    """Count the multiplications of a ``ClosedJaxpr`` (``jax.stages.Traced.jaxpr``)."""
+def count_work(jaxpr: Any) -> Work:
+    """Count the work of a ``ClosedJaxpr`` (``jax.stages.Traced.jaxpr``)."""
     lines: dict[str, str] = {}
     work = _Scope(lines).run(jaxpr.jaxpr)
+    return Work(
+        matmul_flops=_amount(work, MATMUL),
+        matmuls=_labels(work, MATMUL),
+        collectives=_labels(work, COLLECTIVE),
+        collective_bytes=_amount(work, COLLECTIVE),
+        widened=_labels(work, WIDENING),
+        widened_bytes=_amount(work, WIDENING),
+        callbacks=_labels(work, CALLBACK),
+        lines=lines,
+    )
+
+
+def _labels(work: _Work, kind: str) -> dict[str, int]:
     counts: Counter[str] = Counter()
-    for (shapes, _), times in work.items():
-        counts[shapes] += times
-    return Matmuls(flops=_flops(work), counts=dict(sorted(counts.items())), lines=lines)
+    for item, times in work.items():
+        if item.kind == kind:
+            counts[item.label] += times
+    return dict(sorted(counts.items()))
+
+
+def _amount(work: _Work, kind: str) -> int:
+    return sum(item.amount * times for item, times in work.items() if item.kind == kind)
 
 
 class _Scope:
@@ -66,11 +98,11 @@ class _Scope:
         self.effects: list[int] = []
         self._next = 0
 
-    def run(self, jaxpr: Any) -> Counter[tuple[str, int]]:
+    def run(self, jaxpr: Any) -> _Work:
         """Number a whole body and add up what its outputs need."""
         outputs = self.number(jaxpr, self.fresh(len(jaxpr.constvars)), self.fresh(len(jaxpr.invars)))
         needed = [self.made_by[value] for value in outputs if value in self.made_by] + self.effects
-        total: Counter[tuple[str, int]] = Counter()
+        total: _Work = Counter()
         seen: set[int] = set()
         while needed:
             index = needed.pop()
@@ -125,41 +157,37 @@ class _Scope:
             self.known[key] = results
         return results
 
-    def _work(self, equation: Any) -> Counter[tuple[str, int]]:
+    def _work(self, equation: Any) -> _Work:
         name, params = equation.primitive.name, equation.params
-        if name in ("dot_general", "conv_general_dilated"):
-            flops = _dot_flops(equation) if name == "dot_general" else _conv_flops(equation)
-            shapes = " x ".join(_short(atom.aval) for atom in equation.invars[:2])
-            self.lines.setdefault(shapes, _line(equation))
-            return Counter({(shapes, flops): 1})
-        total: Counter[tuple[str, int]] = Counter()
         if name == "cond":
             branches = [self._inner(branch) for branch in params["branches"]]
-            return max(branches, key=_flops)
-        times = _times(name, params)
+            return max(branches, key=lambda work: (_amount(work, MATMUL), _amount(work, COLLECTIVE)))
+        total: _Work = Counter()
+        nested = False
         for body in _bodies(params):
+            nested = True
             for item, count in self._inner(body).items():
-                total[item] += count * times
+                total[item] += count * _times(name, params, item.kind)
+        for item in () if nested else items_of(equation):
+            total[item] += 1
+            if item.label not in self.lines:
+                self.lines[item.label] = line_of(equation)
         return total
 
-    def _inner(self, body: Any) -> Counter[tuple[str, int]]:
+    def _inner(self, body: Any) -> _Work:
         return _Scope(self.lines).run(getattr(body, "jaxpr", body))
 
 
-def _times(name: str, params: Mapping[str, Any]) -> int:
+def _times(name: str, params: Mapping[str, Any], kind: str) -> int:
     """How often one call runs the body: per step of a scan, per device of a shard map, per block of a kernel."""
     if name == "scan":
         return int(params["length"])
-    if name == "shard_map":
+    if name == "shard_map" and kind == MATMUL:
         return prod(params["mesh"].shape[axis] for axis in params["newly_manual_axes"])
     if name == "pallas_call":
         grid = params["grid_mapping"].grid
         return prod(grid) if all(isinstance(extent, int) for extent in grid) else 1
     return 1
-
-
-def _flops(work: Mapping[tuple[str, int], int]) -> int:
-    return sum(flops * times for (_, flops), times in work.items())
 
 
 def _inlined(equation: Any) -> Any | None:
@@ -175,26 +203,3 @@ def _bodies(params: Mapping[str, Any]) -> Iterator[Any]:
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, (jex_core.Jaxpr, jex_core.ClosedJaxpr)):
                 yield item
-
-
-def _dot_flops(equation: Any) -> int:
-    (contract, _), _batch = equation.params["dimension_numbers"]
-    depth = prod(equation.invars[0].aval.shape[axis] for axis in contract)
-    return int(2 * depth * prod(equation.outvars[0].aval.shape))
-
-
-def _conv_flops(equation: Any) -> int:
-    kernel = equation.invars[1].aval.shape
-    features = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
-    return int(2 * prod(equation.outvars[0].aval.shape) * prod(kernel) // features)
-
-
-def _short(aval: Any) -> str:
-    return f"{jax.numpy.dtype(aval.dtype).name}[{','.join(map(str, aval.shape))}]"
-
-
-def _line(equation: Any) -> str:
-    """Where the equation was written; JAX already skips its own frames."""
-    text = source_info_util.summarize(equation.source_info)
-    file, _, rest = text.partition(":")
-    return f"{short_path(file)}:{rest.split(' ')[0].split(':')[0]}" if is_project_file(file) else ""

@@ -15,18 +15,18 @@ from jax.sharding import AbstractMesh, AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate.observe.fingerprint import program_fingerprint
-from jaxgate.observe.flops import count_matmuls
 from jaxgate.observe.structure import read_structure
+from jaxgate.observe.work import count_work
 
 
 def matmuls(function, *args):
     """The multiplications of a function."""
-    return count_matmuls(jax.jit(function).trace(*args).jaxpr)
+    return count_work(jax.jit(function).trace(*args).jaxpr)
 
 
 def flops(function, *args):
     """Their FLOPs."""
-    return matmuls(function, *args).flops
+    return matmuls(function, *args).matmul_flops
 
 
 X, W, V = jnp.ones((8, 4)), jnp.ones((4, 6)), jnp.ones((6, 3))
@@ -38,8 +38,8 @@ STEP = 2 * 8 * 4 * 4  # x @ square
 def test_dot():
     """m·k times k·n costs 2·m·k·n, under the operands' shapes and the line of the source."""
     found = matmuls(lambda x, w: x @ w, X, W)
-    assert found.flops == 2 * 8 * 4 * 6
-    assert found.counts == {"float32[8,4] x float32[4,6]": 1}
+    assert found.matmul_flops == 2 * 8 * 4 * 6
+    assert found.matmuls == {"float32[8,4] x float32[4,6]": 1}
     line = test_dot.__code__.co_firstlineno + 2
     (where,) = found.lines.values()
     assert where.endswith(f"{Path(__file__).name}:{line}")
@@ -63,7 +63,7 @@ def test_batched_and_contracted(spec, left, right, expected):
 def test_dtype_does_not_matter():
     """A bfloat16 multiplication has the FLOPs of a float32 one and a name of its own."""
     found = matmuls(lambda x, w: x @ w, X.astype("bfloat16"), W.astype("bfloat16"))
-    assert (found.flops, found.counts) == (ONE, {"bfloat16[8,4] x bfloat16[4,6]": 1})
+    assert (found.matmul_flops, found.matmuls) == (ONE, {"bfloat16[8,4] x bfloat16[4,6]": 1})
 
 
 def test_vmap():
@@ -265,4 +265,4 @@ def test_every_kind_of_program_can_be_read(function):
     first, second = (stage.lower().compiler_ir("stablehlo") for stage in (traced, again))
     assert program_fingerprint(first) == program_fingerprint(second)
     assert read_structure(first) == read_structure(second)
-    assert count_matmuls(traced.jaxpr) == count_matmuls(again.jaxpr)
+    assert count_work(traced.jaxpr) == count_work(again.jaxpr)

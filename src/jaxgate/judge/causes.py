@@ -1,0 +1,228 @@
+"""What made facts worse: every suspect that can be named, and the one that explains most of it first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from jaxgate.judge.growth import MAX_NAMED, count_of, grown, heaviest
+from jaxgate.model import Baseline, Cause, Leaf, Measurement
+
+_CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
+_MEMORY = frozenset({"peak_bytes", "state_bytes"})
+_COMPILED = (
+    frozenset({"temp_bytes", "xla_bytes", "xla_flops", "aliased_bytes", "argument_bytes", "output_bytes"}) | _MEMORY
+)
+_WORK = frozenset({"temp_bytes", "xla_bytes", "xla_flops", "stablehlo_ops", "run_ns", "peak_bytes"})
+_PHASES = frozenset({"trace_ns", "lower_ns", "compile_ns", "first_call_ns"})
+
+Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
+
+
+def rank_causes(now: Measurement, baseline: Baseline | None, red: Collection[str]) -> tuple[Cause, ...]:
+    """Name what made some quantities worse, the cause that explains most of them first.
+
+    Args:
+        now: Today's measurement.
+        baseline: What it is held against, if there is anything.
+        red: Facts, phases and ``run_ns`` that got worse, or that a broken claim is about.
+
+    Returns:
+        Causes that explain at least one of them. Of two that explain as many the sure one comes first, then the one
+        that others follow from: a retrace before what it compiles, a lost loop before the operations it leaves.
+    """
+    found = [cause for finder in _FINDERS for cause in finder(now, baseline)]
+    told = [cause for cause in found if cause.explains & set(red)]
+    return tuple(sorted(told, key=lambda cause: (-len(cause.explains & set(red)), not cause.sure)))
+
+
+def _retraced(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
+    lines = now.culprits.retraces
+    if lines:
+        yield Cause(text=lines[0], explains=_CALLS, sure="cause unknown" not in lines[0])
+    elif now.facts.sampled_traces or now.facts.sampled_compiles:
+        counts = f"{now.facts.sampled_traces} traces and {now.facts.sampled_compiles} compiles"
+        yield Cause(text=f"{counts} while sampling: cause unknown", explains=_CALLS, sure=False)
+
+
+def _not_donated(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    explains = frozenset({"donated_bytes", "aliased_bytes"}) | _MEMORY
+    if baseline is not None:
+        pairs = zip(now.signature, baseline.signature, strict=False)
+        gone = [leaf for leaf, before in pairs if before.donated and not leaf.donated]
+        if gone:
+            yield Cause(text=f"no longer donated: {_leaves(gone)}", explains=explains)
+    elif not any(leaf.donated for leaf in now.signature):
+        yield Cause(text="nothing is donated", explains=explains)
+
+
+def _donation_lost(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
+    lost = now.culprits.lost
+    if lost:
+        more = f"; and {len(lost) - 1} more" if len(lost) > 1 else ""
+        explains = frozenset({"lost_bytes", "aliased_bytes"}) | _MEMORY
+        yield Cause(text=f"donated, but not reused: {lost[0]}{more}", explains=explains)
+
+
+def _calls_python(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    before = 0 if baseline is None else baseline.facts.host_callbacks or 0
+    if (now.facts.host_callbacks or 0) > before:
+        named = "; ".join(now.culprits.callbacks[:MAX_NAMED]) or "a queue or a call that the tracer does not name"
+        explains = _WORK | {"host_callbacks", "output_bytes", "state_bytes"}
+        yield Cause(text=f"the program calls Python: {named}", explains=explains)
+
+
+def _captures(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    before = 0 if baseline is None else baseline.facts.constant_bytes or 0
+    if (now.facts.constant_bytes or 0) > before and now.culprits.constants:
+        text = "; ".join(now.culprits.constants[:MAX_NAMED])
+        yield Cause(
+            text=text, explains=frozenset({"constant_bytes", "xla_bytes", "temp_bytes", "compile_ns", "peak_bytes"})
+        )
+
+
+def _placed(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Arrays of the same shape that take more of each device: they are no longer spread over as many."""
+    if baseline is None or [leaf.aval for leaf in now.signature] != [leaf.aval for leaf in baseline.signature]:
+        return
+    pairs = [
+        (leaf, before)
+        for leaf, before in zip(now.signature, baseline.signature, strict=True)
+        if leaf.nbytes > before.nbytes
+    ]
+    if pairs:
+        leaf, before = max(pairs, key=lambda pair: pair[0].nbytes - pair[1].nbytes)
+        more = f"; and {len(pairs) - 1} more" if len(pairs) > 1 else ""
+        text = f"{leaf.path} takes {leaf.nbytes:,} bytes of each device, {before.nbytes:,} before: sharded less{more}"
+        explains = _WORK | {"argument_bytes", "state_bytes", "collectives", "collective_bytes", "output_bytes"}
+        yield Cause(text=text, explains=explains)
+
+
+def _sends(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    text = grown(now.collectives, {} if baseline is None else baseline.collectives, now.culprits.lines)
+    if text:
+        yield Cause(
+            text=text,
+            explains=frozenset({"collectives", "collective_bytes", "xla_bytes", "temp_bytes", "run_ns", "peak_bytes"}),
+        )
+
+
+def _unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Fewer loops and many more operations: a body is written out once for each step."""
+    if baseline is None:
+        return
+    loops, before = count_of(now.operations, "stablehlo.while"), count_of(baseline.operations, "stablehlo.while")
+    if loops < before and sum(now.operations.values()) > sum(baseline.operations.values()):
+        text = f"a loop is unrolled: stablehlo.while {before} → {loops}; {grown(now.operations, baseline.operations, now.culprits.lines)}"
+        yield Cause(text=text, explains=_WORK | _PHASES | {"widened_bytes"})
+
+
+def _keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Fewer products than before and more memory: what remat recomputed is kept."""
+    if baseline is None or None in (now.facts.matmul_flops, baseline.facts.matmul_flops):
+        return
+    if (now.facts.matmul_flops or 0) < (baseline.facts.matmul_flops or 0):
+        fewer = grown(baseline.matmuls, now.matmuls, {})
+        barriers = tuple(count_of(side.operations, "stablehlo.optimization_barrier") for side in (baseline, now))
+        seen = f" (optimization_barrier {barriers[0]} → {barriers[1]})" if barriers[0] > barriers[1] else ""
+        text = f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {_reverse(fewer)}"
+        yield Cause(text=text, explains=frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "output_bytes"}))
+
+
+def _multiplies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    before = {} if baseline is None else baseline.matmuls
+    if baseline is None or (now.facts.matmul_flops or 0) > (baseline.facts.matmul_flops or 0):
+        text = grown(now.matmuls, before, now.culprits.lines)
+        if text:
+            yield Cause(text=text, explains=_WORK | {"matmul_flops", "compile_ns"})
+
+
+def _widens(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    text = grown(now.widened, {} if baseline is None else baseline.widened, now.culprits.lines)
+    if text:
+        explains = frozenset(
+            {"widened_bytes", "temp_bytes", "xla_bytes", "xla_flops", "run_ns", "peak_bytes", "output_bytes"}
+        )
+        yield Cause(text=f"wider floats: {text}", explains=explains)
+
+
+def _returns_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    if baseline is None:
+        return
+    before = {leaf.path: leaf for leaf in baseline.results}
+    if len(now.results) == len(before) == 1:  # a single array may be named anew
+        before = {now.results[0].path: baseline.results[0]}
+    larger = [leaf for leaf in now.results if leaf.nbytes > (before[leaf.path].nbytes if leaf.path in before else 0)]
+    if larger and sum(leaf.nbytes for leaf in now.results) > sum(leaf.nbytes for leaf in baseline.results):
+        leaf = max(larger, key=lambda leaf: leaf.nbytes)
+        was = f"{before[leaf.path].aval} before" if leaf.path in before else "new"
+        more = f"; and {len(larger) - 1} more" if len(larger) > 1 else ""
+        text = f"more is returned: {leaf.path} is {leaf.aval} ({leaf.nbytes:,} bytes), {was}{more}"
+        yield Cause(text=text, explains=frozenset({"output_bytes", "xla_bytes", "temp_bytes"}) | _MEMORY)
+
+
+def _launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    text = grown(now.launched, {} if baseline is None else baseline.launched, {})
+    if text:
+        explains = frozenset({"launches", "host_transfers", "host_ns", "run_ns"})
+        yield Cause(text=f"programs started in a call: {text}", explains=explains)
+
+
+def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """The same program, compiled to something else: not the code."""
+    if baseline is None or now.fingerprints.program != baseline.fingerprints.program:
+        return
+    if now.fingerprints.options != baseline.fingerprints.options:
+        text = f"the same program, other compiler options: {baseline.fingerprints.options or 'none'} → {now.fingerprints.options or 'none'}"
+        yield Cause(text=text, explains=_COMPILED | _PHASES | {"run_ns"})
+    elif now.environment != baseline.environment:
+        text = "the same program in another environment: the compiler makes something else of it"
+        yield Cause(text=text, explains=_COMPILED | _PHASES | {"run_ns"})
+
+
+def _holds(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
+    if now.culprits.allocations:
+        text = f"largest buffer: {now.culprits.allocations[0]}"
+        yield Cause(text=text, explains=frozenset({"temp_bytes", "peak_bytes"}), sure=False)
+
+
+def _operates(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    text = (
+        heaviest(now.operations, now.culprits.lines)
+        if baseline is None
+        else grown(now.operations, baseline.operations, now.culprits.lines)
+    )
+    if text:
+        explains = _WORK | _PHASES | {"output_bytes", "argument_bytes", "state_bytes"}
+        yield Cause(text=text, explains=explains, sure=False)
+
+
+_FINDERS: tuple[Finder, ...] = (
+    _retraced,
+    _not_donated,
+    _donation_lost,
+    _calls_python,
+    _captures,
+    _placed,
+    _sends,
+    _unrolled,
+    _keeps_more,
+    _multiplies,
+    _widens,
+    _returns_more,
+    _launches,
+    _same_program,
+    _holds,
+    _operates,
+)
+"""In the order in which one follows from another."""
+
+
+def _reverse(text: str) -> str:
+    """A growth told the other way round."""
+    return text.replace("→", "←")
+
+
+def _leaves(leaves: Sequence[Leaf]) -> str:
+    named = ", ".join(leaf.path for leaf in leaves[:MAX_NAMED])
+    more = f" and {len(leaves) - MAX_NAMED} more" if len(leaves) > MAX_NAMED else ""
+    return f"{named}{more} ({sum(leaf.nbytes for leaf in leaves):,} bytes)"

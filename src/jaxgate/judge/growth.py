@@ -1,0 +1,53 @@
+"""Two histograms side by side, in words: what there is more of, with its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from math import prod
+
+MAX_NAMED = 3
+_PLUMBING = re.compile(r"stablehlo\.(broadcast_in_dim|reshape|bitcast_convert|iota|slice) ")
+"""Operations that seldom cost anything by themselves: named only where nothing else grew."""
+
+
+def grown(now: Mapping[str, int], before: Mapping[str, int], lines: Mapping[str, str]) -> str:
+    """The entries that grew most, as ``name 2 → 64 at file:line``; empty if none did.
+
+    Entries weigh as much as the arrays that they make, where their names tell.
+    """
+    growth = {name: count - before.get(name, 0) for name, count in now.items() if count > before.get(name, 0)}
+    worst = sorted(growth, key=lambda name: (bool(_PLUMBING.match(name)), -growth[name] * _elements(name), name))
+    gone = sorted(set(before) - set(now), key=lambda name: (-_elements(name), name))
+    parts = [f"{name} {before.get(name, 0)} → {now[name]}{at(name, lines)}" for name in worst[:MAX_NAMED]]
+    if parts and gone:
+        parts.append(f"gone: {', '.join(gone[:MAX_NAMED])}")
+    return "; ".join(parts)
+
+
+def heaviest(now: Mapping[str, int], lines: Mapping[str, str]) -> str:
+    """What most of a program is, where there is nothing to compare it with."""
+    counts: dict[str, int] = {}
+    for name, count in now.items():
+        counts[name.partition(" ")[0]] = counts.get(name.partition(" ")[0], 0) + count
+    if not counts:
+        return ""
+    most = min(counts, key=lambda name: (-counts[name], name))
+    one = max((name for name in now if name.partition(" ")[0] == most), key=now.__getitem__)
+    return f"most of the program: {counts[most]} × {most}{at(one, lines)}"
+
+
+def count_of(operations: Mapping[str, int], name: str) -> int:
+    """How many operations there are of one name, whatever their types."""
+    return sum(count for label, count in operations.items() if label.partition(" ")[0] == name)
+
+
+def at(name: str, lines: Mapping[str, str]) -> str:
+    """`` at file:line`` where it is known."""
+    return f" at {lines[name]}" if lines.get(name) else ""
+
+
+def _elements(name: str) -> int:
+    """Elements of the first array that a label names: ``8x64xf32`` or ``float32[8,64]``; 1 where there is none."""
+    found = re.search(r"(?:^| )((?:\d+x)+)[a-z]", name) or re.search(r"\[((?:\d+,?)+)\]", name)
+    return prod(int(extent) for extent in re.findall(r"\d+", found[1])) if found else 1

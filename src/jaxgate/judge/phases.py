@@ -1,0 +1,87 @@
+"""Phases of today against those of the baseline: tracing, lowering, compiling, the first call, Python's part of a call.
+
+They are numbers from another day, so they gate with a wide relative and an absolute floor, scaled by how much slower
+this machine runs plain Python now, on the hardware that recorded them only, and not before fresh processes agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from jaxgate.judge.order import worst_first
+from jaxgate.judge.origin import differs
+from jaxgate.judge.policy import STORED_PHASE_POLICIES
+from jaxgate.model import Finding, Measurement, Phases, Record, Status
+
+UNTOUCHED = frozenset({"trace_ns"})
+"""What an identical program in the same environment leaves open: how Python gets there."""
+
+
+def compare_phases(now: Measurement, record: Record) -> Iterator[Finding]:
+    """Hold every phase against the baseline's, where it was recorded on this hardware."""
+    baseline = record.baseline
+    if record.borrowed or now.hardware != baseline.hardware:
+        return
+    identical = not differs(now, baseline)
+    slowness = slower_machine(now.phases, baseline.phases)
+    for policy in STORED_PHASE_POLICIES:
+        today, before = getattr(now.phases, policy.name), getattr(baseline.phases, policy.name)
+        if today is None or before is None or (identical and policy.name not in UNTOUCHED):
+            continue  # it came out of a cache, the backend does not tell, or nothing can have changed it
+        allowed = policy.worst_allowed(before) * slowness
+        better = policy.best_expected(before)
+        status = Status.REGRESSED if today > allowed else Status.IMPROVED if today < better else Status.SAME
+        busy = f"this machine runs Python {slowness:.2f} × slower than when it was recorded" if slowness > 1 else ""
+        yield Finding(
+            kind="phase", name=policy.name, status=status, now=today, against=before, allowed=allowed, detail=busy
+        )
+
+
+def slower_machine(now: Phases, before: Phases) -> float:
+    """How many times slower plain Python runs now; never below 1, and 1 where it is not known."""
+    if not now.yardstick_ns or not before.yardstick_ns:
+        return 1.0
+    return max(1.0, now.yardstick_ns / before.yardstick_ns)
+
+
+def settle_phases(
+    findings: Sequence[Finding], before: Phases, launches: Sequence[Phases | str], *, wanted: int
+) -> tuple[Finding, ...]:
+    """Judge red phases again after fresh processes measured them. Pure.
+
+    Args:
+        findings: All of a case.
+        before: The baseline's phases.
+        launches: What each fresh process measured, or why it measured nothing.
+        wanted: How many must agree.
+
+    Returns:
+        The findings: a phase stays REGRESSED if every process is beyond what is allowed, is UNDECIDED if one is not,
+        and INVALID if one could not be run.
+    """
+    return worst_first(
+        _settled(finding, before, launches, wanted)
+        if finding.kind == "phase" and finding.status is Status.REGRESSED
+        else finding
+        for finding in findings
+    )
+
+
+def _settled(finding: Finding, before: Phases, launches: Sequence[Phases | str], wanted: int) -> Finding:
+    policy = next(policy for policy in STORED_PHASE_POLICIES if policy.name == finding.name)
+    base = getattr(before, finding.name)
+    for number, launch in enumerate(launches, 1):
+        if isinstance(launch, str):
+            return replace(finding, status=Status.INVALID, detail=f"it could not be confirmed: {launch}")
+        again = getattr(launch, finding.name)
+        if again is None:
+            return replace(finding, status=Status.INVALID, detail="it could not be confirmed: it came out of a cache")
+        if again <= policy.worst_allowed(base) * slower_machine(launch, before):
+            detail = f"it did not come again in fresh process {number} of {wanted}"
+            return replace(finding, status=Status.UNDECIDED, detail=detail)
+    if len(launches) < wanted:
+        return replace(
+            finding, status=Status.INVALID, detail="it could not be confirmed: no fresh process says anything"
+        )
+    return replace(finding, detail=f"confirmed in {wanted} fresh processes")

@@ -1,0 +1,130 @@
+"""What one equation of a traced function counts for: products, communication, widening, calls into Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any, NamedTuple
+
+import jax
+from jax.extend import source_info_util
+
+from jaxgate.observe.lines import is_project_file, short_path
+
+MATMUL, COLLECTIVE, WIDENING, CALLBACK = "matmul", "collective", "widening", "callback"
+
+_COLLECTIVES = {
+    "all_gather": "all-gather",
+    "all_gather_invariant": "all-gather",
+    "all_gather_reduced": "all-gather",
+    "all_to_all": "all-to-all",
+    "ragged_all_to_all": "all-to-all",
+    "pbroadcast": "collective-broadcast",
+    "ppermute": "collective-permute",
+    "psend": "collective-permute",
+    "pmax": "all-reduce",
+    "pmin": "all-reduce",
+    "psum": "all-reduce",
+    "psum_invariant": "all-reduce",
+    "unreduced_psum": "all-reduce",
+    "reduce_scatter": "reduce-scatter",
+    "unreduced_reduce_scatter": "reduce-scatter",
+}
+"""Primitive to the name that compilers give it. Asynchronous forms end in ``_start`` and ``_done``."""
+_CALLBACKS = {
+    "debug_callback": "jax.debug.callback",
+    "debug_print": "jax.debug.print",
+    "io_callback": "io_callback",
+    "pure_callback": "pure_callback",
+}
+
+
+class Item(NamedTuple):
+    """One kind of work.
+
+    Attributes:
+        kind: Which count it belongs to.
+        label: What is shown: operand shapes, or what is sent or widened.
+        amount: FLOPs of a product; else bytes on one device.
+    """
+
+    kind: str
+    label: str
+    amount: int
+
+
+def items_of(equation: Any) -> Iterator[Item]:
+    """What one equation without a body counts for."""
+    name = equation.primitive.name
+    if name in ("dot_general", "conv_general_dilated"):
+        flops = _dot_flops(equation) if name == "dot_general" else _conv_flops(equation)
+        yield Item(MATMUL, " x ".join(_short(atom.aval) for atom in equation.invars[:2]), flops)
+    if name.removesuffix("_start") in _COLLECTIVES:
+        yield from _sent(equation)
+    if name in _CALLBACKS:
+        yield Item(CALLBACK, f"{_CALLBACKS[name]}{_called(equation.params.get('callback'))}", 1)
+    yield from _widened(equation)
+
+
+def _sent(equation: Any) -> Iterator[Item]:
+    """One item for each array: the compiler may send several together, or not."""
+    axes = equation.params.get("axes", equation.params.get("axis_name", ()))
+    named = ", ".join(repr(axis) for axis in (axes if isinstance(axes, tuple) else (axes,)))
+    kind = _COLLECTIVES[equation.primitive.name.removesuffix("_start")]
+    for source, result in zip(equation.invars, equation.outvars, strict=False):
+        nbytes = max(_nbytes(source.aval), _nbytes(result.aval))
+        yield Item(COLLECTIVE, f"{kind} {_short(source.aval)} over {named}", nbytes)
+
+
+def _widened(equation: Any) -> Iterator[Item]:
+    """Results of a wider float type than every operand: a cast, or a product that accumulates in more bits."""
+    narrow = max((_float_bytes(atom.aval) for atom in equation.invars), default=0)
+    for result in equation.outvars:
+        if 0 < narrow < _float_bytes(result.aval):
+            source = next(atom.aval for atom in equation.invars if _float_bytes(atom.aval) == narrow)
+            label = f"{_short(source)} → {jax.numpy.dtype(result.aval.dtype).name}"
+            yield Item(WIDENING, label, _nbytes(result.aval))
+
+
+def _called(callback: Any) -> str:
+    """The Python function behind a callback, where its name says anything."""
+    while True:
+        inner = getattr(callback, "callback_func", getattr(callback, "func", getattr(callback, "__wrapped__", None)))
+        if inner is None or inner is callback:
+            break
+        callback = inner
+    name = getattr(callback, "__name__", "")
+    return f" of {name}" if name and not name.startswith("_") else ""
+
+
+def _float_bytes(aval: Any) -> int:
+    """Width of a floating-point element; 0 for all others."""
+    dtype = getattr(aval, "dtype", None)
+    return dtype.itemsize if dtype is not None and jax.numpy.issubdtype(dtype, jax.numpy.floating) else 0
+
+
+def _nbytes(aval: Any) -> int:
+    return prod(getattr(aval, "shape", ())) * int(getattr(getattr(aval, "dtype", None), "itemsize", 0))
+
+
+def _dot_flops(equation: Any) -> int:
+    (contract, _), _batch = equation.params["dimension_numbers"]
+    depth = prod(equation.invars[0].aval.shape[axis] for axis in contract)
+    return int(2 * depth * prod(equation.outvars[0].aval.shape))
+
+
+def _conv_flops(equation: Any) -> int:
+    kernel = equation.invars[1].aval.shape
+    features = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
+    return int(2 * prod(equation.outvars[0].aval.shape) * prod(kernel) // features)
+
+
+def _short(aval: Any) -> str:
+    return f"{getattr(aval.dtype, 'name', aval.dtype)}[{','.join(map(str, aval.shape))}]"
+
+
+def line_of(equation: Any) -> str:
+    """Where the equation was written; JAX already skips its own frames."""
+    text = source_info_util.summarize(equation.source_info)
+    file, _, rest = text.partition(":")
+    return f"{short_path(file)}:{rest.split(' ')[0].split(':')[0]}" if is_project_file(file) else ""
