@@ -31,6 +31,7 @@ SIGNATURE = (
 )
 FACTS = Facts(
     traces=1,
+    lowerings=1,
     compiles=1,
     sampled_traces=0,
     sampled_compiles=0,
@@ -38,8 +39,12 @@ FACTS = Facts(
     constant_bytes=0,
     host_callbacks=0,
     matmul_flops=1_000_000,
+    widened_bytes=0,
     stablehlo_ops=40,
+    collectives=0,
+    collective_bytes=0,
     aliased_bytes=16384,
+    lost_bytes=0,
     argument_bytes=18432,
     output_bytes=16388,
     temp_bytes=20_000,
@@ -63,7 +68,7 @@ def measurement(*, facts: dict[str, Any] | None = None, **changes: Any) -> Measu
         signature=SIGNATURE,
         facts=replace(FACTS, **(facts or {})),
         phases=PHASES,
-        operations={"stablehlo.dot_general": 3, "stablehlo.add": 37},
+        operations={"stablehlo.dot_general 8x64xf32": 3, "stablehlo.add 8x64xf32": 37},
         matmuls={"float32[8,64] x float32[64,64]": 3},
         samples=SAMPLES,
     )
@@ -72,7 +77,7 @@ def measurement(*, facts: dict[str, Any] | None = None, **changes: Any) -> Measu
 
 def reference(*, facts: dict[str, Any] | None = None, phases: dict[str, Any] | None = None) -> ReferenceFacts:
     """What is known of a reference: nothing about calls, otherwise like the subject."""
-    silent = {"traces": None, "compiles": None, "sampled_traces": None, "sampled_compiles": None}
+    silent = {"traces": None, "lowerings": None, "compiles": None, "sampled_traces": None, "sampled_compiles": None}
     return ReferenceFacts(
         facts=replace(FACTS, **silent, **(facts or {})), phases=replace(PHASES, **(phases or {})), cached=False
     )

@@ -31,6 +31,7 @@ from jaxgate.observe.signature import inputs_fingerprint, read_results
 from jaxgate.observe.source import source_fingerprint
 from jaxgate.observe.surroundings import environment, fingerprint, hardware_key
 from jaxgate.observe.threading import carry_donated
+from jaxgate.observe.yardstick import read_yardstick
 
 Progress = Callable[[str], None]
 
@@ -108,6 +109,7 @@ def observe(
         computation = build()
         call = on_device(computation.args, computation.kwargs)
         jax.block_until_ready(call)
+    yardstick_ns = read_yardstick(clock)
     progress("tracing")
     lowered = lower(computation.subject, *call, role="subject", clock=clock)
     progress("compiling")
@@ -162,7 +164,7 @@ def observe(
         ),
         signature=lowered.signature,
         facts=_facts(program, stepped, sampled),
-        phases=replace(program.phases, first_call_ns=stepped.first_call_ns, host_ns=host_ns),
+        phases=replace(program.phases, first_call_ns=stepped.first_call_ns, host_ns=host_ns, yardstick_ns=yardstick_ns),
         results=read_results(lowered.stage, program.executable),
         operations=program.structure.operations,
         matmuls=program.work.matmuls,

@@ -57,9 +57,9 @@ def describe_finding(finding: Finding) -> str:
         why = f" ({finding.detail})" if finding.detail else ""
         return f"claim {finding.name}: {now} against {against}{share}{_by_duel(finding)}{why}"
     full, allowed = show_pair(quantity, finding.now, finding.allowed)
-    return (
-        f"{quantity} {full if full != show(quantity, finding.now) else now} against {against}{share}, allowed {allowed}"
-    )
+    note = f" ({finding.detail})" if finding.detail else ""
+    shown = full if full != show(quantity, finding.now) else now
+    return f"{quantity} {shown} against {against}{share}, allowed {allowed}{note}"
 
 
 def summary(
