@@ -57,7 +57,22 @@ def _parser() -> argparse.ArgumentParser:
         "the rate at 1 %%)",
     )
     calibrate.set_defaults(run=_calibrate)
+    policy = commands.add_parser(
+        "policy", allow_abbrev=False, help="print what gates, and by how much it may move, as Markdown"
+    )
+    policy.set_defaults(run=_policy)
     return parser
+
+
+def _policy(_known: argparse.Namespace, rest: list[str]) -> int:
+    from jaxgate.judge.policy import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES  # noqa: PLC0415 - only this command needs them
+    from jaxgate.report.policy import policy_page  # noqa: PLC0415 - only this command needs it
+
+    if rest:
+        print(f"jaxgate policy takes no arguments, found {' '.join(rest)}", file=sys.stderr)  # noqa: T201 - a command
+        return 2
+    sys.stdout.write(policy_page(POLICIES, STORED_PHASE_POLICIES, PHASE_POLICIES))
+    return 0
 
 
 def _calibrate(known: argparse.Namespace, rest: list[str]) -> int:

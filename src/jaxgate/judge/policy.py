@@ -62,7 +62,12 @@ POLICIES: tuple[FactPolicy, ...] = (
     FactPolicy(name="compiles", better="lower", why="a recompile costs seconds, also without a retrace"),
     FactPolicy(name="sampled_traces", better="lower", why="the steady state must not trace"),
     FactPolicy(name="sampled_compiles", better="lower", why="the steady state must not compile"),
-    FactPolicy(name="donated_bytes", better="higher", why="donation that is no longer asked for doubles the state"),
+    FactPolicy(
+        name="donated_bytes",
+        better="higher",
+        where=_PROGRAMS,
+        why="donation that is no longer asked for doubles the state",
+    ),
     FactPolicy(
         name="collectives",
         better="lower",
@@ -80,12 +85,26 @@ POLICIES: tuple[FactPolicy, ...] = (
     FactPolicy(
         name="lost_bytes", better="lower", where=_PROGRAMS, why="donated and not reused: held twice, in silence"
     ),
-    FactPolicy(name="aliased_bytes", better="higher", why="donation that is asked for and lost doubles the state"),
     FactPolicy(
-        name="constant_bytes", better="lower", absolute=1024, why="captured arrays are compiled in; small tables may be"
+        name="aliased_bytes",
+        better="higher",
+        where=_PROGRAMS,
+        why="donation that is asked for and lost doubles the state",
+    ),
+    FactPolicy(
+        name="constant_bytes",
+        better="lower",
+        where=_PROGRAMS,
+        absolute=1024,
+        why="captured arrays are compiled in; small tables may be",
     ),
     FactPolicy(name="host_callbacks", better="lower", why="each one stops the device until Python has answered"),
-    FactPolicy(name="matmul_flops", better="lower", why="work as written, loops counted, duplicates and dead code not"),
+    FactPolicy(
+        name="matmul_flops",
+        better="lower",
+        where=_PROGRAMS,
+        why="work as written, loops counted, duplicates and dead code not",
+    ),
     FactPolicy(
         name="widened_bytes",
         better="lower",
@@ -96,15 +115,30 @@ POLICIES: tuple[FactPolicy, ...] = (
     FactPolicy(
         name="stablehlo_ops",
         better="lower",
+        where=_PROGRAMS,
         relative=0.5,
         absolute=20,
         why="drives trace, lowering and compile time; moves by some per cent between JAX releases",
     ),
-    FactPolicy(name="argument_bytes", better="lower", relative=0.01, why="what has to be on the device before a call"),
-    FactPolicy(name="output_bytes", better="lower", relative=0.01, absolute=64, why="what stays on it after a call"),
+    FactPolicy(
+        name="argument_bytes",
+        better="lower",
+        where=_PROGRAMS,
+        relative=0.01,
+        why="what has to be on the device before a call",
+    ),
+    FactPolicy(
+        name="output_bytes",
+        better="lower",
+        where=_PROGRAMS,
+        relative=0.01,
+        absolute=64,
+        why="what stays on it after a call",
+    ),
     FactPolicy(
         name="temp_bytes",
         better="lower",
+        where=_PROGRAMS,
         relative=0.05,
         absolute=4096,
         why="what a call needs besides; fusion moves it",
@@ -112,12 +146,18 @@ POLICIES: tuple[FactPolicy, ...] = (
     FactPolicy(
         name="xla_flops",
         better="lower",
+        where=_PROGRAMS,
         relative=0.01,
         absolute=64,
         why="work after optimisation; a loop's body counts once; elementwise lowering moves it by 0.1 %",
     ),
     FactPolicy(
-        name="xla_bytes", better="lower", relative=0.10, absolute=4096, why="traffic by the cost model; fusion moves it"
+        name="xla_bytes",
+        better="lower",
+        where=_PROGRAMS,
+        relative=0.10,
+        absolute=4096,
+        why="traffic by the cost model; fusion moves it",
     ),
     FactPolicy(name="launches", better="lower", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
     FactPolicy(
@@ -125,17 +165,23 @@ POLICIES: tuple[FactPolicy, ...] = (
     ),
 )
 
+_BETWEEN = "anywhere; not on CPU for `host_ns` of programs"
 _STORED = "the hardware that recorded the baseline; confirmed in two fresh processes"
 _ANOTHER_DAY = "a number from another day; the least of several processes differs by up to 46 % on a busy machine"
 _ONCE = "measured once in a process of its own, and caches of the system move it"
 
 PHASE_POLICIES: tuple[FactPolicy, ...] = (
     *(
-        FactPolicy(name=name, better="lower", relative=0.15, absolute=20_000_000, why=_ONCE)
+        FactPolicy(name=name, better="lower", relative=0.15, absolute=20_000_000, where=_BETWEEN, why=_ONCE)
         for name in ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
     ),
     FactPolicy(
-        name="host_ns", better="lower", relative=0.30, absolute=20_000, why="Python's part of a call; tens of µs matter"
+        name="host_ns",
+        better="lower",
+        relative=0.30,
+        absolute=20_000,
+        where=_BETWEEN,
+        why="Python's part of a call; tens of µs matter",
     ),
 )
 """How phases are held against those of another environment, in nanoseconds."""
