@@ -18,7 +18,9 @@ def test_the_committed_page_is_what_the_command_prints(capsys):
     assert capsys.readouterr().out == PAGE.read_text(), "run: jaxgate policy > docs/policy.md"
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, *STORED_PHASE_POLICIES, *PHASE_POLICIES], ids=lambda p: f"{p.name}-{p.relative}")
+@pytest.mark.parametrize(
+    "policy", [*POLICIES, *STORED_PHASE_POLICIES, *PHASE_POLICIES], ids=lambda p: f"{p.name}-{p.relative}"
+)
 def test_every_policy_has_its_row_and_its_reason(policy):
     """A fact that gates stands in the page, with the reason and the place."""
     rows = [row for row in PAGE.read_text().splitlines() if row.startswith(f"| `{policy.name}` | {policy.better} |")]

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.duel import LOOKS, decide, is_settled
 from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.order import red_quantities
 from jaxgate.judge.origin import differs
 from jaxgate.keep.references import ReferenceCache
-from jaxgate.model import Baseline, Computation, Decision, Finding, Provenance, Status
+from jaxgate.model import Baseline, Cause, Computation, Decision, Finding, Provenance, Status
 from jaxgate.observe.duelling import agree, prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.measure import Observed, observe
@@ -26,6 +28,7 @@ class Comparison:
         facts: Every fact of the first against the second.
         decision: What the duel said; ``None`` if none could be run.
         why_no_duel: Why not; an identical program needs none.
+        causes: What made facts of the first worse, the cause that explains most first.
         agrees: Whether they give the same numbers; ``None`` if that is unknown.
     """
 
@@ -33,6 +36,7 @@ class Comparison:
     decision: Decision | None
     why_no_duel: str
     agrees: bool | None
+    causes: tuple[Cause, ...] = ()
 
     def __str__(self) -> str:
         """A few lines: time first, then the facts that differ."""
@@ -43,6 +47,7 @@ class Comparison:
         lines += [f"fact   {finding.status:<9} {describe_finding(finding)}" for finding in moved]
         if not moved:
             lines.append("fact   all the same within tolerance")
+        lines += [f"cause  {cause}" for cause in self.causes[:1]]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -77,6 +82,7 @@ def compare(
     program = other.export().record
     baseline = Baseline.of(other.measurement, case="second", test="", provenance=where, program=program)
     facts = tuple(compare_facts(now.measurement, baseline))
+    causes = rank_causes(now.measurement, baseline, red_quantities(facts))
     decision, why_not, agrees = None, "", None
     if not differs(now.measurement, baseline):
         return Comparison(facts=facts, decision=None, why_no_duel="identical program", agrees=True)
@@ -93,7 +99,7 @@ def compare(
         decision = decide(duel)
     except NotReplayableError as error:
         why_not = str(error)
-    return Comparison(facts=facts, decision=decision, why_no_duel=why_not, agrees=agrees)
+    return Comparison(facts=facts, decision=decision, why_no_duel=why_not, agrees=agrees, causes=causes)
 
 
 def _observe(function: Callable[..., Any], args: tuple[Any, ...], rtol: float, atol: float) -> Observed:
