@@ -458,7 +458,7 @@ TEXTS = {
     "nothing": ("TRACING CACHE MISS", ("?", "", "other", "")),
     "callable-object": (
         "TRACING CACHE MISS at /home/user/a.py:3:1 (f):\n  never seen function:\n    <unknown> id=1",
-        ("<unknown>", "", "new", ""),
+        ("<unnamed function>", "", "new", ""),
     ),
     "debug": (
         "TRACING CACHE MISS at x:\n  for f defined at /home/user/a.py:1\n"

@@ -6,7 +6,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +27,8 @@ _TYPES = re.compile(r"^\* at (.+?), now (.+) and before (.+)$")
 _TREES = re.compile(r"^\* at input path (.*?), now (.+) and before (.+?), so (.+)$")
 _SETTING = re.compile(r"^\* (.+?) differs: now (.+) and before (.+)$")
 _STATIC = re.compile(r"\bStatic\(val=(.*)\)$")
+_NAMELESS = {"<unknown>": "<unnamed function>"}
+"""A callable object, as JAX explains it and as its events name it."""
 _DTYPES = {"f": "float", "i": "int", "u": "uint", "c": "complex", "bf": "bfloat", "s": "int"}
 
 
@@ -35,7 +37,7 @@ class Miss:
     """One entry that JAX's tracing cache did not hold.
 
     Attributes:
-        function: Name of the function, ``<unknown>`` for callable objects.
+        function: Name of the function as its events give it, ``<unnamed function>`` for callable objects.
         defined: Where it stands, ``file:line``; empty if unknown.
         where: The project's line that called it, ``file:line``; empty if no frame is the project's.
         kind: What differed from the nearest entry; ``new`` if this function object was never traced.
@@ -49,49 +51,75 @@ class Miss:
     cause: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Listener:
+    """Who is told of the misses of a thread; ``wanted`` if the explanations were on before anybody listened."""
+
+    thread: int
+    tell: Callable[[Miss], None]
+    wanted: bool
+
+
+_listeners: list[_Listener] = []
+_levels: dict[str, int] = {}
+_lock = threading.Lock()
+
+
 @contextmanager
 def listen_to_misses(tell: Callable[[Miss], None]) -> Iterator[None]:
     """Tell every tracing-cache miss of this thread until the block ends; nothing of it is printed.
 
-    Whoever had switched the explanations on already still gets them.
+    Whoever had switched the explanations on already still gets them. Blocks may be nested.
 
     Args:
         tell: Called within the miss, before the function is traced.
     """
     thread = threading.get_ident()
-    wanted = bool(jax.config.jax_explain_cache_misses)
-
-    def catch(entry: logging.LogRecord) -> bool:
-        text = entry.getMessage()
-        if entry.thread != thread or not text.startswith(_HEADER):
-            return True
-        tell(read_miss(text, calling_line()))
-        return wanted
-
-    def hush(entry: logging.LogRecord) -> bool:
-        return wanted or entry.thread != thread or not entry.getMessage().startswith(_CACHE_TEXTS)
-
-    with ExitStack() as stack:
-        stack.enter_context(_filtered(TRACING_LOGGER, catch))
-        for name in CACHE_LOGGERS:
-            stack.enter_context(_filtered(name, hush))
-        stack.enter_context(jax.explain_cache_misses(True))
-        yield
-
-
-@contextmanager
-def _filtered(name: str, test: Callable[[logging.LogRecord], bool]) -> Iterator[None]:
-    """Put a filter on a logger, which must let warnings through to it."""
-    logger = logging.getLogger(name)
-    level = logger.level
-    if name == TRACING_LOGGER and not logger.isEnabledFor(logging.WARNING):
-        logger.setLevel(logging.WARNING)
-    logger.addFilter(test)
+    outer = [listener.wanted for listener in _listeners if listener.thread == thread]
+    listener = _Listener(thread, tell, outer[0] if outer else bool(jax.config.jax_explain_cache_misses))
+    with _lock:
+        if not _listeners:
+            _install()
+        _listeners.append(listener)
     try:
-        yield
+        with jax.explain_cache_misses(True):
+            yield
     finally:
-        logger.removeFilter(test)
+        with _lock:
+            _listeners.remove(listener)
+            if not _listeners:
+                _remove()
+
+
+def _install() -> None:
+    """Filter the loggers; the one that explains must let warnings through."""
+    for name in (TRACING_LOGGER, *CACHE_LOGGERS):
+        logger = logging.getLogger(name)
+        _levels[name] = logger.level
+        logger.addFilter(_catch)
+    logger = logging.getLogger(TRACING_LOGGER)
+    if not logger.isEnabledFor(logging.WARNING):
+        logger.setLevel(logging.WARNING)
+
+
+def _remove() -> None:
+    for name, level in _levels.items():
+        logger = logging.getLogger(name)
+        logger.removeFilter(_catch)
         logger.setLevel(level)
+
+
+def _catch(entry: logging.LogRecord) -> bool:
+    """Tell a miss to this thread's listeners; keep everything from being printed that only they asked for."""
+    listeners = [listener for listener in _listeners if listener.thread == threading.get_ident()]
+    text = entry.getMessage()
+    if not listeners or not text.startswith((_HEADER, *_CACHE_TEXTS)):
+        return True
+    if text.startswith(_HEADER):
+        miss = read_miss(text, calling_line())
+        for listener in listeners:
+            listener.tell(miss)
+    return listeners[0].wanted
 
 
 def read_miss(text: str, where: str) -> Miss:
@@ -107,6 +135,7 @@ def read_miss(text: str, where: str) -> Miss:
     new = lines[0].startswith("never seen function")
     found = _FUNCTION.match(lines[1] if new and len(lines) > 1 else lines[0])
     name, file, number = found.group("name", "file", "line") if found else ("?", None, None)
+    name = _NAMELESS.get(name, name)
     defined = "" if not file else f"{short_path(file)}:{number}" if number else short_path(file)
     if new:
         return Miss(function=name, defined=defined, where=where, kind="new", cause="")

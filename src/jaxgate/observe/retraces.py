@@ -102,9 +102,10 @@ class Blame:
         roots = own or list(event.misses)
         root = roots[0] if roots else None
         self._count(found, event.function, root, event.where)
+        inner = [miss for miss in event.misses if miss.function in self._inner and miss.function != event.function]
+        for miss in {(miss.function, miss.defined): miss for miss in reversed(inner)}.values():
+            self._count(found, miss.function, miss, miss.where)  # once: it is part of one program
         for miss in event.misses:
-            if miss is not root and miss.function in self._inner and miss.function != event.function:
-                self._count(found, miss.function, miss, miss.where)
             self._remember(miss)
 
     def _count(self, found: list[Culprit], function: str, miss: Miss | None, where: str) -> None:
@@ -135,7 +136,7 @@ class Blame:
 
 
 def _shown(function: str, miss: Miss | None = None) -> str:
-    if miss is not None and miss.function not in (function, "<unknown>"):
+    if miss is not None and miss.function != function:
         return f"{miss.function} in {function}"  # JAX's own function traced the user's: scan, cond, grad
     return "pmap" if function == PMAP else function
 
