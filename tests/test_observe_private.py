@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.private import compiler_options
+from jaxgate.observe.private import CACHE_LOGGERS, TRACING_LOGGER, compiler_options
 
 X = jnp.ones(3)
 
@@ -50,3 +51,17 @@ def test_options_do_not_show_in_the_program():
 def test_a_moved_name_is_unknown_and_not_empty(lowered):
     """Where a release keeps the options elsewhere the answer is ``None``, never "no options"."""
     assert compiler_options(lowered) is None
+
+
+def test_explanations_come_from_the_logger_that_is_listened_to(caplog):
+    """The tracing cache's logger has the name and the header that causes are read from."""
+    with jax.explain_cache_misses(True):
+        jax.jit(lambda x: x + 2)(X)
+    (entry,) = [entry for entry in caplog.records if entry.name == TRACING_LOGGER]
+    assert entry.getMessage().startswith("TRACING CACHE MISS at ")
+    assert entry.levelno == logging.WARNING
+
+
+def test_the_loggers_of_the_persistent_cache_exist():
+    """JAX made them itself; a name that only we use would hush nothing."""
+    assert set(CACHE_LOGGERS) <= set(logging.Logger.manager.loggerDict)

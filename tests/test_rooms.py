@@ -17,7 +17,7 @@ ROOMS = {
     "report": {"model", "report"},
     "plugin": {"model", "observe", "judge", "keep", "report", "plugin"},
     "cli": {"model", "observe", "judge", "keep", "report", "cli"},
-    "": {"model", "cli"},  # what ``import jaxgate`` offers
+    "": {"model", "cli", "observe"},  # what ``import jaxgate`` offers
     "workloads": {"model", "workloads"},
 }
 """Which rooms each room may import."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -12,11 +11,13 @@ import jax
 import numpy as np
 
 from jaxgate.model import Contract, InvalidCaseError, Samples
+from jaxgate.observe.again import NextArgs, call_again, static_names
 from jaxgate.observe.compiling import Clock, Lowered
 from jaxgate.observe.events import record
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder, on_device
-from jaxgate.observe.signature import explain, leaves_with_paths, see, to_host
+from jaxgate.observe.retraces import Blame, retrace_lines
+from jaxgate.observe.signature import Seen, leaves_with_paths, see, to_host
 
 STEPS = 3
 """Threaded steps: the commonest retrace comes at the second, and shows whether it settles at the third."""
@@ -34,8 +35,6 @@ LAUNCHES = 20
 INLINE = frozenset({"cpu"})
 """Platforms that may run a program before the call returns: the time of a launch is not its own there."""
 
-NextArgs = Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]
-
 
 @dataclass(slots=True)
 class Stepped:
@@ -43,8 +42,10 @@ class Stepped:
 
     Attributes:
         traces: Traces of the subject after the first one, which lowering did.
-        compiles: Programs that were compiled on the way: by the subject, or by anything it called.
-        retraces: One line for each step that traced or compiled.
+        lowerings: Programs that were lowered on the way: by the subject, or by anything it called.
+        compiles: Programs that the backend was asked to compile for them.
+        cache_hits: How many of ``compiles`` the persistent cache answered; the others were compiled.
+        retraces: For each step that traced or compiled one line per function, the root cause first.
         first_output: Output of the first step, on the host.
         first_call_ns: Time of the first call, its executable being ready.
         call_ns: Time of the last step, to plan the sample with.
@@ -54,6 +55,7 @@ class Stepped:
     traces: int = 0
     lowerings: int = 0
     compiles: int = 0
+    cache_hits: int = 0
     retraces: list[str] = field(default_factory=list)
     first_output: Any = None
     first_call_ns: int = 0
@@ -69,26 +71,30 @@ def take_steps(lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, 
     """
     stepped = Stepped(next_args=next_args)
     args, kwargs = feeder.fresh()
-    before = None
+    static = static_names(lowered, kwargs)
+    blame = Blame(complete=True)
+    before: tuple[Seen, ...] = ()
     for step in range(1, STEPS + 1):
-        seen = see(args, kwargs, lowered.names)
-        with record() as events, guarded(f"step {step} of the subject"):
+        seen = see(args, kwargs, lowered.names, static)
+        with record(explain=True) as events, guarded(f"step {step} of the subject"):
             begin = clock()
             output = jax.block_until_ready(lowered.function(*args, **kwargs))
             stepped.call_ns = clock() - begin
         if step == 1:
             stepped.first_call_ns = stepped.call_ns
             stepped.first_output = jax.tree.map(to_host, output)
-        traces = events.traces_of(lowered.name)
-        compiles = len(events.compiles)
+        culprits = blame.culprits(events)
         if step == 1:  # the first call may compile helpers that place its arguments (pmap does), but not the subject
-            compiles = sum(name in (lowered.name, f"jit({lowered.name})") for name in events.compiles)
-        if traces or compiles:
-            word = "retraced" if traces else "recompiled"
-            cause = explain(before, seen) if before is not None else "the first call missed the traced program"
-            stepped.retraces.append(f"step {step} {word}: {cause}")
-        stepped.traces += traces
-        stepped.compiles += compiles
+            culprits = [culprit for culprit in culprits if culprit.function == lowered.name]
+        if step == 1 and culprits:
+            stepped.retraces.append(f"step 1 {culprits[0].word}: the first call missed the traced program")
+        elif culprits:
+            name = f"step {step}"
+            stepped.retraces += retrace_lines(name, culprits, subject=lowered.name, before=before, after=seen)
+        stepped.traces += events.traces_of(lowered.name)
+        stepped.lowerings += sum(culprit.lowerings for culprit in culprits)
+        stepped.compiles += sum(culprit.compiles for culprit in culprits)
+        stepped.cache_hits += sum(culprit.cache_hits for culprit in culprits)
         before = seen
         if step == STEPS:
             refuse_nan(output, f"the subject's result at step {step}")
@@ -129,11 +135,23 @@ def refuse_nan(output: Any, what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A bounded sample and what JAX traced and compiled during it (both must be 0)."""
+    """A bounded sample and what JAX traced and compiled during it (all must be 0).
+
+    Attributes:
+        samples: The times.
+        traces: Traces of the subject.
+        compiles: Programs that the backend was asked to compile, whoever's.
+        lowerings: Programs that were lowered.
+        cache_hits: How many of ``compiles`` the persistent cache answered.
+        retraces: Who is to blame, the root cause first.
+    """
 
     samples: Samples
     traces: int
     compiles: int
+    lowerings: int = 0
+    cache_hits: int = 0
+    retraces: tuple[str, ...] = ()
 
 
 def take_samples(
@@ -167,16 +185,28 @@ def take_samples(
     if single:
         calls = rounds = 1
     bursts = []
-    traces = compiles = 0
+    traces = lowerings = compiles = hits = 0
     for _ in range(rounds):
         args, kwargs = feeder.fresh()
         with record() as events, guarded("sampling the subject"):
             burst = _calls_apart if apart else _burst
             bursts.append(burst(lowered.function, (args, kwargs), next_args, calls=calls, clock=clock))
         traces += events.traces_of(lowered.name)
+        lowerings += len(events.lowerings)
         compiles += len(events.compiles)
-    samples = Samples(bursts_ns=tuple(bursts), calls_per_burst=calls, contract=contract)
-    return Sampled(samples, traces, compiles)
+        hits += len(events.cache_hits)
+    retraces: tuple[str, ...] = ()
+    if traces or lowerings or compiles:
+        word = "retraced" if traces else "recompiled"
+        retraces = call_again(lowered, feeder, next_args, calls=calls, settled=STEPS, word=word)
+    return Sampled(
+        samples=Samples(bursts_ns=tuple(bursts), calls_per_burst=calls, contract=contract),
+        traces=traces,
+        compiles=compiles,
+        lowerings=lowerings,
+        cache_hits=hits,
+        retraces=retraces,
+    )
 
 
 def _plan(call_ns: int, *, consumed: bool, contract: Contract) -> tuple[int, int]:

@@ -33,11 +33,11 @@ def describe(error: Exception) -> str:
     kind = type(error).__name__
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in text:
         kind = "out of memory"
-    where = _where(error)
+    where = project_line_of(error)
     return f"{kind}{': ' + text if text else ''}{f' (at {where})' if where else ''}"
 
 
-def _where(error: Exception) -> str:
+def project_line_of(error: BaseException) -> str:
     """The innermost frame that belongs to the project."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.lineno is not None and is_project_file(frame.filename):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import re
 import sysconfig
@@ -49,4 +50,20 @@ def project_line(location: str) -> str:
     for file, line in _FRAME.findall(location):
         if is_project_file(file):
             return f"{short_path(file)}:{line}"
+    return ""
+
+
+def calling_line() -> str:
+    """The innermost line of the project on the stack, or nothing.
+
+    Looks no further than jaxgate's own frames: above them stands whoever asked for the measurement.
+    """
+    here = str(Path(__file__).resolve().parents[1]) + os.sep
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(here):
+        frame = frame.f_back
+    while frame is not None and not frame.f_code.co_filename.startswith(here):
+        if is_project_file(frame.f_code.co_filename):
+            return f"{short_path(frame.f_code.co_filename)}:{frame.f_lineno}"
+        frame = frame.f_back
     return ""

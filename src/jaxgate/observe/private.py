@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+TRACING_LOGGER = "jax._src.interpreters.partial_eval"
+"""Where ``jax.explain_cache_misses`` logs why JAX traced. Were it renamed, causes would be missing, counts not."""
+CACHE_LOGGERS = ("jax._src.compiler", "jax._src.compilation_cache")
+"""Where the same switch logs what the persistent cache did."""
+
 
 def compiler_options(lowered: Any) -> tuple[tuple[str, str], ...] | None:
     """Read the compiler options that a function was jitted with; they are invisible in StableHLO.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from jaxgate.model import Leaf
 
 MAX_NAMED = 3
 """Differing leaves that a message names; the rest is counted."""
+UNKNOWN = "no argument differs in shape, dtype, weak type or placement: cause unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,26 @@ def leaves_with_paths(args: Sequence[Any], kwargs: Mapping[str, Any], names: Seq
     return found
 
 
-def see(args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]) -> tuple[Seen, ...]:
-    """Describe every leaf of a call."""
-    return tuple(_see(path, leaf) for path, leaf in leaves_with_paths(args, kwargs, names))
+def see(
+    args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str], static: Collection[str] = ()
+) -> tuple[Seen, ...]:
+    """Describe every leaf of a call.
+
+    Args:
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+        names: Names of the positional ones.
+        static: Names of those whose value is part of the program.
+    """
+    fixed = [(name, value) for name, value in [*zip(names, args, strict=True), *kwargs.items()] if name in static]
+    moving = [(name, value) for name, value in zip(names, args, strict=True) if name not in static]
+    leaves = leaves_with_paths(
+        [value for _, value in moving],
+        {name: value for name, value in kwargs.items() if name not in static},
+        [name for name, _ in moving],
+    )
+    values = tuple(Seen(name, f"static {value!r}", False, "", False) for name, value in fixed)
+    return tuple(_see(path, leaf) for path, leaf in leaves) + values
 
 
 def _see(path: str, leaf: Any) -> Seen:
@@ -77,19 +95,24 @@ def short(array: Any) -> str:
 
 def explain(before: Sequence[Seen], after: Sequence[Seen]) -> str:
     """Say which arguments differ between two calls and how: ``state['w']: bfloat16[8] -> float32[8]``."""
+    return difference(before, after) or UNKNOWN
+
+
+def difference(before: Sequence[Seen], after: Sequence[Seen]) -> str:
+    """What ``explain`` says; empty if nothing differs."""
     if [seen.path for seen in before] != [seen.path for seen in after]:
         gone = {seen.path for seen in before} ^ {seen.path for seen in after}
-        return f"the tree of the arguments changed at {_join(sorted(gone))}"
-    changes = [f"{old.path}: {change}" for old, new in zip(before, after, strict=True) if (change := _change(old, new))]
-    if not changes:
-        return "no argument differs in shape, dtype, weak type or placement: cause unknown"
-    return _join(changes)
+        return f"the tree of the arguments changed at {join(sorted(gone))}"
+    return join(
+        [f"{old.path}: {change}" for old, new in zip(before, after, strict=True) if (change := _change(old, new))]
+    )
 
 
 def _change(old: Seen, new: Seen) -> str:
     if (old.aval, old.weak_type) != (new.aval, new.weak_type):
         return f"{old} → {new}"
-    if old.sharding != new.sharding:
+    arrays = old.sharding and new.sharding  # NumPy's have none, and count as uncommitted ones
+    if arrays and old.sharding != new.sharding:
         return f"sharding {old.sharding} → {new.sharding}"
     if old.committed != new.committed:
         words = {True: "committed to its device", False: "uncommitted"}
@@ -97,7 +120,8 @@ def _change(old: Seen, new: Seen) -> str:
     return ""
 
 
-def _join(items: Sequence[str]) -> str:
+def join(items: Sequence[str]) -> str:
+    """Name the first few and count the rest."""
     more = len(items) - MAX_NAMED
     return "; ".join(items[:MAX_NAMED]) + (f"; and {more} more" if more > 0 else "")
 
