@@ -174,7 +174,7 @@ def observe(
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
         reference=None if reference is None else reference.known,
-        culprits=_culprits(program, stepped, computation.subject, build),
+        culprits=_culprits(program, _retraces(stepped, sampled), computation.subject, build),
     )
     return Observed(
         measurement=measurement,
@@ -202,10 +202,19 @@ def _facts(program: Program, stepped: Stepped, sampled: Sampled) -> Facts:
     )
 
 
-def _culprits(program: Program, stepped: Stepped, *functions: Callable[..., Any]) -> Culprits:
+def _retraces(stepped: Stepped, sampled: Sampled) -> tuple[str, ...]:
+    """Who traced or compiled again, the root cause first, and what the persistent cache hid of it."""
+    lines = [*stepped.retraces, *sampled.retraces]
+    hits = stepped.cache_hits + sampled.cache_hits
+    if lines and hits:
+        lines[0] += f" ({hits} of {stepped.compiles + sampled.compiles} compiles out of the persistent cache)"
+    return tuple(lines)
+
+
+def _culprits(program: Program, retraces: tuple[str, ...], *functions: Callable[..., Any]) -> Culprits:
     structure, work = program.structure, program.work
     return Culprits(
-        retraces=tuple(stepped.retraces),
+        retraces=retraces,
         constants=describe_constants(structure.constants, *functions),
         callbacks=tuple(f"{name}{_at(work.lines.get(name, ''))}" for name in work.callbacks),
         lines={**structure.lines, **work.lines},
