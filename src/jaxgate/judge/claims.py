@@ -47,6 +47,8 @@ def check_claims(
             missing = f"{claim.quantity if left is None else claim.other} is unknown on this backend"
             if left is not None and claim.other == "reference" and now.reference is None:
                 missing = "the case has no reference"
+            elif left is None and claim.quantity in now.culprits.unknown:
+                missing = f"{claim.quantity} is unknown: {now.culprits.unknown[claim.quantity]}"
             yield Finding(
                 kind="claim",
                 name=str(claim),

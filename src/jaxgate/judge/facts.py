@@ -30,6 +30,7 @@ def compare_facts(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
                 status=Status.INVALID,
                 against=before,
                 detail="the baseline has it, today's measurement does not: it cannot be compared",
+                culprit=now.culprits.unknown.get(policy.name, ""),
             )
             continue
         if policy.is_worse(today, before):
@@ -51,10 +52,8 @@ def compare_facts(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
 
 def culprit_of(fact: str, now: Measurement, baseline: Baseline | None) -> str:
     """Name what moved a fact: an argument, an operation, a constant, with its line where known."""
-    if fact in ("traces", "compiles"):
-        return now.culprits.retraces[0] if now.culprits.retraces else ""
-    if fact in ("sampled_traces", "sampled_compiles"):
-        return f"{now.facts.sampled_traces} traces and {now.facts.sampled_compiles} compiles while sampling"
+    if fact in ("traces", "compiles", "sampled_traces", "sampled_compiles", "launches", "host_transfers"):
+        return _seen_in_calls(fact, now, baseline)
     if fact in ("donated_bytes", "aliased_bytes"):
         return _lost_donation(now, baseline)
     if fact == "constant_bytes":
@@ -72,6 +71,16 @@ def culprit_of(fact: str, now: Measurement, baseline: Baseline | None) -> str:
     # As many as before, if in other shapes or types: what came with them (transposes, casts) says more.
     operations = _grown(now.operations, baseline.operations, now.culprits.operation_lines)
     return "; ".join(part for part in (operations, matmuls) if part)
+
+
+def _seen_in_calls(fact: str, now: Measurement, baseline: Baseline | None) -> str:
+    if fact in ("traces", "compiles"):
+        return now.culprits.retraces[0] if now.culprits.retraces else ""
+    if fact == "launches":
+        return _grown(now.launched, baseline.launched if baseline else {}, now.culprits.launch_lines)
+    if fact == "host_transfers":
+        return "; ".join(now.culprits.transfers[:MAX_NAMED])
+    return f"{now.facts.sampled_traces} traces and {now.facts.sampled_compiles} compiles while sampling"
 
 
 def _lost_donation(now: Measurement, baseline: Baseline | None) -> str:

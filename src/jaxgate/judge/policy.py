@@ -60,6 +60,8 @@ POLICIES: tuple[FactPolicy, ...] = (
         name="constant_bytes", better="lower", absolute=1024, why="captured arrays are compiled in; small tables may be"
     ),
     FactPolicy(name="host_callbacks", better="lower", why="each one stops the device until Python has answered"),
+    FactPolicy(name="launches", better="lower", why="each program costs Python and the runtime tens of µs to launch"),
+    FactPolicy(name="host_transfers", better="lower", why="each one copies from the host, every call"),
     FactPolicy(name="matmul_flops", better="lower", why="work as written, loops counted, duplicates and dead code not"),
     FactPolicy(
         name="stablehlo_ops",

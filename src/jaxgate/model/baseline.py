@@ -43,6 +43,8 @@ class Baseline:
         operations: StableHLO operations by name; explains a difference, never gates.
         matmuls: Matrix multiplications by operand shapes; explains a difference, never gates.
         program: What is stored of the program itself, under ``programs/<fingerprint>``.
+        host: Whether the subject is plain Python around device programs.
+        launched: Device programs that one call of such a subject launches, by name; explains, never gates.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -61,6 +63,8 @@ class Baseline:
     operations: Mapping[str, int]
     matmuls: Mapping[str, int]
     program: ProgramRecord
+    host: bool
+    launched: Mapping[str, int]
 
     @classmethod
     def of(
@@ -88,6 +92,8 @@ class Baseline:
             operations=measurement.operations,
             matmuls=measurement.matmuls,
             program=program,
+            host=measurement.host,
+            launched=measurement.launched,
         )
 
 

@@ -57,7 +57,8 @@ class Fingerprints:
 
     Attributes:
         source: The subject's source and that of the project functions it reaches; ``None`` if unknown.
-        program: Structure of the StableHLO module, blind to names, locations and order of independent lines.
+        program: Structure of the StableHLO module, blind to names, locations and order of independent lines. Of a
+            subject on the host: names of the programs that a call launches, and types of its arguments; says no more.
         options: Compiler options of the subject; ``None`` if they could not be read.
         inputs: Values of the arguments.
     """
@@ -98,12 +99,18 @@ class Culprits:
         constants: The large captured constants, with size and place of use.
         operation_lines: StableHLO operation to the source line that most of its uses come from.
         matmul_lines: Matrix multiplication to the source line it comes from.
+        launch_lines: Program that a subject on the host launches to the source line of its function, where known.
+        transfers: What such a subject puts on devices: the program it is for, and how many.
+        unknown: Fact to the reason why it could not be had.
     """
 
     retraces: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
     operation_lines: Mapping[str, str] = field(default_factory=dict)
     matmul_lines: Mapping[str, str] = field(default_factory=dict)
+    launch_lines: Mapping[str, str] = field(default_factory=dict)
+    transfers: tuple[str, ...] = ()
+    unknown: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +133,8 @@ class Measurement:
         operations: StableHLO operations of the program, by name.
         matmuls: Matrix multiplications of one call, by operand shapes, loops counted by their length.
         samples: ``None`` when sampling was switched off.
+        host: Whether the subject is plain Python around device programs, called as it is.
+        launched: Device programs that one warm call of such a subject launches, by name; empty where unknown.
     """
 
     hardware: HardwareKey
@@ -141,3 +150,5 @@ class Measurement:
     analytic_flops: int | None = None
     reference: ReferenceFacts | None = None
     culprits: Culprits = field(default_factory=Culprits)
+    host: bool = False
+    launched: Mapping[str, int] = field(default_factory=dict)

@@ -37,6 +37,8 @@ class Facts:
     donated_bytes: int | None = None
     constant_bytes: int | None = None
     host_callbacks: int | None = None
+    launches: int | None = None  # subjects on the host only: device programs that one warm call launches
+    host_transfers: int | None = None  # likewise: arrays and numbers that it puts on devices
     matmul_flops: int | None = None
     stablehlo_ops: int | None = None
     # What the backend's compiler made of it.
@@ -63,6 +65,9 @@ class Phases:
 
     ``host_ns`` is the median time until a call that nobody waits for returns: what Python and the runtime need
     to launch it. ``None`` where the backend may run programs inline (CPU): it would be the program's own time.
+
+    Of a subject on the host ``host_ns`` is the median time of the whole warm call, waited for, on any backend; its
+    ``first_call_ns`` holds all tracing, lowering and compiling, and the first three are unknown.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

@@ -47,7 +47,8 @@ class Gate:
         """Gate a case, or a function called with these arguments.
 
         Args:
-            subject: A ``Case`` of a catalogue, or a function: jitted, or one that ``jax.jit`` can trace.
+            subject: A ``Case`` of a catalogue, or a function: jitted, or one that ``jax.jit`` can trace, or any with
+                ``host=True``.
             args: Positional arguments of the function. The caller's arrays are never consumed.
             kwargs: Keyword arguments of the function.
             donate: Arguments of a plain function to donate, by name or position; threaded from the result
@@ -58,7 +59,7 @@ class Gate:
             batch: Which argument carries the samples; checked to be processed in full.
             name: Name of the case instead of the test's: ``sentence`` or ``family/sentence``.
             options: Further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
-                ``contract``, ``rtol``, ``atol``.
+                ``contract``, ``rtol``, ``atol``; ``host=True`` for plain Python around jitted calls, called as it is.
 
         Returns:
             The verdict, if the test goes on. One that only the clock makes red waits for the end of the session,
@@ -192,9 +193,8 @@ def _jax_ns(measurement: Measurement) -> int:
 
 
 def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    allowed = {"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol"} & set(
-        Computation.__dataclass_fields__
-    )
+    known = {"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "host"}
+    allowed = known & set(Computation.__dataclass_fields__)
     unknown = sorted(set(options) - allowed)
     if unknown:
         own = "the function's own keyword arguments go into kwargs={...}"
