@@ -20,6 +20,8 @@ LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "aliased_bytes": (16384, 16384, 16384),
     "constant_bytes": (5000, 3976, 6024),  # ± 1024
     "host_callbacks": (2, 2, 2),
+    "launches": (3, 3, 3),
+    "host_transfers": (1, 1, 1),
     "matmul_flops": (1_000_000, 1_000_000, 1_000_000),
     "stablehlo_ops": (1000, 480, 1520),  # ± 50 % ± 20
     "argument_bytes": (10_000, 9_900, 10_100),  # ± 1 %
@@ -62,7 +64,7 @@ def test_the_limits_cover_every_fact():
 
 
 def test_an_identical_measurement_does_not_differ():
-    """The first question: what was recorded is the same as itself, in all fifteen facts, with nobody to blame."""
+    """The first question: what was recorded is the same as itself, in all seventeen facts, with nobody to blame."""
     findings = list(compare_facts(measurement(), baseline()))
     assert [(f.name, f.now, f.against) for f in findings] == [
         ("traces", 1, 1),
@@ -73,6 +75,8 @@ def test_an_identical_measurement_does_not_differ():
         ("aliased_bytes", 16384, 16384),
         ("constant_bytes", 0, 0),
         ("host_callbacks", 0, 0),
+        ("launches", 3, 3),
+        ("host_transfers", 1, 1),
         ("matmul_flops", 1_000_000, 1_000_000),
         ("stablehlo_ops", 40, 40),
         ("argument_bytes", 18432, 18432),

@@ -27,6 +27,8 @@ CONTENT = {
         "constant_bytes": 0,
         "donated_bytes": 16384,
         "host_callbacks": 0,
+        "host_transfers": 1,
+        "launches": 3,
         "matmul_flops": 1000000,
         "output_bytes": 16388,
         "sampled_compiles": 0,
@@ -39,6 +41,8 @@ CONTENT = {
     },
     "fingerprints": {"inputs": "i0", "options": "", "program": "p0", "source": "s0"},
     "hardware": {"device_kind": "AMD EPYC", "devices": 1, "platform": "cpu"},
+    "host": False,
+    "launched": {},
     "matmuls": {"float32[8,64] x float32[64,64]": 3},
     "operations": {"stablehlo.add": 37, "stablehlo.dot_general": 3},
     "phases": {
@@ -58,7 +62,7 @@ CONTENT = {
     ],
     "test": "perf/test_scan.py::test_scan[rnn]",
 }
-FREE = ("environment", "matmuls", "operations", "options")  # their keys are data
+FREE = ("environment", "launched", "matmuls", "operations", "options")  # their keys are data
 
 
 def keys(content=CONTENT, place=()):

@@ -161,10 +161,13 @@ def _returns_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
 
 
 def _launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    text = grown(now.launched, {} if baseline is None else baseline.launched, {})
+    text = grown(now.launched, {} if baseline is None else baseline.launched, now.culprits.lines)
     if text:
-        explains = frozenset({"launches", "host_transfers", "host_ns", "run_ns"})
+        explains = frozenset({"launches", "host_ns", "run_ns"})
         yield Cause(text=f"programs started in a call: {text}", explains=explains)
+    if now.culprits.transfers:
+        text = f"sent to the device in each call: {'; '.join(now.culprits.transfers[:MAX_NAMED])}"
+        yield Cause(text=text, explains=frozenset({"host_transfers", "host_ns"}))
 
 
 def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:

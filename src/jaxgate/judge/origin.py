@@ -25,7 +25,8 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     source = _same(now.fingerprints.source, baseline.fingerprints.source)
     program = now.fingerprints.program == baseline.fingerprints.program
     inputs = now.fingerprints.inputs == baseline.fingerprints.inputs
-    options = _same(now.fingerprints.options, baseline.fingerprints.options)
+    # The options of the programs that plain Python launches stand in its source, or come from outside of it.
+    options = True if now.host else _same(now.fingerprints.options, baseline.fingerprints.options)
     environment = environment_differences(now.environment, baseline.environment)
     if now.hardware != baseline.hardware:
         environment = (f"hardware {baseline.hardware.slug} → {now.hardware.slug}", *environment)
@@ -73,8 +74,10 @@ def differs(now: Measurement, baseline: Baseline) -> str:
 
     An identical program cannot have been made slower by the change. Identity needs the same program
     structure, compiler options, input values, environment and hardware, and a program that calls nothing on
-    the host.
+    the host. A subject on the host has no such identity at all.
     """
+    if now.host or baseline.host:
+        return "the subject is plain Python around device programs, which no fingerprint covers"
     if now.facts.host_callbacks is None:
         return "it is unknown whether the program calls Python"
     if now.facts.host_callbacks:

@@ -132,7 +132,11 @@ def _missing(case: str, now: Measurement, elsewhere: tuple[str, ...]) -> Finding
 
 
 def _stale(now: Measurement, record: Record) -> Finding | None:
-    """A baseline whose program takes other arguments cannot be compared."""
+    """A baseline whose program takes other arguments, or that is of another kind of subject, cannot be compared."""
+    if now.host != record.baseline.host:
+        kinds = {True: "plain Python, called as it is (host=True)", False: "a function under jax.jit"}
+        detail = f"it is of {kinds[record.baseline.host]}, today's subject is {kinds[now.host]}: record it again"
+        return Finding(kind="baseline", name="stale baseline", status=Status.STALE_BASELINE, detail=detail)
     if takes_same_arguments(now, record.baseline):
         return None
     ours = [leaf.aval for leaf in now.signature]

@@ -44,6 +44,7 @@ class Baseline:
         operations, matmuls, collectives, widened, launched: As in the measurement; they explain a difference and
             never gate.
         program: What is stored of the program itself, under ``programs/<fingerprint>``.
+        host: Whether the subject is plain Python around device programs.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -66,6 +67,7 @@ class Baseline:
     widened: Mapping[str, int]
     launched: Mapping[str, int]
     program: ProgramRecord
+    host: bool
 
     @classmethod
     def of(
@@ -97,6 +99,7 @@ class Baseline:
             widened=measurement.widened,
             launched=measurement.launched,
             program=program,
+            host=measurement.host,
         )
 
 

@@ -57,7 +57,8 @@ class Fingerprints:
 
     Attributes:
         source: The subject's source and that of the project functions it reaches; ``None`` if unknown.
-        program: Structure of the StableHLO module, blind to names, locations and order of independent lines.
+        program: Structure of the StableHLO module, blind to names, locations and order of independent lines. Of a
+            subject on the host: names of the programs that a call launches, and types of its arguments; says no more.
         options: Compiler options of the subject; ``None`` if they could not be read.
         inputs: Values of the arguments.
     """
@@ -98,14 +99,16 @@ class Culprits:
         constants: The large captured constants, with size, origin and place of use.
         lost: One line per donated array that was not reused: its path and why.
         callbacks: The Python functions that the program calls.
+        transfers: What plain Python puts on devices: the program that it is for, and how many.
         allocations: The largest buffers of the program; read only when memory is red.
-        lines: Operation, product, collective or cast, as named in the histograms, to the source line of one.
+        lines: Operation, product, collective, cast or launched program, as named in the histograms, to the source line of one.
     """
 
     retraces: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
+    transfers: tuple[str, ...] = ()
     allocations: tuple[str, ...] = ()
     lines: Mapping[str, str] = field(default_factory=dict)
 
@@ -132,9 +135,10 @@ class Measurement:
         matmuls: Matrix multiplications of one call, by operand shapes, loops counted by their length.
         collectives: Communication of one call by kind, array and mesh axes, loops counted where known.
         widened: Casts to a wider float type in one call.
-        launched: Programs that plain Python around them starts in one call, by name.
         unknown: Facts that could not be had, each with the reason.
         samples: ``None`` when sampling was switched off.
+        host: Whether the subject is plain Python around device programs, called as it is.
+        launched: Device programs that one warm call of such a subject launches, by name; empty where unknown.
     """
 
     hardware: HardwareKey
@@ -149,9 +153,10 @@ class Measurement:
     results: tuple[Leaf, ...] = ()
     collectives: Mapping[str, int] = field(default_factory=dict)
     widened: Mapping[str, int] = field(default_factory=dict)
-    launched: Mapping[str, int] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)
     expected_traces: int = 1
     analytic_flops: int | None = None
     reference: ReferenceFacts | None = None
     culprits: Culprits = field(default_factory=Culprits)
+    host: bool = False
+    launched: Mapping[str, int] = field(default_factory=dict)

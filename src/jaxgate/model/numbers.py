@@ -52,7 +52,8 @@ class Facts:
     temp_bytes: int | None = None
     xla_flops: int | None = None
     xla_bytes: int | None = None
-    # What plain Python around jitted functions does in one call (``host=True``).
+    # What plain Python around device programs does in one warm call (``host=True``): programs that it starts, arrays
+    # and numbers that it puts on devices.
     launches: int | None = None
     host_transfers: int | None = None
 
@@ -79,8 +80,11 @@ class Phases:
     """Wall time outside the steady state, in nanoseconds; the first four are measured once.
 
     ``host_ns`` is the median time until a call that nobody waits for returns: what Python and the runtime need
-    to launch it; of plain Python around programs, until all of it is done. ``None`` where the backend may run programs inline (CPU): it would be the program's own time.
+    to launch it. ``None`` where the backend may run programs inline (CPU): it would be the program's own time.
     ``yardstick_ns`` is no phase: fixed work in plain Python, which tells how fast the machine was.
+
+    Of a subject on the host ``host_ns`` is the median time of the whole warm call, waited for, on any backend; its
+    ``first_call_ns`` holds all tracing, lowering and compiling, and the first three are unknown.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

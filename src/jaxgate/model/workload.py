@@ -144,7 +144,7 @@ class Computation:
     """What a workload builds: functions and the arguments to call them with.
 
     Attributes:
-        subject: The good way. Jitted by its author; a plain function is put under ``jax.jit``.
+        subject: The good way. Jitted by its author; a plain function is put under ``jax.jit``, unless ``host``.
         args: Positional arguments; arrays live on the device. Never consumed: donated ones are copied.
         kwargs: Keyword arguments.
         reference: The naive way, called with the same arguments.
@@ -158,6 +158,9 @@ class Computation:
             calls are kept for p50 and p99.
         rtol: Relative tolerance between the outputs of subject and reference.
         atol: Absolute tolerance between them.
+        host: Whether the subject is plain Python around jitted calls (the body of a training loop, a function under
+            ``nnx.jit``): it and its reference are called as they are, with deep copies of the arguments. Without
+            ``next_args`` each step is called with the same objects, which it may have changed.
     """
 
     subject: Callable[..., Any]
@@ -171,6 +174,7 @@ class Computation:
     contract: Contract = "pipelined"
     rtol: float = 1e-4
     atol: float = 1e-5
+    host: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a contract that does not exist: its times would mean something else than was meant."""

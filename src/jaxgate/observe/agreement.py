@@ -126,4 +126,6 @@ def _disturb(leaf: Any, axis: int, sample: int) -> Any:
     else:
         other = np.roll(values, 1, axis=axis)[index]
         values[index] = np.where(other == values[index], values[index] ^ 1, other)
+    if not isinstance(leaf, jax.Array):
+        return values  # of a subject on the host, which is called with what it was given
     return jax.device_put(values, leaf.sharding if leaf.committed else None)  # as the original: no recompile

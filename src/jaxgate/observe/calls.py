@@ -181,7 +181,7 @@ def take_samples(
         clock: Monotonic nanoseconds.
         contract: What the time of a call means; ``blocked`` makes each burst a single call.
     """
-    calls, rounds = _plan(call_ns, consumed=feeder.copies and next_args is None, contract=contract)
+    calls, rounds = plan(call_ns, consumed=feeder.copies and next_args is None, contract=contract)
     if single:
         calls = rounds = 1
     bursts = []
@@ -209,8 +209,14 @@ def take_samples(
     )
 
 
-def _plan(call_ns: int, *, consumed: bool, contract: Contract) -> tuple[int, int]:
-    """Calls in a burst, and bursts."""
+def plan(call_ns: int, *, consumed: bool, contract: Contract) -> tuple[int, int]:
+    """Calls in a burst, and bursts.
+
+    Args:
+        call_ns: Time of one warm call.
+        consumed: Whether a call consumes its arguments and gives none for the next.
+        contract: What the time of a call means.
+    """
     if contract == "blocked":
         return 1, min(MAX_SINGLES, max(MIN_BURSTS, SINGLES_NS // max(call_ns, 1)))
     calls = 1 if consumed else min(MAX_CALLS, max(1, math.ceil(BURST_NS / max(call_ns, 1))))

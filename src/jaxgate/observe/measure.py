@@ -17,15 +17,17 @@ from jaxgate.model import (
     Facts,
     Fingerprints,
     Measurement,
+    ProgramRecord,
     StoredProgram,
 )
 from jaxgate.observe.agreement import check_agreement, check_batch
 from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
 from jaxgate.observe.captured import describe_constants
 from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, devices_of, lower, refuse_idle
-from jaxgate.observe.exporting import export_program, find_feeds, split_call
+from jaxgate.observe.exporting import NotReplayableError, export_program, find_feeds, split_call
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder, on_device
+from jaxgate.observe.host import WHY_NOT, observe_host
 from jaxgate.observe.reference import Reference, ReferenceStore, observe_reference
 from jaxgate.observe.signature import inputs_fingerprint, read_results
 from jaxgate.observe.source import source_fingerprint
@@ -42,7 +44,7 @@ class Observed:
 
     Attributes:
         measurement: Plain data.
-        lowered: The subject.
+        lowered: The subject; ``None`` where it is called as it is, on the host.
         call: Its arguments.
         feeds: How its state is threaded, by flat positions.
         rtol: Relative tolerance between results.
@@ -53,7 +55,7 @@ class Observed:
     """
 
     measurement: Measurement
-    lowered: Lowered
+    lowered: Lowered | None
     call: Call
     feeds: tuple[int | None, ...] | None
     rtol: float
@@ -68,14 +70,19 @@ class Observed:
 
     @cached_property
     def _exported(self) -> StoredProgram:
+        if self.lowered is None:
+            unstored = ProgramRecord(digest=None, donated=(), feeds=None, why_not=WHY_NOT)
+            return StoredProgram(record=unstored, content=b"")
         return export_program(self.lowered, self.call, self.feeds, self.measurement.facts.constant_bytes or 0)
 
     def leaves(self) -> list[Any]:
         """Its dynamic arguments, flattened.
 
         Raises:
-            NotReplayableError: If they cannot be told from the static ones.
+            NotReplayableError: If they cannot be told from the static ones, or the subject runs on the host.
         """
+        if self.lowered is None:
+            raise NotReplayableError(WHY_NOT)
         return split_call(self.lowered, self.call)[0]
 
 
@@ -107,6 +114,9 @@ def observe(
     progress("building")
     with guarded("building the workload"):
         computation = build()
+    if computation.host:
+        return _observe_host(computation, build, progress=progress, sampling=sampling, clock=clock)
+    with guarded("building the workload"):
         call = on_device(computation.args, computation.kwargs)
         jax.block_until_ready(call)
     yardstick_ns = read_yardstick(clock)
@@ -186,6 +196,25 @@ def observe(
         contract=computation.contract,
         reference=None if reference is None else reference.lowered,
         reference_feeds=None if reference is None else find_feeds(reference.lowered, call, stepped.next_args),
+    )
+
+
+def _observe_host(
+    computation: Computation,
+    build: Callable[[], Computation],
+    *,
+    progress: Progress,
+    sampling: bool,
+    clock: Clock,
+) -> Observed:
+    return Observed(
+        measurement=observe_host(computation, build, progress=progress, sampling=sampling, clock=clock),
+        lowered=None,
+        call=(computation.args, dict(computation.kwargs)),
+        feeds=None,
+        rtol=computation.rtol,
+        atol=computation.atol,
+        contract=computation.contract,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from jaxgate.model import Duel, StoredProgram
 from jaxgate.observe.compiling import Lowered
 from jaxgate.observe.exporting import NotReplayableError, export_program
+from jaxgate.observe.host import WHY_NOT
 from jaxgate.observe.measure import Observed
 from jaxgate.observe.surroundings import fingerprint
 
@@ -22,6 +23,8 @@ def export_opponents(observed: Observed) -> tuple[StoredProgram, StoredProgram]:
     reference, known = observed.reference, observed.measurement.reference
     if reference is None or known is None:
         raise NotReplayableError("the case has no reference")
+    if observed.lowered is None:
+        raise NotReplayableError(WHY_NOT)
     if _avals(observed.lowered) != _avals(reference):
         raise NotReplayableError("subject and reference take different arrays: an argument is static in one of them")
     constant_bytes = known.facts.constant_bytes or 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from jaxgate.judge.duel import LOOKS
 from jaxgate.judge.run_claims import are_settled, hold
 from jaxgate.keep.duels import DuelCache
-from jaxgate.model import BrokenDuelError, Claim, InvalidCaseError, ReferenceDuel
+from jaxgate.model import BrokenDuelError, Claim, InvalidCaseError, Measurement, ReferenceDuel
 from jaxgate.observe.compiling import devices_of
 from jaxgate.observe.duelling import prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError
@@ -63,8 +63,9 @@ class ReferenceDuels:
         now = observed.measurement
         if not claims or now.reference is None:
             return Told(ReferenceDuel())
-        if now.hardware.platform == "cpu" and now.hardware.devices > 1:
-            return _not_timed(_SHARED_CORES)
+        why_not = _hopeless(now)
+        if why_not:
+            return _not_timed(why_not)
         key = opponents_fingerprint(observed)
         known = self._remembered(key, claims)
         if known is not None:
@@ -116,6 +117,12 @@ class ReferenceDuels:
         )
         again = Rematch(*programs, leaves, platform, observed.contract)
         return Told(ReferenceDuel(duel=duel), tuple(replace(again, claim=claim) for claim in claims))
+
+
+def _hopeless(now: Measurement) -> str:
+    if now.host:
+        return "plain Python around device programs cannot be stored and duelled"
+    return _SHARED_CORES if now.hardware.platform == "cpu" and now.hardware.devices > 1 else ""
 
 
 def _not_timed(why: str) -> Told:

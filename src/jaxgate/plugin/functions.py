@@ -67,7 +67,7 @@ def function_case(
     """Make a case of a function and its arguments.
 
     Args:
-        function: Jitted, or a plain function that ``jax.jit`` can trace.
+        function: Jitted, or a plain function that ``jax.jit`` can trace; any with ``host`` among the options.
         args: Positional arguments.
         name: Family and sentence.
         kwargs: Keyword arguments.
@@ -80,13 +80,20 @@ def function_case(
         options: Further fields of ``Computation``.
 
     Raises:
-        TypeError: If ``donate`` is given for a function that is jitted already, or ``carry`` besides
-            ``next_args``.
+        TypeError: If ``donate`` is given for a function that is jitted already or called as it is, or ``carry``
+            besides ``next_args``.
         ValueError: If a name is not an argument.
     """
     if carry is not None and "next_args" in options:
         raise TypeError("expected carry= or next_args=, found both; either says what the next step is called with")
-    function, args, kwargs = unbind(function, args, kwargs)
+    if options.get("host"):
+        if donate is not None:
+            raise TypeError(
+                f"expected no donate= with host=True, found donate={donate!r}: the function is called as it is, and the "
+                "jitted functions that it calls donate themselves; carry= threads the state"
+            )
+    else:
+        function, args, kwargs = unbind(function, args, kwargs)
     if donate is not None and isinstance(function, jax.stages.Wrapped):
         raise TypeError(
             f"expected a plain function with donate={donate!r}, found one that is jitted already; "

@@ -60,7 +60,8 @@ class Gate:
         """Gate a case, or a function called with these arguments.
 
         Args:
-            subject: A ``Case`` of a catalogue, or a function: jitted, or one that ``jax.jit`` can trace.
+            subject: A ``Case`` of a catalogue, or a function: jitted, or one that ``jax.jit`` can trace, or any with
+                ``host=True``.
             args: Positional arguments of the function. The caller's arrays are never consumed.
             kwargs: Keyword arguments of the function.
             donate: Arguments of a plain function to donate, by name or position; threaded from the result
@@ -73,7 +74,7 @@ class Gate:
             tolerances: Facts that may move further, or less far, than ``docs/policy.md`` says, each with its reason.
             options: Claims as keywords: ``max_temp_bytes=2_000_000``, ``exact_collectives=1``, ``min_aliased_bytes=…``;
                 and further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
-                ``contract``, ``rtol``, ``atol``.
+                ``contract``, ``rtol``, ``atol``; ``host=True`` for plain Python around jitted calls, called as it is.
 
         Returns:
             The verdict, if the test goes on. One that only the clock makes red waits for the end of the session,
@@ -209,9 +210,8 @@ def _jax_ns(measurement: Measurement) -> int:
 
 
 def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    allowed = {"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol"} & set(
-        Computation.__dataclass_fields__
-    )
+    known = {"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "host"}
+    allowed = known & set(Computation.__dataclass_fields__)
     unknown = sorted(set(options) - allowed)
     if unknown:
         own = "the function's own keyword arguments go into kwargs={...}"

@@ -196,7 +196,7 @@ def _invalid(error: Exception) -> InvalidCaseError:
 def _hopeless(now: Measurement, record: Record) -> str:
     """Why no duel could say anything; empty if one could."""
     ours, theirs = now.fingerprints, record.baseline.fingerprints
-    if now.facts.host_callbacks:
+    if now.host or record.baseline.host or now.facts.host_callbacks:
         return "it cannot be stored and duelled"
     if now.hardware.platform == "cpu" and now.hardware.devices > 1:
         return "virtual CPU devices share their cores, so no clock judges them"
