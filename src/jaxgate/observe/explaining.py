@@ -7,14 +7,14 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import jax
 
 from jaxgate.observe.lines import calling_line, short_path
-from jaxgate.observe.private import CACHE_LOGGERS, TRACING_LOGGER
-from jaxgate.observe.signature import join
+from jaxgate.observe.private import CACHE_LOGGERS, TRACING_LOGGER, traced_call
+from jaxgate.observe.signature import Seen, join
 
 Kind = Literal["new", "arguments", "static", "config", "other"]
 
@@ -42,6 +42,7 @@ class Miss:
         where: The project's line that called it, ``file:line``; empty if no frame is the project's.
         kind: What differed from the nearest entry; ``new`` if this function object was never traced.
         cause: The difference in words; empty for ``new``.
+        call: Its arguments; empty if they cannot be known.
     """
 
     function: str
@@ -49,6 +50,7 @@ class Miss:
     where: str
     kind: Kind
     cause: str
+    call: tuple[Seen, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +119,7 @@ def _catch(entry: logging.LogRecord) -> bool:
         return True
     if text.startswith(_HEADER):
         miss = read_miss(text, calling_line())
+        miss = replace(miss, call=traced_call(miss.function))
         for listener in listeners:
             listener.tell(miss)
     return listeners[0].wanted

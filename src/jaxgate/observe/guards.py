@@ -44,7 +44,9 @@ class no_retrace:  # noqa: N801 - reads like the function that it is to its user
     ``jax.custom_jvp``; name the outer function, or none.
 
     A program that the persistent cache answers counts: it was traced, and the cache may be empty tomorrow.
-    Causes, and functions that are traced inside others, are known for the thread of the block alone.
+    Causes, and functions that are traced inside others, are known for the thread of the block alone. What a
+    function was called with before the block is JAX's own account: of several earlier calls it may pick another
+    than you would.
     Blocks may be nested; each counts everything inside of it. Use each guard once.
 
     Args:
