@@ -473,21 +473,45 @@ def test_only_the_outermost_trace_fires():
     assert [miss.kind for miss in events.log[0].misses] == ["new", "new"]
 
 
-def test_explaining_prints_nothing_and_leaves_nothing(capfd, caplog):
-    """The explanations reach no handler, and the switch and the logger are as before."""
+def silence(kind, logger):
+    """Ways in which a project's logging keeps JAX's explanations from being logged."""
+    if kind == "level":
+        logger.setLevel(logging.ERROR)
+    elif kind == "disabled":
+        logger.disabled = True
+    elif kind == "everything":
+        logging.disable(logging.CRITICAL)
+
+
+@pytest.mark.parametrize("kind", ["as-it-is", "level", "disabled", "everything"])
+def test_explaining_prints_nothing_and_leaves_nothing(kind, capfd, caplog):
+    """Explanations reach us and no handler, however logging is set up, and all is as before afterwards."""
     logger = logging.getLogger("jax._src.interpreters.partial_eval")
-    logger.setLevel(logging.ERROR)
+    silence(kind, logger)
+    before = logger.level, logger.disabled, logger.manager.disable
     try:
         with record(explain=True) as events:
             jax.jit(lambda v: v * 4)(X)
-        assert logger.level == logging.ERROR
+        assert (logger.level, logger.disabled, logger.manager.disable) == before
     finally:
         logger.setLevel(logging.NOTSET)
+        logger.disabled = False
+        logging.disable(logging.NOTSET)
     assert len(events.log[0].misses) == 1
     assert not jax.config.jax_explain_cache_misses
     assert logger.filters == []
     assert caplog.records == []
     assert capfd.readouterr().err == ""
+
+
+def test_blocks_may_be_nested():
+    """Each hears every explanation once, and the outer one still listens when the inner one is over."""
+    with record(explain=True) as outer:
+        with record(explain=True) as inner:
+            jax.jit(lambda v: v * 8)(X)
+        jax.jit(lambda v: v * 9)(X)
+    assert [len(event.misses) for event in inner.log if event.phase == "trace"] == [1]
+    assert [len(event.misses) for event in outer.log if event.phase == "trace"] == [1, 1]
 
 
 def test_explanations_that_the_user_asked_for_still_reach_him(caplog):

@@ -94,21 +94,26 @@ def listen_to_misses(tell: Callable[[Miss], None]) -> Iterator[None]:
 
 
 def _install() -> None:
-    """Filter the loggers; the one that explains must let warnings through."""
+    """Filter the loggers; the one that explains must speak, whatever the project's logging is set to."""
     for name in (TRACING_LOGGER, *CACHE_LOGGERS):
-        logger = logging.getLogger(name)
-        _levels[name] = logger.level
-        logger.addFilter(_catch)
+        logging.getLogger(name).addFilter(_catch)
     logger = logging.getLogger(TRACING_LOGGER)
+    _levels.update(logger=logger.level, disabled=logger.disabled, manager=logger.manager.disable)
+    logger.disabled = False  # logging.config disables what it does not know
+    if logger.manager.disable >= logging.WARNING:
+        logging.disable(logging.NOTSET)
     if not logger.isEnabledFor(logging.WARNING):
         logger.setLevel(logging.WARNING)
 
 
 def _remove() -> None:
-    for name, level in _levels.items():
-        logger = logging.getLogger(name)
-        logger.removeFilter(_catch)
-        logger.setLevel(level)
+    for name in (TRACING_LOGGER, *CACHE_LOGGERS):
+        logging.getLogger(name).removeFilter(_catch)
+    logger = logging.getLogger(TRACING_LOGGER)
+    logger.disabled = bool(_levels["disabled"])
+    logger.setLevel(_levels["logger"])
+    if logger.manager.disable != _levels["manager"]:
+        logging.disable(_levels["manager"])
 
 
 def _catch(entry: logging.LogRecord) -> bool:
