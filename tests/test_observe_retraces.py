@@ -386,6 +386,26 @@ def test_scan_of_a_new_body_is_named_after_the_body():
     assert line == f"step 2 retraced: <lambda> in scan: a new function object per call at {where}"
 
 
+def test_a_helper_that_runs_within_a_trace_takes_no_blame():
+    """Concrete work inside of a trace compiles its own helpers first; the function keeps its own cause."""
+
+    @jax.jit
+    def shifted(x):
+        with jax.ensure_compile_time_eval():
+            offset = jnp.zeros((3, x.shape[0], 9))
+        return x + offset[0, 0, 0]
+
+    with record(explain=True) as events:
+        shifted(np.ones(41, "float32"))
+        shifted(np.ones(42, "float32"))
+    culprits = Blame(complete=True).culprits(events)
+    assert culprits[0].shown == "shifted"
+    found = {culprit.shown: culprit for culprit in culprits}
+    assert (found["shifted"].traces, found["shifted"].kind) == (2, "new")
+    assert found["broadcast_in_dim"].kind is None
+    assert not any(" in " in shown for shown in found)
+
+
 def sampled(function, args, next_args):
     """A sample of two calls a burst."""
     return take_samples(*ready(function, args), next_args, call_ns=1_000_000, single=False, apart=False, clock=clock)

@@ -84,9 +84,12 @@ class Blame:
         self._calls: dict[tuple[str, str], list[tuple[Seen, ...]]] = {}
 
     def culprits(self, events: Events) -> list[Culprit]:
-        """Sum up a block by function, in the order in which they first missed."""
+        """Sum up a block by function, in the order in which they first missed; what follows from others is last."""
         found: list[Culprit] = []
+        within: set[str] = set()
         for event in events.log:
+            if event.within:
+                within.add(event.function)
             if event.phase == "trace":
                 self._traced(found, event)
                 continue
@@ -97,7 +100,7 @@ class Blame:
             culprit.lowerings += event.phase == "lower"
             culprit.compiles += event.phase == "compile"
             culprit.cache_hits += event.phase == "hit"
-        return found
+        return sorted(found, key=lambda culprit: culprit.function in within and culprit.kind is None)
 
     def _traced(self, found: list[Culprit], event: Event) -> None:
         own = [miss for miss in event.misses if miss.function == event.function]
