@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.private import CACHE_LOGGERS, TRACING_LOGGER, compiler_options
+from jaxgate.observe.private import CACHE_LOGGERS, TRACING_LOGGER, compiler_options, traced_call
 
 X = jnp.ones(3)
 
@@ -65,3 +65,18 @@ def test_explanations_come_from_the_logger_that_is_listened_to(caplog):
 def test_the_loggers_of_the_persistent_cache_exist():
     """JAX made them itself; a name that only we use would hush nothing."""
     assert set(CACHE_LOGGERS) <= set(logging.Logger.manager.loggerDict)
+
+
+def test_arguments_are_read_while_their_function_is_traced():
+    """Leaves with their paths, static values by keyword and by position; of another function there are none."""
+    seen = []
+
+    def step(state, n, m):
+        seen.append((traced_call("step"), traced_call("other")))
+        return state["w"] * n * m
+
+    jax.jit(step, static_argnums=1, static_argnames="m")({"w": X}, 3, m=4)
+    ((own, other),) = seen
+    assert [f"{one.path}: {one}" for one in own] == ["state['w']: float32[3]", "m: static 4", "n: static 3"]
+    assert other == ()
+    assert traced_call("step") == ()

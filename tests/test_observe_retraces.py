@@ -226,18 +226,56 @@ def scaled(x, n):
 
 
 def test_a_static_value_of_an_inner_function():
-    """JAX 0.10 names the value, 0.12 only that a static one changed; never an argument of the subject."""
-    count = iter((2, 3))
+    """Both values are named, by position and by keyword, on both lines."""
+    count = iter((2, 3, 3, 4))
 
     def subject(state):
         return scaled(state, n=next(count))  # static
 
-    (line,) = plain_steps(subject, (X,), (X,))
     where = line_of(test_a_static_value_of_an_inner_function, "# static")
-    assert line in (
+    lines = plain_steps(subject, (jnp.ones(31),), (jnp.ones(31),), (jnp.ones(31),), (jnp.ones(31),))
+    assert lines == [
         f"step 2 retraced: scaled: n: static 2 → static 3 at {where}",
-        f"step 2 retraced: scaled: a static argument changed (JAX does not say which) at {where}",
-    )
+        f"step 4 retraced: scaled: n: static 3 → static 4 at {where}",
+    ]
+
+
+def test_a_static_value_whose_past_is_unknown():
+    """A function that was traced before anybody listened: that a static argument changed is known, at least."""
+    fresh = jax.jit(power, static_argnames="n")
+    fresh(X, n=2)
+    with record(explain=True) as events:
+        fresh(X, n=3)
+    (culprit,) = Blame(complete=False).culprits(events)
+    assert culprit.kind == "static"
+    assert culprit.cause in ("n: static 2 → static 3", "a static argument changed (JAX does not say which)")
+
+
+def test_the_nearest_trace_is_compared():
+    """Shape or static value, whichever changed: JAX 0.10 would blame the static value, 0.12 the shape."""
+    helper = jax.jit(lambda x, n: x * n, static_argnames="n")
+    calls = iter([(3, 2), (3, 5), (4, 5), (4, 6)])
+
+    def subject():
+        size, n = next(calls)
+        return helper(np.ones(size, "float32"), n=n)
+
+    lines = [line.partition(" at ")[0] for line in plain_steps(subject, (), (), (), ())]
+    assert lines == [
+        "step 2 retraced: <lambda>: n: static 2 → static 5",
+        "step 3 retraced: <lambda>: x: float32[3] → float32[4]",
+        "step 4 retraced: <lambda>: n: static 5 → static 6",
+    ]
+
+
+def test_the_arguments_of_a_nested_function():
+    """Inside another function's trace its own arguments are read, never those of the function around it."""
+    outer = jax.jit(lambda x, k: scaled(x, k + 1), static_argnums=1)
+    with record(explain=True) as events:
+        outer(np.ones(33, "float32"), 5)
+    around, inside = events.log[0].misses
+    assert [f"{seen.path}: {seen}" for seen in around.call] == ["x: float32[33]", "k: static 5"]
+    assert [f"{seen.path}: {seen}" for seen in inside.call] == ["x: float32[33]", "n: static 6"]
 
 
 def test_an_inner_function_called_with_another_shape():
@@ -259,6 +297,27 @@ def test_an_inner_weak_type_is_named():
     values = iter((np.float32(1), 1.0))
     (line,) = plain_steps(lambda: helper(next(values)), (), ())
     assert line.startswith("step 2 retraced: <lambda>: scale: float32[] → float32[] (weak type) at ")
+
+
+def test_an_inner_tree_is_named():
+    """Keys that came or went in an argument of a jitted helper."""
+    helper = jax.jit(lambda state: sum(jax.tree.leaves(state)))
+    states = iter(({"w": 1.0}, {"w": 1.0, "m": 2.0}))
+    (line,) = plain_steps(lambda: helper(next(states)), (), ())
+    assert line.startswith(f"step 2 retraced: <lambda>: the tree of the arguments changed at state['m'] at {HERE}:")
+
+
+def test_a_setting_is_the_cause_inside_plain_python():
+    """A context manager around a helper at one step only; the argument that moved besides is not accused."""
+    helper = jax.jit(lambda x: x @ x)
+    precisions = iter(("default", "highest"))
+
+    def subject(state):
+        with jax.default_matmul_precision(next(precisions)):
+            return helper(state)
+
+    (line,) = plain_steps(subject, (np.ones((2, 2)),), (np.ones((3, 3)),))
+    assert line.startswith("step 2 retraced: <lambda>: jax_default_matmul_precision: default → highest at ")
 
 
 def test_nnx_jit_inside_plain_python():
@@ -325,6 +384,26 @@ def test_scan_of_a_new_body_is_named_after_the_body():
     (line,) = plain_steps(subject, (X,), (X,))
     where = line_of(test_scan_of_a_new_body_is_named_after_the_body, "# scan")
     assert line == f"step 2 retraced: <lambda> in scan: a new function object per call at {where}"
+
+
+def test_a_helper_that_runs_within_a_trace_takes_no_blame():
+    """Concrete work inside of a trace compiles its own helpers first; the function keeps its own cause."""
+
+    @jax.jit
+    def shifted(x):
+        with jax.ensure_compile_time_eval():
+            offset = jnp.zeros((3, x.shape[0], 9))
+        return x + offset[0, 0, 0]
+
+    with record(explain=True) as events:
+        shifted(np.ones(41, "float32"))
+        shifted(np.ones(42, "float32"))
+    culprits = Blame(complete=True).culprits(events)
+    assert culprits[0].shown == "shifted"
+    found = {culprit.shown: culprit for culprit in culprits}
+    assert (found["shifted"].traces, found["shifted"].kind) == (2, "new")
+    assert found["broadcast_in_dim"].kind is None
+    assert not any(" in " in shown for shown in found)
 
 
 def sampled(function, args, next_args):
@@ -414,21 +493,45 @@ def test_only_the_outermost_trace_fires():
     assert [miss.kind for miss in events.log[0].misses] == ["new", "new"]
 
 
-def test_explaining_prints_nothing_and_leaves_nothing(capfd, caplog):
-    """The explanations reach no handler, and the switch and the logger are as before."""
+def silence(kind, logger):
+    """Ways in which a project's logging keeps JAX's explanations from being logged."""
+    if kind == "level":
+        logger.setLevel(logging.ERROR)
+    elif kind == "disabled":
+        logger.disabled = True
+    elif kind == "everything":
+        logging.disable(logging.CRITICAL)
+
+
+@pytest.mark.parametrize("kind", ["as-it-is", "level", "disabled", "everything"])
+def test_explaining_prints_nothing_and_leaves_nothing(kind, capfd, caplog):
+    """Explanations reach us and no handler, however logging is set up, and all is as before afterwards."""
     logger = logging.getLogger("jax._src.interpreters.partial_eval")
-    logger.setLevel(logging.ERROR)
+    silence(kind, logger)
+    before = logger.level, logger.disabled, logger.manager.disable
     try:
         with record(explain=True) as events:
             jax.jit(lambda v: v * 4)(X)
-        assert logger.level == logging.ERROR
+        assert (logger.level, logger.disabled, logger.manager.disable) == before
     finally:
         logger.setLevel(logging.NOTSET)
+        logger.disabled = False
+        logging.disable(logging.NOTSET)
     assert len(events.log[0].misses) == 1
     assert not jax.config.jax_explain_cache_misses
     assert logger.filters == []
     assert caplog.records == []
     assert capfd.readouterr().err == ""
+
+
+def test_blocks_may_be_nested():
+    """Each hears every explanation once, and the outer one still listens when the inner one is over."""
+    with record(explain=True) as outer:
+        with record(explain=True) as inner:
+            jax.jit(lambda v: v * 8)(X)
+        jax.jit(lambda v: v * 9)(X)
+    assert [len(event.misses) for event in inner.log if event.phase == "trace"] == [1]
+    assert [len(event.misses) for event in outer.log if event.phase == "trace"] == [1, 1]
 
 
 def test_explanations_that_the_user_asked_for_still_reach_him(caplog):

@@ -53,6 +53,7 @@ class Event:
         thread: The thread that did it.
         misses: What JAX explained since the event before: the function's own miss first, then those of the
             functions it calls.
+        within: Whether it happened while another function was being traced: it follows from that one.
     """
 
     phase: Phase
@@ -60,6 +61,7 @@ class Event:
     where: str = ""
     thread: int = 0
     misses: tuple[Miss, ...] = ()
+    within: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -104,13 +106,21 @@ class Events:
         return self.traces.count(function)
 
     def add(self, phase: Phase, function: str, where: str) -> None:
-        """Append an event; a trace takes the misses that were explained since the one before it."""
+        """Append an event; a trace takes the misses that were explained since the one before it.
+
+        A helper that runs for itself while another function is traced (``jax.ensure_compile_time_eval``) takes
+        none: it was called from elsewhere.
+        """
         misses: tuple[Miss, ...] = ()
         here = threading.get_ident()
-        if phase == "trace" and here == self.thread:
+        heard = self.pending and (
+            self.pending[0].where == where or any(miss.function == function for miss in self.pending)
+        )
+        if phase == "trace" and here == self.thread and heard:
             misses = tuple(self.pending)
             self.pending.clear()
-        self.log.append(Event(phase=phase, function=function, where=where, thread=here, misses=misses))
+        within = here == self.thread and bool(self.pending)
+        self.log.append(Event(phase=phase, function=function, where=where, thread=here, misses=misses, within=within))
 
 
 _open: list[Events] = []

@@ -7,14 +7,14 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import jax
 
 from jaxgate.observe.lines import calling_line, short_path
-from jaxgate.observe.private import CACHE_LOGGERS, TRACING_LOGGER
-from jaxgate.observe.signature import join
+from jaxgate.observe.private import CACHE_LOGGERS, TRACING_LOGGER, traced_call
+from jaxgate.observe.signature import Seen, join
 
 Kind = Literal["new", "arguments", "static", "config", "other"]
 
@@ -42,6 +42,7 @@ class Miss:
         where: The project's line that called it, ``file:line``; empty if no frame is the project's.
         kind: What differed from the nearest entry; ``new`` if this function object was never traced.
         cause: The difference in words; empty for ``new``.
+        call: Its arguments; empty if they cannot be known.
     """
 
     function: str
@@ -49,6 +50,7 @@ class Miss:
     where: str
     kind: Kind
     cause: str
+    call: tuple[Seen, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,21 +94,26 @@ def listen_to_misses(tell: Callable[[Miss], None]) -> Iterator[None]:
 
 
 def _install() -> None:
-    """Filter the loggers; the one that explains must let warnings through."""
+    """Filter the loggers; the one that explains must speak, whatever the project's logging is set to."""
     for name in (TRACING_LOGGER, *CACHE_LOGGERS):
-        logger = logging.getLogger(name)
-        _levels[name] = logger.level
-        logger.addFilter(_catch)
+        logging.getLogger(name).addFilter(_catch)
     logger = logging.getLogger(TRACING_LOGGER)
+    _levels.update(logger=logger.level, disabled=logger.disabled, manager=logger.manager.disable)
+    logger.disabled = False  # logging.config disables what it does not know
+    if logger.manager.disable >= logging.WARNING:
+        logging.disable(logging.NOTSET)
     if not logger.isEnabledFor(logging.WARNING):
         logger.setLevel(logging.WARNING)
 
 
 def _remove() -> None:
-    for name, level in _levels.items():
-        logger = logging.getLogger(name)
-        logger.removeFilter(_catch)
-        logger.setLevel(level)
+    for name in (TRACING_LOGGER, *CACHE_LOGGERS):
+        logging.getLogger(name).removeFilter(_catch)
+    logger = logging.getLogger(TRACING_LOGGER)
+    logger.disabled = bool(_levels["disabled"])
+    logger.setLevel(_levels["logger"])
+    if logger.manager.disable != _levels["manager"]:
+        logging.disable(_levels["manager"])
 
 
 def _catch(entry: logging.LogRecord) -> bool:
@@ -117,6 +124,7 @@ def _catch(entry: logging.LogRecord) -> bool:
         return True
     if text.startswith(_HEADER):
         miss = read_miss(text, calling_line())
+        miss = replace(miss, call=traced_call(miss.function))
         for listener in listeners:
             listener.tell(miss)
     return listeners[0].wanted

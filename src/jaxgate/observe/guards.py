@@ -39,12 +39,14 @@ class no_retrace:  # noqa: N801 - reads like the function that it is to its user
     With nothing named everything counts, in every thread: also JAX's own helpers that are called eagerly
     (``jnp.ones`` of a new shape is a program of its own). With functions named only those count, wherever
     they are traced: by themselves or inside another jitted function. They are told by their names, so that
-    another jitted function of the same name counts too, and every ``pmap`` is one to JAX. Two kinds are not seen
-    inside another jitted function, where JAX tells nothing of them: ``pmap``, and a jitted ``jax.custom_vjp`` or
-    ``jax.custom_jvp``; name the outer function, or none.
+    another jitted function of the same name counts too, and every ``pmap`` is one to JAX. Three kinds are not seen
+    inside another jitted function, where JAX tells nothing of them: ``pmap``, a jitted ``jax.custom_vjp`` or
+    ``jax.custom_jvp``, and functions of JAX itself; name the outer function, or none.
 
     A program that the persistent cache answers counts: it was traced, and the cache may be empty tomorrow.
-    Causes, and functions that are traced inside others, are known for the thread of the block alone.
+    Causes, and functions that are traced inside others, are known for the thread of the block alone. What a
+    function was called with before the block is JAX's own account: of several earlier calls it may pick another
+    than you would.
     Blocks may be nested; each counts everything inside of it. Use each guard once.
 
     Args:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
+
+from jaxgate.observe.signature import Seen, argument_names, short
 
 TRACING_LOGGER = "jax._src.interpreters.partial_eval"
 """Where ``jax.explain_cache_misses`` logs why JAX traced. Were it renamed, causes would be missing, counts not."""
@@ -40,3 +43,33 @@ def argument_leaf_names(traced: Any) -> frozenset[str]:
     info = getattr(traced.jaxpr.jaxpr, "debug_info", None)
     leaves = [re.match(r"\w+", str(name)) for name in getattr(info, "arg_names", None) or ()]
     return frozenset(match.group() for match in leaves if match)
+
+
+def traced_call(function: str) -> tuple[Seen, ...]:
+    """Read the arguments of the jitted function that is about to be traced, from JAX's own frame.
+
+    JAX's explanation compares with the entry that it takes for the nearest, and mistakes one with other static
+    values or another tree for it (0.10), or does not tell static values at all (0.12). For messages only.
+
+    Args:
+        function: The name of the function whose trace is expected; another one's arguments are not given out.
+
+    Returns:
+        Its leaves and its static values; empty if this release keeps them elsewhere.
+    """
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "_trace_for_jit":
+        frame = frame.f_back
+    values = frame.f_locals if frame is not None else {}
+    try:
+        if values["dbg"].func_name != function:
+            return ()
+        info, args, kwargs = values["ji"], values["args"], values["kwargs"]
+        leaves = zip(values["dbg"].arg_names, values["avals"], strict=True)
+        seen = [Seen(path, short(aval), bool(getattr(aval, "weak_type", False)), "", False) for path, aval in leaves]
+        names = argument_names(values["fun"], len(args))
+        fixed = {names[i]: args[i] for i in info.static_argnums if -len(args) <= i < len(args)}
+        fixed |= {name: kwargs[name] for name in info.static_argnames if name in kwargs}
+        return (*seen, *(Seen(name, f"static {value!r}", False, "", False) for name, value in sorted(fixed.items())))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ()

@@ -1,7 +1,8 @@
 """Who traced or compiled again, and why: one line per function, the root cause first.
 
 The subject's own arguments are compared by us, which also names what JAX explains nothing about: ``pmap``,
-shardings and committed devices, and on JAX 0.12 static values. Other functions have JAX's explanation.
+shardings and committed devices. Other functions are compared from trace to trace where an earlier one was heard;
+else they have JAX's explanation, which may take an entry with another tree or other static values for the nearest.
 """
 
 from __future__ import annotations
@@ -80,11 +81,15 @@ class Blame:
         self._complete = complete
         self._inner = inner
         self._new: set[tuple[str, str]] = set()
+        self._calls: dict[tuple[str, str], list[tuple[Seen, ...]]] = {}
 
     def culprits(self, events: Events) -> list[Culprit]:
-        """Sum up a block by function, in the order in which they first missed."""
+        """Sum up a block by function, in the order in which they first missed; what follows from others is last."""
         found: list[Culprit] = []
+        within: set[str] = set()
         for event in events.log:
+            if event.within:
+                within.add(event.function)
             if event.phase == "trace":
                 self._traced(found, event)
                 continue
@@ -95,7 +100,7 @@ class Blame:
             culprit.lowerings += event.phase == "lower"
             culprit.compiles += event.phase == "compile"
             culprit.cache_hits += event.phase == "hit"
-        return found
+        return sorted(found, key=lambda culprit: culprit.function in within and culprit.kind is None)
 
     def _traced(self, found: list[Culprit], event: Event) -> None:
         own = [miss for miss in event.misses if miss.function == event.function]
@@ -125,12 +130,22 @@ class Blame:
 
     def _cause(self, miss: Miss) -> str:
         if miss.kind != "new":
-            return miss.cause or UNKNOWN
+            own = "" if miss.kind == "config" else self._compared(miss)
+            return own or miss.cause or UNKNOWN
         if (miss.function, miss.defined) in self._new:
             return _NEW
         return _FIRST if self._complete else _FIRST_OR_NEW
 
+    def _compared(self, miss: Miss) -> str:
+        """What differs from the nearest of the function's traces here, the latest where several are as near."""
+        traced = self._calls.get((miss.function, miss.defined), [])
+        if not traced or not miss.call:
+            return ""
+        return difference(min(reversed(traced), key=lambda call: len({*call} ^ {*miss.call})), miss.call)
+
     def _remember(self, miss: Miss) -> None:
+        if miss.call:
+            self._calls.setdefault((miss.function, miss.defined), []).append(miss.call)
         if miss.kind == "new":
             self._new.add((miss.function, miss.defined))
 
