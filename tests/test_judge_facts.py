@@ -129,6 +129,8 @@ def test_the_exact_facts():
         "compiles",
         "donated_bytes",
         "host_callbacks",
+        "host_transfers",
+        "launches",
         "matmul_flops",
         "sampled_compiles",
         "sampled_traces",
@@ -290,3 +292,20 @@ def test_no_culprit_is_invented():
     """A fact may grow while the program is the same: then nobody is named."""
     assert culprit("temp_bytes", FACTS.temp_bytes * 2) == ""
     assert culprit("matmul_flops", 2_000_000) == ""
+
+
+def test_the_culprit_of_more_launches_is_the_program_with_its_line():
+    """Programs that a call launches more often are named, the project's own with their lines."""
+    lines = Culprits(launch_lines={"step": "train.py:7"})
+    before = {"launched": {"step": 1, "multiply": 2}}
+    now = measurement(facts={"launches": 8}, launched={"step": 2, "multiply": 2, "add": 4}, culprits=lines)
+    (found,) = [f for f in compare_facts(now, baseline(**before)) if f.name == "launches"]
+    assert (found.status, found.culprit) == (Status.REGRESSED, "add 0 → 4; step 1 → 2 at train.py:7")
+
+
+def test_a_fact_that_could_not_be_had_says_why():
+    """The baseline has it, today has not: it is not compared, and the reason is its culprit."""
+    culprits = Culprits(unknown={"launches": "another profile is open"})
+    now = measurement(facts={"launches": None}, culprits=culprits)
+    (found,) = [f for f in compare_facts(now, baseline()) if f.name == "launches"]
+    assert (found.status, found.culprit) == (Status.INVALID, "another profile is open")

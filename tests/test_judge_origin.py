@@ -292,3 +292,23 @@ def test_a_setting_of_jax_is_named_before_releases():
     environment = {**ENVIRONMENT, "driver": "590.1", "jax": "0.12.0", "jaxlib": "0.12.0", "jax_enable_x64": "True"}
     named = "environment changed [jax_enable_x64 absent → True, driver absent → 590.1 and 2 more]"
     assert named in timed(measurement(environment=environment), baseline()).reason
+
+
+@pytest.mark.parametrize(("now", "before"), [(True, True), (True, False), (False, True)])
+def test_plain_python_is_never_identical(now, before):
+    """A subject on the host has the same launches and the same source, and its time is open all the same."""
+    verdict = judge_time(measurement(host=now), baseline(host=before), None, "no duel was run")
+    assert verdict.status is Status.UNDECIDED
+    assert verdict.reason == (
+        "the subject is plain Python around device programs, which no fingerprint covers and no duel was run"
+    )
+
+
+def test_options_within_plain_python_stand_in_its_source():
+    """Unknown options of a subject on the host do not move the blame; its unknown source does."""
+    silent = replace(FINGERPRINTS, options=None)
+    assert place(measurement(host=True, fingerprints=silent), baseline(host=True, fingerprints=silent)).place == (
+        "nothing changed"
+    )
+    lost = replace(silent, source=None)
+    assert place(measurement(host=True, fingerprints=lost), baseline(host=True, fingerprints=silent)).place == "code"

@@ -113,8 +113,8 @@ def _trace_and_lower(
         if not isinstance(traced, jax.stages.Traced):
             raise InvalidCaseError(
                 f"tracing the {role}",
-                f"expected a function jitted by jax.jit, found {type(jitted).__module__}.{type(jitted).__name__}; gate a "
-                "jax.jit function of the model's state instead (nnx.split and nnx.merge)",
+                f"expected a function jitted by jax.jit, found {type(jitted).__module__}.{type(jitted).__name__}; gate "
+                "it as it is with host=True, or a jax.jit function of the model's state (nnx.split and nnx.merge)",
             )
         with guarded(f"lowering the {role}"):
             stage = traced.lower()

@@ -17,7 +17,7 @@ _DEPTH = 4
 
 
 def jitted_functions(function: Callable[..., Any]) -> Mapping[str, str]:
-    """Find the jitted functions that a function can reach by name, closure or the attributes of its object.
+    """Find the project's jitted functions that a function can reach by name, closure or the attributes of its object.
 
     For messages only: what is not found is launched and counted all the same. ``jax.pmap`` gives plain functions
     whose program is called ``_fun``; those are not among them.
@@ -35,7 +35,7 @@ def jitted_functions(function: Callable[..., Any]) -> Mapping[str, str]:
         seen.add(id(value))
         if isinstance(value, jax.stages.Wrapped):
             code = getattr(inspect.unwrap(value), "__code__", None)
-            if code is not None:
+            if code is not None and is_project_file(code.co_filename):
                 found.setdefault(code.co_name, f"{short_path(code.co_filename)}:{code.co_firstlineno}")
         pending += [(inner, depth - 1) for inner in _inside(value)]
     return found

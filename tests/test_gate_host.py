@@ -1,0 +1,194 @@
+"""gate(..., host=True): a training loop's body, called as it is, recorded and held against its baseline."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+LOOP = """
+import jax, jax.numpy as jnp, numpy as np
+
+@jax.jit
+def forward(w, x):
+    return x @ w
+
+@jax.jit
+def update(w, y):
+    return w - 0.1 * jnp.mean(y)
+
+W, X = jnp.ones((16, 16)), np.ones((4, 16), np.float32)
+
+def body(w, x):
+    w = update(w, forward(w, x))
+    return w, float(w[0, 0])
+
+def test_body(gate):
+    gate(body, W, X, host=True, carry="w")
+"""
+
+TRAIN = """
+import jax.numpy as jnp, numpy as np, optax
+from flax import nnx
+
+@nnx.jit
+def train_step(model, optimizer, x):
+    loss, grads = nnx.value_and_grad(lambda m: jnp.mean(m(x) ** 2))(model)
+    optimizer.update(model, grads)
+    return loss
+
+def test_train_step(gate):
+    model = nnx.Linear(8, 8, rngs=nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
+    gate(train_step, model, optimizer, np.ones((4, 8), np.float32), host=True)
+"""
+
+REASON = "the subject is plain Python around device programs, which no fingerprint covers and it cannot be stored and duelled"
+
+
+def recorded(project):
+    """The one baseline of a project."""
+    (content,) = [json.loads(text) for text in project.baselines().values()]
+    return content
+
+
+def test_an_unchanged_loop_is_green_and_its_time_is_open(project):
+    """It is recorded without a program; the second run compares every fact and says why time is not decided."""
+    project.write("test_loop.py", LOOP)
+    project.run("--perf-update").counts(passed=1)
+    content = recorded(project)
+    assert content["host"] is True
+    assert content["launched"] == {"dynamic_slice": 1, "forward": 1, "squeeze": 1, "update": 1}
+    assert (content["facts"]["launches"], content["facts"]["traces"], content["facts"]["compiles"]) == (4, 1, 1)
+    assert content["facts"]["host_transfers"] == 3  # the batch, and two indices
+    assert content["program"]["why_not"] == "plain Python around jitted calls cannot be stored"
+    assert not (project.path / "baselines" / "programs").exists()
+    result = project.run("--perf-strict")
+    result.counts(passed=1)
+    assert result.line("loop/body").startswith("UNDECIDED")
+    result.shows(REASON)
+
+
+def test_an_eager_operation_is_named(project):
+    """One more operation outside of jit is one more launch, and the program is named."""
+    project.write("test_loop.py", LOOP)
+    project.run("--perf-update").counts(passed=1)
+    project.edit("test_loop.py", "    return w, float", "    w = jnp.clip(w, -1.0, 1.0)\n    return w, float")
+    result = project.run()
+    result.counts(failed=1)
+    result.shows("launches 5 against 4 = 1.25 ×, allowed 4", "culprit   clip 0 → 1; comes from: code")
+
+
+def test_a_jitted_function_called_twice_is_named_with_its_line(project):
+    """More launches of a function that stands in the project show where it stands."""
+    project.write("test_loop.py", LOOP)
+    project.run("--perf-update").counts(passed=1)
+    project.edit("test_loop.py", "    return w, float", "    w = update(w, forward(w, x))\n    return w, float")
+    result = project.run()
+    result.counts(failed=1)
+    result.shows("forward 1 → 2 at test_loop.py:4", "update 1 → 2 at test_loop.py:8")
+
+
+def test_a_function_object_in_each_call_breaks_the_claims(project):
+    """A jax.jit within the loop traces and compiles at every step; no baseline is needed to see it."""
+    project.write("test_loop.py", LOOP)
+    project.edit("test_loop.py", "update(w, forward(w, x))", "update(w, jax.jit(lambda w, x: x @ w)(w, x))")
+    result = project.run()
+    result.counts(failed=1)
+    result.shows("traces = 1", "step 2 compiled jit(<lambda>) again", "function object made anew")
+    project.run("--perf-update").counts(failed=1)
+    assert project.baselines() == {}
+
+
+def test_a_batch_that_comes_from_the_host_at_each_step_is_seen(project):
+    """State that was on the device, and is now brought there in each call, is one more transfer."""
+    project.write("test_loop.py", LOOP)
+    project.edit("test_loop.py", "forward(w, x))", "forward(w, X_THERE))")
+    project.edit(
+        "test_loop.py", "np.ones((4, 16), np.float32)", "np.ones((4, 16), np.float32)\nX_THERE = jnp.asarray(X)"
+    )
+    project.run("--perf-update").counts(passed=1)
+    project.edit("test_loop.py", "forward(w, X_THERE))", "forward(w, x))")
+    result = project.run()
+    result.counts(failed=1)
+    result.shows("host_transfers 3 against 2 = 1.50 ×, allowed 2", "1 for forward")
+
+
+def test_an_nnx_step_is_gated(project):
+    """A function under nnx.jit is a subject on the host; it is measured on copies of model and optimizer."""
+    project.write("test_model.py", TRAIN)
+    project.run("--perf-update").counts(passed=1)
+    assert recorded(project)["launched"] == {"train_step": 1}
+    result = project.run("--perf-strict")
+    result.counts(passed=1)
+    result.shows(REASON)
+
+
+def test_a_baseline_of_the_other_kind_is_stale(project):
+    """Facts of a program and facts of Python around programs are not held against each other."""
+    project.write("test_loop.py", LOOP)
+    project.edit("test_loop.py", 'gate(body, W, X, host=True, carry="w")', "gate(forward, W, X)")
+    project.run("--perf-update").counts(passed=1)
+    project.edit("test_loop.py", "gate(forward, W, X)", "gate(forward, W, X, host=True)")
+    result = project.run("--perf-strict")
+    result.counts(failed=1)
+    result.shows("it is of a function under jax.jit, today's subject is plain Python", "record it again")
+
+
+def test_launches_that_can_no_longer_be_counted_are_red(project):
+    """A fact that the baseline has and today's run cannot get fails, with the reason."""
+    project.write("test_loop.py", LOOP)
+    project.run("--perf-update").counts(passed=1)
+    project.edit(
+        "test_loop.py",
+        'gate(body, W, X, host=True, carry="w")',
+        'import tempfile\n    jax.profiler.start_trace(tempfile.mkdtemp(dir="."))\n'
+        '    try:\n        gate(body, W, X, host=True, carry="w")\n    finally:\n        jax.profiler.stop_trace()',
+    )
+    result = project.run()
+    result.counts(failed=1)
+    result.shows("launches", "it cannot be compared", "no profile could be taken")
+
+
+def test_a_claim_on_launches(project):
+    """Launches may be held against the reference's; run time may not, and says why."""
+    project.write(
+        "test_loop.py",
+        LOOP.replace(
+            "def test_body",
+            "def naive(w, x):\n    w = w - 0.1 * jnp.mean(x @ w)\n    return w, float(w[0, 0])\n\ndef test_body",
+        )
+        .replace('carry="w"', 'carry="w", reference=naive, claims=[at_most(0.9, "launches"), at_most(1, "run_ns")]')
+        .replace("import jax,", "from jaxgate import at_most\nimport jax,"),
+    )
+    result = project.run()
+    result.counts(passed=1)
+    result.shows("plain Python around device programs cannot be stored and duelled")
+    project.edit("test_loop.py", 'at_most(0.9, "launches")', 'at_most(0.1, "launches")')
+    result = project.run()
+    result.counts(failed=1)
+    result.shows("claim launches ≤ 0.1 × reference")
+
+
+def test_donation_is_the_inner_functions_own(project):
+    """donate= says nothing of a function that is called as it is."""
+    project.write("test_loop.py", LOOP)
+    project.edit("test_loop.py", 'carry="w"', 'donate="w"')
+    result = project.run()
+    result.counts(failed=1)
+    result.shows("expected no donate= with host=True, found donate='w'", "carry= threads the state")
+
+
+def test_calibration_says_that_it_cannot(project):
+    """There is no program to duel with itself."""
+    project.write("test_loop.py", LOOP)
+    result = project.run("--perf-calibrate", "20")
+    result.counts(failed=1)
+    result.shows("plain Python around jitted calls cannot be stored")
+
+
+@pytest.mark.parametrize("option", ["--benchmark-disable", "--benchmark-only"])
+def test_pytest_benchmark_s_switches_hold(project, option):
+    """The row is filled as for other subjects, and counters are taken without a clock."""
+    project.write("test_loop.py", LOOP)
+    project.run(option).counts(passed=1)
