@@ -159,7 +159,7 @@ def observe(
             options=lowered.options_text,
             inputs=inputs,
         ),
-        signature=lowered.signature,
+        signature=program.lowered.signature,
         facts=_facts(program, stepped, sampled),
         phases=replace(program.phases, first_call_ns=stepped.first_call_ns, host_ns=host_ns),
         operations=program.structure.operations,
