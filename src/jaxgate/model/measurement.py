@@ -78,7 +78,7 @@ class Leaf:
     Attributes:
         path: Where it is, for people: ``state['w']``.
         aval: dtype, shape and weak type: ``float32[64,64]``.
-        nbytes: Its size on one device.
+        nbytes: Its bytes on one device, as ``Facts.argument_bytes`` and ``aliased_bytes`` count them.
         donated: Whether the subject asked to reuse its buffer.
     """
 

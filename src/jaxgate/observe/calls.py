@@ -46,6 +46,7 @@ class Stepped:
         compiles: Programs that the backend was asked to compile for them.
         cache_hits: How many of ``compiles`` the persistent cache answered; the others were compiled.
         retraces: For each step that traced or compiled one line per function, the root cause first.
+        first_fed: Arguments of the first step, as the call left them: some are consumed.
         first_output: Output of the first step, on the host.
         first_call_ns: Time of the first call, its executable being ready.
         call_ns: Time of the last step, to plan the sample with.
@@ -57,6 +58,7 @@ class Stepped:
     compiles: int = 0
     cache_hits: int = 0
     retraces: list[str] = field(default_factory=list)
+    first_fed: Call = ((), {})
     first_output: Any = None
     first_call_ns: int = 0
     call_ns: int = 0
@@ -82,6 +84,7 @@ def take_steps(lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, 
             stepped.call_ns = clock() - begin
         if step == 1:
             stepped.first_call_ns = stepped.call_ns
+            stepped.first_fed = (args, kwargs)
             stepped.first_output = jax.tree.map(to_host, output)
         culprits = blame.culprits(events)
         if step == 1:  # the first call may compile helpers that place its arguments (pmap does), but not the subject

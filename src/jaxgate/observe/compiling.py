@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import jax
@@ -14,8 +14,9 @@ from jaxgate.observe.events import record
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.fingerprint import program_fingerprint
 from jaxgate.observe.lines import without_folders
+from jaxgate.observe.pairing import dynamic_leaves
 from jaxgate.observe.private import argument_leaf_names, compiler_options
-from jaxgate.observe.signature import argument_names, read_signature
+from jaxgate.observe.signature import argument_names, place_signature, read_signature
 from jaxgate.observe.structure import Structure, read_structure
 from jaxgate.observe.work import Work, count_work
 
@@ -88,7 +89,7 @@ def lower(
         name=traced.fun_name,
         names=names,
         fingerprint=program_fingerprint(stage.compiler_ir("stablehlo")),
-        signature=read_signature(stage, _dynamic(names, traced)),
+        signature=read_signature(stage, _dynamic(names, traced), dynamic_leaves(stage, args, kwargs)),
         options=compiler_options(stage),
         trace_ns=trace_ns,
         lower_ns=lower_ns,
@@ -158,6 +159,8 @@ def compile_program(lowered: Lowered, *, clock: Clock) -> Program:
         compile_ns = clock() - begin if events.compiles and not events.cache_hits else None
     structure = read_structure(lowered.stage.compiler_ir("stablehlo"), lines=lowered.role == "subject")
     work = count_work(lowered.traced.jaxpr)
+    # Only the compiled program knows what each device holds: donated, argument and aliased bytes then speak of one device.
+    lowered = replace(lowered, signature=place_signature(lowered.signature, lowered.stage, executable))
     return Program(
         lowered=lowered,
         executable=executable,

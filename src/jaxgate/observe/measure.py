@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,7 @@ from jaxgate.observe.agreement import check_agreement, check_batch
 from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
 from jaxgate.observe.captured import describe_constants
 from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, devices_of, lower, refuse_idle
+from jaxgate.observe.donation import DonatedLeaf, lost_bytes, lost_lines, read_donation, refuse_shared_buffers
 from jaxgate.observe.exporting import NotReplayableError, export_program, find_feeds, split_call
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder, on_device
@@ -131,11 +132,13 @@ def observe(
     surroundings = environment(device)
     inputs = inputs_fingerprint(*call)
     donates = any(leaf.donated for leaf in lowered.signature)
+    refuse_shared_buffers(lowered, call)
     feeder = Feeder(call, donates=donates)
 
     progress("running")
     next_args = computation.next_args or carry_donated(lowered.stage, call[0])
     stepped = take_steps(lowered, feeder, next_args, clock=clock)
+    donation = read_donation(program, stepped.first_fed)
     if computation.batch is not None:
         check_batch(lowered.function, call, computation.batch, donates=donates)
     reference: Reference | None = None
@@ -172,8 +175,8 @@ def observe(
             options=lowered.options_text,
             inputs=inputs,
         ),
-        signature=lowered.signature,
-        facts=_facts(program, stepped, sampled),
+        signature=program.lowered.signature,
+        facts=_facts(program, stepped, sampled, donation),
         phases=replace(program.phases, first_call_ns=stepped.first_call_ns, host_ns=host_ns, yardstick_ns=yardstick_ns),
         results=read_results(lowered.stage, program.executable),
         operations=program.structure.operations,
@@ -184,7 +187,11 @@ def observe(
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
         reference=None if reference is None else reference.known,
-        culprits=_culprits(program, _retraces(stepped, sampled), computation.subject, build),
+        culprits=replace(
+            _culprits(program, computation.subject, build),
+            retraces=_retraces(stepped, sampled),
+            lost=lost_lines(donation),
+        ),
     )
     return Observed(
         measurement=measurement,
@@ -218,11 +225,12 @@ def _observe_host(
     )
 
 
-def _facts(program: Program, stepped: Stepped, sampled: Sampled) -> Facts:
+def _facts(program: Program, stepped: Stepped, sampled: Sampled, donation: Sequence[DonatedLeaf]) -> Facts:
     return replace(
         program.facts,
         collectives=sum(program.work.collectives.values()),
         collective_bytes=program.work.collective_bytes,
+        lost_bytes=lost_bytes(donation),
         traces=1 + stepped.traces,
         lowerings=1 + stepped.lowerings,
         compiles=1 + stepped.compiles,
@@ -240,10 +248,9 @@ def _retraces(stepped: Stepped, sampled: Sampled) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _culprits(program: Program, retraces: tuple[str, ...], *functions: Callable[..., Any]) -> Culprits:
+def _culprits(program: Program, *functions: Callable[..., Any]) -> Culprits:
     structure, work = program.structure, program.work
     return Culprits(
-        retraces=retraces,
         constants=describe_constants(structure.constants, *functions),
         callbacks=tuple(f"{name}{_at(work.lines.get(name, ''))}" for name in work.callbacks),
         lines={**structure.lines, **work.lines},

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -126,18 +127,25 @@ def join(items: Sequence[str]) -> str:
     return "; ".join(items[:MAX_NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
-def read_signature(lowered: Any, names: Sequence[str]) -> tuple[Leaf, ...]:
+def read_signature(lowered: Any, names: Sequence[str], leaves: Sequence[Any]) -> tuple[Leaf, ...]:
     """List the dynamic arguments of a lowered function with sizes and donation.
 
     Args:
         lowered: A ``jax.stages.Lowered``; its ``args_info`` holds positional and keyword arguments.
         names: Names of the positional arguments (static ones are absent from ``args_info``).
+        leaves: What the call gives to each of them: an array's own sharding says what one device holds.
     """
     positional, keyword = lowered.args_info
     labels = names if len(names) == len(positional) else [f"args[{i}]" for i in range(len(positional))]
+    infos = leaves_with_paths(positional, keyword, labels)
     return tuple(
-        Leaf(path=path, aval=short(info), nbytes=_nbytes(info), donated=bool(info.donated))
-        for path, info in leaves_with_paths(positional, keyword, labels)
+        Leaf(
+            path=path,
+            aval=short(info),
+            nbytes=device_bytes(info, leaf.sharding if isinstance(leaf, jax.Array) else None),
+            donated=bool(info.donated),
+        )
+        for (path, info), leaf in zip(infos, leaves, strict=True)
     )
 
 
@@ -152,15 +160,54 @@ def read_results(stage: Any, executable: Any) -> tuple[Leaf, ...]:
     shardings = jax.tree.leaves(executable.output_shardings)
     on_one = shardings if len(shardings) == len(found) else [None] * len(found)
     return tuple(
-        Leaf(path=path, aval=short(info), nbytes=_nbytes(info, sharding), donated=False)
+        Leaf(path=path, aval=short(info), nbytes=device_bytes(info, sharding), donated=False)
         for (path, info), sharding in zip(found, on_one, strict=True)
     )
 
 
-def _nbytes(info: Any, sharding: Any = None) -> int:
-    itemsize = getattr(info.dtype, "itemsize", 0)
-    shape = info.shape if sharding is None else sharding.shard_shape(tuple(info.shape))
-    return int(np.prod(shape, dtype=np.int64)) * int(itemsize)
+def place_signature(signature: Sequence[Leaf], lowered: Any, executable: Any) -> tuple[Leaf, ...]:
+    """Give each argument the bytes that it has on one device as the compiled program takes it.
+
+    The program's sharding counts, not the one the argument was given in: JAX moves it there before the call.
+    An argument that the program does not use has no place in it, and keeps the bytes that it was given with.
+
+    Args:
+        signature: As read from the lowered function.
+        lowered: The ``jax.stages.Lowered``.
+        executable: The ``jax.stages.Compiled``.
+    """
+    infos = jax.tree.leaves(lowered.args_info)
+    placed = zip(signature, infos, kept_shardings(lowered, executable), strict=True)
+    return tuple(
+        leaf if sharding is None else replace(leaf, nbytes=device_bytes(info, sharding))
+        for leaf, info, sharding in placed
+    )
+
+
+def kept_shardings(lowered: Any, executable: Any) -> list[Any]:
+    """The sharding of each argument in the compiled program; ``None`` for one that it does not use.
+
+    Args:
+        lowered: The ``jax.stages.Lowered``.
+        executable: The ``jax.stages.Compiled``; JAX keeps ``None`` in the place of a dropped argument.
+    """
+    found: list[Any] = lowered.in_tree.flatten_up_to(executable.input_shardings)
+    return found
+
+
+def device_bytes(info: Any, sharding: Any) -> int:
+    """Bytes of an array on one device, without what the device adds to fill its tiles.
+
+    Args:
+        info: Anything with a shape and a dtype.
+        sharding: How it is spread; ``None`` if it is whole.
+    """
+    shape = tuple(info.shape) if sharding is None else sharding.shard_shape(tuple(info.shape))
+    if jax.dtypes.issubdtype(info.dtype, jax.dtypes.extended):
+        bits = 8 * int(getattr(info.dtype, "itemsize", 0))  # random keys
+    else:
+        bits = int(jax.dtypes.itemsize_bits(info.dtype))  # int4: half a byte, which NumPy counts as one
+    return int((math.prod(shape) * bits + 7) // 8)
 
 
 def to_host(leaf: Any) -> np.ndarray[Any, Any]:
