@@ -139,7 +139,7 @@ DONATION = (
         name="a donated batch comes back in another dtype",
         kind="donation",
         program="preprocess",
-        edits=(("return centred * scale", "return (centred * scale).astype(jnp.bfloat16)"),),
+        edits=(("return centred * scale", "return (centred * scale).astype(jax.numpy.bfloat16)"),),
         moves=_DONATED,
         culprit=r"donated.*images.*float32.*bfloat16|donated.*images.*dtype",
     ),

@@ -65,7 +65,7 @@ FAULTS = (
             ("return last\n", "return last, states\n"),
         ),
         moves=_MEMORY,
-        culprit=r"result\[1\]|output|f(loat)?32\[16,8,32\]|16x8x32xf32",
+        culprit=r"result\[1\]|output|f(loat)?32\[16,8,32\]|16x8x32xf32|dynamic_update_slice",
     ),
     Fault(
         name="the loss over the vocabulary is no longer chunked",
