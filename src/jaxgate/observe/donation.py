@@ -154,11 +154,6 @@ def _parts(shape: tuple[int, ...]) -> str:
     return f"[{','.join(map(str, shape))}]"
 
 
-def lost_bytes(leaves: Sequence[DonatedLeaf]) -> int:
-    """Bytes on one device that were donated and not reused."""
-    return sum(leaf.nbytes for leaf in leaves if leaf.reused is False)
-
-
 def lost_bytes(donation: Sequence[DonatedLeaf]) -> int | None:
     """Bytes on one device that were donated and not reused; ``None`` if that is unknown of one of them."""
     if any(leaf.reused is None for leaf in donation):

@@ -23,6 +23,7 @@ from jaxgate.model import (
 from jaxgate.observe.agreement import check_agreement, check_batch
 from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
 from jaxgate.observe.captured import describe_constants
+from jaxgate.observe.communication import Communication, read_communication
 from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, devices_of, lower, refuse_idle
 from jaxgate.observe.donation import DonatedLeaf, lost_bytes, lost_lines, read_donation, refuse_shared_buffers
 from jaxgate.observe.exporting import NotReplayableError, export_program, find_feeds, split_call
@@ -129,6 +130,7 @@ def observe(
     devices = devices_of(program.executable)
     device = devices[0]
     hardware = hardware_key(device, len(devices))
+    communication = read_communication(program, devices)
     surroundings = environment(device)
     inputs = inputs_fingerprint(*call)
     donates = any(leaf.donated for leaf in lowered.signature)
@@ -176,19 +178,24 @@ def observe(
             inputs=inputs,
         ),
         signature=program.lowered.signature,
-        facts=_facts(program, stepped, sampled, donation),
+        facts=replace(
+            _facts(program, stepped, sampled, donation),
+            collectives=communication.count,
+            collective_bytes=communication.nbytes,
+        ),
         phases=replace(program.phases, first_call_ns=stepped.first_call_ns, host_ns=host_ns, yardstick_ns=yardstick_ns),
         results=read_results(lowered.stage, program.executable),
         operations=program.structure.operations,
         matmuls=program.work.matmuls,
-        collectives=program.work.collectives,
+        collectives=communication.counts,
         widened=program.work.widened,
+        unknown=dict.fromkeys(("collectives", "collective_bytes"), communication.unread) if communication.unread else {},
         samples=sampled.samples if sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
         reference=None if reference is None else reference.known,
         culprits=replace(
-            _culprits(program, computation.subject, build),
+            _culprits(program, communication, computation.subject, build),
             retraces=_retraces(stepped, sampled),
             lost=lost_lines(donation),
         ),
@@ -228,8 +235,6 @@ def _observe_host(
 def _facts(program: Program, stepped: Stepped, sampled: Sampled, donation: Sequence[DonatedLeaf]) -> Facts:
     return replace(
         program.facts,
-        collectives=sum(program.work.collectives.values()),
-        collective_bytes=program.work.collective_bytes,
         lost_bytes=lost_bytes(donation),
         traces=1 + stepped.traces,
         lowerings=1 + stepped.lowerings,
@@ -248,12 +253,12 @@ def _retraces(stepped: Stepped, sampled: Sampled) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _culprits(program: Program, *functions: Callable[..., Any]) -> Culprits:
+def _culprits(program: Program, communication: Communication, *functions: Callable[..., Any]) -> Culprits:
     structure, work = program.structure, program.work
     return Culprits(
         constants=describe_constants(structure.constants, *functions),
         callbacks=tuple(f"{name}{_at(work.lines.get(name, ''))}" for name in work.callbacks),
-        lines={**structure.lines, **work.lines},
+        lines={**structure.lines, **communication.lines, **work.lines},
     )
 
 

@@ -8,7 +8,7 @@ are what the hash is made of.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Protocol
 
 import jax
@@ -16,7 +16,8 @@ import numpy as np
 
 from jaxgate.model import Facts, Phases, ReferenceFacts
 from jaxgate.observe.calls import refuse_nan
-from jaxgate.observe.compiling import Clock, Lowered, compile_program, lower
+from jaxgate.observe.communication import read_communication
+from jaxgate.observe.compiling import Clock, Lowered, compile_program, devices_of, lower
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder
 from jaxgate.observe.signature import to_host
@@ -84,6 +85,8 @@ def observe_reference(
         return Reference(remembered, jax.tree.unflatten(tree, outputs), lowered)
     progress("compiling the reference")
     program = compile_program(lowered, clock=clock)
+    communication = read_communication(program, devices_of(program.executable))
+    measured = replace(program.facts, collectives=communication.count, collective_bytes=communication.nbytes)
     progress("running the reference")
     args, kwargs = Feeder(call, donates=any(leaf.donated for leaf in lowered.signature)).fresh()
     with guarded("running the reference"):
@@ -91,8 +94,8 @@ def observe_reference(
     refuse_nan(output, "the reference's result")
     outputs = jax.tree.leaves(output)
     if sum(array.nbytes for array in outputs) <= MAX_STORED_BYTES:
-        store.save(key, {"facts": asdict(program.facts), "compile_ns": program.compile_ns}, outputs)
-    return Reference(ReferenceFacts(facts=program.facts, phases=program.phases, cached=False), output, lowered)
+        store.save(key, {"facts": asdict(measured), "compile_ns": program.compile_ns}, outputs)
+    return Reference(ReferenceFacts(facts=measured, phases=program.phases, cached=False), output, lowered)
 
 
 def _phases(lowered: Lowered, compile_ns: int | None) -> Phases:
