@@ -57,7 +57,8 @@ def read_communication(program: Program, devices: Sequence[jax.Device]) -> Commu
         reason = f"the optimised program has what is not understood: {found.unread[0]}{more}"
         return Communication(counts=work.collectives, nbytes=None, unread=reason)
     mesh = _mesh(program.executable)
-    counts, nbytes, lines = Counter(work.collectives), work.collective_bytes, {}
+    counts, nbytes = Counter(work.collectives), work.collective_bytes
+    lines: dict[str, str] = {}
     for collective in found.inserted:
         label = _label(collective, mesh)
         counts[label] += collective.times

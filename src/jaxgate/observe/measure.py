@@ -189,7 +189,9 @@ def observe(
         matmuls=program.work.matmuls,
         collectives=communication.counts,
         widened=program.work.widened,
-        unknown=dict.fromkeys(("collectives", "collective_bytes"), communication.unread) if communication.unread else {},
+        unknown=dict.fromkeys(("collectives", "collective_bytes"), communication.unread)
+        if communication.unread
+        else {},
         samples=sampled.samples if sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
