@@ -301,8 +301,9 @@ REDUCE = f"all-reduce(%p), {GROUPS}, to_apply=%add"
 
 
 def entry(*lines, before=""):
-    """A program with an argument ``%p``."""
-    body = ["ENTRY %main (p: f32[8]) -> f32[8] {", "  %p = f32[8]{0} parameter(0)", *lines, "}", ""]
+    """A program with an argument ``%p``, which it returns."""
+    body = ["ENTRY %main (p: f32[8]) -> f32[8] {", "  %p = f32[8]{0} parameter(0)", *lines]
+    body += ["  ROOT %out = f32[8]{0} copy(%p)", "}", ""]
     return HEAD + before + "\n".join(body)
 
 
@@ -403,8 +404,8 @@ def test_nested_loops_and_calls_multiply():
     )
     call = "call(%p), to_apply=%inner"
     inner += "%body (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n"
-    inner += "".join(f"  %c.{n} = f32[8]{{0}} {call}\n" for n in range(4)) + "}\n\n"
-    inner += f"%cond (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n  %c = f32[8]{{0}} {call}\n}}\n\n"
+    inner += "".join(f"  %c.{n} = f32[8]{{0}} {call}\n" for n in range(3)) + f"  ROOT %c = f32[8]{{0}} {call}\n}}\n\n"
+    inner += f"%cond (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n  ROOT %c = f32[8]{{0}} {call}\n}}\n\n"
     loop = '  %w = f32[8]{0} while(%p), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"3"}}'
     (one,) = collectives(entry(loop, before=inner)).found
     assert one.times == 3 * 4 + (3 + 1)
@@ -448,6 +449,12 @@ UNKNOWN = {
     "operand-of-it-lost": (f"  %r = f32[8]{{0}} {REDUCE.replace('%p', '%q')}", "operands unknown: all-reduce %r"),
     "no-operand": (f"  %r = f32[8]{{0}} {REDUCE.replace('%p', '')}", "operands unknown: all-reduce %r"),
     "lost-computation": ("  %r = f32[8]{0} fusion(%p), calls=%gone", "fusion %r calls %gone, which is not there"),
+    "garbled-operation": (f"  %r = f32[8]{{0}} {REDUCE.replace('all-', 'a-')}", "a-reduce"),
+    "foreign-groups": (f'  %r = f32[8]{{0}} custom-call(%p), {GROUPS}, custom_call_target="x"', "custom-call"),
+    "no-result": (
+        "}\n\n%f (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n}\n\n%g (p: f32[8]) -> f32[8] {",
+        "%f has not",
+    ),
     "unread-line": ("  %r = q99[8] all-reduce(%p)", "%r = q99[8] all-reduce(%p)"),
     "recursion": ("  %r = f32[8]{0} call(%p), to_apply=%main", "called by what it calls"),
 }
