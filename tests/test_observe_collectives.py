@@ -456,6 +456,8 @@ UNKNOWN = {
         "%f has not",
     ),
     "unread-line": ("  %r = q99[8] all-reduce(%p)", "%r = q99[8] all-reduce(%p)"),
+    "garbled-line": (f"  %r = {REDUCE.replace('all-', 'l-')}", "%r = l-reduce(%p), channel_id=1, replica_groups"),
+    "cut-line": ("  %r = urce_target_pairs={{0,1}}\n  %s = f32[8]{0} copy(%r)", "%r is read by %s and defined nowhere"),
     "recursion": ("  %r = f32[8]{0} call(%p), to_apply=%main", "called by what it calls"),
 }
 
@@ -473,7 +475,7 @@ def test_what_may_be_a_collective_is_said(line, said):
         "  %r = (f32[8]{0}, u32[]) send(%p), channel_id=1, is_host_transfer=true",
         '  %r = f32[8]{0} custom-call(%p), custom_call_target="lapack_spotrf"',
         "  %r = f32[8]{0} frobnicate(%p)",
-        "  %r = q99[8] frobnicate(%p)",
+        "  %r = q99[8] frobnicate(%p)\n  %s = f32[8]{0} copy(%r)",
         "  %r = f32[8]{0} partition-id()",
     ],
 )
@@ -502,7 +504,7 @@ def test_no_program_is_not_no_collectives(text):
 APPLIED = re.compile(r" (" + "|".join(sorted(KINDS)) + r")(?:-start)?\(%")
 
 
-@settings(max_examples=400, deadline=None, database=None)
+@settings(max_examples=200, deadline=None, database=None, derandomize=True)
 @given(st.data())
 def test_damage_never_loses_a_collective_silently(data):
     """Whatever range is cut out of a real text or garbled: each collective that still stands there is found or said."""
@@ -517,7 +519,7 @@ def test_damage_never_loses_a_collective_silently(data):
     assert found.unread or len(found.found) == len(before.found)
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None, derandomize=True)
 @given(st.data())
 def test_damage_of_any_platforms_text_does_not_raise(data):
     """TPU text repeats collectives, so that their number says nothing; it is read all the same."""
@@ -527,7 +529,7 @@ def test_damage_of_any_platforms_text_does_not_raise(data):
     collectives(text[:start] + data.draw(st.text(max_size=40)) + text[end:])
 
 
-@settings(max_examples=200, deadline=None, database=None)
+@settings(max_examples=200, deadline=None, database=None, derandomize=True)
 @given(st.text(st.sampled_from("all-reduce(%){}[]=,1 \n"), max_size=200) | st.text(max_size=60))
 def test_any_text_is_taken(text):
     """No text raises."""

@@ -56,7 +56,8 @@ _BOOKKEEPING = frozenset({"AsyncCollectiveStart", "AsyncCollectiveDone"})
 """TPU: they mark where a collective starts and ends that is printed beside them."""
 _CHANNEL = re.compile(r"(?<![\w-])channel_id=([0-9]{1,18})\b")
 _MOVES = re.compile(r"(?<![\w-])(?:replica_groups|source_target_pairs)=")
-_DEFINED = re.compile(r"%([\w.\-]+) = ")
+_DEFINED = re.compile(r"%([\w.\-]+) = (?:.* )?[a-z][\w\-]*\(")
+"""An unread line that still shows which operation it applies: if that were a collective, the line would say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

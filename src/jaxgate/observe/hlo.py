@@ -13,7 +13,7 @@ from jaxgate.observe.hlo_lines import SourceTables
 UNREAD_CHARACTERS = 120
 """Length of an unread line in a report."""
 
-COLLECTIVE_WORDS = re.compile(r"all-|collective|reduce-scatter")
+COLLECTIVE_WORDS = re.compile(r"all-|collective|reduce-scatter|replica_groups|source_target_pairs")
 """What a line says that may move data between devices."""
 _MENTION = re.compile(r"(?:all-|collective-|reduce-scatter|ragged-)[\w-]*\(")
 """A collective being applied. No valid line holds a second one: two would be two lines run together."""
