@@ -301,8 +301,9 @@ REDUCE = f"all-reduce(%p), {GROUPS}, to_apply=%add"
 
 
 def entry(*lines, before=""):
-    """A program with an argument ``%p``."""
-    body = ["ENTRY %main (p: f32[8]) -> f32[8] {", "  %p = f32[8]{0} parameter(0)", *lines, "}", ""]
+    """A program with an argument ``%p``, which it returns."""
+    body = ["ENTRY %main (p: f32[8]) -> f32[8] {", "  %p = f32[8]{0} parameter(0)", *lines]
+    body += ["  ROOT %out = f32[8]{0} copy(%p)", "}", ""]
     return HEAD + before + "\n".join(body)
 
 
@@ -403,8 +404,8 @@ def test_nested_loops_and_calls_multiply():
     )
     call = "call(%p), to_apply=%inner"
     inner += "%body (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n"
-    inner += "".join(f"  %c.{n} = f32[8]{{0}} {call}\n" for n in range(4)) + "}\n\n"
-    inner += f"%cond (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n  %c = f32[8]{{0}} {call}\n}}\n\n"
+    inner += "".join(f"  %c.{n} = f32[8]{{0}} {call}\n" for n in range(3)) + f"  ROOT %c = f32[8]{{0}} {call}\n}}\n\n"
+    inner += f"%cond (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n  ROOT %c = f32[8]{{0}} {call}\n}}\n\n"
     loop = '  %w = f32[8]{0} while(%p), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"3"}}'
     (one,) = collectives(entry(loop, before=inner)).found
     assert one.times == 3 * 4 + (3 + 1)
@@ -448,7 +449,15 @@ UNKNOWN = {
     "operand-of-it-lost": (f"  %r = f32[8]{{0}} {REDUCE.replace('%p', '%q')}", "operands unknown: all-reduce %r"),
     "no-operand": (f"  %r = f32[8]{{0}} {REDUCE.replace('%p', '')}", "operands unknown: all-reduce %r"),
     "lost-computation": ("  %r = f32[8]{0} fusion(%p), calls=%gone", "fusion %r calls %gone, which is not there"),
+    "garbled-operation": (f"  %r = f32[8]{{0}} {REDUCE.replace('all-', 'a-')}", "a-reduce"),
+    "foreign-groups": (f'  %r = f32[8]{{0}} custom-call(%p), {GROUPS}, custom_call_target="x"', "custom-call"),
+    "no-result": (
+        "}\n\n%f (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n}\n\n%g (p: f32[8]) -> f32[8] {",
+        "%f has not",
+    ),
     "unread-line": ("  %r = q99[8] all-reduce(%p)", "%r = q99[8] all-reduce(%p)"),
+    "garbled-line": (f"  %r = {REDUCE.replace('all-', 'l-')}", "%r = l-reduce(%p), channel_id=1, replica_groups"),
+    "cut-line": ("  %r = urce_target_pairs={{0,1}}\n  %s = f32[8]{0} copy(%r)", "%r is read by %s and defined nowhere"),
     "recursion": ("  %r = f32[8]{0} call(%p), to_apply=%main", "called by what it calls"),
 }
 
@@ -466,7 +475,7 @@ def test_what_may_be_a_collective_is_said(line, said):
         "  %r = (f32[8]{0}, u32[]) send(%p), channel_id=1, is_host_transfer=true",
         '  %r = f32[8]{0} custom-call(%p), custom_call_target="lapack_spotrf"',
         "  %r = f32[8]{0} frobnicate(%p)",
-        "  %r = q99[8] frobnicate(%p)",
+        "  %r = q99[8] frobnicate(%p)\n  %s = f32[8]{0} copy(%r)",
         "  %r = f32[8]{0} partition-id()",
     ],
 )
@@ -495,7 +504,7 @@ def test_no_program_is_not_no_collectives(text):
 APPLIED = re.compile(r" (" + "|".join(sorted(KINDS)) + r")(?:-start)?\(%")
 
 
-@settings(max_examples=400, deadline=None, database=None)
+@settings(max_examples=200, deadline=None, database=None, derandomize=True)
 @given(st.data())
 def test_damage_never_loses_a_collective_silently(data):
     """Whatever range is cut out of a real text or garbled: each collective that still stands there is found or said."""
@@ -510,7 +519,7 @@ def test_damage_never_loses_a_collective_silently(data):
     assert found.unread or len(found.found) == len(before.found)
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None, derandomize=True)
 @given(st.data())
 def test_damage_of_any_platforms_text_does_not_raise(data):
     """TPU text repeats collectives, so that their number says nothing; it is read all the same."""
@@ -520,7 +529,7 @@ def test_damage_of_any_platforms_text_does_not_raise(data):
     collectives(text[:start] + data.draw(st.text(max_size=40)) + text[end:])
 
 
-@settings(max_examples=200, deadline=None, database=None)
+@settings(max_examples=200, deadline=None, database=None, derandomize=True)
 @given(st.text(st.sampled_from("all-reduce(%){}[]=,1 \n"), max_size=200) | st.text(max_size=60))
 def test_any_text_is_taken(text):
     """No text raises."""

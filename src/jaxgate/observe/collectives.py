@@ -55,7 +55,9 @@ _TARGET = re.compile(r'\bcustom_call_target="((?:[^"\\]|\\.)*)"')
 _BOOKKEEPING = frozenset({"AsyncCollectiveStart", "AsyncCollectiveDone"})
 """TPU: they mark where a collective starts and ends that is printed beside them."""
 _CHANNEL = re.compile(r"(?<![\w-])channel_id=([0-9]{1,18})\b")
-_DEFINED = re.compile(r"%([\w.\-]+) = ")
+_MOVES = re.compile(r"(?<![\w-])(?:replica_groups|source_target_pairs)=")
+_DEFINED = re.compile(r"%([\w.\-]+) = (?:.* )?[a-z][\w\-]*\(")
+"""An unread line that still shows which operation it applies: if that were a collective, the line would say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +121,7 @@ def read_collectives(hlo: HloText) -> Collectives:
         unread.append("no entry computation: collectives are unknown")
     runs, broken = count_runs(hlo)
     unread += broken
-    unread += _undefined(hlo)
+    unread += _holes(hlo)
     printed: list[_Printed] = []
     for name, instructions in hlo.computations.items():
         starts = any(_target(i) == "AsyncCollectiveStart" for i in instructions.values())
@@ -244,9 +246,9 @@ def _is_unknown(instruction: Instruction) -> bool:
         return "is_host_transfer=true" not in instruction.attributes
     if opcode == "custom-call":
         target = _target(instruction)
-        return target not in _BOOKKEEPING and _FOREIGN.search(target) is not None
+        return target not in _BOOKKEEPING and bool(_FOREIGN.search(target) or _MOVES.search(instruction.attributes))
     ends = opcode.removesuffix("-done").removesuffix("-update")
-    return ends not in KINDS and _LOOKS.search(opcode) is not None
+    return ends not in KINDS and bool(_LOOKS.search(opcode) or _MOVES.search(instruction.attributes))
 
 
 def _target(instruction: Instruction) -> str:
@@ -256,13 +258,17 @@ def _target(instruction: Instruction) -> str:
     return target[1] if target else ""
 
 
-def _undefined(hlo: HloText) -> list[str]:
-    """Operands that nothing defines: a line was lost, and it may have been a collective."""
+def _holes(hlo: HloText) -> Iterator[str]:
+    """What shows that a line was lost, which may have been a collective: results that nothing gives."""
     known = {name for line in hlo.unread for name in _DEFINED.findall(line)}
-    return [
-        f"%{operand} is read by %{instruction.name} and defined nowhere"
-        for instructions in hlo.computations.values()
-        for instruction in instructions.values()
-        for operand in instruction.operands
-        if operand not in instructions and operand not in known
-    ]
+    for name, instructions in hlo.computations.items():
+        if sum(instruction.root for instruction in instructions.values()) != 1 and not any(map(_is_root, hlo.unread)):
+            yield f"%{name} has not one result"
+        for instruction in instructions.values():
+            for operand in instruction.operands:
+                if operand not in instructions and operand not in known:
+                    yield f"%{operand} is read by %{instruction.name} and defined nowhere"
+
+
+def _is_root(line: str) -> bool:
+    return line.startswith("ROOT ")

@@ -13,7 +13,7 @@ from jaxgate.observe.hlo_lines import SourceTables
 UNREAD_CHARACTERS = 120
 """Length of an unread line in a report."""
 
-COLLECTIVE_WORDS = re.compile(r"all-|collective|reduce-scatter")
+COLLECTIVE_WORDS = re.compile(r"all-|collective|reduce-scatter|replica_groups|source_target_pairs")
 """What a line says that may move data between devices."""
 _MENTION = re.compile(r"(?:all-|collective-|reduce-scatter|ragged-)[\w-]*\(")
 """A collective being applied. No valid line holds a second one: two would be two lines run together."""
@@ -26,7 +26,6 @@ _ELEMENT = re.compile(r"(bf|[fsuc])(\d{1,3})(e\d\w*)?")
 _FLAT = re.compile(r'\([^()"]*\)')
 _PARENTHESIS = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_RUN_ON = re.compile(r" = |\(%")
 _OPERAND = re.compile(r"%([\w.\-]+)")
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,9}), \{([\d, ]*)\}")
@@ -217,9 +216,12 @@ def _instruction(line: str, tables: SourceTables) -> Instruction | None:
 
 def _is_run_on(line: str, opcode: str, attributes: str) -> bool:
     """Whether a second instruction hides in a line: a lost line break must not lose a collective."""
-    if len(_MENTION.findall(line)) != (_MENTION.fullmatch(f"{opcode}(") is not None):
+    if len(_MENTION.findall(line)) != (_MENTION.fullmatch(f"{opcode}(") is not None) or "(%" in attributes:
         return True
-    return _RUN_ON.search(attributes) is not None and _RUN_ON.search(without_strings(attributes)) is not None
+    if " = " not in attributes and attributes.count('"') % 2 == 0:
+        return False
+    outside = without_strings(attributes)
+    return " = " in outside or outside.count('"') % 2 == 1
 
 
 def without_strings(attributes: str) -> str:
