@@ -6,6 +6,7 @@ from jaxgate.model.duel import BrokenDuelError, Duel, ReferenceDuel
 from jaxgate.model.launches import Launches
 from jaxgate.model.measurement import (
     Culprits,
+    ExhaustedError,
     Fingerprints,
     HardwareKey,
     InvalidCaseError,
@@ -32,6 +33,7 @@ __all__ = [
     "Culprits",
     "Decision",
     "Duel",
+    "ExhaustedError",
     "Facts",
     "Finding",
     "Fingerprints",

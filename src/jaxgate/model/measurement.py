@@ -24,6 +24,18 @@ class InvalidCaseError(Exception):
         self.reason = reason
 
 
+class ExhaustedError(InvalidCaseError):
+    """The case needs more memory than there is.
+
+    Attributes:
+        largest: The largest allocations by the compiler's or allocator's own list, one line each.
+    """
+
+    def __init__(self, stage: str, reason: str, largest: tuple[str, ...] = ()) -> None:
+        super().__init__(stage, reason)
+        self.largest = largest
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardwareKey:
     """What selects a baseline: the devices that the case uses, not those that the machine has.

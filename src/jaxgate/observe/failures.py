@@ -6,7 +6,8 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jaxgate.model import InvalidCaseError
+from jaxgate.model import ExhaustedError, InvalidCaseError
+from jaxgate.observe.exhausted import read_exhausted
 from jaxgate.observe.lines import is_project_file, short_path
 
 _FIRST_LINES = 2
@@ -15,12 +16,20 @@ _FIRST_LINES = 2
 
 @contextmanager
 def guarded(stage: str) -> Iterator[None]:
-    """Turn whatever the block raises into ``InvalidCaseError``; interrupts pass through."""
+    """Turn whatever the block raises into ``InvalidCaseError``; interrupts pass through.
+
+    Out of memory becomes ``ExhaustedError``, with what the compiler or the allocator says of it.
+    """
     try:
         yield
     except InvalidCaseError:
         raise
     except Exception as error:
+        exhausted = read_exhausted(error)
+        if exhausted is not None:
+            where = _where(error)
+            reason = f"{exhausted.reason}{f' (at {where})' if where else ''}"
+            raise ExhaustedError(stage, reason, exhausted.largest) from error
         raise InvalidCaseError(stage, describe(error)) from error
 
 

@@ -202,7 +202,7 @@ def device_bytes(info: Any, sharding: Any) -> int:
         info: Anything with a shape and a dtype.
         sharding: How it is spread; ``None`` if it is whole.
     """
-    shape = tuple(info.shape) if sharding is None else sharding.shard_shape(tuple(info.shape))
+    shape: tuple[int, ...] = tuple(info.shape) if sharding is None else sharding.shard_shape(tuple(info.shape))
     if jax.dtypes.issubdtype(info.dtype, jax.dtypes.extended):
         bits = 8 * int(getattr(info.dtype, "itemsize", 0))  # random keys
     else:
