@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import jax
 import pytest
 
 from tests.planted.faults import FAULTS
+from tests.planted.harness import Bench, edited, names, source_of
 from tests.planted.known import MISBLAMED, MISSED
 from tests.planted.model import FAMILIES, PROGRAMS, Fault, Outcome, Score
 from tests.planted.rewrites import REWRITES
@@ -85,6 +87,50 @@ def test_a_fault_that_no_outcome_could_miss_is_refused(wrong):
     """Without an edit, a culprit or a fact that must move, a fault would prove nothing."""
     with pytest.raises(ValueError, match="expected"):
         replace(_FAULT, **wrong)
+
+
+def test_an_edit_that_does_not_fit_is_refused():
+    """A fault whose text is gone from its program is an error, not a program without a fault."""
+    with pytest.raises(ValueError, match=r"expected 'nowhere' once in low_rank\.py, found 0"):
+        edited(replace(_FAULT, program="low_rank", edits=(("nowhere", "x"),)))
+
+
+def test_a_real_change_would_alarm(tmp_path):
+    """The check of unchanged programs sees a change: a fault run through it is an alarm with its fact."""
+    fault = next(fault for fault in FAULTS if fault.name == "all logits are returned beside the classes")
+    outcome = Bench(tmp_path).leave("changed", fault.program, edited(fault))
+    assert not outcome.caught
+    assert outcome.moved == ("output_bytes",)
+    assert "REGRESSED output_bytes" in outcome.why
+
+
+def test_a_program_left_as_it_is_counts_for_nothing(tmp_path):
+    """A change that does not change the text is an error: it would only pad the score."""
+    bench = Bench(tmp_path)
+    with pytest.raises(ValueError, match=r"nothing leaves low_rank\.py as it is"):
+        bench.leave("nothing", "low_rank", source_of("low_rank"))
+
+
+def test_a_setting_made_by_one_program_does_not_reach_the_next(tmp_path):
+    """64-bit mode, switched on by a fault, is off again afterwards."""
+    fault = next(fault for fault in FAULTS if fault.name == "64-bit mode and a table of numpy")
+    assert Bench(tmp_path).plant(fault).caught
+    assert not jax.config.jax_enable_x64
+
+
+@pytest.mark.parametrize(
+    ("line", "right"),
+    [
+        ("stablehlo.sort 0 → 1 at a.py:12", True),
+        ("stablehlo.sort 0 → 1 at a.py:123", False),
+        ("stablehlo.add 0 → 1 at a.py:12", False),
+        ("stablehlo.add 0 → 1 at sort.py:7; add at a.py:12", False),
+        ("", False),
+    ],
+)
+def test_a_culprit_needs_word_and_place(line, right):
+    """The operation and the line must both be named; the name of a file is no operation, line 123 is not line 12."""
+    assert names(line, "sort", ("a.py:12",)) is right
 
 
 def test_the_score_counts_what_was_not_run_apart():

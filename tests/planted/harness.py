@@ -88,7 +88,7 @@ class Bench:
         )
         right_status = str(verdict.status) == fault.status
         caught = right_status and (not fault.moves or bool(fault.moves & set(moved)))
-        blamed = caught and _names(line, fault.culprit, places)
+        blamed = caught and names(line, fault.culprit, places)
         return replace(
             blank,
             status=str(verdict.status),
@@ -96,7 +96,7 @@ class Bench:
             line=line,
             caught=caught,
             blamed=blamed,
-            first=caught and _names(clause, fault.culprit, places),
+            first=caught and names(clause, fault.culprit, places),
             why=_why(fault, caught=caught, blamed=blamed, places=places),
             seconds=time.perf_counter() - begin,
         )
@@ -172,7 +172,7 @@ class Bench:
         return re.sub(r"\S*/(\w+\.py)", r"\1", line)  # without the temporary folder
 
 
-def _names(line: str, culprit: str, places: tuple[str, ...]) -> bool:
+def names(line: str, culprit: str, places: tuple[str, ...]) -> bool:
     """Whether a line says what it must, and names one of the places if there are any."""
     words = re.sub(r"\w+\.py:\d+", "", line)  # the name of a file must not pass for the name of an operation
     said = re.search(culprit, words, flags=re.IGNORECASE) is not None

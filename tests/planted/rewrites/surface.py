@@ -9,20 +9,14 @@ from tests.planted.rewrites.trees import bodies, functions, helpers, parse, unpa
 
 
 def comments_and_blank_lines(source: str) -> str:
-    """Comments above the statements of functions, blank lines between the functions."""
-    lines = [
-        f"{re.match(' *', line)[0]}# as before\n{line}"
-        if re.match(r" +(\w+ = |return )", line) and _opens(source, line)
-        else line
-        for line in source.split("\n")
-    ]
-    return "\n\n".join("\n".join(lines).split("\n\n"))
-
-
-def _opens(source: str, line: str) -> bool:
-    """Whether a line opens a statement, rather than going on with one."""
-    number = source.split("\n").index(line) + 1
-    return any(isinstance(n, (ast.Assign, ast.Return)) and n.lineno == number for n in ast.walk(parse(source)))
+    """A blank line and a comment above every assignment and every return."""
+    starts = {node.lineno for node in ast.walk(parse(source)) if isinstance(node, (ast.Assign, ast.Return))}
+    lines: list[str] = []
+    for number, line in enumerate(source.split("\n"), 1):
+        if number in starts:
+            lines += ["", f"{' ' * (len(line) - len(line.lstrip()))}# as before"]
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def moved_down(source: str) -> str:
