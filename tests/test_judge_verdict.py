@@ -74,8 +74,8 @@ def test_identical_work_is_the_same(strict):
     assert (verdict.case, verdict.hardware) == ("scan/rnn", HARDWARE)
     assert (verdict.status, verdict.fails) == (Status.SAME, False)
     assert {finding.status for finding in verdict.findings} == {Status.SAME}
-    assert sum(finding.kind == "fact" for finding in verdict.findings) == 17
-    assert sum(finding.kind == "claim" for finding in verdict.findings) == 5
+    assert sum(finding.kind == "fact" for finding in verdict.findings) == 22
+    assert sum(finding.kind == "claim" for finding in verdict.findings) == 7
     assert (verdict.time.status, verdict.time.reason) == (Status.SAME, "identical program")
     assert (verdict.origin.place, verdict.origin.differences) == ("nothing changed", ())
     assert verdict.run_ns == 1000.0  # bursts of 2000, 2200 and 1900 ns, two calls each
@@ -131,7 +131,7 @@ def test_no_baseline_fails_only_when_strict(strict, fails):
     assert verdict.worst.detail == "No baseline for `scan/rnn` on `cpu-amd-epyc-1`."
     assert (verdict.time.status, verdict.time.reason) == (Status.NO_BASELINE, "nothing to compare with")
     assert (verdict.origin, verdict.baseline) == (None, "")
-    assert [finding.kind for finding in verdict.findings] == ["baseline", *["claim"] * 5]
+    assert [finding.kind for finding in verdict.findings] == ["baseline", *["claim"] * 7]
 
 
 def test_no_baseline_here_names_those_elsewhere():
@@ -210,7 +210,8 @@ def test_claims_of_every_case_gate_without_own_ones():
     now = measurement(facts={"traces": 2}, culprits=Culprits(retraces=("batch: float32[8] → float32[7]",)))
     verdict = verdict_of(now, strict=False)
     assert (verdict.status, verdict.fails) == (Status.REGRESSED, True)
-    assert (verdict.worst.name, verdict.worst.culprit) == ("traces = 1", "batch: float32[8] → float32[7]")
+    assert verdict.worst.name == "traces = 1"
+    assert str(verdict.causes[0]) == "batch: float32[8] → float32[7]"
 
 
 def test_a_recorded_fault_stays_a_fault():
@@ -224,7 +225,7 @@ def test_a_stale_baseline_does_not_name_culprits():
     """Growth against a program with other arguments says nothing about the broken claim."""
     claim = at_most(1, "matmul_flops", of="one")
     verdict = verdict_of(known=record(signature=SIGNATURE[:1], matmuls={"old": 1}), claims=(claim,))
-    assert verdict.worst.culprit == "float32[8,64] x float32[64,64] 0 → 3"
+    assert str(verdict.causes[0]) == "float32[8,64] x float32[64,64] 0 → 3"
 
 
 def test_the_worst_finding_comes_first():
@@ -242,7 +243,7 @@ def test_the_worst_finding_comes_first():
         (Status.IMPROVED, "fact", "xla_bytes"),
     ]
     assert {finding.status for finding in verdict.findings[7:]} == {Status.SAME}
-    assert len(verdict.findings) == 17 + 6
+    assert len(verdict.findings) == 22 + 8
 
 
 @STRICT
@@ -340,12 +341,13 @@ def test_facts_outrank_time():
 def test_a_slow_down_names_what_grew():
     """A slower program whose facts stay within their tolerances still has a first suspect."""
     now = rewritten(
-        operations={"stablehlo.dot_general": 3, "stablehlo.add": 50},
+        operations={"stablehlo.dot_general 8x64xf32": 3, "stablehlo.add 8x64xf32": 50},
         facts={"stablehlo_ops": 53},
-        culprits=Culprits(operation_lines={"stablehlo.add": "model.py:21"}),
+        culprits=Culprits(lines={"stablehlo.add 8x64xf32": "model.py:21"}),
     )
     verdict = verdict_of(now, record(), decision=duel(Status.SLOWER))
-    assert (verdict.worst.kind, verdict.worst.culprit) == ("time", "stablehlo.add 37 → 50 at model.py:21")
+    assert verdict.worst.kind == "time"
+    assert str(verdict.causes[0]) == "perhaps stablehlo.add 8x64xf32 37 → 50 at model.py:21"
 
 
 @pytest.mark.parametrize("known", [None, record(signature=SIGNATURE[:1])], ids=["no baseline", "stale"])
