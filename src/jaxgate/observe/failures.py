@@ -27,7 +27,7 @@ def guarded(stage: str) -> Iterator[None]:
     except Exception as error:
         exhausted = read_exhausted(error)
         if exhausted is not None:
-            where = _where(error)
+            where = project_line_of(error)
             reason = f"{exhausted.reason}{f' (at {where})' if where else ''}"
             raise ExhaustedError(stage, reason, exhausted.largest) from error
         raise InvalidCaseError(stage, describe(error)) from error
