@@ -74,7 +74,7 @@ def test_a_red_case_is_six_lines():
     now = measurement(
         facts={"matmul_flops": 2_000_000},
         matmuls={DOT: 6},
-        culprits=Culprits(matmul_lines={DOT: "model.py:40"}),
+        culprits=Culprits(lines={DOT: "model.py:40"}),
         fingerprints=replace(FINGERPRINTS, program="p1", source="s1"),
     )
     assert explain(judged(now, record()), test=TEST) == (
