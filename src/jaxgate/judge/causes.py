@@ -214,8 +214,8 @@ _FINDERS: tuple[Finder, ...] = (
     _returns_more,
     _launches,
     _same_program,
-    _holds,
     _operates,
+    _holds,
 )
 """In the order in which one follows from another."""
 

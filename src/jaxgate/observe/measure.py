@@ -21,6 +21,7 @@ from jaxgate.model import (
     StoredProgram,
 )
 from jaxgate.observe.agreement import check_agreement, check_batch
+from jaxgate.observe.allocations import largest_allocations
 from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
 from jaxgate.observe.captured import describe_constants
 from jaxgate.observe.communication import Communication, read_communication
@@ -76,6 +77,18 @@ class Observed:
             unstored = ProgramRecord(digest=None, donated=(), feeds=None, why_not=WHY_NOT)
             return StoredProgram(record=unstored, content=b"")
         return export_program(self.lowered, self.call, self.feeds, self.measurement.facts.constant_bytes or 0)
+
+    def with_allocations(self) -> Measurement:
+        """The measurement with the largest buffers of the program, or with why they are not known; nothing is compiled."""
+        if self.lowered is None:
+            return self.measurement
+        found = largest_allocations(self.lowered.stage.compile())
+        lines = tuple(map(str, found.largest))
+        return replace(
+            self.measurement,
+            culprits=replace(self.measurement.culprits, allocations=lines),
+            unknown={**self.measurement.unknown, **({} if lines else {"allocations": found.why_not})},
+        )
 
     def leaves(self) -> list[Any]:
         """Its dynamic arguments, flattened.
