@@ -26,6 +26,7 @@ from jaxgate.model import (
     Status,
 )
 from jaxgate.observe.measure import observe
+from jaxgate.plugin.explaining import judge_with_buffers
 from jaxgate.report.text import explain
 from tests.planted.model import PROGRAMS, Fault, Outcome
 
@@ -125,13 +126,14 @@ class Bench:
     def _judge(self, program: str, source: str):
         record = self._base(program)
         try:
-            return judge(program, (), self._observe(program, source), record, strict=True)
+            observed = self._observe(program, source)
+            return judge_with_buffers(lambda now: judge(program, (), now, record, strict=True), observed)
         except InvalidCaseError as error:
             return judge_invalid(program, error)
 
     def _base(self, program: str) -> Record:
         if program not in self._bases:
-            measurement = replace(self._observe(program, source_of(program)), samples=_NO_TIME)
+            measurement = replace(self._observe(program, source_of(program)).measurement, samples=_NO_TIME)
             baseline = Baseline.of(measurement, case=program, test="", provenance=_NOWHERE, program=_NO_PROGRAM)
             record = Record(baseline=baseline, path=Path("base.json"), borrowed=False)
             verdict = judge(program, (), measurement, record, strict=True)
@@ -146,8 +148,9 @@ class Bench:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # donation that JAX calls unusable: the facts must say it
-                measurement = observe(module.build, store=self._store, sampling=False).measurement
-                return replace(measurement, phases=Phases())  # of a busy machine; no fresh process confirms them here
+                observed = observe(module.build, store=self._store, sampling=False)
+            # Phases are those of a busy machine, and no fresh process confirms them here.
+            return replace(observed, measurement=replace(observed.measurement, phases=Phases()))
         finally:
             jax.config.update("jax_enable_x64", widened)
 

@@ -31,6 +31,7 @@ from jaxgate.observe.exporting import NotReplayableError, export_program, find_f
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder, on_device
 from jaxgate.observe.host import WHY_NOT, observe_host
+from jaxgate.observe.lines import at
 from jaxgate.observe.reference import Reference, ReferenceStore, observe_reference
 from jaxgate.observe.signature import inputs_fingerprint, read_results
 from jaxgate.observe.source import source_fingerprint
@@ -272,10 +273,6 @@ def _culprits(program: Program, communication: Communication, *functions: Callab
     structure, work = program.structure, program.work
     return Culprits(
         constants=describe_constants(structure.constants, *functions),
-        callbacks=tuple(f"{name}{_at(work.lines.get(name, ''))}" for name in work.callbacks),
+        callbacks=tuple(f"{name}{at(work.lines.get(name, ''))}" for name in work.callbacks),
         lines={**structure.lines, **communication.lines, **work.lines},
     )
-
-
-def _at(line: str) -> str:
-    return f" at {line}" if line else ""

@@ -114,7 +114,7 @@ RETRACES = (
             ),
         ),
         moves=_TRACES,
-        culprit=r"params\['down'\].*sharding",
+        culprit=r"\['down'\].*shard",
     ),
 )
 
