@@ -43,7 +43,7 @@ def test_no_baseline_warns_locally(simple):
     result = simple.run()
     result.counts(passed=1)
     assert result.line("model/step").startswith("NO_BASELINE")
-    result.shows("4 claims hold", "Record with --perf-update and commit; under CI this fails.")
+    result.shows("5 claims hold", "Record with --perf-update and commit; under CI this fails.")
 
 
 @pytest.mark.parametrize("how", ["environment", "option", "ini"])
