@@ -74,7 +74,7 @@ def test_identical_work_is_the_same(strict):
     assert (verdict.case, verdict.hardware) == ("scan/rnn", HARDWARE)
     assert (verdict.status, verdict.fails) == (Status.SAME, False)
     assert {finding.status for finding in verdict.findings} == {Status.SAME}
-    assert sum(finding.kind == "fact" for finding in verdict.findings) == 22
+    assert sum(finding.kind == "fact" for finding in verdict.findings) == 23
     assert sum(finding.kind == "claim" for finding in verdict.findings) == 7
     assert (verdict.time.status, verdict.time.reason) == (Status.SAME, "identical program")
     assert (verdict.origin.place, verdict.origin.differences) == ("nothing changed", ())
@@ -243,7 +243,7 @@ def test_the_worst_finding_comes_first():
         (Status.IMPROVED, "fact", "xla_bytes"),
     ]
     assert {finding.status for finding in verdict.findings[7:]} == {Status.SAME}
-    assert len(verdict.findings) == 22 + 8
+    assert len(verdict.findings) == 23 + 8
 
 
 @STRICT

@@ -144,6 +144,14 @@ POLICIES: tuple[FactPolicy, ...] = (
         why="what a call needs besides; fusion moves it",
     ),
     FactPolicy(
+        name="code_bytes",
+        better="lower",
+        where="GPU and TPU programs; the CPU's compiler does not tell",
+        relative=0.25,
+        absolute=65_536,
+        why="generated code lies in device memory too; unrolling multiplies it, scheduling moves it",
+    ),
+    FactPolicy(
         name="xla_flops",
         better="lower",
         where=_PROGRAMS,
@@ -161,7 +169,10 @@ POLICIES: tuple[FactPolicy, ...] = (
     ),
     FactPolicy(name="launches", better="lower", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
     FactPolicy(
-        name="host_transfers", better="lower", where=_HOST, why="arrays that are sent to the device again at each call"
+        name="host_transfers",
+        better="lower",
+        where=_HOST,
+        why="what each call sends to the device again, or stops to read back",
     ),
 )
 
