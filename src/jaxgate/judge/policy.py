@@ -98,7 +98,12 @@ POLICIES: tuple[FactPolicy, ...] = (
         absolute=1024,
         why="captured arrays are compiled in; small tables may be",
     ),
-    FactPolicy(name="host_callbacks", better="lower", why="each one stops the device until Python has answered"),
+    FactPolicy(
+        name="host_callbacks",
+        better="lower",
+        where=_PROGRAMS,
+        why="each one stops the device until Python has answered",
+    ),
     FactPolicy(
         name="matmul_flops",
         better="lower",
