@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from jaxgate.model.baseline import SCHEMA
+
 SIMPLE = """
 import jax, jax.numpy as jnp
 
@@ -43,7 +45,7 @@ def test_no_baseline_warns_locally(simple):
     result = simple.run()
     result.counts(passed=1)
     assert result.line("model/step").startswith("NO_BASELINE")
-    result.shows("4 claims hold", "Record with --perf-update and commit; under CI this fails.")
+    result.shows("6 claims hold", "Record with --perf-update and commit; under CI this fails.")
 
 
 @pytest.mark.parametrize("how", ["environment", "option", "ini"])
@@ -76,11 +78,12 @@ def test_a_claim_gates_without_a_baseline(project):
     [
         (lambda text: text[: len(text) // 2], "is not JSON (truncated or merged badly?)"),
         (lambda _: "", "is not JSON"),
-        (lambda text: text.replace('"schema": 2', '"schema": 3'), "expected schema 2, found 3"),
+        (lambda text: text.replace(f'"schema": {SCHEMA}', '"schema": 99'), f"expected schema {SCHEMA}, found 99"),
+        (lambda text: text.replace(f'"schema": {SCHEMA}', '"schema": 2'), f"expected schema {SCHEMA}, found 2"),
         (lambda text: text.replace('"temp_bytes"', '"tmp_bytes"'), "tmp_bytes"),
         (lambda text: f"<<<<<<< ours\n{text}", "is not JSON"),
     ],
-    ids=["truncated", "empty", "unknown schema", "unknown key", "merge conflict"],
+    ids=["truncated", "empty", "unknown schema", "older schema", "unknown key", "merge conflict"],
 )
 def test_an_unreadable_baseline_fails_everywhere(recorded, damage, message):
     """A baseline file that cannot be trusted is INVALID, locally too, and names file, key and remedy."""
@@ -145,25 +148,25 @@ def test_a_case_that_was_not_selected_is_no_orphan(recorded, arguments):
 BROKEN = {
     "raises": (
         "    raise ValueError('no such layer')",
-        ["tracing the subject: ValueError: no such layer", "test_model.py:5"],
+        ["INVALID  model/step", "tracing the subject: ValueError: no such layer", "test_model.py:5"],
     ),
-    "runs out of memory": ("    raise MemoryError", ["tracing the subject: out of memory"]),
+    "runs out of memory": ("    raise MemoryError", ["RESOURCE_EXHAUSTED  model/step", "tracing the subject: out of memory on the host"]),
     "cannot be traced": (
         "    return state if float(x[0]) > 0 else x",
-        ["tracing the subject: ConcretizationTypeError"],
+        ["INVALID  model/step", "tracing the subject: ConcretizationTypeError"],
     ),
-    "gives NaN": ("    return state * jnp.nan, x", ["expected numbers, found 64 NaN of 64 in result[0]"]),
+    "gives NaN": ("    return state * jnp.nan, x", ["INVALID  model/step", "expected numbers, found 64 NaN of 64 in result[0]"]),
 }
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_workload_that_fails_is_invalid(project, fault):
+def test_a_workload_that_fails_is_red(project, fault):
     """A function that raises, exhausts memory, cannot be traced or gives NaN fails, with stage and reason."""
     body, pieces = BROKEN[fault]
     project.write("test_model.py", SIMPLE.replace("    return state * 0.9 + x, jnp.sum(state)", body))
     result = project.run()
     result.counts(failed=1)
-    result.shows("INVALID  model/step", *pieces, "reproduce: pytest 'test_model.py::test_step'")
+    result.shows(*pieces, "reproduce: pytest 'test_model.py::test_step'")
 
 
 def test_a_builder_that_raises_is_invalid(project):

@@ -76,7 +76,7 @@ def test_an_eager_operation_is_named(project):
     project.edit("test_loop.py", "    return w, float", "    w = jnp.clip(w, -1.0, 1.0)\n    return w, float")
     result = project.run()
     result.counts(failed=1)
-    result.shows("launches 5 against 4 = 1.25 ×, allowed 4", "culprit   clip 0 → 1; comes from: code")
+    result.shows("launches 5 against 4 = 1.25 ×, allowed 4", "culprit   programs started in a call: clip 0 → 1; comes from: code")
 
 
 def test_a_jitted_function_called_twice_is_named_with_its_line(project):
@@ -95,7 +95,7 @@ def test_a_function_object_in_each_call_breaks_the_claims(project):
     project.edit("test_loop.py", "update(w, forward(w, x))", "update(w, jax.jit(lambda w, x: x @ w)(w, x))")
     result = project.run()
     result.counts(failed=1)
-    result.shows("traces = 1", "step 2 compiled jit(<lambda>) again", "function object made anew")
+    result.shows("traces = 1", "step 2 retraced: <lambda>: a new function object per call at test_loop.py:15")
     project.run("--perf-update").counts(failed=1)
     assert project.baselines() == {}
 
@@ -147,7 +147,7 @@ def test_launches_that_can_no_longer_be_counted_are_red(project):
     )
     result = project.run()
     result.counts(failed=1)
-    result.shows("launches", "it cannot be compared", "no profile could be taken")
+    result.shows("INVALID", "launches: the baseline has it, today's measurement does not: no profile could be taken")
 
 
 def test_a_claim_on_launches(project):

@@ -106,7 +106,7 @@ def test_three_times_the_work_is_red_in_real_processes(project):
         assert piece in line
 
 
-@pytest.mark.parametrize(("factor", "holds"), [("1.1", ""), ("1.5", "5 claims hold · no baseline")])
+@pytest.mark.parametrize(("factor", "holds"), [("1.1", ""), ("1.5", "6 claims hold · no baseline")])
 def test_identical_work_is_not_red_on_a_real_clock(project, factor, holds):
     """Planted: one function on both sides. Within 1.1 it is never red, whatever this machine does, and within 1.5 it holds."""
     plant = MODEL.replace("1 + jnp.tanh(x)", "jnp.tanh(x) + 1").replace("0.8", factor)
@@ -123,7 +123,7 @@ def test_a_claim_that_holds_counts_among_the_others(lab):
     result = lab.run()
     assert (result.code, lab.ran, lab.launched) == (0, ["reference"], [])
     result.counts(passed=1)
-    assert result.line("NO_BASELINE").endswith("5 claims hold · no baseline on this hardware")
+    assert result.line("NO_BASELINE").endswith("6 claims hold · no baseline on this hardware")
 
 
 def test_a_broken_claim_is_repeated_and_red(lab):
@@ -179,7 +179,7 @@ def test_what_does_not_come_again_is_undecided(lab, processes):
     assert result.code == 0
     result.counts(passed=1)
     line = result.line("UNDECIDED  model/model")
-    assert "4 claims hold · undecided: run_ns ≤ 0.8 × reference: 12 ms against 10 ms = 1.20 ×, 20 of 20 pairs" in line
+    assert "5 claims hold · undecided: run_ns ≤ 0.8 × reference: 12 ms against 10 ms = 1.20 ×, 20 of 20 pairs" in line
     assert f"but it did not come again in fresh process {len(processes)} of 2; in fresh processes " in line
     result.shows("1 case: 1 UNDECIDED")
 
@@ -297,7 +297,7 @@ def test_no_duel_where_the_user_wants_none(lab, arguments, reason):
     result = lab.run(*arguments)
     assert (result.code, lab.ran) == (0, [])
     assert result.line("UNDECIDED").endswith(
-        f"4 claims hold · undecided: run_ns ≤ 0.8 × reference: {reason} · identical program"
+        f"5 claims hold · undecided: run_ns ≤ 0.8 × reference: {reason} · identical program"
     )
 
 
@@ -421,7 +421,7 @@ def test_a_duel_that_held_is_not_run_again(lab):
     for arguments in ([], ["--perf-budget", "0"], ["--benchmark-disable"]):
         result = lab.run_with_memory(*arguments)
         assert (result.code, lab.ran) == (0, ["reference"])
-        assert "5 claims hold (run time as measured before)" in result.line("NO_BASELINE")
+        assert "6 claims hold (run time as measured before)" in result.line("NO_BASELINE")
 
 
 def test_without_a_cache_it_is_run_each_time(lab):

@@ -24,6 +24,7 @@ CONTENT = {
     "facts": {
         "aliased_bytes": 16384,
         "argument_bytes": 18432,
+        "code_bytes": 10000,
         "collective_bytes": 0,
         "collectives": 0,
         "compiles": 1,

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 from jaxgate.model import Finding, Status, Verdict
 
-ALWAYS_FAIL = frozenset({Status.INVALID, Status.REGRESSED, Status.SLOWER})
+ALWAYS_FAIL = frozenset({Status.RESOURCE_EXHAUSTED, Status.INVALID, Status.REGRESSED, Status.SLOWER})
 FAIL_IF_STRICT = frozenset({Status.NO_BASELINE, Status.STALE_BASELINE})
+
+MEMORY = frozenset({"temp_bytes", "argument_bytes", "output_bytes", "peak_bytes", "state_bytes"})
 
 _SEVERITY = {status: rank for rank, status in enumerate(Status)}
 
@@ -36,6 +38,11 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         return -_SEVERITY[finding.status], finding.kind != "fact", by_clock
 
     return tuple(sorted(findings, key=rank))
+
+
+def memory_decides(verdict: Verdict) -> bool:
+    """Whether a quantity of memory is among what is red, so that the buffers of the program are worth reading."""
+    return bool(red_quantities(verdict.findings) & MEMORY)
 
 
 def red_quantities(findings: Iterable[Finding]) -> frozenset[str]:

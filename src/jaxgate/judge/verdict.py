@@ -13,6 +13,7 @@ from jaxgate.judge.phases import compare_phases
 from jaxgate.model import (
     Claim,
     Decision,
+    ExhaustedError,
     Finding,
     InvalidCaseError,
     Measurement,
@@ -87,6 +88,7 @@ def judge(
         time=time,
         origin=origin,
         causes=rank_causes(now, baseline, red_quantities(findings)),
+        allocations=now.culprits.allocations or _unread(now),
         baseline=described,
         run_ns=None if now.samples is None else now.samples.run_ns,
         p99_ns=None if now.samples is None else now.samples.percentile_ns(99),
@@ -94,9 +96,23 @@ def judge(
 
 
 def judge_invalid(case: str, error: InvalidCaseError) -> Verdict:
-    """The verdict of a case that could not be measured: it fails, always."""
-    finding = Finding(kind="case", name=error.stage, status=Status.INVALID, detail=error.reason)
-    return Verdict(case=case, hardware=None, status=Status.INVALID, fails=True, findings=(finding,), time=_NOT_TIMED)
+    """The verdict of a case that could not be measured: it fails, always, and no waiver covers it."""
+    largest = error.largest if isinstance(error, ExhaustedError) else None
+    status = Status.INVALID if largest is None else Status.RESOURCE_EXHAUSTED
+    finding = Finding(kind="case", name=error.stage, status=status, detail=error.reason)
+    return Verdict(
+        case=case,
+        hardware=None,
+        status=status,
+        fails=True,
+        findings=(finding,),
+        time=_NOT_TIMED,
+        allocations=largest or (),
+    )
+
+
+def _unread(now: Measurement) -> tuple[str, ...]:
+    return (f"not known: {now.unknown['allocations']}",) if "allocations" in now.unknown else ()
 
 
 def describe(record: Record) -> str:

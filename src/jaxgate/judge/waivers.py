@@ -12,7 +12,7 @@ from jaxgate.model.waiver import TIME
 
 WAIVABLE = {"fact": Status.REGRESSED, "claim": Status.REGRESSED, "time": Status.SLOWER}
 """Kinds of finding, and the one outcome of each that a waiver can cover. INVALID and the state of a baseline are
-never covered: nobody can accept what was not measured."""
+never covered, nor is memory that ran out: nobody can accept what was not measured."""
 
 _FINE = (Status.SAME, Status.FASTER, Status.IMPROVED)
 

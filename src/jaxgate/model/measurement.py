@@ -147,7 +147,7 @@ class Measurement:
         matmuls: Matrix multiplications of one call, by operand shapes, loops counted by their length.
         collectives: Communication of one call by kind, array and mesh axes, loops counted where known.
         widened: Casts to a wider float type in one call.
-        unknown: Facts that could not be had, each with the reason.
+        unknown: Facts, and explanations that were asked for, that could not be had, each with the reason.
         samples: ``None`` when sampling was switched off.
         host: Whether the subject is plain Python around device programs, called as it is.
         launched: Device programs that one warm call of such a subject launches, by name; empty where unknown.

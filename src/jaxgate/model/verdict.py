@@ -104,6 +104,8 @@ class Verdict:
         findings: Everything checked, worst first.
         fails: Whether the test fails; depends on strictness for a missing or stale baseline.
         causes: What made it worse, the cause that explains most first.
+        allocations: The largest buffers, where memory decides: by the compiler's or the allocator's own list.
+        changes: What changed in the program since its baseline, as lines of a difference.
         baseline: One line on where the baseline comes from.
         run_ns: Median time of a call, for the eye only.
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
@@ -118,6 +120,8 @@ class Verdict:
     time: TimeVerdict
     origin: Origin | None = None
     causes: tuple[Cause, ...] = ()
+    allocations: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     baseline: str = ""
     run_ns: float | None = None
     p99_ns: int | None = None

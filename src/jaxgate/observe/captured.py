@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxgate.observe.source import project_functions
+from jaxgate.observe.lines import is_project_file
+from jaxgate.observe.source import names_in, project_functions
 from jaxgate.observe.structure import Constant
+
+_ARRAYS = (jax.Array, np.ndarray)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +53,39 @@ def describe_constants(constants: Sequence[Constant], *functions: Callable[..., 
 
 
 def _arrays(function: FunctionType) -> Iterator[Captured]:
+    owner = function.__qualname__.rpartition(".")[2]
+    found = (inside for name, value in _seen(function) for inside in _opened(name, value))
+    for name, value in found:
+        for path, leaf in jax.tree_util.tree_leaves_with_path(value):
+            if isinstance(leaf, _ARRAYS) and prod(leaf.shape) > 1:
+                yield Captured(f"{name}{jax.tree_util.keystr(path)}", owner, tuple(leaf.shape), leaf.nbytes)
+
+
+def _seen(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Variables of a function that no call gives it: globals, attributes of modules, closure, defaults."""
     code = function.__code__
-    values = {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+    names = set(names_in(code))
+    for name in names & set(function.__globals__):
+        value = function.__globals__[name]
+        if not isinstance(value, ModuleType):
+            yield name, value
+        elif is_project_file(getattr(value, "__file__", None) or ""):
+            yield from ((f"{name}.{inner}", vars(value)[inner]) for inner in names & set(vars(value)))
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
-            values[name] = cell.cell_contents
+            yield name, cell.cell_contents
         except ValueError:
             continue  # not filled yet
-    for name, value in values.items():
-        for path, leaf in jax.tree_util.tree_leaves_with_path(_content(value)):
-            if isinstance(leaf, (jax.Array, np.ndarray)) and prod(leaf.shape) > 1:
-                place = f"{name}{jax.tree_util.keystr(path)}"
-                yield Captured(place, function.__qualname__.rpartition(".")[2], tuple(leaf.shape), leaf.nbytes)
+    defaults = function.__defaults__ or ()
+    positional = code.co_varnames[: code.co_argcount]
+    yield from zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
+    yield from (function.__kwdefaults__ or {}).items()
 
 
-def _content(value: Any) -> Any:
+def _opened(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """What a variable holds: an object of a class that is no pytree is opened one level."""
-    if isinstance(value, (jax.Array, np.ndarray, dict, list, tuple)) or callable(value):
-        return value
-    return getattr(value, "__dict__", None) or value
+    inside = getattr(value, "__dict__", None)
+    if inside and not isinstance(value, _ARRAYS) and jax.tree_util.all_leaves([value]):
+        yield from ((f"{name}.{inner}", held) for inner, held in inside.items())
+    else:
+        yield name, value

@@ -111,7 +111,7 @@ def _normal_source(function: FunctionType) -> str | None:
 
 def _reached(function: FunctionType) -> Iterator[FunctionType]:
     """Functions that a function can call: by the names in its code, and through its closure."""
-    names = set(_names(function.__code__))
+    names = set(names_in(function.__code__))
     values = [function.__globals__[name] for name in names if name in function.__globals__]
     for cell in function.__closure__ or ():
         try:
@@ -128,8 +128,9 @@ def _reached(function: FunctionType) -> Iterator[FunctionType]:
             yield from _functions(value)
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def names_in(code: CodeType) -> Iterator[str]:
+    """The names of globals and attributes that a code uses, and those that the functions inside it use."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            yield from names_in(constant)

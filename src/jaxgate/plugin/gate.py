@@ -31,7 +31,10 @@ from jaxgate.plugin.keywords import split_claims
 from jaxgate.plugin.progress import Progress
 from jaxgate.plugin.replay import replay
 from jaxgate.plugin.run import Run
+from jaxgate.report.sections import sections
 from jaxgate.report.text import explain
+
+_UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 
 
 class Gate:
@@ -111,6 +114,8 @@ class Gate:
         if self._run.settings.calibrate:
             return self._calibrate(case)
         verdict = self._judge(case)
+        for title, text in sections(verdict) if verdict.fails else ():
+            self._item.add_report_section("call", title, text)
         suspect = self._run.suspect(verdict, self._benchmark.extra_info)
         if suspect is not None:
             self._run.suspects[self._item.nodeid] = suspect
@@ -162,7 +167,7 @@ class Gate:
                 self._item.add_report_section("call", "jaxgate: where it was raised", text)
             return self._run.judge_invalid(case, error)
         self._fill_row(case, measurement, verdict, engine_ns)
-        judged = verdict.status is not Status.INVALID and not verdict.recorded and not self._run.settings.elsewhere
+        judged = verdict.status not in _UNMEASURED and not verdict.recorded and not self._run.settings.elsewhere
         if measurement.samples is not None and judged:
             self._run.costs[self._item.nodeid] = Cost(
                 unchanged_s=(time.perf_counter_ns() - begin - duel_ns) / 1e9,

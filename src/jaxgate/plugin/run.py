@@ -12,7 +12,7 @@ import pytest
 
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.judge.ageing import Ageing, ageing
-from jaxgate.judge.order import severest, waits_for_confirmation
+from jaxgate.judge.order import ALWAYS_FAIL, severest, waits_for_confirmation
 from jaxgate.judge.waivers import apply_waivers
 from jaxgate.keep.adopt import adopt
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
@@ -40,6 +40,7 @@ from jaxgate.plugin.again import PhaseRepeat
 from jaxgate.plugin.against_reference import ReferenceDuels, Told
 from jaxgate.plugin.calibrated import Calibrated
 from jaxgate.plugin.confirm import Suspect, accuses
+from jaxgate.plugin.explaining import judge_with_buffers, with_changes
 from jaxgate.plugin.launching import Comparison
 from jaxgate.plugin.margins import Margins
 from jaxgate.plugin.options import Settings
@@ -129,11 +130,11 @@ class Run:
         except InvalidCaseError as error:
             return replace(judge_invalid(case.name, error), hardware=now.hardware)
         self.rematches[case.name] = [*([] if timed.rematch is None else [timed.rematch]), *told.rematches]
-        verdict = judge(
+        judged = partial(
+            judge,
             case.name,
             case.claims,
-            now,
-            timed.record,
+            record=timed.record,
             strict=self._strict,
             tolerances=case.tolerances,
             elsewhere=self.store.elsewhere(now.hardware, case.name),
@@ -141,12 +142,15 @@ class Run:
             no_duel=timed.why_not,
             reference_duel=told.by,
         )
+        verdict = judge_with_buffers(judged, observed)
         if record is not None and any(f.kind == "phase" and f.status is Status.REGRESSED for f in verdict.findings):
             before = record.baseline.phases
             again = PhaseRepeat(project=self.project, test=test, hardware=now.hardware, before=before)
             self.rematches[case.name].append(again)
         if self.settings.update:  # a waived claim is broken all the same, and never recorded
             return self._record(observed, verdict, record, test)
+        if verdict.status in ALWAYS_FAIL:
+            verdict = with_changes(verdict, observed, record, self.programs)
         return apply_waivers(verdict, self._in_force, today=self.today, strict=self._strict)
 
     @property

@@ -30,6 +30,7 @@ MARKUP = {
     Status.SLOWER: _RED,
     Status.REGRESSED: _RED,
     Status.INVALID: _RED,
+    Status.RESOURCE_EXHAUSTED: _RED,
 }
 
 

@@ -10,6 +10,7 @@ from jaxgate.report.units import show, show_pair, show_ratio
 from jaxgate.report.waivers import has_waived, waiver_note, waiver_notes
 
 _MOVED = frozenset({Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER, Status.WAIVED})
+_UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 MAX_DIFFERENCES = 4
 MAX_OTHERS = 3
 
@@ -27,13 +28,15 @@ def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
     others = [f for f in verdict.findings[1:] if worst is not None and f.status is worst.status]
     environments = elsewhere.startswith("--perf-against-env")
     lines = [f"{verdict.status}  {verdict.case}{where}"]
-    judged = verdict.status is not Status.INVALID or verdict.hardware is not None
+    judged = verdict.status not in _UNMEASURED or verdict.hardware is not None
     if judged and environments:  # what differs between them explains all the rest
         lines.append(_row("against", _baseline(verdict)))
     if worst is not None:
         lines.append(_row("found", describe_finding(worst) + _more(others)))
     if notes := waiver_notes(verdict):
         lines.append(_row("waiver", "; ".join(notes)))
+    if verdict.status is Status.RESOURCE_EXHAUSTED and verdict.allocations:
+        lines.append(_row("largest", verdict.allocations[0]))
     if judged:
         lines.append(_row("time", _time(verdict)))
         lines += [] if environments else [_row("baseline", _baseline(verdict))]
@@ -120,7 +123,7 @@ def count(verdicts: Sequence[Verdict]) -> str:
 def _beside(verdict: Verdict) -> str:
     """The time of a case in two environments, or why nothing could be compared."""
     worst, decision = verdict.worst, verdict.time.decision
-    if worst is not None and (worst.status is Status.INVALID or (worst.kind == "claim" and verdict.fails)):
+    if worst is not None and (worst.status in _UNMEASURED or (worst.kind == "claim" and verdict.fails)):
         return describe_finding(worst)
     reason = verdict.time.reason if decision is None else f"{decision.ratio:.2f} × there, {verdict.time.reason}"
     return " · ".join([reason, *_undecided_claims(verdict), *waiver_notes(verdict)])
@@ -254,7 +257,7 @@ def _commands(verdict: Verdict, test: str, elsewhere: str) -> str:
     reproduce = f"reproduce: pytest '{quoted}'"
     if elsewhere:
         return f"{reproduce} {elsewhere}"
-    wrong = {f.kind for f in verdict.findings if f.status in (Status.INVALID, Status.REGRESSED)}
+    wrong = {f.kind for f in verdict.findings if f.status in {*_UNMEASURED, Status.REGRESSED}}
     invalid = {f.kind for f in verdict.findings if f.status is Status.INVALID}
     if wrong & {"claim", "case"} or "time" in invalid:  # what --perf-update refuses, or would only hide
         return reproduce
