@@ -76,8 +76,8 @@ class Claim:
         """Read as a formula, for example ``compile_ns <= 0.5 x reference``."""
         sign = _SIGNS[self.relation]
         if self.other == "one":
-            return f"{self.quantity} {sign} {self.factor:g}"
-        factor = "" if self.factor == 1.0 else f"{self.factor:g} × "
+            return f"{self.quantity} {sign} {self.factor:.15g}"
+        factor = "" if self.factor == 1.0 else f"{self.factor:.15g} × "
         return f"{self.quantity} {sign} {factor}{self.other}"
 
 
