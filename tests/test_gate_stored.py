@@ -61,8 +61,9 @@ class Lab:
         self.breaks = None  # what a fresh process does to its baseline
         monkeypatch.setenv("JAXGATE_QUIET", self.slug)
         monkeypatch.setattr("jaxgate.observe.measure.take_samples", self._sample)
-        for module in ("stored", "sessions"):
+        for module in ("again", "sessions"):
             monkeypatch.setattr(f"jaxgate.plugin.{module}.record", self._record)
+        for module in ("stored", "sessions"):
             monkeypatch.setattr(f"jaxgate.plugin.{module}.look", self._look)
         monkeypatch.setattr(sessions, "find_hardware", lambda project: surroundings.first_device())
 
@@ -585,7 +586,7 @@ def test_a_repeat_of_another_program_is_invalid(lab):
 def test_a_repeat_that_fails_is_invalid(lab, monkeypatch):
     """With what it said."""
     slow(lab)
-    monkeypatch.setattr("jaxgate.plugin.stored.record", lambda *_: {"test_model.py::test_wave": "out of memory"})
+    monkeypatch.setattr("jaxgate.plugin.again.record", lambda *_: {"test_model.py::test_wave": "out of memory"})
     result = lab.run()
     assert result.code == 1
     result.shows("INVALID  model/wave", "it could not be confirmed: out of memory")
@@ -598,7 +599,7 @@ def test_a_repeat_that_cannot_start_is_invalid(lab, monkeypatch):
         raise pytest.UsageError("no such file")
 
     slow(lab)
-    monkeypatch.setattr("jaxgate.plugin.stored.record", fail)
+    monkeypatch.setattr("jaxgate.plugin.again.record", fail)
     lab.run().shows("INVALID  model/wave", "it could not be confirmed: a fresh process failed: no such file")
 
 

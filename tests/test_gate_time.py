@@ -104,7 +104,7 @@ def test_a_real_slow_down_is_repeated_in_a_real_process(project, monkeypatch):
     assert result.code == 1
     result.counts(failed=1)
     result.shows("test_model.py::test_wave SUSPECT", "test_model.py::test_wave FAILED")
-    result.shows("SLOWER  model/wave", "pairs were more than", "in fresh processes", "stablehlo.sine 0 → 4", "1 SLOWER")
+    result.shows("SLOWER  model/wave", "pairs were more than", "in fresh processes", "stablehlo.sine 500x500xf32 0 → 4", "1 SLOWER")
 
 
 SCAN = """
@@ -161,7 +161,7 @@ def test_a_confirmed_slow_down_is_red(lab):
         "SLOWER: 1.300 × [1.300, 1.300], n=20, margin 3.0%",
         "20 of 20 pairs were more than 3.0% slower",
         "in fresh processes 1.300 ×, 1.300 ×",
-        "stablehlo.sine 0 → 4 at test_model.py:7; gone: stablehlo.exponential; comes from: code",
+        "perhaps stablehlo.sine 8x8xf32 0 → 4 at test_model.py:7; gone: stablehlo.exponential 8x8xf32; comes from: code",
         "reproduce: pytest 'test_model.py::test_wave'   accept: add --perf-update",
         "1 case: 1 SLOWER",
     )

@@ -21,7 +21,7 @@ from jaxgate.model import (
     StoredProgram,
 )
 from jaxgate.observe.agreement import check_agreement, check_batch
-from jaxgate.observe.allocations import largest_allocations
+from jaxgate.observe.allocations import largest_allocations, rows_of
 from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
 from jaxgate.observe.captured import describe_constants
 from jaxgate.observe.communication import Communication, read_communication
@@ -83,8 +83,8 @@ class Observed:
         """The measurement with the largest buffers of the program, or with why they are not known; nothing is compiled."""
         if self.lowered is None:
             return self.measurement
-        found = largest_allocations(self.lowered.stage.compile())
-        lines = tuple(map(str, found.largest))
+        found = largest_allocations(self.lowered.stage.compile(), count=50)
+        lines = rows_of(found.largest)
         return replace(
             self.measurement,
             culprits=replace(self.measurement.culprits, allocations=lines),
