@@ -150,12 +150,18 @@ BROKEN = {
         "    raise ValueError('no such layer')",
         ["INVALID  model/step", "tracing the subject: ValueError: no such layer", "test_model.py:5"],
     ),
-    "runs out of memory": ("    raise MemoryError", ["RESOURCE_EXHAUSTED  model/step", "tracing the subject: out of memory on the host"]),
+    "runs out of memory": (
+        "    raise MemoryError",
+        ["RESOURCE_EXHAUSTED  model/step", "tracing the subject: out of memory on the host"],
+    ),
     "cannot be traced": (
         "    return state if float(x[0]) > 0 else x",
         ["INVALID  model/step", "tracing the subject: ConcretizationTypeError"],
     ),
-    "gives NaN": ("    return state * jnp.nan, x", ["INVALID  model/step", "expected numbers, found 64 NaN of 64 in result[0]"]),
+    "gives NaN": (
+        "    return state * jnp.nan, x",
+        ["INVALID  model/step", "expected numbers, found 64 NaN of 64 in result[0]"],
+    ),
 }
 
 

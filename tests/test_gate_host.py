@@ -76,7 +76,9 @@ def test_an_eager_operation_is_named(project):
     project.edit("test_loop.py", "    return w, float", "    w = jnp.clip(w, -1.0, 1.0)\n    return w, float")
     result = project.run()
     result.counts(failed=1)
-    result.shows("launches 5 against 4 = 1.25 ×, allowed 4", "culprit   programs started in a call: clip 0 → 1; comes from: code")
+    result.shows(
+        "launches 5 against 4 = 1.25 ×, allowed 4", "culprit   programs started in a call: clip 0 → 1; comes from: code"
+    )
 
 
 def test_a_jitted_function_called_twice_is_named_with_its_line(project):

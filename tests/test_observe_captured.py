@@ -108,9 +108,11 @@ def test_the_likely_origin_is_named(function, origin, length):
 
 def test_an_attribute_of_a_module_is_named(tmp_path, monkeypatch):
     """A table of another module of the project, by the name it is used under."""
-    (tmp_path / "jaxgate_tables.py").write_text("import numpy as np\nSINES = np.sin(np.arange(305, dtype=np.float32))\n")
+    (tmp_path / "jaxgate_tables.py").write_text(
+        "import numpy as np\nSINES = np.sin(np.arange(305, dtype=np.float32))\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
-    import jaxgate_tables  # noqa: PLC0415 - written just now
+    import jaxgate_tables
 
     scope = {"tables": jaxgate_tables, "jnp": jnp}
     file = tmp_path / "jaxgate_reader.py"
