@@ -50,6 +50,7 @@ FACTS = Facts(
     argument_bytes=18432,
     output_bytes=16388,
     temp_bytes=20_000,
+    code_bytes=10_000,
     xla_flops=1_100_000,
     xla_bytes=100_000,
 )

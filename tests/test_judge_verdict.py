@@ -20,10 +20,13 @@ from factories import (
 )
 
 from jaxgate.judge import judge, judge_invalid
+from jaxgate.judge.order import ALWAYS_FAIL
+from jaxgate.judge.policy import POLICIES
 from jaxgate.judge.verdict import describe
 from jaxgate.model import (
     Culprits,
     Decision,
+    ExhaustedError,
     HardwareKey,
     InvalidCaseError,
     Leaf,
@@ -74,7 +77,7 @@ def test_identical_work_is_the_same(strict):
     assert (verdict.case, verdict.hardware) == ("scan/rnn", HARDWARE)
     assert (verdict.status, verdict.fails) == (Status.SAME, False)
     assert {finding.status for finding in verdict.findings} == {Status.SAME}
-    assert sum(finding.kind == "fact" for finding in verdict.findings) == 22
+    assert sum(finding.kind == "fact" for finding in verdict.findings) == len(POLICIES)
     assert sum(finding.kind == "claim" for finding in verdict.findings) == 7
     assert (verdict.time.status, verdict.time.reason) == (Status.SAME, "identical program")
     assert (verdict.origin.place, verdict.origin.differences) == ("nothing changed", ())
@@ -243,7 +246,26 @@ def test_the_worst_finding_comes_first():
         (Status.IMPROVED, "fact", "xla_bytes"),
     ]
     assert {finding.status for finding in verdict.findings[7:]} == {Status.SAME}
-    assert len(verdict.findings) == 22 + 8
+    universal, own, phases = 6, 2, 1  # of an identical program only the trace is a phase to judge
+    assert len(verdict.findings) == len(POLICIES) + universal + own + phases
+
+
+def test_exhausted_memory_is_told_apart():
+    """It is no defect of the case: a status of its own, red always, with the list of what takes the memory."""
+    verdict = judge_invalid("scan/rnn", ExhaustedError("compiling the subject", "out of memory", ("768 kB", "4 kB")))
+    assert (verdict.status, verdict.fails) == (Status.RESOURCE_EXHAUSTED, True)
+    assert verdict.allocations == ("768 kB", "4 kB")
+    assert judge_invalid("scan/rnn", ExhaustedError("compiling the subject", "out of memory")).status is verdict.status
+    assert verdict.status in ALWAYS_FAIL
+
+
+def test_why_the_buffers_are_not_known_is_told():
+    """A list that was asked for and could not be had is not an empty one."""
+    assert verdict_of(measurement(unknown={"allocations": "the compiler does not tell"})).allocations == (
+        "not known: the compiler does not tell",
+    )
+    assert verdict_of(measurement()).allocations == ()
+    assert verdict_of(measurement(culprits=Culprits(allocations=("768 kB",)))).allocations == ("768 kB",)
 
 
 @STRICT

@@ -12,7 +12,17 @@ from jaxgate.judge import judge, judge_invalid
 from jaxgate.judge.duel import decide
 from jaxgate.judge.order import waits_for_confirmation
 from jaxgate.judge.waivers import apply_waivers, unneeded
-from jaxgate.model import Duel, InvalidCaseError, ReferenceDuel, Status, Waiver, at_least, at_most, equal
+from jaxgate.model import (
+    Duel,
+    ExhaustedError,
+    InvalidCaseError,
+    ReferenceDuel,
+    Status,
+    Waiver,
+    at_least,
+    at_most,
+    equal,
+)
 from jaxgate.report.text import count, explain, in_short, summary
 
 TODAY = date(2026, 11, 21)
@@ -163,9 +173,11 @@ def test_an_invalid_claim_is_not_covered():
 
 
 def test_an_invalid_case_is_not_covered():
-    """Nor is a case that raised, whatever its stage is called."""
-    red = judge_invalid(CASE, InvalidCaseError("temp_bytes", "it raised"))
-    assert waived(red, waiver(), waiver("time", 9.0)) == red
+    """Nor is a case that raised or ran out of memory, whatever its stage is called."""
+    for error in (InvalidCaseError("temp_bytes", "it raised"), ExhaustedError("temp_bytes", "out of memory")):
+        red = judge_invalid(CASE, error)
+        assert red.fails
+        assert waived(red, waiver(), waiver("time", 9.0)) == red
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -176,7 +188,7 @@ def test_a_missing_baseline_is_not_covered(strict):
         judge(CASE, [claim], measurement(), None, strict=strict), waiver(str(claim), 20_000.0), strict=strict
     )
     assert (verdict.status, verdict.fails) == (Status.NO_BASELINE, strict)
-    assert in_short(verdict) == (f"4 claims hold · no baseline on this hardware · claim temp_bytes ≤ 1000: {UNTIL}")
+    assert in_short(verdict) == f"6 claims hold · no baseline on this hardware · claim temp_bytes ≤ 1000: {UNTIL}"
     assert count([verdict]) == "1 case: 1 NO_BASELINE (1 of them with something waived)"
 
 

@@ -10,7 +10,7 @@ import pytest
 from factories import CASE, HARDWARE, OTHER_CPU, baseline
 
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
-from jaxgate.model import Facts, HardwareKey, Phases
+from jaxgate.model import Facts, HardwareKey, Leaf, Phases
 
 GPU = HardwareKey(platform="gpu", device_kind="NVIDIA H200", devices=1)
 TWO_CPUS = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=2)
@@ -19,16 +19,22 @@ OWN_FILE = "cpu-amd-epyc-1/scan/rnn.json"
 # The file of ``factories.baseline()``, written by hand.
 CONTENT = {
     "case": "scan/rnn",
+    "collectives": {},
     "environment": {"jax": "0.10.2", "jaxlib": "0.10.2", "python": "3.11"},
     "facts": {
         "aliased_bytes": 16384,
         "argument_bytes": 18432,
+        "code_bytes": 10000,
+        "collective_bytes": 0,
+        "collectives": 0,
         "compiles": 1,
         "constant_bytes": 0,
         "donated_bytes": 16384,
         "host_callbacks": 0,
         "host_transfers": 1,
         "launches": 3,
+        "lost_bytes": 0,
+        "lowerings": 1,
         "matmul_flops": 1000000,
         "output_bytes": 16388,
         "sampled_compiles": 0,
@@ -36,6 +42,7 @@ CONTENT = {
         "stablehlo_ops": 40,
         "temp_bytes": 20000,
         "traces": 1,
+        "widened_bytes": 0,
         "xla_bytes": 100000,
         "xla_flops": 1100000,
     },
@@ -44,25 +51,28 @@ CONTENT = {
     "host": False,
     "launched": {},
     "matmuls": {"float32[8,64] x float32[64,64]": 3},
-    "operations": {"stablehlo.add": 37, "stablehlo.dot_general": 3},
+    "operations": {"stablehlo.add 8x64xf32": 37, "stablehlo.dot_general 8x64xf32": 3},
     "phases": {
         "compile_ns": 50000000,
         "first_call_ns": 1000000,
         "host_ns": None,
         "lower_ns": 5000000,
         "trace_ns": 10000000,
+        "yardstick_ns": None,
     },
     "program": {"digest": "0" * 64, "donated": [0], "feeds": [0, None], "options": {}, "why_not": ""},
     "provenance": {"commit": "0123456789abcdef", "date": "2026-11-20", "dirty": False, "jaxgate": "0.1.0"},
+    "results": [],
     "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2, "contract": "pipelined"},
-    "schema": 2,
+    "schema": 3,
     "signature": [
         {"aval": "float32[64,64]", "donated": True, "nbytes": 16384, "path": "state['w']"},
         {"aval": "float32[8,64]", "donated": False, "nbytes": 2048, "path": "batch"},
     ],
     "test": "perf/test_scan.py::test_scan[rnn]",
+    "widened": {},
 }
-FREE = ("environment", "launched", "matmuls", "operations", "options")  # their keys are data
+FREE = ("collectives", "environment", "launched", "matmuls", "operations", "options", "widened")  # their keys are data
 
 
 def keys(content=CONTENT, place=()):
@@ -131,6 +141,19 @@ def test_what_is_saved_comes_back(store):
     assert store.read(path) == baseline()
 
 
+def test_what_explains_a_difference_comes_back(store):
+    """Results, communication, wider floats, launched programs and the kind of subject are kept as they were."""
+    told = baseline(
+        results=(Leaf(path="result['w']", aval="float32[64,64]", nbytes=16384, donated=False),),
+        collectives={"all_reduce float32[64,64] over data": 2},
+        widened={"bfloat16[8,64] to float32": 4},
+        launched={"jit_step": 1},
+        host=True,
+    )
+    store.save(told)
+    assert store.load(HARDWARE, CASE).baseline == told
+
+
 def test_the_file_says_what_the_schema_says(store):
     """One case per file, with these keys, these values and units in the names."""
     assert json.loads(store.save(baseline()).read_text()) == CONTENT
@@ -167,7 +190,7 @@ TEXT = json.dumps(CONTENT, indent=1).encode()
         (b"not JSON", "is not JSON (truncated or merged badly?)"),
         (TEXT + b"}", "is not JSON (truncated or merged badly?)"),
         (
-            b'{\n<<<<<<< ours\n "schema": 2\n=======\n "schema": 1\n>>>>>>> theirs\n}',
+            b'{\n<<<<<<< ours\n "schema": 3\n=======\n "schema": 2\n>>>>>>> theirs\n}',
             "is not JSON (truncated or merged badly?)",
         ),
         (b"\xff\xfe\xfa", "cannot be read"),
@@ -199,7 +222,7 @@ def test_a_key_that_stands_twice_is_refused(store, line):
 
 
 @pytest.mark.parametrize(
-    ("schema", "found"), [(0, "0"), (1, "1"), (3, "3"), (None, "None"), ("2", "'2'"), (True, "True"), (2.0, "2.0")]
+    ("schema", "found"), [(1, "1"), (2, "2"), (4, "4"), (None, "None"), ("3", "'3'"), (True, "True"), (3.0, "3.0")]
 )
 def test_another_schema_is_refused(store, schema, found):
     """An older, newer or mistyped schema is not guessed at."""
@@ -210,7 +233,7 @@ def test_another_schema_is_refused(store, schema, found):
 
 def test_no_schema_is_refused(store):
     """A file without a schema says nothing about its keys."""
-    assert refusal(store, changed(("schema",), remove=True)) == "expected schema 2, found None"
+    assert refusal(store, changed(("schema",), remove=True)) == "expected schema 3, found None"
 
 
 @pytest.mark.parametrize("place", KEYS, ids=dotted)
@@ -240,13 +263,16 @@ WRONG = {
     ("signature", 0, "donated"): (1, "true", None),
     ("signature", 0): (None, ["state", "float32[64,64]", 16384, True]),
     ("signature",): ({}, "batch"),
+    ("results",): ({}, None),
+    ("host",): (0, "false", None),
     ("hardware", "devices"): (1.0, "1", None),
     ("fingerprints", "program"): (0, None),
     ("fingerprints", "inputs"): (0, None),
     ("environment", "jax"): (10, None),
-    ("operations", "stablehlo.add"): (37.0, "37", None),
+    ("operations", "stablehlo.add 8x64xf32"): (37.0, "37", None),
     ("facts",): ([],),
     **{(key,): (None,) for key in ("case", "test", "samples", "hardware", "provenance", "environment", "phases")},
+    **{(key,): (None, []) for key in ("collectives", "widened", "launched")},
 }
 
 
@@ -260,6 +286,15 @@ def test_a_wrong_type_is_refused(store, place, value):
     reason = refusal(store, changed(place, value))
     assert reason.startswith(f"key `{dotted(place)}`")
     assert reason.endswith(f"found {value!r}")
+
+
+@pytest.mark.parametrize("key", ["collectives", "launched", "matmuls", "operations", "widened"])
+@pytest.mark.parametrize("count", [1.0, "1", True, None], ids=repr)
+def test_what_is_counted_is_a_whole_number(store, key, count):
+    """Nor is a count under a name of the program's own converted; the error names it."""
+    reason = refusal(store, changed((key,), {"own": count}))
+    assert reason.startswith(f"key `{key}.own`")
+    assert reason.endswith(f"found {count!r}")
 
 
 IMPOSSIBLE = {

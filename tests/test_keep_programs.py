@@ -96,11 +96,14 @@ def test_plain(gate):
     gate(lambda x: x * 2, X)
 """
 UNUSED = """
+from jaxgate import Tolerance
+
 def test_last(gate):
     gate(lambda x, unused: x * 2, X, U)
 
 def test_first(gate):
-    gate(jax.jit(lambda unused, x: x * 2, donate_argnums=0), U, X)
+    lost = Tolerance(fact="lost_bytes", absolute=16, why="it is not used at all")
+    gate(jax.jit(lambda unused, x: x * 2, donate_argnums=0), U, X, tolerances=[lost])
 """
 
 

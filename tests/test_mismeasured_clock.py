@@ -205,7 +205,9 @@ def donated_step():
 def test_a_compile_is_in_no_sample(make):
     """Compiling takes 10 s and is a phase; samples and first call are one tick each."""
     with record() as events:
-        seen = observe(lambda: Computation(subject=make(), args=(X, X)), store=None, clock=Compiles(events)).measurement
+        seen = observe(
+            lambda: Computation(subject=make(), args=(X, X + 1)), store=None, clock=Compiles(events)
+        ).measurement
     assert seen.phases.compile_ns >= 10_000_000_000
     assert seen.phases.first_call_ns == 1_000
     assert set(seen.samples.bursts_ns) == {1_000}
@@ -214,7 +216,7 @@ def test_a_compile_is_in_no_sample(make):
 @pytest.mark.parametrize("make", [lambda: lambda s, x: s + x, donated_step], ids=["kept", "donated"])
 def test_a_compile_is_in_no_burst_of_a_duel(make):
     """Neither that of the two programs, nor that of the helper which copies donated arguments."""
-    observed = observe(lambda: Computation(subject=make(), args=(X, X)), store=None)
+    observed = observe(lambda: Computation(subject=make(), args=(X, X + 1)), store=None)
     jax.clear_caches()
     with record() as events:
         sides = [prepare(observed.export(), observed.leaves()) for _ in range(2)]

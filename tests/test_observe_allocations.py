@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxgate.observe.allocations import Allocation, Allocations, largest_allocations
+from jaxgate.observe.allocations import Allocation, Allocations, largest_allocations, rows_of
 from jaxgate.observe.wire import read_message
 
 N = 256
@@ -250,3 +251,16 @@ def test_an_allocation_without_a_line_leaves_it_out():
     """What the compiler put in by itself has no line of the project."""
     copy = Allocation(nbytes=4, kind="temp", opcode="copy", op_name="copy.3", line="", tenants=1, alive_at_peak=None)
     assert str(copy) == "4 B temp copy copy.3"
+
+
+def test_allocations_that_read_alike_are_one_row():
+    """Four layers of one size are one line with a count; ten lines are shown at most, the largest first."""
+    one = Allocation(
+        nbytes=8, kind="temp", opcode="sort", op_name="jit(f)/sort", line="", tenants=1, alive_at_peak=None
+    )
+    others = [replace(one, nbytes=size) for size in range(7, 0, -1)]
+    assert rows_of([one, one, replace(one, kind="output"), one]) == (
+        "3 × 8 B temp sort jit(f)/sort",
+        "8 B output sort jit(f)/sort",
+    )
+    assert rows_of([one, *others], count=3) == tuple(f"{n} B temp sort jit(f)/sort" for n in (8, 7, 6))

@@ -61,14 +61,18 @@ def test_facts_of_a_donated_step():
     state = {"w": jnp.ones((4, 6)), "n": jnp.int32(0)}
     seen = measure(donated_step(), state, X, next_args=lambda output, args: (output, args[1]))
     facts = seen.facts
-    assert (facts.traces, facts.compiles, facts.sampled_traces, facts.sampled_compiles) == (1, 1, 0, 0)
+    assert (facts.traces, facts.lowerings, facts.compiles) == (1, 1, 1)
+    assert (facts.sampled_traces, facts.sampled_compiles) == (0, 0)
     assert facts.donated_bytes == facts.aliased_bytes == 4 * 6 * 4 + 4
+    assert (facts.lost_bytes, facts.widened_bytes, facts.collectives, facts.collective_bytes) == (0, 0, 0, 0)
+    assert (facts.launches, facts.host_transfers) == (None, None)  # of plain Python only
     assert facts.output_bytes - facts.donated_bytes in (0, 2 * 8)  # a table of two pointers, on the CPU
     assert facts.argument_bytes == 4 * 6 * 4 + 4 + 8 * 4 * 4
     assert facts.matmul_flops == 2 * (2 * 8 * 4 * 6)  # batch @ w, and batch.T @ the gradient of it
     assert (facts.constant_bytes, facts.host_callbacks) == (0, 0)
     assert facts.stablehlo_ops == sum(seen.operations.values())
-    assert seen.operations["stablehlo.dot_general"] == 2
+    assert seen.operations["stablehlo.dot_general 8x6xf32"] == 1
+    assert seen.operations["stablehlo.dot_general 6x4xf32"] == 1  # transposed afterwards
     assert sum(seen.matmuls.values()) == 2
     assert [leaf.path for leaf in seen.signature] == ["state['n']", "state['w']", "batch"]
     assert [leaf.donated for leaf in seen.signature] == [True, True, False]

@@ -577,7 +577,7 @@ TEXTS = {
             "f",
             "/home/user/a.py:1",
             "arguments",
-            "the tree of state changed: the numbers of children do not match, with the symmetric difference of "
+            "state: the tree changed: the numbers of children do not match, with the symmetric difference of "
             "key sets: {'b'}",
         ),
     ),

@@ -231,18 +231,18 @@ def test_host_callbacks_are_counted():
     assert fingerprint(written(CALLBACKS), X) == fingerprint(written(CALLBACKS.replace("* 2", "* 3")), X)
 
 
-def test_operations_are_counted_by_name_and_line():
-    """Operations of nested functions count once each; constants, calls and returns are none; lines are the project's."""
+def test_operations_are_counted_by_name_type_and_line():
+    """Operations of nested functions count once each, by what they make; constants, calls and returns are none; lines are the project's."""
 
     @jax.jit
     def helper(x):
         return jnp.sin(x)
 
     structure = read_structure(module(lambda x: helper(x) * helper(x + x), X))
-    assert structure.operations == {"stablehlo.add": 1, "stablehlo.multiply": 1, "stablehlo.sine": 1}
+    assert structure.operations == {f"stablehlo.{name} 4xf32": 1 for name in ("add", "multiply", "sine")}
     line = helper.__wrapped__.__code__.co_firstlineno + 2
-    assert re.fullmatch(rf"(.*/)?test_observe_structure\.py:{line}", structure.operation_lines["stablehlo.sine"])
-    assert read_structure(module(helper, X), lines=False).operation_lines == {}
+    assert re.fullmatch(rf"(.*/)?test_observe_structure\.py:{line}", structure.lines["stablehlo.sine 4xf32"])
+    assert read_structure(module(helper, X), lines=False).lines == {}
 
 
 def test_large_constant_is_named_with_its_line():
@@ -256,8 +256,9 @@ def test_large_constant_is_named_with_its_line():
     structure = read_structure(module(apply, jnp.ones((2, 128))))
     (constant,) = structure.constants
     assert structure.constant_bytes == 65536
-    assert constant.startswith("128x128xf32 (65,536 bytes) used by stablehlo.dot_general at ")
-    assert constant.endswith(f"{Path(__file__).name}:{apply.__code__.co_firstlineno + 1}")
+    assert (constant.shape, constant.nbytes) == ((128, 128), 65536)
+    assert constant.text.startswith("128x128xf32 (65,536 bytes) used by stablehlo.dot_general at ")
+    assert constant.text.endswith(f"{Path(__file__).name}:{apply.__code__.co_firstlineno + 1}")
 
 
 def test_small_constants_count_without_a_name():

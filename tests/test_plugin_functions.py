@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.model import Batch, Case, at_most
+from jaxgate.model import Batch, Case, Tolerance, at_most
 from jaxgate.plugin.functions import case_name, function_case
 
 X, Y = jnp.ones((4, 4)), jnp.zeros((2, 4))
@@ -38,6 +38,7 @@ def case(function=step, args=(X, Y), **changes):
         "carry": None,
         "reference": None,
         "claims": (),
+        "tolerances": (),
         "batch": None,
         "options": {},
     }
@@ -187,12 +188,18 @@ def test_donation_by_a_jitted_function_is_its_own_matter():
 
 
 def test_the_rest_is_handed_on():
-    """Name, claims, reference, batch and further fields arrive where they belong."""
+    """Name, claims, tolerances, reference, batch and further fields arrive where they belong."""
     claims, batch = [at_most(1.0, "temp_bytes")], Batch(argument=1, size=2)
+    tolerances = [Tolerance(fact="temp_bytes", relative=0.5, why="the sort's buffer moves")]
     made = case(
-        kwargs={"scale": 2}, reference=abs, claims=claims, batch=batch, options={"rtol": 0.5, "expected_traces": 3}
+        kwargs={"scale": 2},
+        reference=abs,
+        claims=claims,
+        tolerances=tolerances,
+        batch=batch,
+        options={"rtol": 0.5, "expected_traces": 3},
     )
-    assert (made.name, made.claims) == ("model/step", tuple(claims))
+    assert (made.name, made.claims, made.tolerances) == ("model/step", tuple(claims), tuple(tolerances))
     built = made.build()
     assert (built.kwargs, built.reference, built.batch) == ({"scale": 2}, abs, batch)
     assert (built.rtol, built.expected_traces, built.atol) == (0.5, 3, 1e-5)

@@ -23,6 +23,7 @@ from jaxgate.judge import judge, judge_invalid
 from jaxgate.model import (
     Culprits,
     Decision,
+    ExhaustedError,
     Finding,
     InvalidCaseError,
     Origin,
@@ -74,7 +75,7 @@ def test_a_red_case_is_six_lines():
     now = measurement(
         facts={"matmul_flops": 2_000_000},
         matmuls={DOT: 6},
-        culprits=Culprits(matmul_lines={DOT: "model.py:40"}),
+        culprits=Culprits(lines={DOT: "model.py:40"}),
         fingerprints=replace(FINGERPRINTS, program="p1", source="s1"),
     )
     assert explain(judged(now, record()), test=TEST) == (
@@ -185,6 +186,19 @@ def test_a_stale_baseline_says_how_to_refresh():
     assert row["time"].startswith("STALE_BASELINE: the old program takes other arguments")
     assert row["baseline"] == BASELINE
     assert row["next"].endswith("accept: add --perf-update")
+
+
+def test_exhausted_memory_names_the_largest_buffer():
+    """The numbers, the first of the list that the compiler or allocator gave, and no way to accept it."""
+    error = ExhaustedError("compiling the subject", "out of memory: asked for 1.1 PB", ("768 kB f32[3,256,256]", "b"))
+    assert explain(judge_invalid(CASE, error), test=TEST) == (
+        "RESOURCE_EXHAUSTED  scan/rnn\n"
+        "  found     compiling the subject: out of memory: asked for 1.1 PB\n"
+        "  largest   768 kB f32[3,256,256]\n"
+        "  next      reproduce: pytest 'perf/test_scan.py::test_scan[rnn]'"
+    )
+    unlisted = explain(judge_invalid(CASE, ExhaustedError("compiling the subject", "out of memory")), test=TEST)
+    assert [line.split()[0] for line in unlisted.splitlines()] == ["RESOURCE_EXHAUSTED", "found", "next"]
 
 
 def test_a_crash_is_three_lines():
@@ -482,8 +496,8 @@ def test_a_summary_of_nothing_is_empty():
         ([Status.REGRESSED, Status.SAME, Status.SAME], "3 cases: 2 SAME, 1 REGRESSED"),
         (
             list(reversed(Status)),
-            "10 cases: 1 SAME, 1 FASTER, 1 IMPROVED, 1 UNDECIDED, 1 WAIVED, 1 NO_BASELINE, 1 STALE_BASELINE, "
-            "1 SLOWER, 1 REGRESSED, 1 INVALID",
+            "11 cases: 1 SAME, 1 FASTER, 1 IMPROVED, 1 UNDECIDED, 1 WAIVED, 1 NO_BASELINE, 1 STALE_BASELINE, "
+            "1 SLOWER, 1 REGRESSED, 1 INVALID, 1 RESOURCE_EXHAUSTED",
         ),
     ],
 )

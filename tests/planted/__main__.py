@@ -24,7 +24,7 @@ def main() -> int:
     sys.stdout.write("\n".join([*wrong, *summary(score), ""]))
     if options.markdown:
         options.markdown.write_text(markdown(score))
-    return 1 if wrong or not (score.ran or score.unchanged) else 0
+    return 1 if wrong or not (score.faults or score.unchanged) else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 import warnings
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -16,7 +16,6 @@ from jaxgate.judge.verdict import judge, judge_invalid
 from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import (
     Baseline,
-    Computation,
     InvalidCaseError,
     Phases,
     ProgramRecord,
@@ -26,6 +25,7 @@ from jaxgate.model import (
     Status,
 )
 from jaxgate.observe.measure import observe
+from jaxgate.plugin.explaining import judge_with_buffers
 from jaxgate.report.text import explain
 from tests.planted.model import PROGRAMS, Fault, Outcome
 
@@ -34,12 +34,6 @@ ALARMS = frozenset(Status) - {Status.SAME, Status.IMPROVED, Status.FASTER, Statu
 _NO_PROGRAM = ProgramRecord(digest=None, donated=(), feeds=None, why_not="not stored: nothing is timed", options={})
 _NOWHERE = Provenance(commit=None, dirty=False, date="2026-01-01", jaxgate="")
 _NO_TIME = Samples(bursts_ns=(1,), calls_per_burst=1)  # facts are judged; a baseline has samples none the less
-
-
-def lacks(need: str) -> str:
-    """What the engine lacks of a need; empty if it has it."""
-    known = {field.name for field in fields(Computation)}
-    return f"Computation has no field {need!r} yet" if need and need not in known else ""
 
 
 def source_of(program: str) -> str:
@@ -73,9 +67,6 @@ class Bench:
     def plant(self, fault: Fault) -> Outcome:
         """Run one fault."""
         begin = time.perf_counter()
-        blank = Outcome(name=fault.name, kind=fault.kind, program=fault.program, missing=lacks(fault.needs))
-        if blank.missing:
-            return blank
         source = edited(fault)
         verdict = self._judge(fault.program, source)
         moved = tuple(f.name for f in verdict.findings if f.kind == "fact" and f.status is Status.REGRESSED)
@@ -89,8 +80,10 @@ class Bench:
         right_status = str(verdict.status) == fault.status
         caught = right_status and (not fault.moves or bool(fault.moves & set(moved)))
         blamed = caught and names(line, fault.culprit, places)
-        return replace(
-            blank,
+        return Outcome(
+            name=fault.name,
+            kind=fault.kind,
+            program=fault.program,
             status=str(verdict.status),
             moved=moved,
             line=line,
@@ -125,13 +118,14 @@ class Bench:
     def _judge(self, program: str, source: str):
         record = self._base(program)
         try:
-            return judge(program, (), self._observe(program, source), record, strict=True)
+            observed = self._observe(program, source)
+            return judge_with_buffers(lambda now: judge(program, (), now, record, strict=True), observed)
         except InvalidCaseError as error:
             return judge_invalid(program, error)
 
     def _base(self, program: str) -> Record:
         if program not in self._bases:
-            measurement = replace(self._observe(program, source_of(program)), samples=_NO_TIME)
+            measurement = replace(self._observe(program, source_of(program)).measurement, samples=_NO_TIME)
             baseline = Baseline.of(measurement, case=program, test="", provenance=_NOWHERE, program=_NO_PROGRAM)
             record = Record(baseline=baseline, path=Path("base.json"), borrowed=False)
             verdict = judge(program, (), measurement, record, strict=True)
@@ -146,8 +140,9 @@ class Bench:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # donation that JAX calls unusable: the facts must say it
-                measurement = observe(module.build, store=self._store, sampling=False).measurement
-                return replace(measurement, phases=Phases())  # of a busy machine; no fresh process confirms them here
+                observed = observe(module.build, store=self._store, sampling=False)
+            # Phases are those of a busy machine, and no fresh process confirms them here.
+            return replace(observed, measurement=replace(observed.measurement, phases=Phases()))
         finally:
             jax.config.update("jax_enable_x64", widened)
 

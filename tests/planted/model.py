@@ -27,7 +27,6 @@ class Fault:
             the operation, the parameter.
         at: Texts of the edited program; the line must name the file and line of one of them. Empty where the
             culprit has no line: an argument, or something that is gone.
-        needs: What the engine must have to run it: ``host`` for a field of ``Computation``.
     """
 
     name: str
@@ -38,7 +37,6 @@ class Fault:
     status: str = "REGRESSED"
     culprit: str = ""
     at: tuple[str, ...] = ()
-    needs: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a fault that no outcome could miss."""
@@ -56,7 +54,7 @@ class Outcome:
         name: Of the fault, or of the transformation and its program.
         kind: The fault's family, or ``unchanged``.
         program: The base program.
-        status: The verdict's status; empty if it could not be run.
+        status: The verdict's status.
         moved: Facts that were REGRESSED, worst first.
         line: The first culprit line as printed; of a case without one, its ``found`` row.
         caught: Whether the right verdict was given for the right reason; of an unchanged program, whether it
@@ -64,7 +62,6 @@ class Outcome:
         blamed: Whether the first culprit line is right.
         first: Whether the first clause of that line alone is right.
         identical: Whether the two programs were found identical.
-        missing: What the engine lacks to run it; empty if it ran.
         why: What is wrong, for a person.
         seconds: Time it took.
     """
@@ -79,7 +76,6 @@ class Outcome:
     blamed: bool = False
     first: bool = False
     identical: bool = False
-    missing: str = ""
     why: str = ""
     seconds: float = 0.0
 
@@ -93,16 +89,9 @@ class Score:
         unchanged: Of the programs that only look different.
         seconds: Time all of it took.
         versions: Of JAX and Python.
-        absent: Facts that faults ask for and the engine does not have yet.
     """
 
     faults: tuple[Outcome, ...]
     unchanged: tuple[Outcome, ...]
     seconds: float
     versions: str
-    absent: tuple[str, ...]
-
-    @property
-    def ran(self) -> tuple[Outcome, ...]:
-        """The faults that could be run."""
-        return tuple(outcome for outcome in self.faults if not outcome.missing)

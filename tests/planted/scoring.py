@@ -8,21 +8,17 @@ from tests.planted.model import Outcome, Score
 
 
 def summary(score: Score) -> list[str]:
-    """Four lines: caught, blamed, left alone, not run."""
-    ran, unchanged = score.ran, score.unchanged
-    caught, blamed = (sum(getattr(outcome, name) for outcome in ran) for name in ("caught", "blamed"))
-    first = sum(outcome.first for outcome in ran)
+    """Caught, blamed, left alone."""
+    faults, unchanged = score.faults, score.unchanged
+    caught, blamed = (sum(getattr(outcome, name) for outcome in faults) for name in ("caught", "blamed"))
+    first = sum(outcome.first for outcome in faults)
     quiet, identical = (sum(getattr(outcome, name) for outcome in unchanged) for name in ("caught", "identical"))
-    missing = [outcome for outcome in score.faults if outcome.missing]
-    lines = [
-        f"faults caught            {_share(caught, len(ran))}",
-        f"first culprit line right {_share(blamed, len(ran))}; by its first clause alone {_share(first, len(ran))}",
+    return [
+        f"faults caught            {_share(caught, len(faults))}",
+        f"first culprit line right {_share(blamed, len(faults))}; by its first clause alone {_share(first, len(faults))}",
         f"unchanged, no alarm      {_share(quiet, len(unchanged))}; {identical} found identical, so that no clock is asked",
-        f"not run yet              {len(missing)}" + (f": {missing[0].missing}" if missing else ""),
+        f"{score.versions}, {score.seconds:.0f} s",
     ]
-    if score.absent:
-        lines.append(f"facts asked for that the engine does not have yet: {', '.join(score.absent)}")
-    return [*lines, f"{score.versions}, {score.seconds:.0f} s"]
 
 
 def _share(part: int, whole: int) -> str:
@@ -31,8 +27,6 @@ def _share(part: int, whole: int) -> str:
 
 def word(outcome: Outcome) -> str:
     """What came of a fault, in one word."""
-    if outcome.missing:
-        return "not run"
     if not outcome.caught:
         return "missed"
     return "right" if outcome.blamed else "misblamed"
@@ -40,7 +34,7 @@ def word(outcome: Outcome) -> str:
 
 def failures(score: Score) -> list[str]:
     """A paragraph for each outcome that is wrong."""
-    wrong = [outcome for outcome in score.ran if not outcome.blamed]
+    wrong = [outcome for outcome in score.faults if not outcome.blamed]
     alarms = [outcome for outcome in score.unchanged if not outcome.caught]
     return [
         *(

@@ -82,18 +82,22 @@ def _captures(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 def _placed(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Arrays of the same shape that take more of each device: they are no longer spread over as many."""
-    if baseline is None or [leaf.aval for leaf in now.signature] != [leaf.aval for leaf in baseline.signature]:
+    if baseline is None:
         return
-    pairs = [
-        (leaf, before)
-        for leaf, before in zip(now.signature, baseline.signature, strict=True)
-        if leaf.nbytes > before.nbytes
-    ]
+    moved = _WORK | {"state_bytes", "collectives", "collective_bytes", "output_bytes"}
+    yield from _spread_less(now.signature, baseline.signature, moved | {"argument_bytes"})
+    # What comes back otherwise than it was given is not reused, and is another argument to the next step.
+    yield from _spread_less(now.results, baseline.results, moved | _CALLS | {"lost_bytes", "aliased_bytes"})
+
+
+def _spread_less(now: Sequence[Leaf], before: Sequence[Leaf], explains: frozenset[str]) -> Iterator[Cause]:
+    if [leaf.aval for leaf in now] != [leaf.aval for leaf in before]:
+        return
+    pairs = [(leaf, old) for leaf, old in zip(now, before, strict=True) if leaf.nbytes > old.nbytes]
     if pairs:
-        leaf, before = max(pairs, key=lambda pair: pair[0].nbytes - pair[1].nbytes)
+        leaf, old = max(pairs, key=lambda pair: pair[0].nbytes - pair[1].nbytes)
         more = f"; and {len(pairs) - 1} more" if len(pairs) > 1 else ""
-        text = f"{leaf.path} takes {leaf.nbytes:,} bytes of each device, {before.nbytes:,} before: sharded less{more}"
-        explains = _WORK | {"argument_bytes", "state_bytes", "collectives", "collective_bytes", "output_bytes"}
+        text = f"{leaf.path} takes {leaf.nbytes:,} bytes of each device, {old.nbytes:,} before: sharded less{more}"
         yield Cause(text=text, explains=explains)
 
 
@@ -166,7 +170,7 @@ def _launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         explains = frozenset({"launches", "host_ns", "run_ns"})
         yield Cause(text=f"programs started in a call: {text}", explains=explains)
     if now.culprits.transfers:
-        text = f"sent to the device in each call: {'; '.join(now.culprits.transfers[:MAX_NAMED])}"
+        text = f"moved between host and device in each call: {'; '.join(now.culprits.transfers[:MAX_NAMED])}"
         yield Cause(text=text, explains=frozenset({"host_transfers", "host_ns"}))
 
 

@@ -98,7 +98,12 @@ POLICIES: tuple[FactPolicy, ...] = (
         absolute=1024,
         why="captured arrays are compiled in; small tables may be",
     ),
-    FactPolicy(name="host_callbacks", better="lower", why="each one stops the device until Python has answered"),
+    FactPolicy(
+        name="host_callbacks",
+        better="lower",
+        where=_PROGRAMS,
+        why="each one stops the device until Python has answered",
+    ),
     FactPolicy(
         name="matmul_flops",
         better="lower",
@@ -144,6 +149,14 @@ POLICIES: tuple[FactPolicy, ...] = (
         why="what a call needs besides; fusion moves it",
     ),
     FactPolicy(
+        name="code_bytes",
+        better="lower",
+        where="GPU and TPU programs; the CPU's compiler does not tell",
+        relative=0.25,
+        absolute=65_536,
+        why="generated code lies in device memory too; unrolling multiplies it, scheduling moves it",
+    ),
+    FactPolicy(
         name="xla_flops",
         better="lower",
         where=_PROGRAMS,
@@ -161,7 +174,10 @@ POLICIES: tuple[FactPolicy, ...] = (
     ),
     FactPolicy(name="launches", better="lower", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
     FactPolicy(
-        name="host_transfers", better="lower", where=_HOST, why="arrays that are sent to the device again at each call"
+        name="host_transfers",
+        better="lower",
+        where=_HOST,
+        why="what each call sends to the device again, or stops to read back",
     ),
 )
 

@@ -50,6 +50,7 @@ class Facts:
     argument_bytes: int | None = None
     output_bytes: int | None = None
     temp_bytes: int | None = None
+    code_bytes: int | None = None
     xla_flops: int | None = None
     xla_bytes: int | None = None
     # What plain Python around device programs does in one warm call (``host=True``): programs that it starts, arrays

@@ -60,7 +60,7 @@ def call_again(
         culprits = blame.culprits(events)
         if culprits:
             before = known[-1] if known else seen
-            again += retrace_lines(name, culprits, subject=lowered.name, before=before, after=seen)
+            again += retrace_lines(name, culprits, subject=lowered.name, before=before, after=seen, names=lowered.names)
         elif known and seen not in known:
             moved[call] = f"{name} {word}: {explain(known[-1], seen)}"
         known.append(seen)

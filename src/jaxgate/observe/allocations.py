@@ -6,7 +6,8 @@ the answer is a reason. CPU and GPU compilers give the list; libtpu was seen to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,18 @@ class Allocation:
         where = f" at {self.line}" if self.line else ""
         peak = {True: ", alive at the peak", False: ", not alive at the peak", None: ""}[self.alive_at_peak]
         return f"{size_text(self.nbytes)} {self.kind} {self.opcode} {self.op_name}".rstrip() + where + peak
+
+
+def rows_of(allocations: Iterable[Allocation], count: int = 10) -> tuple[str, ...]:
+    """One line for each allocation, those that read alike in one: ``4 × 524.3 kB temp fusion …``.
+
+    Args:
+        allocations: Largest first.
+        count: Lines at most.
+    """
+    alike = Counter(str(allocation) for allocation in allocations)
+    rows = [line if times == 1 else f"{times} × {line}" for line, times in alike.items()]
+    return tuple(rows[:count])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,7 +93,9 @@ def take_steps(lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, 
             stepped.retraces.append(f"step 1 {culprits[0].word}: the first call missed the traced program")
         elif culprits:
             name = f"step {step}"
-            stepped.retraces += retrace_lines(name, culprits, subject=lowered.name, before=before, after=seen)
+            stepped.retraces += retrace_lines(
+                name, culprits, subject=lowered.name, before=before, after=seen, names=lowered.names
+            )
         stepped.traces += events.traces_of(lowered.name)
         stepped.lowerings += sum(culprit.lowerings for culprit in culprits)
         stepped.compiles += sum(culprit.compiles for culprit in culprits)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from jaxgate.observe.groups import Groups, read_groups
 from jaxgate.observe.hlo import COLLECTIVE_WORDS, HloText, Instruction, Shape, cut, without_strings
+from jaxgate.observe.nearest import line_near
 from jaxgate.observe.trips import Runs, count_runs
 
 KINDS = frozenset(
@@ -73,7 +74,7 @@ class Collective:
         groups: Devices that take part together (of a permutation: pairs); ``None`` if that could not be read.
         explicit: Whether the user wrote it; otherwise the partitioner put it there.
         op_name: The JAX name stack it came from.
-        line: ``file:line`` of the project; empty if unknown.
+        line: ``file:line`` of the project, of its nearest neighbour where it has none; empty if unknown.
     """
 
     kind: str
@@ -193,7 +194,7 @@ def _collective(
         groups=groups,
         explicit=_is_explicit(instruction, hlo),
         op_name=instruction.op_name,
-        line=instruction.line,
+        line=line_near(instruction, siblings),
     )
     return collective, "groups not understood" if groups is None else ""
 

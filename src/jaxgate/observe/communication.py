@@ -6,7 +6,7 @@ partitioner inserts are read from the optimised program, where alone they exist.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +17,7 @@ from jaxgate.observe.collectives import Collective, read_collectives
 from jaxgate.observe.compiling import Program
 from jaxgate.observe.groups import axes_of
 from jaxgate.observe.hlo import read_hlo
+from jaxgate.observe.lines import places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +59,14 @@ def read_communication(program: Program, devices: Sequence[jax.Device]) -> Commu
         return Communication(counts=work.collectives, nbytes=None, unread=reason)
     mesh = _mesh(program.executable)
     counts, nbytes = Counter(work.collectives), work.collective_bytes
-    lines: dict[str, str] = {}
+    lines: defaultdict[str, list[str]] = defaultdict(list)
     for collective in found.inserted:
         label = _label(collective, mesh)
         counts[label] += collective.times
         nbytes += collective.nbytes * collective.times
-        lines.setdefault(label, collective.line)
-    return Communication(counts=dict(sorted(counts.items())), nbytes=nbytes, lines=lines)
+        lines[label].append(collective.line)
+    named = {label: text for label, found in lines.items() if (text := places(found))}
+    return Communication(counts=dict(sorted(counts.items())), nbytes=nbytes, lines=named)
 
 
 def _label(collective: Collective, mesh: Any) -> str:

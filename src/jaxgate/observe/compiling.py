@@ -205,6 +205,7 @@ def compiled_facts(executable: Any) -> dict[str, int | None]:
         "argument_bytes": bytes_of("argument"),
         "output_bytes": bytes_of("output"),
         "temp_bytes": bytes_of("temp"),
+        "code_bytes": bytes_of("generated_code") or None,  # a program without code is one that does not tell
         "xla_flops": cost_of("flops"),
         "xla_bytes": cost_of("bytes accessed"),
     }

@@ -27,6 +27,7 @@ _TYPES = re.compile(r"^\* at (.+?), now (.+) and before (.+)$")
 _TREES = re.compile(r"^\* at input path (.*?), now (.+) and before (.+?), so (.+)$")
 _SETTING = re.compile(r"^\* (.+?) differs: now (.+) and before (.+)$")
 _STATIC = re.compile(r"\bStatic\(val=(.*)\)$")
+_CLASS = re.compile(r"<class '(?:[\w.]+\.)?(\w+)'>")
 _NAMELESS = {"<unknown>": "<unnamed function>"}
 """A callable object, as JAX explains it and as its events name it."""
 _DTYPES = {"f": "float", "i": "int", "u": "uint", "c": "complex", "bf": "bfloat", "s": "int"}
@@ -170,10 +171,17 @@ def _cause(lines: list[str]) -> tuple[Kind, str]:
     if statics:
         return "static", join([f"{_path(path)}: static {old} → static {new}" for path, old, new in statics])
     if trees:
-        return "arguments", join([f"the tree of {_path(match[1])} changed: {match[4]}" for match in trees])
+        return "arguments", join([f"{_path(match[1])}: {_tree_change(match)}" for match in trees])
     if lines[0] == "cache miss explanation unavailable":  # trees and types are equal, so it is what they leave out
         return "static", "a static argument changed (JAX does not say which)"
     return "other", re.split(r"(?<=[.;]) ", lines[0])[0].rstrip(".:;")
+
+
+def _tree_change(difference: re.Match[str]) -> str:
+    new, old = (_CLASS.fullmatch(text) for text in difference.group(2, 3))
+    if new and old and new[1] != old[1]:
+        return f"{old[1]} → {new[1]}"
+    return f"the tree changed: {difference[4]}"
 
 
 def _aval(text: str) -> str:

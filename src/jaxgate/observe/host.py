@@ -39,6 +39,7 @@ from jaxgate.observe.hostcalls import (
 )
 from jaxgate.observe.jitted import jitted_functions
 from jaxgate.observe.launches import Launched, count_launches
+from jaxgate.observe.lines import at
 from jaxgate.observe.signature import inputs_fingerprint, leaves_with_paths, short, to_host
 from jaxgate.observe.source import source_fingerprint
 from jaxgate.observe.surroundings import environment, fingerprint, hardware_key
@@ -191,8 +192,8 @@ def _culprits(function: Callable[..., Any], stepped: HostSteps, launched: Launch
     most = sorted((launched.transfers or {}).items(), key=lambda item: (-item[1], item[0]))
     return Culprits(
         retraces=tuple(stepped.retraces),
-        transfers=tuple(f"{count} for {name}" for name, count in most),
-        lines=jitted_functions(function),
+        transfers=tuple(f"{count} for {name}{at(launched.transfer_lines.get(name, ''))}" for name, count in most),
+        lines={**jitted_functions(function), **launched.program_lines},
     )
 
 

@@ -1,15 +1,16 @@
-"""What a call launches on devices and puts there, counted in a profile of it.
+"""What a call launches on devices, puts there and reads back, counted in a profile of it.
 
 Only names and times of events are read: their statistics can abort the process where warnings are errors. The
-names are the runtime's own. Before each call a program of this file is launched, and a number put, in the same
-profile: where these are not found, nothing is known of the call either.
+names are the runtime's own. Before each call a program of this file is launched, a number put and a result read, in
+the same profile: where these are not found, nothing is known of the call either. On CPU ``np.asarray`` and ``item``
+share the array's memory and leave no event: only what stops the program to fetch a value is seen there.
 """
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxgate.observe.failures import describe
+from jaxgate.observe.lines import places
+from jaxgate.observe.marking import marked_line, marking_lines
 
 CAPTURES = 2
 """Profiles that must agree. Twenty of one loop body gave equal counts on both supported lines of JAX."""
@@ -30,8 +33,12 @@ _ONE_DEVICE = re.compile(r"\w+Executable::ExecuteHelperOnSingleDevice$")
 _SEVERAL = re.compile(r"\w+Executable::Execute \((?:jit_)?(.*)\)$")
 """The launch as a whole; its parts, one for each device, come with the device's number in front."""
 _PUTS = frozenset({"DevicePut", "DevicePutWithSharding"})
+_READ = "np.asarray(jax.Array)"
+"""``float(x)``, ``bool(x)``, ``print(x)``, ``jax.device_get(x)``: the program stops until the value is there."""
 ELSEWHERE = "device_put"
 """What a transfer is named after that no jitted call asked for."""
+BACK = "the host"
+"""What a transfer is for that reads a value back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +48,18 @@ class Launched:
     Attributes:
         programs: How often it launches each program, by the name of its function; ``None`` if that is not known.
         transfers: How many arrays and numbers it puts on devices, by the program that they are for: NumPy arrays
-            and Python numbers, and arrays that have to move to other devices. ``None`` if that is not known.
+            and Python numbers, and arrays that have to move to other devices; and how many it reads back, for
+            ``the host``. ``None`` if that is not known.
         why_not: Why it is not known.
+        program_lines: Lines of the project that launch each program, those that launch it most often first.
+        transfer_lines: The same of transfers.
     """
 
     programs: Mapping[str, int] | None
     transfers: Mapping[str, int] | None
     why_not: str = ""
+    program_lines: Mapping[str, str] = field(default_factory=dict)
+    transfer_lines: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,8 @@ class _Event:
 class _Counts:
     programs: Counter[str] = field(default_factory=Counter)
     transfers: Counter[str] = field(default_factory=Counter)
+    program_lines: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter), compare=False)
+    transfer_lines: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter), compare=False)
 
 
 def count_launches(make_call: Callable[[], Callable[[], Any]], devices: Sequence[jax.Device]) -> Launched:
@@ -91,6 +105,8 @@ def count_launches(make_call: Callable[[], Callable[[], Any]], devices: Sequence
         programs=dict(first.programs) if programs else None,
         transfers=dict(first.transfers) if transfers else None,
         why_not=f"the {' and '.join(unsteady)} of two calls differ" if unsteady else "",
+        program_lines=_places(first.program_lines),
+        transfer_lines=_places(first.transfer_lines),
     )
 
 
@@ -109,7 +125,7 @@ def _capture(call: Callable[[], Any], devices: Sequence[jax.Device]) -> _Counts 
         try:
             with jax.profiler.TraceAnnotation(_PROBE):
                 probe()
-            with jax.profiler.TraceAnnotation(_CALL):
+            with jax.profiler.TraceAnnotation(_CALL), marking_lines():
                 call()
         finally:
             jax.profiler.stop_trace()
@@ -134,7 +150,7 @@ def _make_probe(devices: Sequence[jax.Device]) -> tuple[Callable[[], Any], _Coun
     """A launch on one device that puts a number there, and one on all where there are several; and their counts."""
     name = _jaxgate_probe.__name__
     if len(devices) == 1:
-        return lambda: _launch_probe(devices[0]), _Counts(Counter({name: 1}), Counter({name: 1}))
+        return lambda: _launch_probe(devices[0]), _Counts(Counter({name: 1}), Counter({name: 1, BACK: 1}))
     with jax.transfer_guard("allow"):
         everywhere = jax.device_put(np.float32(1), NamedSharding(Mesh(np.array(devices), ("all",)), PartitionSpec()))
 
@@ -142,12 +158,12 @@ def _make_probe(devices: Sequence[jax.Device]) -> tuple[Callable[[], Any], _Coun
         _launch_probe(devices[0])
         jax.block_until_ready(_probe(everywhere))
 
-    return both, _Counts(Counter({name: 2}), Counter({name: 1}))
+    return both, _Counts(Counter({name: 2}), Counter({name: 1, BACK: 1}))
 
 
 def _launch_probe(device: jax.Device) -> None:
     with jax.transfer_guard("allow"), jax.default_device(device):
-        jax.block_until_ready(_probe(np.float32(1)))
+        float(_probe(np.float32(1)))
 
 
 def _read(folder: Path) -> Iterator[_Event]:
@@ -175,10 +191,21 @@ def _count(events: Iterable[_Event], annotation: str) -> _Counts | None:
             continue
         several = _SEVERAL.match(event.name)
         if several or _ONE_DEVICE.match(event.name):
-            counts.programs[_called(event.within) or (several[1] if several else "unnamed")] += 1
-        elif event.name in _PUTS and event.thread == span.thread and not any(map(_is_launch, event.within)):
-            counts.transfers[_called(event.within) or ELSEWHERE] += 1  # within a launch a callback does it
+            name = _called(event.within) or (several[1] if several else "unnamed")
+            counts.programs[name] += 1
+            counts.program_lines[name][marked_line(event.within)] += 1
+        elif event.thread == span.thread and not any(map(_is_launch, event.within)):  # there a callback does it
+            name = BACK if event.name == _READ else _called(event.within) or ELSEWHERE
+            if event.name in _PUTS or (event.name == _READ and _READ not in event.within):
+                counts.transfers[name] += 1
+                counts.transfer_lines[name][marked_line(event.within)] += 1
     return counts
+
+
+def _places(lines: Mapping[str, Counter[str]]) -> dict[str, str]:
+    """The lines of each name in one text, the most frequent first."""
+    named = {name: places(line for line, _ in found.most_common()) for name, found in lines.items()}
+    return {name: text for name, text in named.items() if text}
 
 
 def _is_launch(name: str) -> bool:

@@ -7,8 +7,12 @@ import inspect
 import os
 import re
 import sysconfig
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+
+MAX_PLACES = 3
+"""Lines that are named of one thing."""
 
 _FRAME = re.compile(r'"([^"]+\.py)":(\d+)')
 
@@ -67,3 +71,15 @@ def calling_line() -> str:
             return f"{short_path(frame.f_code.co_filename)}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
+
+
+def at(line: str) -> str:
+    """`` at file:line`` where it is known."""
+    return f" at {line}" if line else ""
+
+
+def places(lines: Iterable[str]) -> str:
+    """Where something stands, in one text: each line once, in the order given; the first few named, the rest counted."""
+    found = [line for line in dict.fromkeys(lines) if line]
+    more = len(found) - MAX_PLACES
+    return ", ".join(found[:MAX_PLACES]) + (f" and {more} more {'line' if more == 1 else 'lines'}" if more > 0 else "")

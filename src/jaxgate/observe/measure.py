@@ -21,7 +21,7 @@ from jaxgate.model import (
     StoredProgram,
 )
 from jaxgate.observe.agreement import check_agreement, check_batch
-from jaxgate.observe.allocations import largest_allocations
+from jaxgate.observe.allocations import largest_allocations, rows_of
 from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
 from jaxgate.observe.captured import describe_constants
 from jaxgate.observe.communication import Communication, read_communication
@@ -31,6 +31,7 @@ from jaxgate.observe.exporting import NotReplayableError, export_program, find_f
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder, on_device
 from jaxgate.observe.host import WHY_NOT, observe_host
+from jaxgate.observe.lines import at
 from jaxgate.observe.reference import Reference, ReferenceStore, observe_reference
 from jaxgate.observe.signature import inputs_fingerprint, read_results
 from jaxgate.observe.source import source_fingerprint
@@ -82,8 +83,8 @@ class Observed:
         """The measurement with the largest buffers of the program, or with why they are not known; nothing is compiled."""
         if self.lowered is None:
             return self.measurement
-        found = largest_allocations(self.lowered.stage.compile())
-        lines = tuple(map(str, found.largest))
+        found = largest_allocations(self.lowered.stage.compile(), count=50)
+        lines = rows_of(found.largest)
         return replace(
             self.measurement,
             culprits=replace(self.measurement.culprits, allocations=lines),
@@ -272,10 +273,6 @@ def _culprits(program: Program, communication: Communication, *functions: Callab
     structure, work = program.structure, program.work
     return Culprits(
         constants=describe_constants(structure.constants, *functions),
-        callbacks=tuple(f"{name}{_at(work.lines.get(name, ''))}" for name in work.callbacks),
+        callbacks=tuple(f"{name}{at(work.lines.get(name, ''))}" for name in work.callbacks),
         lines={**structure.lines, **communication.lines, **work.lines},
     )
-
-
-def _at(line: str) -> str:
-    return f" at {line}" if line else ""

@@ -7,6 +7,7 @@ else they have JAX's explanation, which may take an entry with another tree or o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ from jaxgate.observe.signature import MAX_NAMED, UNKNOWN, Seen, difference
 
 PMAP = "_fun"
 """The name under which every ``pmap`` reports."""
+
+_NUMBERED = re.compile(r"\bargs\[(\d+)\]")
 
 _NEW = "a new function object per call"
 _FIRST = "traced for the first time"
@@ -157,7 +160,13 @@ def _shown(function: str, miss: Miss | None = None) -> str:
 
 
 def retrace_lines(
-    step: str, culprits: Sequence[Culprit], *, subject: str, before: Sequence[Seen], after: Sequence[Seen]
+    step: str,
+    culprits: Sequence[Culprit],
+    *,
+    subject: str,
+    before: Sequence[Seen],
+    after: Sequence[Seen],
+    names: Sequence[str] = (),
 ) -> list[str]:
     """Describe a step that traced or compiled, the root cause first.
 
@@ -170,6 +179,7 @@ def retrace_lines(
         subject: The name of the jitted subject; empty for a plain Python function.
         before: Its arguments in the step before.
         after: Its arguments in this step.
+        names: Names of its positional arguments, which JAX numbers.
 
     Returns:
         At most ``MAX_NAMED`` lines, and one that counts the rest.
@@ -178,7 +188,8 @@ def retrace_lines(
     lines = []
     main = next((culprit for culprit in culprits if subject and culprit.function == subject), None)
     if main is not None:
-        lines.append(f"{step} {main.word}: {_own_cause(main, own)}")
+        cause = _NUMBERED.sub(lambda found: [*names, found[0]][min(int(found[1]), len(names))], _own_cause(main, own))
+        lines.append(f"{step} {main.word}: {cause}")
     elif own and (moved := [culprit for culprit in culprits if culprit.kind not in ("new", "config")]):
         lines.append(f"{step} {moved[0].word}: {own}")
     lines += [f"{step} {culprit.word}: {culprit}" for culprit in culprits if culprit is not main]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxgate.observe.fingerprint import is_callback, is_splat
-from jaxgate.observe.lines import project_line
+from jaxgate.observe.lines import places, project_line
 
 NAMED_CONSTANT_BYTES = 1024
 """Captured constants from this size on are named one by one."""
@@ -34,7 +34,7 @@ class Structure:
     Attributes:
         operations: Operations by name and type of the first result, such as ``stablehlo.tanh 8x64xf32``; function
             bodies counted once.
-        lines: Operation to the project line that most of them come from.
+        lines: Operation to the project lines that it comes from, most of them first.
         constant_bytes: Bytes of captured arrays (splats excluded: they cost nothing).
         constants: The large captured arrays.
         host_callbacks: Calls from the program into Python, and queues that wait for the host.
@@ -58,8 +58,11 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
     seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
     constant_bytes = host_callbacks = 0
     constants: list[Constant] = []
-    for operation in _walk(module.operation):
+    callers = _Callers()
+    for function, operation in _walk(module.operation):
         name = operation.name
+        if lines and name == "func.call":
+            callers.note(operation, function)
         if name == "stablehlo.constant":
             if not is_splat(operation):
                 result = operation.results[0]
@@ -73,11 +76,11 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
         label = _label(operation)
         operations[label] += 1
         host_callbacks += name in _HOST_QUEUES or is_callback(operation)
-        if lines and (line := project_line(str(operation.location))):
-            seen[label][line] += 1
+        if lines:
+            seen[label][project_line(str(operation.location)) or function] += 1
     return Structure(
         operations=dict(sorted(operations.items())),
-        lines={name: found.most_common(1)[0][0] for name, found in seen.items()},
+        lines={name: text for name, found in seen.items() if (text := places(callers.lines(found)))},
         constant_bytes=constant_bytes,
         constants=tuple(constants),
         host_callbacks=host_callbacks,
@@ -95,12 +98,40 @@ def _inside(tensor: str) -> str:
     return tensor.removeprefix("tensor<").removesuffix(">").partition(",")[0]
 
 
-def _walk(operation: Any) -> Iterator[Any]:
+def _walk(operation: Any, function: str = "") -> Iterator[tuple[str, Any]]:
+    """Every operation, with the function that it stands in: ``@main``."""
     for region in operation.regions:
         for block in region.blocks:
             for inner in block.operations:
-                yield inner.operation
-                yield from _walk(inner.operation)
+                yield function, inner.operation
+                if inner.operation.name == "func.func":
+                    yield from _walk(inner.operation, f"@{inner.operation.attributes['sym_name'].value}")
+                else:
+                    yield from _walk(inner.operation, function)
+
+
+class _Callers:
+    """Where functions are called from: JAX leaves no line on what its own helpers, such as ``argsort``, are made of."""
+
+    def __init__(self) -> None:
+        self._calls: defaultdict[str, list[str]] = defaultdict(list)
+
+    def note(self, call: Any, function: str) -> None:
+        """Note one call, by its line, or by the function that makes it where it has none."""
+        callee = f"@{call.attributes['callee'].value}"
+        self._calls[callee].append(project_line(str(call.location)) or function)
+
+    def lines(self, found: Counter[str]) -> Iterator[str]:
+        """The lines among lines and functions, the most frequent first; a function stands for where it is called."""
+        for where, _ in found.most_common():
+            yield from self._resolved(where, frozenset())
+
+    def _resolved(self, where: str, passed: frozenset[str]) -> Iterator[str]:
+        if not where.startswith("@"):
+            yield where
+        elif where not in passed:
+            for caller in self._calls[where]:
+                yield from self._resolved(caller, passed | {where})
 
 
 def _tensor_bytes(tensor: str) -> int:

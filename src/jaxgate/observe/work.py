@@ -10,7 +10,7 @@ read from the optimised program (``observe.collectives``).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -19,6 +19,7 @@ from typing import Any
 from jax.extend import core as jex_core
 
 from jaxgate.observe.equations import CALLBACK, COLLECTIVE, MATMUL, WIDENING, Item, items_of, line_of
+from jaxgate.observe.lines import places
 
 _INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"})
 
@@ -38,7 +39,7 @@ class Work:
         widened: How often each array is made wider: from bfloat16 to float32, from float32 to float64.
         widened_bytes: Size of the results of that, on one device.
         callbacks: How often it calls each Python function.
-        lines: Any label above to the source line of one such operation.
+        lines: Any label above to the source lines of such operations.
     """
 
     matmul_flops: int
@@ -61,7 +62,7 @@ class _Node:
 
 def count_work(jaxpr: Any) -> Work:
     """Count the work of a ``ClosedJaxpr`` (``jax.stages.Traced.jaxpr``)."""
-    lines: dict[str, str] = {}
+    lines: defaultdict[str, list[str]] = defaultdict(list)
     work = _Scope(lines).run(jaxpr.jaxpr)
     return Work(
         matmul_flops=_amount(work, MATMUL),
@@ -71,7 +72,7 @@ def count_work(jaxpr: Any) -> Work:
         widened=_labels(work, WIDENING),
         widened_bytes=_amount(work, WIDENING),
         callbacks=_labels(work, CALLBACK),
-        lines=lines,
+        lines={label: text for label, found in lines.items() if (text := places(found))},
     )
 
 
@@ -90,7 +91,7 @@ def _amount(work: _Work, kind: str) -> int:
 class _Scope:
     """One body: values are numbered, equal equations share their numbers (value numbering)."""
 
-    def __init__(self, lines: dict[str, str]) -> None:
+    def __init__(self, lines: defaultdict[str, list[str]]) -> None:
         self.lines = lines
         self.nodes: list[_Node] = []
         self.made_by: dict[int, int] = {}  # value number -> index of its node
@@ -170,8 +171,7 @@ class _Scope:
                 total[item] += count * _times(name, params, item.kind)
         for item in () if nested else items_of(equation):
             total[item] += 1
-            if item.label not in self.lines:
-                self.lines[item.label] = line_of(equation)
+            self.lines[item.label].append(line_of(equation))
         return total
 
     def _inner(self, body: Any) -> _Work:

@@ -114,7 +114,7 @@ RETRACES = (
             ),
         ),
         moves=_TRACES,
-        culprit=r"params\['down'\].*sharding",
+        culprit=r"\['down'\].*shard",
     ),
 )
 
@@ -245,7 +245,6 @@ HOST = (
         edits=(("losses.append(loss)", "losses.append(float(loss))"),),
         moves=frozenset({"host_transfers"}),
         at=("losses.append(float(loss))",),
-        needs="host",
     ),
     Fault(
         name="an eager metric between the steps",
@@ -254,7 +253,6 @@ HOST = (
         edits=(("losses.append(loss)", "losses.append(loss + 0.0 * jnp.sum(params**2))"),),
         moves=frozenset({"launches"}),
         at=("losses.append(loss + 0.0",),
-        needs="host",
     ),
     Fault(
         name="a function is jitted anew in every step",
@@ -263,7 +261,6 @@ HOST = (
         edits=(("params, loss = step(params, x, y)", "params, loss = jax.jit(lambda p: step(p, x, y))(params)"),),
         moves=_LAUNCHES,
         culprit=r"new function|<lambda>",
-        needs="host",
     ),
     Fault(
         name="the parameters visit the host in every step",
@@ -272,7 +269,6 @@ HOST = (
         edits=(("losses.append(loss)", "losses.append(loss)\n        params = np.asarray(params)"),),
         moves=frozenset({"host_transfers"}),
         at=("params = np.asarray(params)", "params, loss = step(params"),
-        needs="host",
     ),
     Fault(
         name="the step is no longer jitted",
@@ -281,7 +277,6 @@ HOST = (
         edits=(("@jax.jit\ndef step", "def step"),),
         moves=frozenset({"launches"}),
         at=("lambda p: jnp.mean(", "return params - RATE"),
-        needs="host",
     ),
 )
 

@@ -89,7 +89,7 @@ SHARDING = (
         program="mesh_forward",
         edits=(("        x = jax.lax.with_sharding_constraint(x, spread)\n", ""),),
         moves=_LAYOUT,
-        culprit=r"sharding|replicated|\[128,64\]",
+        culprit=r"shard(ing|ed less)|replicated|\[128,64\]",
     ),
     Fault(
         name="the parameters are stored on every device",
