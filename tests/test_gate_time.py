@@ -104,7 +104,13 @@ def test_a_real_slow_down_is_repeated_in_a_real_process(project, monkeypatch):
     assert result.code == 1
     result.counts(failed=1)
     result.shows("test_model.py::test_wave SUSPECT", "test_model.py::test_wave FAILED")
-    result.shows("SLOWER  model/wave", "pairs were more than", "in fresh processes", "stablehlo.sine 500x500xf32 0 → 4", "1 SLOWER")
+    result.shows(
+        "SLOWER  model/wave",
+        "pairs were more than",
+        "in fresh processes",
+        "stablehlo.sine 500x500xf32 0 → 4",
+        "1 SLOWER",
+    )
 
 
 SCAN = """

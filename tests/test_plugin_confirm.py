@@ -16,7 +16,8 @@ from jaxgate.judge import judge
 from jaxgate.judge.duel import decide
 from jaxgate.judge.run_claims import decide_claim
 from jaxgate.keep.jobs import read_job, write_duels
-from jaxgate.model import Duel, Finding, ReferenceDuel, Status, StoredProgram, at_least, at_most
+from jaxgate.model import Duel, Finding, Phases, ReferenceDuel, Status, StoredProgram, at_least, at_most
+from jaxgate.plugin import again
 from jaxgate.plugin import confirm as module
 from jaxgate.plugin.confirm import Launch, Suspect, accuses, confirm, duelled, launch, settle, too_many
 from jaxgate.plugin.timing import Rematch
@@ -451,6 +452,30 @@ def test_a_duel_that_cannot_be_handed_over_is_one_problem_not_the_end_of_the_run
     gone.delete()
     found = launch(replace(REMATCH, leaves=[gone]))
     assert found.problem.startswith("it could not be handed to a fresh process: RuntimeError")
+
+
+PHASE = Finding(kind="phase", name="compile_ns", status=Status.REGRESSED, now=9.0, against=1.0, allowed=2.0)
+
+
+@pytest.mark.parametrize(
+    ("compile_ns", "status", "machine"), [(1, Status.INVALID, True), (10**12, Status.REGRESSED, False)]
+)
+def test_a_phase_decides_with_the_others_whether_the_machine_is_accused(
+    suspect, monkeypatch, compile_ns, status, machine
+):
+    """Taken back, it leaves the machine as the only suspect; confirmed, the case is red by itself."""
+    monkeypatch.setattr(
+        again, "measure_again", lambda *_: replace(record().baseline, phases=Phases(compile_ns=compile_ns))
+    )
+    repeat = again.PhaseRepeat(project=Path(), test="t", hardware=suspect.verdict.hardware, before=Phases(compile_ns=1))
+    others = [finding for finding in suspect.verdict.findings if finding.name != PHASE.name]
+    red = replace(suspect.verdict, findings=(*others, PHASE))
+    verdict = confirm(Suspect(red, [REMATCH, repeat], {}), machine=True)
+    assert verdict.accuses_machine is machine
+    (phase,) = [finding for finding in verdict.findings if finding.name == PHASE.name]
+    assert (phase.status is Status.REGRESSED) is not machine
+    assert verdict.fails
+    assert status in {finding.status for finding in verdict.findings}
 
 
 def test_only_duels_accuse_the_machine_together(suspect):

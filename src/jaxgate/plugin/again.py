@@ -66,4 +66,11 @@ class PhaseRepeat:
             if isinstance(launches[-1], str):
                 break
         status = severest((*(finding.status for finding in findings), verdict.time.status))
-        return replace(verdict, status=status, fails=is_red(status, strict=strict), findings=findings)
+        red = [finding for finding in findings if is_red(finding.status, strict=strict)]
+        return replace(
+            verdict,
+            status=status,
+            fails=is_red(status, strict=strict),
+            findings=findings,
+            accuses_machine=bool(red) and all(finding.blames_machine for finding in red),
+        )
