@@ -72,16 +72,21 @@ def thread(output, args):
 
 
 def test_facts_of_a_loop_body():
-    """Launches and transfers of a warm call are counted by program; what no program was read for stays unknown."""
+    """Launches and transfers of a warm call are counted by program and line; what no program was read for stays unknown."""
     now = measure(body, W, HOST_X, next_args=thread)
     assert now.host
     assert now.launched == {"step": 1, "multiply": 1}
     known = {"traces": 1, "lowerings": 1, "compiles": 1, "sampled_traces": 0, "sampled_compiles": 0, "donated_bytes": 0}
-    known |= {"launches": 2, "host_transfers": 2}
+    known |= {"launches": 2, "host_transfers": 3}
     facts = {item.name: getattr(now.facts, item.name) for item in fields(now.facts)}
     assert {name: value for name, value in facts.items() if value is not None} == known
-    assert now.culprits.transfers == ("1 for multiply", "1 for step")
-    assert now.culprits.lines["step"].endswith(f"test_observe_host.py:{step.__code__.co_firstlineno}")
+    first, second = (f"{short_path(__file__)}:{body.__code__.co_firstlineno + line}" for line in (2, 3))
+    assert now.culprits.transfers == (
+        f"1 for multiply at {second}",
+        f"1 for step at {first}",
+        f"1 for the host at {second}",
+    )
+    assert now.culprits.lines == {"step": first, "multiply": second}
     assert [(leaf.path, leaf.aval, leaf.donated) for leaf in now.signature] == [
         ("w", "float32[8]", False),
         ("x", "float32[8]", False),

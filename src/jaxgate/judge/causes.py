@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from jaxgate.judge.growth import MAX_NAMED, count_of, grown, heaviest
+from jaxgate.judge.growth import MAX_NAMED, count_of, grown, heaviest, shrunk
 from jaxgate.model import Baseline, Cause, Leaf, Measurement
 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
@@ -125,10 +125,9 @@ def _keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if baseline is None or None in (now.facts.matmul_flops, baseline.facts.matmul_flops):
         return
     if (now.facts.matmul_flops or 0) < (baseline.facts.matmul_flops or 0):
-        fewer = grown(baseline.matmuls, now.matmuls, {})
         barriers = tuple(count_of(side.operations, "stablehlo.optimization_barrier") for side in (baseline, now))
         seen = f" (optimization_barrier {barriers[0]} → {barriers[1]})" if barriers[0] > barriers[1] else ""
-        text = f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {_reverse(fewer)}"
+        text = f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {shrunk(now.matmuls, baseline.matmuls)}"
         yield Cause(text=text, explains=frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "output_bytes"}))
 
 
@@ -175,11 +174,12 @@ def _launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 
 def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """The same program, compiled to something else: not the code."""
-    if baseline is None or now.fingerprints.program != baseline.fingerprints.program:
+    """The same program, compiled to something else: not the code. Of plain Python no fingerprint says that."""
+    if baseline is None or now.host or now.fingerprints.program != baseline.fingerprints.program:
         return
-    if now.fingerprints.options != baseline.fingerprints.options:
-        text = f"the same program, other compiler options: {baseline.fingerprints.options or 'none'} → {now.fingerprints.options or 'none'}"
+    ours, theirs = now.fingerprints.options, baseline.fingerprints.options
+    if ours is not None and theirs is not None and ours != theirs:
+        text = f"the same program, other compiler options: {theirs or 'none'} → {ours or 'none'}"
         yield Cause(text=text, explains=_COMPILED | _PHASES | {"run_ns"})
     elif now.environment != baseline.environment:
         text = "the same program in another environment: the compiler makes something else of it"
@@ -222,11 +222,6 @@ _FINDERS: tuple[Finder, ...] = (
     _holds,
 )
 """In the order in which one follows from another."""
-
-
-def _reverse(text: str) -> str:
-    """A growth told the other way round."""
-    return text.replace("→", "←")
 
 
 def _leaves(leaves: Sequence[Leaf]) -> str:

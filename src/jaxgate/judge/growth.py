@@ -25,6 +25,13 @@ def grown(now: Mapping[str, int], before: Mapping[str, int], lines: Mapping[str,
     return "; ".join(parts)
 
 
+def shrunk(now: Mapping[str, int], before: Mapping[str, int]) -> str:
+    """The entries of which there are fewer, as ``name 3 → 2``; empty if there are none."""
+    loss = {name: count - now.get(name, 0) for name, count in before.items() if count > now.get(name, 0)}
+    most = sorted(loss, key=lambda name: (-loss[name] * _elements(name), name))
+    return "; ".join(f"{name} {before[name]} → {now.get(name, 0)}" for name in most[:MAX_NAMED])
+
+
 def heaviest(now: Mapping[str, int], lines: Mapping[str, str]) -> str:
     """What most of a program is, where there is nothing to compare it with."""
     counts: dict[str, int] = {}
