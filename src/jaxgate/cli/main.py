@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
+from typing import NoReturn
 
 DUELS = 20
 SUITE = "perf"
@@ -57,6 +58,17 @@ def _parser() -> argparse.ArgumentParser:
         "the rate at 1 %%)",
     )
     calibrate.set_defaults(run=_calibrate)
+    peak = commands.add_parser(
+        "peak",
+        allow_abbrev=False,
+        usage="jaxgate peak [-h] [pytest arguments ...]",
+        help="show the real peak of device memory of each case, measured in fresh processes",
+        description="Build, compile and call each case a few times in a process of its own; print the peak that the "
+        "allocator of its fullest device counted, beside the compiler's prediction, with pool, fragmentation and "
+        "preallocation. The figures describe, they do not gate. Exit code 1 if a case has none: on CPU no case has. "
+        f"All arguments are pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
+    )
+    peak.set_defaults(run=_peak)
     policy = commands.add_parser(
         "policy", allow_abbrev=False, help="print what gates, and by how much it may move, as Markdown"
     )
@@ -76,9 +88,17 @@ def _policy(_known: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _calibrate(known: argparse.Namespace, rest: list[str]) -> int:
+    _become_pytest([f"--perf-calibrate={known.duels}", "--benchmark-disable"], rest)
+
+
+def _peak(_known: argparse.Namespace, rest: list[str]) -> int:
+    _become_pytest(["--perf-peak"], rest)
+
+
+def _become_pytest(own: list[str], rest: list[str]) -> NoReturn:
     """Become pytest, so that its exit code, its output and Ctrl-C are its own."""
     paths = [] if _names_a_path(rest) or not Path(SUITE).is_dir() else [SUITE]
-    command = [sys.executable, "-m", "pytest", *paths, f"--perf-calibrate={known.duels}", "--benchmark-disable", *rest]
+    command = [sys.executable, "-m", "pytest", *paths, *own, *rest]
     sys.stdout.flush()
     os.execv(sys.executable, command)  # noqa: S606 - a fixed command line, no shell
 

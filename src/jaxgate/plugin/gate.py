@@ -28,6 +28,7 @@ from jaxgate.observe.measure import observe
 from jaxgate.plugin.calibrate import calibrate
 from jaxgate.plugin.functions import Names, case_name, function_case
 from jaxgate.plugin.keywords import split_claims
+from jaxgate.plugin.peaking import leave_peak
 from jaxgate.plugin.progress import Progress
 from jaxgate.plugin.replay import replay
 from jaxgate.plugin.run import Run
@@ -111,6 +112,8 @@ class Gate:
                 options=_known(options),
             )
         self._run.claim_name(case.name, self._item.nodeid)
+        if self._run.settings.peak_into is not None:
+            leave_peak(case, self._run.settings.peak_into)
         if self._run.settings.calibrate:
             return self._calibrate(case)
         verdict = self._judge(case)

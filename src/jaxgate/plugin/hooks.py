@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.plugin import ending, options, plan, recorder, replay, starting
+from jaxgate.plugin import ending, options, peaks, plan, recorder, replay, starting
 from jaxgate.plugin.guards import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
 from jaxgate.plugin.starting import RUN, SETTINGS, STDERR
 from jaxgate.plugin.worktree import NOT_FROM, ONLY_FROM, refuse_installed_copies, refuse_modules_from
@@ -57,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(plan.Planner(config.stash[SETTINGS].baselines), "jaxgate-plan")
     if config.stash[SETTINGS].record_times:
         config.pluginmanager.register(recorder.Recorder(), "jaxgate-recorder")
+    if config.stash[SETTINGS].peak:
+        config.pluginmanager.register(peaks.Peaks(), "jaxgate-peaks")
     config.stash[_COLLECTED] = set()
     config.stash[_GATES] = set()
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent

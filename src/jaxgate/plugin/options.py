@@ -25,6 +25,9 @@ STRICT_UNDECIDED = 0.5
 """More than half of the cases UNDECIDED: the machine is unfit, and the gate did not gate."""
 
 
+PEAK_INTO = "JAXGATE_PEAK_INTO"
+"""Set for a process of ``--perf-peak``: the file into which its one gate writes the real peak of its case."""
+
 LAUNCHES = 5
 """Of each environment: chance alone separates them once in 252."""
 
@@ -50,6 +53,8 @@ class Settings:
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
         strict: A missing, stale or orphaned baseline fails the run.
         plan: Run nothing; predict what the selected gates will cost.
+        peak: Measure the real peak of each selected case, in a fresh process, instead of judging.
+        peak_into: Where this process writes the peak of its one case; ``None`` judges.
     """
 
     update: bool
@@ -67,11 +72,13 @@ class Settings:
     record_times: int = 0
     busy_ok: bool = False
     as_measured: bool = False
+    peak: bool = False
+    peak_into: Path | None = None
 
     @property
     def runs_tests(self) -> bool:
-        """Whether this process runs the tests: it does not to predict their cost, or to record their times."""
-        return not (self.plan or self.record_times)
+        """Whether this process runs the tests: other processes do for times and peaks, none for a prediction."""
+        return not (self.plan or self.record_times or self.peak)
 
     @property
     def elsewhere(self) -> str:
@@ -133,6 +140,12 @@ def add_options(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--perf-plan", action="store_true", help="run nothing; predict what each selected gate will cost, in seconds"
+    )
+    group.addoption(
+        "--perf-peak",
+        action="store_true",
+        help="judge nothing; show the real peak of device memory of each selected case, as its allocator counted it in "
+        "a fresh process, with fragmentation and preallocation (describes, does not gate; CPU keeps no such figures)",
     )
     quieting.add_options(parser, group)
     group.addoption(
@@ -200,7 +213,22 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         record_times=record_times,
         busy_ok=config.getoption("--perf-busy-ok"),
         plan=config.getoption("--perf-plan"),
+        peak=_peak(config, environ),
+        peak_into=Path(environ[PEAK_INTO]) if environ.get(PEAK_INTO) else None,
     )
+
+
+def _peak(config: pytest.Config, environ: Mapping[str, str]) -> bool:
+    """Whether to measure peaks; the fresh processes themselves, which may find the option in an ini file, do not."""
+    if not config.getoption("--perf-peak") or environ.get(PEAK_INTO):
+        return False
+    others = ("update", "against", "against-env", "calibrate", "plan", "record-times")
+    wrong = next((name for name in others if config.getoption(f"--perf-{name}")), "")
+    if wrong:
+        raise pytest.UsageError(f"--perf-peak goes with no other kind of run; drop --perf-{wrong}")
+    if config.getoption("numprocesses", default=None):
+        raise pytest.UsageError("--perf-peak runs one process after the other; drop -n")
+    return True
 
 
 def _refuse_beside_plan(config: pytest.Config) -> None:
