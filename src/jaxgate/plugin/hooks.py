@@ -141,7 +141,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     machine = too_many(suspects, len(run.verdicts) + len(run.suspects))
     for test, suspect in run.suspects.items():
         with Progress(run.stderr, suspect.verdict.case) as progress:
-            progress("repeating its duel in fresh processes")
+            progress("measuring it again in fresh processes")
             verdict = confirm(suspect, machine=machine)
         run.verdicts.append(verdict)
         if test not in held:  # it failed for another reason, and is red already
