@@ -422,3 +422,19 @@ def test_without_a_baseline_the_commonest_operation_is_a_guess():
     assert causes("stablehlo_ops", None, signature=(W,), matmuls={}) == [
         "perhaps most of the program: 37 × stablehlo.add"
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "red", "beside"),
+    [
+        ({"matmuls": {DOT: 3}}, "matmul_flops", "temp_bytes"),
+        ({"collectives": {"all-reduce float32[8] over 'data'": 3}}, "collectives", "run_ns"),
+        ({"widened": {"bfloat16[8] → float32": 3}}, "widened_bytes", "peak_bytes"),
+    ],
+)
+def test_without_a_baseline_a_count_explains_only_itself(changes, red, beside):
+    """Nothing is known to have grown: what there is explains its own fact, and no memory or time."""
+    ((name, _),) = next(iter(changes.values())).items()
+    (text,) = causes(red, None, operations={}, **changes)
+    assert text.removeprefix("wider floats: ") == f"3 × {name}"
+    assert causes(beside, None, operations={}, signature=SIGNATURE, **{"matmuls": {}} | changes) == []

@@ -228,7 +228,7 @@ def test_a_stale_baseline_does_not_name_culprits():
     """Growth against a program with other arguments says nothing about the broken claim."""
     claim = at_most(1, "matmul_flops", of="one")
     verdict = verdict_of(known=record(signature=SIGNATURE[:1], matmuls={"old": 1}), claims=(claim,))
-    assert str(verdict.causes[0]) == "float32[8,64] x float32[64,64] 0 → 3"
+    assert str(verdict.causes[0]) == "3 × float32[8,64] x float32[64,64]"
 
 
 def test_the_worst_finding_comes_first():

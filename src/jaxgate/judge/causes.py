@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from jaxgate.judge.growth import MAX_NAMED, count_of, grown, heaviest, shrunk
 from jaxgate.model import Baseline, Cause, Leaf, Measurement
@@ -102,12 +103,10 @@ def _spread_less(now: Sequence[Leaf], before: Sequence[Leaf], explains: frozense
 
 
 def _sends(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    text = grown(now.collectives, {} if baseline is None else baseline.collectives, now.culprits.lines)
+    text = grown(now.collectives, None if baseline is None else baseline.collectives, now.culprits.lines)
     if text:
-        yield Cause(
-            text=text,
-            explains=frozenset({"collectives", "collective_bytes", "xla_bytes", "temp_bytes", "run_ns", "peak_bytes"}),
-        )
+        moves = {"xla_bytes", "temp_bytes", "run_ns", "peak_bytes"}
+        yield Cause(text=text, explains=_explained(baseline, {"collectives", "collective_bytes"}, moves))
 
 
 def _unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -132,20 +131,17 @@ def _keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 
 def _multiplies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    before = {} if baseline is None else baseline.matmuls
     if baseline is None or (now.facts.matmul_flops or 0) > (baseline.facts.matmul_flops or 0):
-        text = grown(now.matmuls, before, now.culprits.lines)
+        text = grown(now.matmuls, None if baseline is None else baseline.matmuls, now.culprits.lines)
         if text:
-            yield Cause(text=text, explains=_WORK | {"matmul_flops", "compile_ns"})
+            yield Cause(text=text, explains=_explained(baseline, {"matmul_flops"}, _WORK | {"compile_ns"}))
 
 
 def _widens(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    text = grown(now.widened, {} if baseline is None else baseline.widened, now.culprits.lines)
+    text = grown(now.widened, None if baseline is None else baseline.widened, now.culprits.lines)
     if text:
-        explains = frozenset(
-            {"widened_bytes", "temp_bytes", "xla_bytes", "xla_flops", "run_ns", "peak_bytes", "output_bytes"}
-        )
-        yield Cause(text=f"wider floats: {text}", explains=explains)
+        moves = {"temp_bytes", "xla_bytes", "xla_flops", "run_ns", "peak_bytes", "output_bytes"}
+        yield Cause(text=f"wider floats: {text}", explains=_explained(baseline, {"widened_bytes"}, moves))
 
 
 def _returns_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -164,7 +160,7 @@ def _returns_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
 
 
 def _launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    text = grown(now.launched, {} if baseline is None else baseline.launched, now.culprits.lines)
+    text = grown(now.launched, None if baseline is None else baseline.launched, now.culprits.lines)
     if text:
         explains = frozenset({"launches", "host_ns", "run_ns"})
         yield Cause(text=f"programs started in a call: {text}", explains=explains)
@@ -222,6 +218,11 @@ _FINDERS: tuple[Finder, ...] = (
     _holds,
 )
 """In the order in which one follows from another."""
+
+
+def _explained(baseline: Baseline | None, counted: AbstractSet[str], moves: AbstractSet[str]) -> frozenset[str]:
+    """What a count explains: its own facts, and what follows where it is known to have grown."""
+    return frozenset(counted if baseline is None else counted | moves)
 
 
 def _leaves(leaves: Sequence[Leaf]) -> str:

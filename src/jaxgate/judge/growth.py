@@ -11,11 +11,15 @@ _PLUMBING = re.compile(r"stablehlo\.(broadcast_in_dim|reshape|bitcast_convert|io
 """Operations that seldom cost anything by themselves: named only where nothing else grew."""
 
 
-def grown(now: Mapping[str, int], before: Mapping[str, int], lines: Mapping[str, str]) -> str:
+def grown(now: Mapping[str, int], before: Mapping[str, int] | None, lines: Mapping[str, str]) -> str:
     """The entries that grew most, as ``name 2 → 64 at file:line``; empty if none did.
 
-    Entries weigh as much as the arrays that they make, where their names tell.
+    Entries weigh as much as the arrays that they make, where their names tell. With nothing to compare with
+    (``None``) it is what weighs most, as ``64 × name at file:line``.
     """
+    if before is None:
+        most = sorted(now, key=lambda name: (bool(_PLUMBING.match(name)), -now[name] * _elements(name), name))
+        return "; ".join(f"{now[name]} × {name}{at(name, lines)}" for name in most[:MAX_NAMED])
     growth = {name: count - before.get(name, 0) for name, count in now.items() if count > before.get(name, 0)}
     worst = sorted(growth, key=lambda name: (bool(_PLUMBING.match(name)), -growth[name] * _elements(name), name))
     gone = sorted(set(before) - set(now), key=lambda name: (-_elements(name), name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 from jaxgate.model import Claim
@@ -39,7 +40,7 @@ def split_claims(options: Mapping[str, Any]) -> tuple[tuple[Claim, ...], dict[st
             raise TypeError(
                 f"{keyword}= claims nothing: expected {start} and one of {', '.join(sorted(CLAIMED))}{hint}"
             )
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+        if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"{keyword}= expects a number, found {value!r}")
-        claims.append(Claim(quantity=quantity, relation=_RELATIONS[start], factor=value, other="one"))  # type: ignore[arg-type]
+        claims.append(Claim(quantity=quantity, relation=_RELATIONS[start], factor=float(value), other="one"))  # type: ignore[arg-type]
     return tuple(claims), others
