@@ -60,7 +60,7 @@ def test_an_unchanged_loop_is_green_and_its_time_is_open(project):
     assert content["host"] is True
     assert content["launched"] == {"dynamic_slice": 1, "forward": 1, "squeeze": 1, "update": 1}
     assert (content["facts"]["launches"], content["facts"]["traces"], content["facts"]["compiles"]) == (4, 1, 1)
-    assert content["facts"]["host_transfers"] == 3  # the batch, and two indices
+    assert content["facts"]["host_transfers"] == 4  # the batch, two indices, and the number brought back
     assert content["program"]["why_not"] == "plain Python around jitted calls cannot be stored"
     assert not (project.path / "baselines" / "programs").exists()
     result = project.run("--perf-strict")
@@ -77,18 +77,21 @@ def test_an_eager_operation_is_named(project):
     result = project.run()
     result.counts(failed=1)
     result.shows(
-        "launches 5 against 4 = 1.25 ×, allowed 4", "culprit   programs started in a call: clip 0 → 1; comes from: code"
+        "launches 5 against 4 = 1.25 ×, allowed 4",
+        "culprit   programs started in a call: clip 0 → 1 at test_loop.py:16; comes from: code",
     )
 
 
-def test_a_jitted_function_called_twice_is_named_with_its_line(project):
-    """More launches of a function that stands in the project show where it stands."""
+def test_a_jitted_function_called_twice_is_named_with_its_lines(project):
+    """More launches of a function of the project show every line that calls it."""
     project.write("test_loop.py", LOOP)
     project.run("--perf-update").counts(passed=1)
     project.edit("test_loop.py", "    return w, float", "    w = update(w, forward(w, x))\n    return w, float")
     result = project.run()
     result.counts(failed=1)
-    result.shows("forward 1 → 2 at test_loop.py:4", "update 1 → 2 at test_loop.py:8")
+    result.shows(
+        "forward 1 → 2 at test_loop.py:15, test_loop.py:16", "update 1 → 2 at test_loop.py:15, test_loop.py:16"
+    )
 
 
 def test_a_function_object_in_each_call_breaks_the_claims(project):
@@ -113,7 +116,7 @@ def test_a_batch_that_comes_from_the_host_at_each_step_is_seen(project):
     project.edit("test_loop.py", "forward(w, X_THERE))", "forward(w, x))")
     result = project.run()
     result.counts(failed=1)
-    result.shows("host_transfers 3 against 2 = 1.50 ×, allowed 2", "1 for forward")
+    result.shows("host_transfers 4 against 3 = 1.33 ×, allowed 3", "1 for forward at test_loop.py:16")
 
 
 def test_an_nnx_step_is_gated(project):
