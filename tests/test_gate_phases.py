@@ -34,8 +34,8 @@ class Lab:
         self.project = project
         self.answers = [SLOW, SLOW]
         self.asked = []
-        self.measure_again = again.measure_again
-        monkeypatch.setattr(again, "measure_again", self._answer)
+        self.launch = again.PhaseRepeat._launch
+        monkeypatch.setattr(again.PhaseRepeat, "_launch", lambda repeat, case: self._answer(repeat, case))
         without_floor = tuple(replace(policy, absolute=0) for policy in STORED_PHASE_POLICIES)
         monkeypatch.setattr("jaxgate.judge.phases.STORED_PHASE_POLICIES", without_floor)
         project.write("test_model.py", MODEL)
@@ -50,21 +50,13 @@ class Lab:
         change(content)
         self.path.write_text(json.dumps(content))
 
-    def _answer(self, project, test, case, hardware):
-        self.asked.append((test, case, hardware.platform))
-        found = self.answers.pop(0)
-        return found if isinstance(found, str) else Recorded(found)
+    def _answer(self, repeat, case):
+        self.asked.append((repeat.test, case, repeat.now.hardware.platform))
+        return self.answers.pop(0)
 
     def run(self, *arguments):
         """Run the tests without duels: time is not what is asked for."""
         return self.project.run("--perf-budget", "0", *arguments)
-
-
-class Recorded:
-    """What a fresh process would record, as far as it is read."""
-
-    def __init__(self, phases):
-        self.phases = phases
 
 
 @pytest.fixture
@@ -78,7 +70,7 @@ ASKED = ("test_model.py::test_step", "model/step", "cpu")
 
 def test_a_slow_trace_waits_and_is_confirmed_by_real_processes(lab, monkeypatch):
     """The same program is traced in more time: suspect first, red after two fresh processes; it may be accepted."""
-    monkeypatch.setattr(again, "measure_again", lab.measure_again)
+    monkeypatch.setattr(again.PhaseRepeat, "_launch", lab.launch)
     result = lab.run("-v")
     assert result.code == 1
     result.counts(failed=1)

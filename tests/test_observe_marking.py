@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxgate.observe import marking
 from jaxgate.observe.launches import BACK, count_launches
 from jaxgate.observe.marking import marked_line, marking_lines
 
@@ -107,3 +108,13 @@ def test_an_exception_closes_what_is_open():
 def test_the_innermost_line_counts(within, line):
     """A helper's own line, rather than that of its caller."""
     assert marked_line(within) == line
+
+
+def test_a_long_loop_is_counted_though_not_every_line_of_it_is_marked(monkeypatch):
+    """A profile has room for so many spans; what it counts does not depend on them."""
+    monkeypatch.setattr(marking, "MAX_SPANS", 4)
+    _loop(X)
+    counted = count_launches(lambda: lambda: jax.block_until_ready(_loop(X)), jax.devices()[:1])
+    assert counted.programs["<lambda>"] == 3
+    assert counted.transfers == {"<lambda>": 1, BACK: 3}
+    assert counted.program_lines["<lambda>"] == _line(3)

@@ -467,7 +467,7 @@ def test_a_phase_decides_with_the_others_whether_the_machine_is_accused(
     monkeypatch.setattr(
         again, "measure_again", lambda *_: replace(record().baseline, phases=Phases(compile_ns=compile_ns))
     )
-    repeat = again.PhaseRepeat(project=Path(), test="t", hardware=suspect.verdict.hardware, before=Phases(compile_ns=1))
+    repeat = again.PhaseRepeat(project=Path(), test="t", now=measurement(), before=Phases(compile_ns=1))
     others = [finding for finding in suspect.verdict.findings if finding.name != PHASE.name]
     red = replace(suspect.verdict, findings=(*others, PHASE))
     verdict = confirm(Suspect(red, [REMATCH, repeat], {}), machine=True)
@@ -495,3 +495,38 @@ def test_only_duels_accuse_the_machine_together(suspect):
     assert not duelled(repeated)
     assert confirm(repeated, machine=True).status is Status.SLOWER
     assert confirm(suspect, machine=True).status is Status.INVALID
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fingerprints": replace(FINGERPRINTS, program="p1")},
+        {"fingerprints": replace(FINGERPRINTS, options="xla_x=1")},
+        {"environment": {"jax": "0.12"}},
+    ],
+    ids=["program", "options", "environment"],
+)
+def test_a_phase_is_not_taken_back_by_another_program(suspect, monkeypatch, changes):
+    """A fresh process that compiles something else in no time says nothing: the case stays red, and says why."""
+    quick = replace(record(**changes).baseline, phases=Phases(compile_ns=1))
+    monkeypatch.setattr(again, "measure_again", lambda *_: quick)
+    repeat = again.PhaseRepeat(project=Path(), test="t", now=measurement(), before=Phases(compile_ns=1))
+    verdict = repeat.settle(replace(suspect.verdict, findings=(PHASE,)), processes=2, strict=True)
+    (phase,) = verdict.findings
+    assert (phase.status, verdict.fails) == (Status.INVALID, True)
+    assert phase.detail == ("it could not be confirmed: a fresh process ran another program, or in another environment")
+
+
+def test_a_phase_is_measured_again_without_a_cache(suspect, monkeypatch):
+    """What this process compiled the next one would find in a persistent cache, and could confirm nothing."""
+    asked = []
+
+    def measured(*arguments):
+        asked.append(arguments[-1])
+        return record().baseline
+
+    monkeypatch.setattr(again, "measure_again", measured)
+    repeat = again.PhaseRepeat(project=Path(), test="t", now=measurement(), before=Phases(compile_ns=1))
+    repeat.settle(replace(suspect.verdict, findings=(PHASE,)), processes=2, strict=True)
+    assert asked
+    assert all(variables["JAX_ENABLE_COMPILATION_CACHE"] == "false" for variables in asked)

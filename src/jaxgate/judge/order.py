@@ -25,6 +25,11 @@ def waits_for_confirmation(verdict: Verdict) -> bool:
     return bool(red) and all(finding.kind in ("time", "phase") or finding.decision is not None for finding in red)
 
 
+def has_red_phase(verdict: Verdict) -> bool:
+    """Whether a phase is worse than its baseline, and no waiver covers it."""
+    return any(finding.kind == "phase" and finding.status is Status.REGRESSED for finding in verdict.findings)
+
+
 def severest(statuses: Iterable[Status]) -> Status:
     """The status that decides."""
     return max(statuses, key=_SEVERITY.__getitem__)

@@ -14,7 +14,7 @@ from jaxgate.judge.origin import differs
 from jaxgate.judge.policy import STORED_PHASE_POLICIES
 from jaxgate.model import Finding, Measurement, Phases, Record, Status
 
-UNTOUCHED = frozenset({"trace_ns"})
+STILL_OPEN = frozenset({"trace_ns"})
 """What an identical program in the same environment leaves open: how Python gets there."""
 
 
@@ -27,7 +27,7 @@ def compare_phases(now: Measurement, record: Record) -> Iterator[Finding]:
     slowness = slower_machine(now.phases, baseline.phases)
     for policy in STORED_PHASE_POLICIES:
         today, before = getattr(now.phases, policy.name), getattr(baseline.phases, policy.name)
-        if today is None or before is None or (identical and policy.name not in UNTOUCHED):
+        if today is None or before is None or (identical and policy.name not in STILL_OPEN):
             continue  # it came out of a cache, the backend does not tell, or nothing can have changed it
         allowed = policy.worst_allowed(before) * slowness
         better = policy.best_expected(before)

@@ -13,6 +13,8 @@ import jax
 from jaxgate.observe.lines import is_project_file, short_path
 
 _LINE = "jaxgate: line "
+MAX_SPANS = 20_000
+"""Lines that are marked in a profile: it must have room for what they are to explain."""
 
 
 @contextmanager
@@ -24,31 +26,42 @@ def marking_lines() -> Iterator[None]:
     if sys.gettrace() is not None:
         yield
         return
-    open_spans: list[tuple[FrameType, Any]] = []
-
-    def close(frame: FrameType) -> None:
-        if open_spans and open_spans[-1][0] is frame:
-            open_spans.pop()[1].__exit__(None, None, None)
-
-    def on_event(frame: FrameType, event: str, _: Any) -> Any:
-        if event in ("line", "return"):
-            close(frame)
-        if event == "line":
-            span = jax.profiler.TraceAnnotation(f"{_LINE}{short_path(frame.f_code.co_filename)}:{frame.f_lineno}")
-            span.__enter__()
-            open_spans.append((frame, span))
-        return on_event
-
-    def on_call(frame: FrameType, _event: str, _: Any) -> Any:
-        return on_event if is_project_file(frame.f_code.co_filename) else None
-
-    sys.settrace(on_call)
+    spans = _Spans()
+    sys.settrace(spans.on_call)
     try:
         yield
     finally:
         sys.settrace(None)
-        while open_spans:
-            open_spans.pop()[1].__exit__(None, None, None)
+        spans.close_all()
+
+
+class _Spans:
+    """The spans that are open: one for each frame of the project on the stack."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[FrameType, Any]] = []
+        self._room = MAX_SPANS
+
+    def on_call(self, frame: FrameType, _event: str, _: Any) -> Any:
+        """Look into functions of the project."""
+        return self._on_event if self._room and is_project_file(frame.f_code.co_filename) else None
+
+    def _on_event(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event in ("line", "return") and self._open and self._open[-1][0] is frame:
+            self._open.pop()[1].__exit__(None, None, None)
+        if event == "line" and self._room:
+            self._room -= 1
+            span = jax.profiler.TraceAnnotation(f"{_LINE}{short_path(frame.f_code.co_filename)}:{frame.f_lineno}")
+            span.__enter__()
+            self._open.append((frame, span))
+        elif not self._room:
+            self.close_all()  # from here on no line is known, rather than the wrong one
+        return self._on_event
+
+    def close_all(self) -> None:
+        """Close what is open, the innermost first."""
+        while self._open:
+            self._open.pop()[1].__exit__(None, None, None)
 
 
 def marked_line(within: Sequence[str]) -> str:

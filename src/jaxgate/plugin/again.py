@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from jaxgate.judge.order import is_red, severest
 from jaxgate.judge.phases import settle_phases
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
-from jaxgate.model import Baseline, HardwareKey, Phases, Status, Verdict
+from jaxgate.model import Baseline, HardwareKey, Measurement, Phases, Status, Verdict
 from jaxgate.plugin.recording import AS_MEASURED, Selection, Side, clean_environment, record
 
+_UNCACHED = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+"""What this process compiled the next one would find in a persistent cache: nothing of it could be confirmed."""
 
-def measure_again(project: Path, test: str, case: str, hardware: HardwareKey) -> Baseline | str:
+
+def measure_again(
+    project: Path, test: str, case: str, hardware: HardwareKey, variables: Mapping[str, str] = MappingProxyType({})
+) -> Baseline | str:
     """Run a test in a fresh process.
 
     Args:
@@ -23,13 +30,14 @@ def measure_again(project: Path, test: str, case: str, hardware: HardwareKey) ->
         test: pytest node id.
         case: Name of the case.
         hardware: Where it must run.
+        variables: Environment variables of the process, beside those of this one.
 
     Returns:
         What it would record, or why there is nothing.
     """
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         into = Path(name)
-        side = Side(project, {**clean_environment(), AS_MEASURED: "1"}, "measuring again")
+        side = Side(project, {**clean_environment(), **variables, AS_MEASURED: "1"}, "measuring again")
         try:
             failed = record(side, Selection((test,), "", ""), into)
             found = BaselineStore(into).load(hardware, case)
@@ -45,21 +53,20 @@ class PhaseRepeat:
     Attributes:
         project: Root folder of the tests.
         test: pytest node id.
-        hardware: Where it ran.
+        now: What this process saw.
         before: The baseline's phases.
     """
 
     project: Path
     test: str
-    hardware: HardwareKey
+    now: Measurement
     before: Phases
 
     def settle(self, verdict: Verdict, *, processes: int, strict: bool) -> Verdict:
         """Judge a case whose phases are red after fresh processes measured them, one at a time."""
         launches: list[Phases | str] = []
         while len(launches) < processes:
-            found = measure_again(self.project, self.test, verdict.case, self.hardware)
-            launches.append(found if isinstance(found, str) else found.phases)
+            launches.append(self._launch(verdict.case))
             findings = settle_phases(verdict.findings, self.before, launches, wanted=processes)
             if not any(f.kind == "phase" and f.status in (Status.REGRESSED, Status.INVALID) for f in findings):
                 break  # none of them came again
@@ -74,3 +81,16 @@ class PhaseRepeat:
             findings=findings,
             accuses_machine=bool(red) and all(finding.blames_machine for finding in red),
         )
+
+    def _launch(self, case: str) -> Phases | str:
+        """The phases in a fresh process that compiles the same program in the same environment; or why there are none."""
+        found = measure_again(self.project, self.test, case, self.now.hardware, _UNCACHED)
+        if isinstance(found, str):
+            return found
+        ours, theirs = self.now, found
+        same = (ours.fingerprints.program, ours.fingerprints.options, ours.environment) == (
+            theirs.fingerprints.program,
+            theirs.fingerprints.options,
+            theirs.environment,
+        )
+        return theirs.phases if same else "a fresh process ran another program, or in another environment"

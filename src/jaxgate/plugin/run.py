@@ -12,7 +12,7 @@ import pytest
 
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.judge.ageing import Ageing, ageing
-from jaxgate.judge.order import ALWAYS_FAIL, severest, waits_for_confirmation
+from jaxgate.judge.order import ALWAYS_FAIL, has_red_phase, severest, waits_for_confirmation
 from jaxgate.judge.waivers import apply_waivers
 from jaxgate.keep.adopt import adopt
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
@@ -143,9 +143,8 @@ class Run:
             reference_duel=told.by,
         )
         verdict = judge_with_buffers(judged, observed)
-        if record is not None and any(f.kind == "phase" and f.status is Status.REGRESSED for f in verdict.findings):
-            before = record.baseline.phases
-            again = PhaseRepeat(project=self.project, test=test, hardware=now.hardware, before=before)
+        if record is not None and has_red_phase(verdict):
+            again = PhaseRepeat(project=self.project, test=test, now=now, before=record.baseline.phases)
             self.rematches[case.name].append(again)
         if self.settings.update:  # a waived claim is broken all the same, and never recorded
             return self._record(observed, verdict, record, test)
@@ -168,7 +167,11 @@ class Run:
         rematches = self.rematches.pop(verdict.case, [])  # arrays and programs that nothing else needs
         if self.settings.update or self.comparison is not None or not waits_for_confirmation(verdict):
             return None
-        rematches = [r for r in rematches if isinstance(r, PhaseRepeat) or accuses(verdict, r.claim)]
+        rematches = [
+            r
+            for r in rematches
+            if (has_red_phase(verdict) if isinstance(r, PhaseRepeat) else accuses(verdict, r.claim))
+        ]
         return Suspect(verdict, rematches, row, strict=self._strict)
 
     def judge_invalid(self, case: Case, error: InvalidCaseError) -> Verdict:
