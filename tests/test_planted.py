@@ -7,6 +7,7 @@ from dataclasses import replace
 import jax
 import pytest
 
+from jaxgate.judge.policy import POLICIES
 from tests.planted.faults import FAULTS
 from tests.planted.harness import Bench, edited, names, source_of
 from tests.planted.model import FAMILIES, PROGRAMS, Fault, Outcome, Score
@@ -62,6 +63,12 @@ def test_every_program_and_family_has_a_fault():
     assert {fault.program for fault in FAULTS} == {file.stem for file in PROGRAMS.glob("*.py")}
     assert {fault.kind for fault in FAULTS} == set(FAMILIES)
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+
+
+def test_every_fact_of_the_policy_is_moved_by_a_fault(score):
+    """No row of the policy table is without a mistake that turns it red; on CPU only the code's size is not told."""
+    moved = {fact for outcome in score.faults for fact in outcome.moved}
+    assert {policy.name for policy in POLICIES} - moved == {"code_bytes"}
 
 
 @pytest.mark.parametrize(

@@ -205,6 +205,14 @@ VALIDITY = (
         culprit=r"NaN.*result\[1\]",
     ),
     Fault(
+        name="the probabilities are repeated once too often: elements, not samples",
+        kind="validity",
+        program="inference",
+        edits=(("return best, sure", "return best, jnp.tile(sure, 1 << 44)"),),
+        status="RESOURCE_EXHAUSTED",
+        culprit=r"asked for \d.*PB",
+    ),
+    Fault(
         name="Python asks for the value of a traced number",
         kind="validity",
         program="mlp_sgd",
