@@ -295,7 +295,7 @@ def test_a_failing_builder_names_its_line():
 
 
 def test_a_persistent_cache_gives_no_compile_time(tmp_path):
-    """A program that came off the disk was not compiled: its compile time is unknown, not a small number."""
+    """A program that came off the disk was not compiled: its compile time is unknown, its facts are the same."""
     settings = {
         "jax_compilation_cache_dir": str(tmp_path),
         "jax_persistent_cache_min_compile_time_secs": 0,
@@ -317,3 +317,15 @@ def test_a_persistent_cache_gives_no_compile_time(tmp_path):
     compiled_again = not list(tmp_path.iterdir())
     assert first.phases.compile_ns == 1000
     assert second.phases.compile_ns == (1000 if compiled_again else None)
+    assert second.facts == first.facts
+
+
+def test_buffers_are_read_without_compiling_again():
+    """The largest buffers come out of the executable that was measured; a second look compiles nothing either."""
+    observed = observe(lambda: Computation(subject=lambda x: jnp.sort(x) + 1, args=(X,)), store={}, sampling=False)
+    assert observed.measurement.culprits.allocations == ()
+    with record() as events:
+        first = observed.with_allocations()
+        assert observed.with_allocations() == first
+    assert not events.log
+    assert any(" argument parameter x" in line for line in first.culprits.allocations)
