@@ -35,7 +35,7 @@ from jaxgate.observe.lines import at
 from jaxgate.observe.reference import Reference, ReferenceStore, observe_reference
 from jaxgate.observe.signature import inputs_fingerprint, read_results
 from jaxgate.observe.source import source_fingerprint
-from jaxgate.observe.surroundings import environment, fingerprint, hardware_key
+from jaxgate.observe.surroundings import environment, fingerprint, hardware_key, refuse_settings
 from jaxgate.observe.threading import carry_donated
 from jaxgate.observe.yardstick import read_yardstick
 
@@ -127,6 +127,7 @@ def observe(
     Raises:
         InvalidCaseError: If the case cannot be measured, or its results are wrong.
     """
+    refuse_settings()
     progress("building")
     with guarded("building the workload"):
         computation = build()
