@@ -266,3 +266,72 @@ def test_every_kind_of_program_can_be_read(function):
     assert program_fingerprint(first) == program_fingerprint(second)
     assert read_structure(first) == read_structure(second)
     assert count_work(traced.jaxpr) == count_work(again.jaxpr)
+
+
+ROWS, EXPERTS, SIZES = jnp.ones((32, 16)), jnp.ones((4, 16, 8)), jnp.full(4, 8, jnp.int32)
+
+
+def test_each_row_of_a_ragged_product_counts_once():
+    """Rows in groups, each times its own matrix: 2·m·k·n, under the name of its operands."""
+    found = matmuls(lax.ragged_dot, ROWS, EXPERTS, SIZES)
+    assert found.matmul_flops == 2 * 32 * 16 * 8
+    assert found.matmuls == {"float32[32,16] x float32[4,16,8]": 1}
+
+
+def test_the_gradients_of_a_ragged_product_cost_twice_as_much():
+    """One product for the rows, one for the matrices, where the groups divide what is summed over."""
+    gradients = jax.grad(lambda x, w: lax.ragged_dot(x, w, SIZES).sum(), argnums=(0, 1))
+    assert flops(gradients, ROWS, EXPERTS) == 2 * 2 * 32 * 16 * 8
+
+
+def test_a_product_of_scaled_blocks_counts():
+    """Small floats with scales of their own are multiplied like all others."""
+    one, scale = jnp.ones((1, 8, 32), jnp.float8_e4m3fn), jnp.ones((1, 8, 1), jnp.float8_e8m0fnu)
+    assert flops(lambda x: jax.nn.scaled_matmul(x, x, scale, scale), one) == 2 * 8 * 32 * 8
+
+
+def test_every_branch_counts_what_it_widens_and_calls():
+    """The branch with the products is not the only one that can get worse."""
+    narrow = X.astype(jnp.bfloat16)
+
+    def widened(x):
+        jax.debug.callback(print, x.sum())
+        return jnp.sin(x.astype(jnp.float32)).astype(jnp.bfloat16)
+
+    found = matmuls(lambda x: lax.cond(x[0, 0] > 0, widened, lambda y: y @ SQUARE.astype(jnp.bfloat16), x), narrow)
+    assert (found.matmul_flops, found.widened_bytes) == (STEP, 4 * X.size)
+    assert found.callbacks == {"jax.debug.callback": 1}
+
+
+def on_two(function):
+    """Its work on a mesh of two devices, one of which sees half of the rows."""
+    mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    return matmuls(jax.shard_map(function, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False), X)
+
+
+def test_every_branch_counts_what_it_sends():
+    """A rare synchronisation beside the usual product does not disappear."""
+    found = on_two(lambda x: lax.cond(x[0, 0] > 0, lambda y: lax.psum(y, "x"), lambda y: y @ SQUARE, x))
+    assert found.collectives == {"all-reduce float32[4,4] over 'x'": 1}
+    assert found.collective_bytes == 4 * 4 * 4
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: lax.psum(x, "x") * x + lax.psum(x, "x"),
+        lambda x: (lax.psum(x * 3, "x"), lax.psum(x, "x") * x)[1],
+    ],
+    ids=["written-twice", "dead"],
+)
+def test_what_compilers_drop_is_not_sent(function):
+    """Two equal collectives are one, and one that nobody reads is none: compiled, one all-reduce is left."""
+    assert on_two(function).collectives == {"all-reduce float32[4,4] over 'x'": 1}
+
+
+def test_complex_numbers_widen_too():
+    """complex64 to complex128 costs what float32 to float64 costs; a real number that becomes complex is no wider."""
+    with jax.enable_x64(True):
+        found = matmuls(lambda z: z.astype(jnp.complex128), X.astype(jnp.complex64))
+        assert found.widened == {"complex64[8,4] → complex128": 1}
+        assert matmuls(lambda x: x.astype(jnp.complex64), X).widened == {}

@@ -56,9 +56,8 @@ class Item(NamedTuple):
 def items_of(equation: Any) -> Iterator[Item]:
     """What one equation without a body counts for."""
     name = equation.primitive.name
-    if name in ("dot_general", "conv_general_dilated"):
-        flops = _dot_flops(equation) if name == "dot_general" else _conv_flops(equation)
-        yield Item(MATMUL, " x ".join(_short(atom.aval) for atom in equation.invars[:2]), flops)
+    if name in _PRODUCTS:
+        yield Item(MATMUL, " x ".join(_short(atom.aval) for atom in equation.invars[:2]), _PRODUCTS[name](equation))
     if name.removesuffix("_start") in _COLLECTIVES:
         yield from _sent(equation)
     if name in _CALLBACKS:
@@ -98,9 +97,11 @@ def _called(callback: Any) -> str:
 
 
 def _float_bytes(aval: Any) -> int:
-    """Width of a floating-point element; 0 for all others."""
+    """Width of a floating-point element, of a complex one of each part; 0 for all others."""
     dtype = getattr(aval, "dtype", None)
-    return dtype.itemsize if dtype is not None and jax.numpy.issubdtype(dtype, jax.numpy.floating) else 0
+    if dtype is None or not jax.numpy.issubdtype(dtype, jax.numpy.inexact):
+        return 0
+    return int(dtype.itemsize) // (2 if jax.numpy.issubdtype(dtype, jax.numpy.complexfloating) else 1)
 
 
 def _nbytes(aval: Any) -> int:
@@ -117,6 +118,29 @@ def _conv_flops(equation: Any) -> int:
     kernel = equation.invars[1].aval.shape
     features = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
     return int(2 * prod(equation.outvars[0].aval.shape) * prod(kernel) // features)
+
+
+def _ragged_flops(equation: Any) -> int:
+    """Rows in groups, each group by a matrix of its own: every row counts once, as the groups share the rows."""
+    numbers = equation.params["ragged_dot_dimension_numbers"]
+    (contract, _), _batch = numbers.dot_dimension_numbers
+    rows, groups = equation.invars[0].aval.shape, equation.invars[2].aval.shape[-1]
+    flops = 2 * prod(rows[axis] for axis in contract) * prod(equation.outvars[0].aval.shape)
+    # Where the groups divide what is summed over, the result has one matrix for each, of its own rows alone.
+    return int(flops // max(groups, 1) if set(numbers.lhs_ragged_dimensions) & set(contract) else flops)
+
+
+def _scaled_flops(equation: Any) -> int:
+    return int(2 * equation.invars[0].aval.shape[-1] * prod(equation.outvars[0].aval.shape))
+
+
+_PRODUCTS = {
+    "dot_general": _dot_flops,
+    "conv_general_dilated": _conv_flops,
+    "ragged_dot_general": _ragged_flops,
+    "scaled_matmul_wrapper": _scaled_flops,
+}
+"""Primitives that multiply matrices, with their FLOPs."""
 
 
 def _short(aval: Any) -> str:

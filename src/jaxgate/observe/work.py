@@ -145,14 +145,15 @@ class _Scope:
 
     def _equation(self, equation: Any, reads: tuple[int, ...]) -> tuple[int, ...]:
         nested = tuple(jex_core.jaxprs_in_params(equation.params))
-        key = None if nested or equation.effects else (equation.primitive, reads, str(equation.params))
+        effects = _lasting(equation)
+        key = None if nested or effects else (equation.primitive, reads, str(equation.params))
         if key is not None and key in self.known:
             return self.known[key]
         results = self.fresh(len(equation.outvars))
         node = _Node(reads=reads, work=self._work(equation))
         self.nodes.append(node)
         self.made_by.update(dict.fromkeys(results, len(self.nodes) - 1))
-        if equation.effects:
+        if effects:
             self.effects.append(len(self.nodes) - 1)
         if key is not None:
             self.known[key] = results
@@ -161,8 +162,7 @@ class _Scope:
     def _work(self, equation: Any) -> _Work:
         name, params = equation.primitive.name, equation.params
         if name == "cond":
-            branches = [self._inner(branch) for branch in params["branches"]]
-            return max(branches, key=lambda work: (_amount(work, MATMUL), _amount(work, COLLECTIVE)))
+            return _of_branches([self._inner(branch) for branch in params["branches"]])
         total: _Work = Counter()
         nested = False
         for body in _bodies(params):
@@ -176,6 +176,29 @@ class _Scope:
 
     def _inner(self, body: Any) -> _Work:
         return _Scope(self.lines).run(getattr(body, "jaxpr", body))
+
+
+def _lasting(equation: Any) -> bool:
+    """Whether an equation does more than give results: a collective only says which mesh axis it needs.
+
+    Nothing reads such a mark after tracing: compilers drop and merge collectives like any other operation (seen on
+    both JAX lines: two equal ``psum`` are one all-reduce, one whose result nobody reads is none).
+    """
+    return any(type(effect).__name__ != "NamedAxisEffect" for effect in equation.effects)
+
+
+def _of_branches(branches: Sequence[_Work]) -> _Work:
+    """Products of the branch with most of them; all else of every branch.
+
+    The branch with the products is seldom the one that sends or widens, and what is in none of the counts can grow
+    unseen. The optimised program counts every branch too.
+    """
+    total: _Work = Counter()
+    for work in branches:
+        total.update({item: times for item, times in work.items() if item.kind != MATMUL})
+    most = max(branches, key=lambda work: _amount(work, MATMUL))
+    total.update({item: times for item, times in most.items() if item.kind == MATMUL})
+    return total
 
 
 def _times(name: str, params: Mapping[str, Any], kind: str) -> int:
