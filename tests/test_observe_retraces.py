@@ -688,7 +688,7 @@ def test_inner_recompiles_are_told_honestly(two_devices):
 def test_an_inner_pmap_is_called_by_its_name(two_devices):
     """Not by the name that JAX gives it."""
     line = two_devices["inner pmap"][0]
-    assert line.startswith("step 2 retraced: pmap: called with a new signature (JAX does not explain pmap)")
+    assert line.startswith("step 2 retraced: pmap: called with a new signature, or made anew at each call")
     assert "model.py:" in line
 
 

@@ -26,7 +26,14 @@ from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, tak
 from jaxgate.observe.captured import describe_constants
 from jaxgate.observe.communication import Communication, read_communication
 from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, devices_of, lower, refuse_idle
-from jaxgate.observe.donation import DonatedLeaf, lost_bytes, lost_lines, read_donation, refuse_shared_buffers
+from jaxgate.observe.donation import (
+    DonatedLeaf,
+    lost_bytes,
+    lost_lines,
+    lost_unknown,
+    read_donation,
+    refuse_shared_buffers,
+)
 from jaxgate.observe.exporting import NotReplayableError, export_program, find_feeds, split_call
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder, on_device
@@ -35,7 +42,7 @@ from jaxgate.observe.lines import at
 from jaxgate.observe.reference import Reference, ReferenceStore, observe_reference
 from jaxgate.observe.signature import inputs_fingerprint, read_results
 from jaxgate.observe.source import source_fingerprint
-from jaxgate.observe.surroundings import environment, fingerprint, hardware_key
+from jaxgate.observe.surroundings import environment, fingerprint, hardware_key, refuse_settings
 from jaxgate.observe.threading import carry_donated
 from jaxgate.observe.yardstick import read_yardstick
 
@@ -127,6 +134,7 @@ def observe(
     Raises:
         InvalidCaseError: If the case cannot be measured, or its results are wrong.
     """
+    refuse_settings()
     progress("building")
     with guarded("building the workload"):
         computation = build()
@@ -203,9 +211,7 @@ def observe(
         matmuls=program.work.matmuls,
         collectives=communication.counts,
         widened=program.work.widened,
-        unknown=dict.fromkeys(("collectives", "collective_bytes"), communication.unread)
-        if communication.unread
-        else {},
+        unknown=communication.unknown | lost_unknown(donation),
         samples=sampled.samples if sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,

@@ -24,7 +24,7 @@ _NEW = "a new function object per call"
 _FIRST = "traced for the first time"
 _FIRST_OR_NEW = "never traced before (a first call, or a new function object per call)"
 _HELPER = "called with a new signature (JAX does not explain its own helpers)"
-_PMAP = "called with a new signature (JAX does not explain pmap)"
+_PMAP = "called with a new signature, or made anew at each call (JAX does not explain pmap)"
 _COMPILED = "another sharding, device or layout (JAX does not say of which argument)"
 
 

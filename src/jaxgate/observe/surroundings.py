@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jax
 
-from jaxgate.model import HardwareKey
+from jaxgate.model import HardwareKey, InvalidCaseError
 from jaxgate.observe.lines import without_folders
 
 _PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
@@ -30,6 +30,13 @@ SETTINGS = (
     "jax_use_shardy_partitioner",
     "jax_use_simplified_jaxpr_constants",
 )
+
+_UNFIT = {
+    "jax_disable_jit": "nothing is compiled, so that no retrace and no launch would show",
+    "jax_debug_nans": "JAX reads every result back and ignores donation",
+    "jax_debug_infs": "JAX reads every result back",
+}
+"""Settings for finding faults, which projects leave on for all of their tests."""
 
 
 @cache
@@ -92,6 +99,19 @@ def environment(device: jax.Device) -> dict[str, str]:
     for name in SETTINGS:
         found[name] = str(getattr(jax.config, name))
     return dict(sorted(found.items()))
+
+
+def refuse_settings() -> None:
+    """Refuse to measure under settings with which JAX runs other programs than the ones to be judged.
+
+    Raises:
+        InvalidCaseError: If nothing is compiled, or every result is read back and donation is left out.
+    """
+    for name, what in _UNFIT.items():
+        if getattr(jax.config, name, False):
+            raise InvalidCaseError(
+                "looking at JAX's settings", f"expected {name} off, found it on: {what}; switch it off for this test"
+            )
 
 
 def fingerprint(*parts: object) -> str:

@@ -46,7 +46,9 @@ class Carry:
             parts += enumerate(output)
         places: list[int | None] = []
         for position in self._positions:
-            free = [place for place, part in parts if _alike(part, args[position]) and place not in places]
+            alike = [(place, part) for place, part in parts if _alike(part, args[position]) and place not in places]
+            same = [place for place, part in alike if _dtypes(part) == _dtypes(args[position])]
+            free = same or [place for place, _ in alike]
             if not free:
                 if self._required:
                     raise ValueError(
@@ -73,8 +75,20 @@ def carry_donated(lowered: Any, args: tuple[Any, ...]) -> Carry | None:
 
 
 def _alike(left: Any, right: Any) -> bool:
-    """Whether two trees have one structure and equal shapes; dtypes may drift, that is what is looked for."""
+    """Whether two trees have one structure and equal shapes; dtypes may drift, that is what is looked for.
+
+    Random keys have no numbers to drift to: nothing else stands for one, nor one for a key of another kind.
+    """
     if jax.tree.structure(left) != jax.tree.structure(right):
         return False
     shapes = [[getattr(leaf, "shape", ()) for leaf in jax.tree.leaves(tree)] for tree in (left, right)]
-    return shapes[0] == shapes[1]
+    return shapes[0] == shapes[1] and _keys(left) == _keys(right)
+
+
+def _dtypes(tree: Any) -> list[Any]:
+    return [getattr(leaf, "dtype", None) for leaf in jax.tree.leaves(tree)]
+
+
+def _keys(tree: Any) -> list[Any]:
+    extended = jax.dtypes.extended
+    return [dtype if dtype is not None and jax.dtypes.issubdtype(dtype, extended) else None for dtype in _dtypes(tree)]
