@@ -100,3 +100,9 @@ def test_operations_of_one_name_are_counted_together():
 def test_a_line_that_is_not_known_is_not_named():
     """Neither where there is none nor where it is empty."""
     assert (at(ADD, {ADD: "model.py:4"}), at(ADD, {ADD: ""}), at(ADD, {})) == (" at model.py:4", "", "")
+
+
+def test_a_name_that_breaks_off_costs_no_time():
+    """A bracket that never closes, after many digits: read once, and weighed as one element."""
+    name = f"stablehlo.custom_call @kernel[{'1' * 60}"
+    assert grown({name: 2}, {}, {}) == f"{name} 0 → 2"

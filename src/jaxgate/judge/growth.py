@@ -60,5 +60,5 @@ def at(name: str, lines: Mapping[str, str]) -> str:
 
 def _elements(name: str) -> int:
     """Elements of the first array that a label names: ``8x64xf32`` or ``float32[8,64]``; 1 where there is none."""
-    found = re.search(r"(?:^| )((?:\d+x)+)[a-z]", name) or re.search(r"\[((?:\d+,?)+)\]", name)
+    found = re.search(r"(?:^| )((?:\d+x)+)[a-z]", name) or re.search(r"\[(\d+(?:,\d+)*)\]", name)
     return prod(int(extent) for extent in re.findall(r"\d+", found[1])) if found else 1
