@@ -18,7 +18,10 @@ X = jnp.ones((8, 4))
 
 def measure(subject, *args):
     """Observe a function without timing it."""
-    build = lambda: Computation(subject=subject, args=args)
+
+    def build():
+        return Computation(subject=subject, args=args)
+
     return observe(build, store=ReferenceCache(None), sampling=False).measurement
 
 
