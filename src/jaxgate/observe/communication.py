@@ -41,6 +41,11 @@ class Communication:
         """All executions; ``None`` if unknown."""
         return None if self.nbytes is None else sum(self.counts.values())
 
+    @property
+    def unknown(self) -> dict[str, str]:
+        """The facts that are unknown, each with the reason."""
+        return dict.fromkeys(("collectives", "collective_bytes"), self.unread) if self.unread else {}
+
 
 def read_communication(program: Program, devices: Sequence[jax.Device]) -> Communication:
     """Count the collectives of a compiled program.

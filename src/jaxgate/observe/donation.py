@@ -161,6 +161,15 @@ def lost_bytes(donation: Sequence[DonatedLeaf]) -> int | None:
     return sum(leaf.nbytes for leaf in donation if not leaf.reused)
 
 
+def lost_unknown(donation: Sequence[DonatedLeaf]) -> dict[str, str]:
+    """Why ``lost_bytes`` is unknown, by that name; empty if it is known."""
+    unseen = [leaf for leaf in donation if leaf.reused is None]
+    if not unseen:
+        return {}
+    leaf = unseen[0]
+    return {"lost_bytes": f"{leaf.path} is donated, but {leaf.why}; give jnp.asarray of it, or do not donate it"}
+
+
 def lost_lines(donation: Sequence[DonatedLeaf]) -> tuple[str, ...]:
     """One line for each donated array that was not reused, the largest first."""
     lost = sorted((leaf for leaf in donation if not leaf.reused), key=lambda leaf: -leaf.nbytes)

@@ -26,7 +26,14 @@ from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, tak
 from jaxgate.observe.captured import describe_constants
 from jaxgate.observe.communication import Communication, read_communication
 from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, devices_of, lower, refuse_idle
-from jaxgate.observe.donation import DonatedLeaf, lost_bytes, lost_lines, read_donation, refuse_shared_buffers
+from jaxgate.observe.donation import (
+    DonatedLeaf,
+    lost_bytes,
+    lost_lines,
+    lost_unknown,
+    read_donation,
+    refuse_shared_buffers,
+)
 from jaxgate.observe.exporting import NotReplayableError, export_program, find_feeds, split_call
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder, on_device
@@ -204,9 +211,7 @@ def observe(
         matmuls=program.work.matmuls,
         collectives=communication.counts,
         widened=program.work.widened,
-        unknown=dict.fromkeys(("collectives", "collective_bytes"), communication.unread)
-        if communication.unread
-        else {},
+        unknown=communication.unknown | lost_unknown(donation),
         samples=sampled.samples if sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
