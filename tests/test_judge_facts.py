@@ -9,7 +9,7 @@ from factories import baseline, measurement
 
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.policy import POLICIES
-from jaxgate.model import Facts, Status, Tolerance
+from jaxgate.model import EACH_TURN, Facts, Status, Tolerance
 
 LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "traces": (1, 1, 1),
@@ -249,3 +249,35 @@ def test_a_tolerance_takes_the_place_of_the_policy(fact, now, before, tolerance,
 def test_a_tolerance_does_not_make_up_for_a_fact_that_vanished():
     """What may move must still be there."""
     assert tolerated("temp_bytes", None, 20_000, relative=10.0).status is Status.INVALID
+
+
+PRODUCT = "float32[8,8] x float32[8,8]"
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "comparable"),
+    [
+        ({PRODUCT + EACH_TURN: 1}, {PRODUCT: 8}, False),  # its length became an argument: eight turns read as one
+        ({PRODUCT: 8}, {PRODUCT + EACH_TURN: 1}, False),
+        ({PRODUCT + EACH_TURN: 4}, {PRODUCT: 3, PRODUCT + EACH_TURN: 1}, False),
+        ({PRODUCT + EACH_TURN: 2}, {PRODUCT + EACH_TURN: 1}, True),
+        ({PRODUCT: 8, PRODUCT + EACH_TURN: 1}, {PRODUCT: 8}, True),
+        ({PRODUCT: 7}, {PRODUCT: 8}, True),
+        ({}, {PRODUCT: 8, PRODUCT + EACH_TURN: 1}, True),
+    ],
+)
+@pytest.mark.parametrize(
+    ("histogram", "facts"),
+    [
+        ("matmuls", {"matmul_flops"}),
+        ("collectives", {"collectives", "collective_bytes"}),
+        ("widened", {"widened_bytes"}),
+    ],
+)
+def test_a_loop_whose_length_is_not_known_any_more_is_no_gain(histogram, facts, now, before, comparable):
+    """One turn against all turns cannot be compared: INVALID, with the way on, never IMPROVED and never REGRESSED."""
+    few, many = dict.fromkeys(facts, 1000), dict.fromkeys(facts, 1_000_000)
+    today, then = measurement(facts=few, **{histogram: now}), baseline(facts=many, **{histogram: before})
+    found = {f.name: f for f in compare_facts(today, then) if f.name in facts}
+    assert {f.status for f in found.values()} == {Status.IMPROVED if comparable else Status.INVALID}
+    assert comparable or all("a loop of unknown length" in f.detail for f in found.values())

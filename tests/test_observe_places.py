@@ -104,3 +104,17 @@ def test_an_inserted_collective_has_the_line_of_its_neighbour(tanh, further, lin
     siblings = hlo.computations["main"]
     assert line_near(siblings["gather"], siblings) == line
     assert line_near(siblings["lone"], siblings) == ""
+
+
+def test_what_a_loop_of_unknown_length_does_is_marked():
+    """One turn is counted, with its lines; a loop of known length is counted in full and not marked."""
+
+    def loop(x, turns):
+        return jax.lax.fori_loop(0, turns, lambda _, c: jnp.tanh(c @ c), x)
+
+    product = "float32[8,8] x float32[8,8]"
+    known = count_work(jax.jit(lambda x: loop(x, 8)).trace(jnp.ones((8, 8))).jaxpr)
+    assert known.matmuls == {product: 8}
+    unknown = count_work(jax.jit(loop).trace(jnp.ones((8, 8)), 8).jaxpr)
+    assert unknown.matmuls == {f"{product} each turn": 1}
+    assert unknown.lines[f"{product} each turn"] == _line(test_what_a_loop_of_unknown_length_does_is_marked, 4)

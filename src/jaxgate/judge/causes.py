@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from jaxgate.judge.growth import MAX_NAMED, count_of, grown, heaviest, shrunk
-from jaxgate.model import Baseline, Cause, Leaf, Measurement
+from jaxgate.model import EACH_TURN, Baseline, Cause, Leaf, Measurement
 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
 _MEMORY = frozenset({"peak_bytes", "state_bytes"})
@@ -123,7 +123,8 @@ def _keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Fewer products than before and more memory: what remat recomputed is kept."""
     if baseline is None or None in (now.facts.matmul_flops, baseline.facts.matmul_flops):
         return
-    if (now.facts.matmul_flops or 0) < (baseline.facts.matmul_flops or 0):
+    turns = [any(label.endswith(EACH_TURN) for label in side.matmuls) for side in (now, baseline)]
+    if turns[0] == turns[1] and (now.facts.matmul_flops or 0) < (baseline.facts.matmul_flops or 0):
         barriers = tuple(count_of(side.operations, "stablehlo.optimization_barrier") for side in (baseline, now))
         seen = f" (optimization_barrier {barriers[0]} → {barriers[1]})" if barriers[0] > barriers[1] else ""
         text = f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {shrunk(now.matmuls, baseline.matmuls)}"

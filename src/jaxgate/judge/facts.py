@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from jaxgate.judge.policy import POLICIES, FactPolicy
-from jaxgate.model import Baseline, Finding, Measurement, Status, Tolerance
+from jaxgate.model import EACH_TURN, Baseline, Finding, Measurement, Status, Tolerance
+
+_COUNTED_IN = {
+    "matmul_flops": "matmuls",
+    "collectives": "collectives",
+    "collective_bytes": "collectives",
+    "widened_bytes": "widened",
+}
+"""Facts that count loops by their length, and the histograms that tell of which length nothing is known."""
+_UNEQUAL = (
+    "work moved into or out of a loop of unknown length, which counts as one turn: it cannot be compared; look at it, "
+    "and record it again"
+)
 
 
 def compare_facts(now: Measurement, baseline: Baseline, tolerances: Iterable[Tolerance] = ()) -> Iterator[Finding]:
@@ -38,7 +50,28 @@ def compare_facts(now: Measurement, baseline: Baseline, tolerances: Iterable[Tol
                 detail="the baseline has it, today's measurement does not: " + (why or "it cannot be compared"),
             )
             continue
+        if policy.name in _COUNTED_IN and _changed_loops(now, baseline, _COUNTED_IN[policy.name]):
+            yield Finding(
+                kind="fact", name=policy.name, status=Status.INVALID, now=today, against=before, detail=_UNEQUAL
+            )
+            continue
         yield _judged(_tolerant(policy, own.get(policy.name)), today, before, own.get(policy.name))
+
+
+def _changed_loops(now: Measurement, baseline: Baseline, histogram: str) -> bool:
+    """Whether there is less in one kind of loops and more in the other: a count of one turn against that of all."""
+    ours, theirs = (
+        (_in_full(side), _in_turns(side)) for side in (getattr(now, histogram), getattr(baseline, histogram))
+    )
+    return (ours[0] - theirs[0]) * (ours[1] - theirs[1]) < 0
+
+
+def _in_full(histogram: Mapping[str, int]) -> int:
+    return sum(count for label, count in histogram.items() if not label.endswith(EACH_TURN))
+
+
+def _in_turns(histogram: Mapping[str, int]) -> int:
+    return sum(count for label, count in histogram.items() if label.endswith(EACH_TURN))
 
 
 def _tolerant(policy: FactPolicy, own: Tolerance | None) -> FactPolicy:

@@ -5,6 +5,7 @@ from jaxgate.model.decision import Decision
 from jaxgate.model.duel import BrokenDuelError, Duel, ReferenceDuel
 from jaxgate.model.launches import Launches
 from jaxgate.model.measurement import (
+    EACH_TURN,
     Culprits,
     ExhaustedError,
     Fingerprints,
@@ -22,6 +23,7 @@ from jaxgate.model.waiver import Waiver
 from jaxgate.model.workload import Batch, Case, Claim, Computation, Tolerance, at_least, at_most, cases, equal
 
 __all__ = [
+    "EACH_TURN",
     "Baseline",
     "Batch",
     "BrokenDuelError",

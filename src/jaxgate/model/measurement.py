@@ -9,6 +9,9 @@ from typing import Any, ClassVar
 
 from jaxgate.model.numbers import STRICT, Facts, Phases, Samples
 
+EACH_TURN = " each turn"
+"""Ends a label of what stands in a loop of unknown length: it counts once."""
+
 
 class InvalidCaseError(Exception):
     """The case cannot be judged: it raised, disagreed with its reference, gave NaN.

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 
+from jaxgate.model import EACH_TURN
 from jaxgate.observe.collectives import Collective, read_collectives
 from jaxgate.observe.compiling import Program
 from jaxgate.observe.groups import axes_of
@@ -80,7 +81,8 @@ def _label(collective: Collective, mesh: Any) -> str:
         # A program numbers its devices as the mesh lays them out: they count up.
         axes = axes_of(collective.groups, mesh.axis_names, tuple(mesh.shape.values()))
     size = f"in groups of {len(collective.groups[0])}" if collective.groups else "between devices"
-    return f"{collective.kind} {collective.shape} {f'over {axes}' if axes else size} (inserted)"
+    turns = EACH_TURN if collective.unknown_trips else ""
+    return f"{collective.kind} {collective.shape} {f'over {axes}' if axes else size} (inserted){turns}"
 
 
 def _mesh(executable: Any) -> Any:

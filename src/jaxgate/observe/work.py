@@ -18,6 +18,7 @@ from typing import Any
 
 from jax.extend import core as jex_core
 
+from jaxgate.model import EACH_TURN
 from jaxgate.observe.equations import CALLBACK, COLLECTIVE, MATMUL, WIDENING, Item, items_of, line_of
 from jaxgate.observe.lines import places
 
@@ -64,6 +65,7 @@ def count_work(jaxpr: Any) -> Work:
     """Count the work of a ``ClosedJaxpr`` (``jax.stages.Traced.jaxpr``)."""
     lines: defaultdict[str, list[str]] = defaultdict(list)
     work = _Scope(lines).run(jaxpr.jaxpr)
+    lines.update({label: lines[label.removesuffix(EACH_TURN)] for _, label, _ in work})
     return Work(
         matmul_flops=_amount(work, MATMUL),
         matmuls=_labels(work, MATMUL),
@@ -168,7 +170,7 @@ class _Scope:
         for body in _bodies(params):
             nested = True
             for item, count in self._inner(body).items():
-                total[item] += count * _times(name, params, item.kind)
+                total[_in_loop(item) if name == "while" else item] += count * _times(name, params, item.kind)
         for item in () if nested else items_of(equation):
             total[item] += 1
             self.lines[item.label].append(line_of(equation))
@@ -176,6 +178,13 @@ class _Scope:
 
     def _inner(self, body: Any) -> _Work:
         return _Scope(self.lines).run(getattr(body, "jaxpr", body))
+
+
+def _in_loop(item: Item) -> Item:
+    """What a loop of unknown length does, once: its label says so, and is told apart from what is counted in full."""
+    if item.kind == CALLBACK or item.label.endswith(EACH_TURN):
+        return item
+    return item._replace(label=f"{item.label}{EACH_TURN}")
 
 
 def _lasting(equation: Any) -> bool:
