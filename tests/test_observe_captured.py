@@ -129,12 +129,36 @@ def test_what_nothing_fits_has_no_origin():
     assert "likely" not in line
 
 
-def test_two_that_fit_are_both_told():
-    """Equal shapes cannot be told apart: both are named, as a guess."""
-    one, other = jnp.arange(307.0), jnp.arange(307.0)[::-1]
-    lines = constants(lambda x: x * jnp.dot(one, one) + jnp.dot(other, other))
-    assert len(lines) == 2
-    assert all(line.startswith("likely `one` captured in <lambda> or `other` captured in <lambda>: ") for line in lines)
+def test_equal_shapes_are_told_apart_by_their_values():
+    """Each of two tables of one size is named as itself, also beside a third one that nobody captures."""
+    one, other, aside = jnp.arange(307.0), jnp.arange(307.0)[::-1], jnp.ones(307)
+    lines = constants(lambda x: x * jnp.dot(one, one) + jnp.dot(other, other) + aside.shape[0])
+    assert sorted(line.partition(":")[0] for line in lines) == [
+        "likely `one` captured in <lambda>",
+        "likely `other` captured in <lambda>",
+    ]
+
+
+def test_equal_values_are_both_told():
+    """Two names of the same values cannot be told apart: both are named, as a guess."""
+    one, other = jnp.arange(307.0), jnp.arange(307.0)
+    (line, *_) = constants(lambda x: x * jnp.dot(one, one + 1) + other.shape[0])
+    assert line.startswith("likely `one` captured in <lambda> or `other` captured in <lambda>: ")
+
+
+def test_values_that_cannot_be_read_are_told_by_their_shape():
+    """bfloat16 has no buffer in the bindings: the shape is what is left."""
+    halves = jnp.arange(1024, dtype=jnp.bfloat16)
+    (line,) = constants(lambda x: x * halves[:3].astype(jnp.float32))
+    assert line.startswith("likely `halves` captured in <lambda>: 1024xbf16")
+
+
+def test_what_cannot_be_read_any_more_is_passed_over():
+    """An array that was donated meanwhile, or that holds random keys, explains nothing and breaks nothing."""
+    table, gone, keys = jnp.arange(512.0), jnp.arange(512.0), jax.random.split(jax.random.key(0), 256)
+    gone.delete()
+    lines = constants(lambda x: x * table[:3] + gone.shape[0] + keys.shape[0])
+    assert [line.partition(":")[0] for line in lines] == ["likely `table` captured in <lambda>"]
 
 
 def test_the_largest_comes_first():

@@ -1,4 +1,4 @@
-"""Which variable of the project a captured constant comes from: a likely origin, by shape and size."""
+"""Which variable of the project a captured constant comes from: a likely origin, by shape, size and values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import jax
 import numpy as np
 
 from jaxgate.observe.lines import is_project_file
+from jaxgate.observe.signature import to_host
 from jaxgate.observe.source import names_in, project_functions
-from jaxgate.observe.structure import Constant
+from jaxgate.observe.structure import Constant, content_hash
 
 _ARRAYS = (jax.Array, np.ndarray)
 
@@ -25,12 +26,20 @@ class Captured:
     Attributes:
         name: The variable, with the path inside it.
         owner: The function.
+        array: What it holds.
     """
 
     name: str
     owner: str
-    shape: tuple[int, ...]
-    nbytes: int
+    array: Any
+
+    def holds(self, constant: Constant) -> bool:
+        """Whether it has the shape and the size of a constant, and its values where those can be read."""
+        if (tuple(self.array.shape), self.array.nbytes) != (constant.shape, constant.nbytes):
+            return False
+        if isinstance(self.array, jax.Array) and self.array.is_deleted():
+            return False
+        return constant.content in (None, content_hash(to_host(self.array).tobytes()))
 
 
 def describe_constants(constants: Sequence[Constant], *functions: Callable[..., Any]) -> tuple[str, ...]:
@@ -45,8 +54,7 @@ def describe_constants(constants: Sequence[Constant], *functions: Callable[..., 
     arrays = [found for function in project_functions(*functions) for found in _arrays(function)]
     lines = []
     for constant in sorted(constants, key=lambda constant: -constant.nbytes):
-        alike = {array for array in arrays if (array.shape, array.nbytes) == (constant.shape, constant.nbytes)}
-        names = sorted(f"`{array.name}` captured in {array.owner}" for array in alike)
+        names = sorted({f"`{array.name}` captured in {array.owner}" for array in arrays if array.holds(constant)})
         origin = f"likely {' or '.join(names[:2])}: " if names else ""
         lines.append(f"{origin}{constant.text}")
     return tuple(lines)
@@ -58,7 +66,7 @@ def _arrays(function: FunctionType) -> Iterator[Captured]:
     for name, value in found:
         for path, leaf in jax.tree_util.tree_leaves_with_path(value):
             if isinstance(leaf, _ARRAYS) and prod(leaf.shape) > 1:
-                yield Captured(f"{name}{jax.tree_util.keystr(path)}", owner, tuple(leaf.shape), leaf.nbytes)
+                yield Captured(f"{name}{jax.tree_util.keystr(path)}", owner, leaf)
 
 
 def _seen(function: FunctionType) -> Iterator[tuple[str, Any]]:

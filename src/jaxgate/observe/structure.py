@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -20,11 +21,19 @@ _NOT_OPERATIONS = frozenset({"stablehlo.return", "stablehlo.constant", "func.ret
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A large captured array; ``text`` is its type, its size and where it is used."""
+    """A large captured array.
+
+    Attributes:
+        shape: Its shape.
+        nbytes: Its size.
+        text: Its type, its size and where it is used.
+        content: Hash of its values in row-major order; ``None`` where they cannot be read.
+    """
 
     shape: tuple[int, ...]
     nbytes: int
     text: str
+    content: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,8 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
                 nbytes = _tensor_bytes(str(result.type))
                 constant_bytes += nbytes
                 if nbytes >= NAMED_CONSTANT_BYTES:
-                    constants.append(Constant(_shape(str(result.type)), nbytes, _describe(result, nbytes)))
+                    content = _content(operation) if lines else None
+                    constants.append(Constant(_shape(str(result.type)), nbytes, _describe(result, nbytes), content))
             continue
         if name in _NOT_OPERATIONS:
             continue
@@ -142,6 +152,18 @@ def _tensor_bytes(tensor: str) -> int:
     for extent in shape:
         size *= int(extent)
     return size
+
+
+def _content(constant: Any) -> bytes | None:
+    try:
+        return content_hash(memoryview(constant.attributes["value"]).tobytes())
+    except (TypeError, ValueError, BufferError):
+        return None  # bfloat16, resources: the bindings have no buffer for them
+
+
+def content_hash(values: bytes) -> bytes:
+    """Hash the values of an array, in row-major order."""
+    return hashlib.blake2b(values, digest_size=16).digest()
 
 
 def _shape(tensor: str) -> tuple[int, ...]:
