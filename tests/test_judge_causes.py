@@ -10,7 +10,7 @@ from factories import CASE, ENVIRONMENT, FINGERPRINTS, SIGNATURE, baseline, meas
 from jaxgate.judge import judge
 from jaxgate.judge.causes import rank_causes
 from jaxgate.model import Culprits, Leaf, at_most
-from jaxgate.model.workload import QUANTITIES
+from jaxgate.model.claim import QUANTITIES
 
 ADD, DOT = "stablehlo.add 8x64xf32", "float32[8,64] x float32[64,64]"
 W, BATCH = SIGNATURE

@@ -7,7 +7,7 @@ from factories import measurement, record
 
 from jaxgate.judge import judge
 from jaxgate.model import Claim, Status
-from jaxgate.model.workload import CLAIMED, QUANTITIES, RUN_NS
+from jaxgate.model.claim import CLAIMED, QUANTITIES, RUN_NS
 from jaxgate.plugin.keywords import split_claims
 
 

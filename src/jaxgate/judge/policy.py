@@ -179,6 +179,13 @@ POLICIES: tuple[FactPolicy, ...] = (
         where=_HOST,
         why="what each call sends to the device again, or stops to read back",
     ),
+    FactPolicy(
+        name="largest_batch",
+        better="higher",
+        where="cases that ask for it (`fits=`)",
+        relative=0.05,
+        why="what memory is saved for; may move as much as temp_bytes may",
+    ),
 )
 
 _BETWEEN = "anywhere; not on CPU for `host_ns` of programs"

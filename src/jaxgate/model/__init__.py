@@ -1,6 +1,7 @@
 """Plain frozen data that the rooms of jaxgate hand to each other. No JAX, no files, no pytest."""
 
 from jaxgate.model.baseline import Baseline, Provenance, Record
+from jaxgate.model.claim import Claim, KnownBreak, at_least, at_most, equal
 from jaxgate.model.decision import Decision
 from jaxgate.model.duel import BrokenDuelError, Duel, ReferenceDuel
 from jaxgate.model.launches import Launches
@@ -20,10 +21,11 @@ from jaxgate.model.program import ProgramRecord, StoredProgram
 from jaxgate.model.status import Status
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.waiver import Waiver
-from jaxgate.model.workload import Batch, Case, Claim, Computation, Tolerance, at_least, at_most, cases, equal
+from jaxgate.model.workload import Amount, Batch, Case, Computation, Fits, Rival, Size, Tolerance, cases
 
 __all__ = [
     "EACH_TURN",
+    "Amount",
     "Baseline",
     "Batch",
     "BrokenDuelError",
@@ -39,8 +41,10 @@ __all__ = [
     "Facts",
     "Finding",
     "Fingerprints",
+    "Fits",
     "HardwareKey",
     "InvalidCaseError",
+    "KnownBreak",
     "Launches",
     "Leaf",
     "Measurement",
@@ -51,7 +55,9 @@ __all__ = [
     "Record",
     "ReferenceDuel",
     "ReferenceFacts",
+    "Rival",
     "Samples",
+    "Size",
     "Status",
     "StoredProgram",
     "TimeVerdict",

@@ -11,7 +11,7 @@ from jaxgate.model.measurement import Fingerprints, HardwareKey, Leaf, Measureme
 from jaxgate.model.numbers import STRICT, Facts, Phases, Samples
 from jaxgate.model.program import ProgramRecord
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

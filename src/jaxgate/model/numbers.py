@@ -57,6 +57,8 @@ class Facts:
     # and numbers that it puts on devices.
     launches: int | None = None
     host_transfers: int | None = None
+    # Of a case that asks for it (``fits=``): the largest batch within its budget of memory, found by compiling.
+    largest_batch: int | None = None
 
     @property
     def state_bytes(self) -> int | None:

@@ -1,101 +1,19 @@
-"""Workloads: a JAX computation with a reason to exist, and what must hold for it on any hardware."""
+"""Workloads: a JAX computation with a reason to exist, in the sizes that small and large hardware run."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
-from jaxgate.model.numbers import Contract, Facts, Phases
+from jaxgate.model.claim import Claim
+from jaxgate.model.numbers import Contract, Facts
 
-RUN_NS = "run_ns"
-"""The steady-state time of a call: no number of one side, but decided by a duel with the reference."""
-
-DERIVED = frozenset({"state_bytes", "peak_bytes"})
-"""Sums of facts, which mean the same on every backend."""
-
-QUANTITIES = frozenset(f.name for f in fields(Facts)) | frozenset(f.name for f in fields(Phases)) | DERIVED | {RUN_NS}
-"""What a claim may speak of. ``analytic_flops`` and plain numbers may stand on its right side only."""
-
-CLAIMED = QUANTITIES - {RUN_NS}
-"""What may be held against a plain number."""
-
-_SIGNS = {"<=": "≤", ">=": "≥", "==": "="}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A statement that must hold on any hardware: ``quantity relation factor x other``.
-
-    Attributes:
-        quantity: A fact or phase of the subject.
-        relation: How it must compare.
-        factor: What the other side is multiplied with.
-        other: ``reference`` (the same quantity of the reference), a quantity of the subject, or ``one``.
-        why: Half a sentence for whoever sees it broken.
-    """
-
-    quantity: str
-    relation: Literal["<=", ">=", "=="]
-    factor: float = 1.0
-    other: str = "reference"
-    why: str = ""
-
-    def __post_init__(self) -> None:
-        """Refuse a quantity that does not exist: such a claim could never be broken."""
-        if RUN_NS in (self.quantity, self.other) and not self._can_be_duelled():
-            raise ValueError(
-                f"a claim that {self.quantity} {self.relation} {self.factor} x {self.other} cannot be decided: a duel "
-                f'holds {RUN_NS} against the reference; expected at_most(factor, "{RUN_NS}") or '
-                f'at_least(factor, "{RUN_NS}") with a positive factor, and no other side'
-            )
-        known = QUANTITIES | {"reference", "one", "analytic_flops"}
-        if self.quantity not in QUANTITIES or self.other not in known:
-            raise ValueError(
-                f"a claim about {self.quantity!r} against {self.other!r} cannot be checked; "
-                f"expected one of: {', '.join(sorted(QUANTITIES))}"
-            )
-        if self.other == self.quantity or not math.isfinite(self.factor) or self.relation not in _SIGNS:
-            raise ValueError(
-                f"a claim that {self.quantity} {self.relation} {self.factor} x {self.other} says nothing; expected a "
-                "finite factor, one of <=, >= and ==, and another quantity on the right"
-            )
-
-    def _can_be_duelled(self) -> bool:
-        sides = (self.quantity, self.other) == (RUN_NS, "reference")
-        return sides and self.relation in ("<=", ">=") and math.isfinite(self.factor) and self.factor > 0
-
-    @property
-    def needs_duel(self) -> bool:
-        """Whether only a duel of subject and reference decides it."""
-        return self.quantity == RUN_NS
-
-    def __str__(self) -> str:
-        """Read as a formula, for example ``compile_ns <= 0.5 x reference``."""
-        sign = _SIGNS[self.relation]
-        if self.other == "one":
-            return f"{self.quantity} {sign} {self.factor:.15g}"
-        factor = "" if self.factor == 1.0 else f"{self.factor:.15g} × "
-        return f"{self.quantity} {sign} {factor}{self.other}"
-
-
-def at_most(factor: float, quantity: str, *, of: str = "reference", why: str = "") -> Claim:
-    """Claim that a quantity of the subject is at most ``factor`` times the other side's."""
-    return Claim(quantity=quantity, relation="<=", factor=factor, other=of, why=why)
-
-
-def at_least(factor: float, quantity: str, *, of: str = "reference", why: str = "") -> Claim:
-    """Claim that a quantity of the subject is at least ``factor`` times the other side's."""
-    return Claim(quantity=quantity, relation=">=", factor=factor, other=of, why=why)
-
-
-def equal(quantity: str, *, to: str | int, why: str = "") -> Claim:
-    """Claim that a quantity of the subject equals another quantity of it, or a number."""
-    if isinstance(to, int):
-        return Claim(quantity=quantity, relation="==", factor=to, other="one", why=why)
-    return Claim(quantity=quantity, relation="==", other=to, why=why)
+Size = Literal["small", "full"]
+"""``small`` fits two cores of a laptop, ``full`` fills an accelerator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +58,65 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """What one call gets done, in the unit that people count in; shown per second, and never gated.
+
+    Attributes:
+        count: Units in one call.
+        unit: ``samples``, ``tokens``, ``steps``; ``B`` for a collective that moves so many bytes.
+        bus_factor: Of a collective: bytes that cross each link for each byte of ``count``, as nccl-tests defines it
+            (all-reduce over n devices 2 (n - 1) / n; all-gather and reduce-scatter (n - 1) / n; permute 1).
+    """
+
+    count: float
+    unit: str
+    bus_factor: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an amount that has no rate."""
+        if not (0 < self.count < math.inf) or not self.unit.strip():
+            raise ValueError(f"expected a positive number of units, found {self.count} {self.unit!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """Another way of doing the same, or the same in another size: compiled for its facts, never run.
+
+    Attributes:
+        function: Jitted by its author; a plain function is put under ``jax.jit``.
+        args: Positional arguments; ``jax.ShapeDtypeStruct`` with a sharding stands for an array.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fits:
+    """Asks for the largest batch whose ``peak_bytes`` stay within a budget; found by compiling, nothing is run.
+
+    Attributes:
+        budget_bytes: Memory of one device.
+        args_at: Arguments of subject and reference at a batch; ``jax.ShapeDtypeStruct`` stands for an array.
+        step: The batch is a multiple of it.
+        limit: The largest batch that is tried; a function that fits there too makes the case INVALID.
+    """
+
+    budget_bytes: int
+    args_at: Callable[[int], tuple[Any, ...]]
+    step: int
+    limit: int
+
+    def __post_init__(self) -> None:
+        """Refuse a search that has no end."""
+        if self.budget_bytes <= 0 or self.step < 1 or self.limit < self.step:
+            raise ValueError(
+                f"expected a positive budget and a limit of at least one step, found {self.budget_bytes} bytes, "
+                f"step {self.step}, limit {self.limit}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Computation:
     """What a workload builds: functions and the arguments to call them with.
 
@@ -154,6 +131,9 @@ class Computation:
         expected_traces: Traces that ``STEPS`` threaded calls need.
         batch: Where the samples are; checked to be processed in full.
         analytic_flops: Matrix-multiplication FLOPs of one call by a closed formula.
+        amount: What one call gets done, in its natural unit.
+        rivals: What claims ``of="rivals"`` are held against, by name.
+        fits: Makes ``largest_batch`` a fact of subject and reference.
         contract: What the time of a call means; ``blocked`` for latency: each call is waited for, and single
             calls are kept for p50 and p99.
         rtol: Relative tolerance between the outputs of subject and reference.
@@ -171,6 +151,9 @@ class Computation:
     expected_traces: int = 1
     batch: Batch | None = None
     analytic_flops: int | None = None
+    amount: Amount | None = None
+    rivals: Mapping[str, Rival] = field(default_factory=dict)
+    fits: Fits | None = None
     contract: Contract = "pipelined"
     rtol: float = 1e-4
     atol: float = 1e-5
@@ -192,6 +175,8 @@ class Case:
         build: Makes the computation. Called inside the test, never at import: it may touch devices.
         claims: What must hold between subject and reference on any hardware.
         tolerances: Facts that may move further, or less far, than the policy says.
+        sizes: Builders for each size of hardware; empty where there is one size. ``build`` is one of them.
+        devices: How many devices it uses.
     """
 
     family: str
@@ -199,6 +184,8 @@ class Case:
     build: Callable[[], Computation]
     claims: tuple[Claim, ...] = ()
     tolerances: tuple[Tolerance, ...] = ()
+    sizes: Mapping[Size, Callable[[], Computation]] = field(default_factory=dict)
+    devices: int = 1
 
     def __post_init__(self) -> None:
         """Refuse names that cannot be a file name or a ``-k`` word."""
@@ -213,6 +200,13 @@ class Case:
         """The name in reports and in the baseline: ``family/sentence``."""
         return f"{self.family}/{self.sentence}"
 
+    def sized(self, size: Size, *, usual: Size) -> Case:
+        """The case in one size; in another than the hardware's usual one it has a name, and a baseline, of its own."""
+        if not self.sizes:
+            return self
+        sentence = self.sentence if size == usual else f"{self.sentence}.{size}"
+        return replace(self, build=self.sizes[size], sentence=sentence, sizes={})
+
 
 def cases(
     family: str,
@@ -222,25 +216,37 @@ def cases(
     claims: Callable[..., tuple[Claim, ...]],
     *,
     tolerances: tuple[Tolerance, ...] = (),
+    sizes: Mapping[Size, Any] | None = None,
+    devices: int = 1,
 ) -> tuple[Case, ...]:
     """Make one case per set of parameters.
 
     Args:
         family: Name of the family.
         sentence: Template of the pytest id, filled with the parameters.
-        build: Called with the parameters inside the test.
+        build: Called with the parameters inside the test; with the size before them, if there are sizes.
         sweep: The parameter sets.
-        claims: Called with the parameters; what must hold for that case.
+        claims: Called with the parameters; what must hold for that case, in every size.
         tolerances: Facts of each case that may move further, or less far, than the policy says.
+        sizes: What ``build`` is given for ``small`` and for ``full`` hardware, as its first argument.
+        devices: How many devices each case uses.
+
+    Raises:
+        ValueError: If a size is missing.
     """
+    if sizes is not None and set(sizes) != set(get_args(Size)):
+        raise ValueError(f"{family}: expected the sizes {', '.join(get_args(Size))}, found {', '.join(sizes)}")
 
     def bind(params: Mapping[str, Any]) -> Case:
+        builders = {size: partial(build, chosen, **params) for size, chosen in (sizes or {}).items()}
         return Case(
             family=family,
             sentence=sentence.format(**params),
-            build=lambda: build(**params),
+            build=builders.get("small", partial(build, **params)),
             claims=claims(**params),
             tolerances=tolerances,
+            sizes=builders,
+            devices=devices,
         )
 
     return tuple(bind(params) for params in sweep)

@@ -32,6 +32,7 @@ from jaxgate.plugin.peaking import leave_peak
 from jaxgate.plugin.progress import Progress
 from jaxgate.plugin.replay import replay
 from jaxgate.plugin.run import Run
+from jaxgate.plugin.sizing import fit
 from jaxgate.report.sections import sections
 from jaxgate.report.text import explain
 
@@ -95,7 +96,7 @@ class Gate:
             extra = [args, kwargs, donate, carry, reference, claims, tolerances, batch, name, options]
             if any(extra):
                 raise TypeError("a case brings its own arguments and claims; expected gate(case) alone")
-            case = subject
+            case = fit(subject, self._run.settings.size)
         else:
             stated, options = split_claims(options)
             case = function_case(

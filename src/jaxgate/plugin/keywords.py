@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 from jaxgate.model import Claim
-from jaxgate.model.workload import CLAIMED, RUN_NS
+from jaxgate.model.claim import CLAIMED, RUN_NS
 
 _RELATIONS = {"max_": "<=", "min_": ">=", "exact_": "=="}
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxgate.plugin import quieting
+from jaxgate.model import Size
+from jaxgate.plugin import quieting, sizing
 from jaxgate.plugin.recording import AS_MEASURED
 
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"", "0", "false", "no", "off"})
@@ -55,6 +56,8 @@ class Settings:
         plan: Run nothing; predict what the selected gates will cost.
         peak: Measure the real peak of each selected case, in a fresh process, instead of judging.
         peak_into: Where this process writes the peak of its one case; ``None`` judges.
+        size: Of the catalogue's workloads; ``None`` for what the hardware usually runs.
+        cpu_devices: Virtual devices of a CPU; ``None`` leaves JAX as it is.
     """
 
     update: bool
@@ -74,6 +77,8 @@ class Settings:
     as_measured: bool = False
     peak: bool = False
     peak_into: Path | None = None
+    size: Size | None = None
+    cpu_devices: int | None = None
 
     @property
     def runs_tests(self) -> bool:
@@ -148,6 +153,7 @@ def add_options(parser: pytest.Parser) -> None:
         "a fresh process, with fragmentation and preallocation (describes, does not gate; CPU keeps no such figures)",
     )
     quieting.add_options(parser, group)
+    sizing.add_options(parser, group)
     group.addoption(
         "--perf-max-undecided",
         metavar="SHARE",
@@ -215,6 +221,8 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         plan=config.getoption("--perf-plan"),
         peak=_peak(config, environ),
         peak_into=Path(environ[PEAK_INTO]) if environ.get(PEAK_INTO) else None,
+        size=sizing.read_size(config, environ),
+        cpu_devices=sizing.read_cpu_devices(config, environ),
     )
 
 

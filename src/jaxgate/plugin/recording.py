@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from jaxgate.plugin.sizing import CPU_DEVICES, SIZE
+
 AS_MEASURED = "JAXGATE_AS_MEASURED"
 """Set for a process whose recording is only held against: it records also what breaks a claim."""
 
@@ -60,9 +62,9 @@ def selection(config: pytest.Config) -> Selection:
 
 
 def clean_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment of this process without what belongs to this run of pytest."""
-    dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS")
-    found = {name: value for name, value in environ.items() if not name.startswith(dropped)}
+    """The environment of this process without what belongs to this run of pytest; what is run stays the same."""
+    dropped, kept = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS"), (SIZE, CPU_DEVICES)
+    found = {name: value for name, value in environ.items() if name in kept or not name.startswith(dropped)}
     found["COLUMNS"] = "400"  # pytest cuts its reasons to the width of the terminal
     return found
 

@@ -35,6 +35,7 @@ def run(config: pytest.Config) -> Run:
         folder = None if cache is None else Path(cache.mkdir("jaxgate"))
         quiet = config.get_verbosity() < 0
         descriptor = None if quiet else config.stash.get(STDERR, None)
+        _give_devices(config)
         comparison = _launches(config, folder, descriptor) if config.stash[SETTINGS].against_env else None
         failed_there = _against(config, descriptor)
         waivers = config.stash.get(_WAIVERS, ())
@@ -48,6 +49,19 @@ def run(config: pytest.Config) -> Run:
             failed_there=failed_there,
         )
     return config.stash[RUN]
+
+
+def _give_devices(config: pytest.Config) -> None:
+    """Divide the CPU before anything touches a device; where that is too late, no test is run."""
+    count = config.stash[SETTINGS].cpu_devices
+    if count is None:
+        return
+    from jaxgate.observe.virtual import DevicesChosenError, give_cpu_devices  # noqa: PLC0415 - imports JAX
+
+    try:
+        give_cpu_devices(count)
+    except DevicesChosenError as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 def read_waivers(config: pytest.Config) -> None:

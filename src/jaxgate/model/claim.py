@@ -1,0 +1,151 @@
+"""Claims: what must hold between a subject and its reference on any hardware, and what a release is known to break."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from jaxgate.model.numbers import Facts, Phases
+
+RUN_NS = "run_ns"
+"""The steady-state time of a call: no number of one side, but decided by a duel with the reference."""
+
+DERIVED = frozenset({"state_bytes", "peak_bytes"})
+"""Sums of facts, which mean the same on every backend."""
+
+QUANTITIES = frozenset(f.name for f in fields(Facts)) | frozenset(f.name for f in fields(Phases)) | DERIVED | {RUN_NS}
+"""What a claim may speak of. ``analytic_flops`` and plain numbers may stand on its right side only."""
+
+CLAIMED = QUANTITIES - {RUN_NS}
+"""What may be held against a plain number."""
+
+RIVALS = "rivals"
+"""Right side of a claim that is held against other ways of doing the same, which are only compiled."""
+
+_SIGNS = {"<=": "≤", ">=": "≥", "==": "="}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownBreak:
+    """A release with which a claim is known not to hold: reported as an expected failure, and so is an unexpected pass.
+
+    Attributes:
+        jax: Releases, as a version specifier: ``<0.12``.
+        platform: Where: ``cpu``, ``gpu`` or ``tpu``.
+        since: The day on which it was seen, ``YYYY-MM-DD``.
+        why: What the release does instead.
+    """
+
+    jax: str
+    platform: str
+    since: str
+    why: str
+
+    def __post_init__(self) -> None:
+        """Refuse an expectation without a reason, a day or an end: it would excuse everything."""
+        try:
+            SpecifierSet(self.jax)
+        except InvalidSpecifier:
+            raise ValueError(f"expected releases such as <0.12, found {self.jax!r}") from None
+        if not self.jax.strip() or not self.platform or not self.why.strip():
+            raise ValueError("expected the releases, the platform and the reason of a known break, found one empty")
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", self.since):
+            raise ValueError(f"expected the day on which it was seen as YYYY-MM-DD, found {self.since!r}")
+
+    def covers(self, jax: str, platform: str) -> bool:
+        """Whether it speaks of this release on this platform."""
+        return platform == self.platform and SpecifierSet(self.jax).contains(jax, prereleases=True)
+
+    def __str__(self) -> str:
+        """Read as ``jax <0.12 on cpu, seen 2026-11-21: why``."""
+        return f"jax {self.jax} on {self.platform}, seen {self.since}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A statement that must hold on any hardware: ``quantity relation factor x other``.
+
+    Attributes:
+        quantity: A fact or phase of the subject.
+        relation: How it must compare.
+        factor: What the other side is multiplied with.
+        other: ``reference`` (the same quantity of the reference), ``rivals`` (of the best of these), a quantity of the
+            subject, or ``one``.
+        why: Half a sentence for whoever sees it broken.
+        known_break: A release with which it is known not to hold.
+    """
+
+    quantity: str
+    relation: Literal["<=", ">=", "=="]
+    factor: float = 1.0
+    other: str = "reference"
+    why: str = ""
+    known_break: KnownBreak | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a quantity that does not exist: such a claim could never be broken."""
+        if RUN_NS in (self.quantity, self.other) and not self._can_be_duelled():
+            raise ValueError(
+                f"a claim that {self.quantity} {self.relation} {self.factor} x {self.other} cannot be decided: a duel "
+                f'holds {RUN_NS} against the reference; expected at_most(factor, "{RUN_NS}") or '
+                f'at_least(factor, "{RUN_NS}") with a positive factor, and no other side'
+            )
+        known = QUANTITIES | {"reference", "one", "analytic_flops", RIVALS}
+        if self.quantity not in QUANTITIES or self.other not in known:
+            raise ValueError(
+                f"a claim about {self.quantity!r} against {self.other!r} cannot be checked; "
+                f"expected one of: {', '.join(sorted(QUANTITIES))}"
+            )
+        if self.other == self.quantity or not math.isfinite(self.factor) or self.relation not in _SIGNS:
+            raise ValueError(
+                f"a claim that {self.quantity} {self.relation} {self.factor} x {self.other} says nothing; expected a "
+                "finite factor, one of <=, >= and ==, and another quantity on the right"
+            )
+
+    def _can_be_duelled(self) -> bool:
+        sides = (self.quantity, self.other) == (RUN_NS, "reference")
+        return sides and self.relation in ("<=", ">=") and math.isfinite(self.factor) and self.factor > 0
+
+    @property
+    def needs_duel(self) -> bool:
+        """Whether only a duel of subject and reference decides it."""
+        return self.quantity == RUN_NS
+
+    def __str__(self) -> str:
+        """Read as a formula, for example ``compile_ns <= 0.5 x reference``."""
+        sign = _SIGNS[self.relation]
+        if self.other == "one":
+            return f"{self.quantity} {sign} {self.factor:.15g}"
+        factor = "" if self.factor == 1.0 else f"{self.factor:.15g} × "
+        return f"{self.quantity} {sign} {factor}{self.other}"
+
+
+def at_most(
+    factor: float, quantity: str, *, of: str = "reference", why: str = "", known_break: KnownBreak | None = None
+) -> Claim:
+    """Claim that a quantity of the subject is at most ``factor`` times the other side's; the least of several rivals'."""
+    return Claim(quantity=quantity, relation="<=", factor=factor, other=of, why=why, known_break=known_break)
+
+
+def at_least(
+    factor: float, quantity: str, *, of: str = "reference", why: str = "", known_break: KnownBreak | None = None
+) -> Claim:
+    """Claim that a quantity of the subject is at least ``factor`` times the other side's; the greatest of several."""
+    return Claim(quantity=quantity, relation=">=", factor=factor, other=of, why=why, known_break=known_break)
+
+
+def equal(quantity: str, *, to: str | int, why: str = "", known_break: KnownBreak | None = None) -> Claim:
+    """Claim that a quantity of the subject equals another one, the reference's, every rival's, or a number."""
+    number = isinstance(to, int)
+    return Claim(
+        quantity=quantity,
+        relation="==",
+        factor=to if isinstance(to, int) else 1.0,
+        other="one" if number else str(to),
+        why=why,
+        known_break=known_break,
+    )

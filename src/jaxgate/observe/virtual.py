@@ -1,0 +1,42 @@
+"""Virtual devices of a CPU, and what the devices of this machine are good for."""
+
+from __future__ import annotations
+
+import jax
+
+from jaxgate.model import Size
+
+
+class DevicesChosenError(Exception):
+    """JAX started before its devices could be chosen."""
+
+
+def give_cpu_devices(count: int) -> None:
+    """Divide the CPU into virtual devices; must come before anything that touches a device.
+
+    Args:
+        count: How many; where JAX has at least as many already, nothing changes.
+
+    Raises:
+        DevicesChosenError: If JAX has started with fewer.
+    """
+    try:
+        jax.config.update("jax_num_cpu_devices", count)
+    except RuntimeError:
+        found = len(jax.devices("cpu"))
+        if found < count:
+            raise DevicesChosenError(
+                f"expected to divide the CPU into {count} devices (perf_cpu_devices), found that JAX has started with "
+                f"{found}: something that pytest imported touches a device, or XLA_FLAGS chooses another number"
+            ) from None
+
+
+def devices_here() -> tuple[str, int]:
+    """Platform and number of the devices that JAX uses by default. Takes the devices of this process."""
+    found = jax.devices()
+    return found[0].platform, len(found)
+
+
+def usual_size() -> Size:
+    """The size of workloads that this hardware usually runs."""
+    return "small" if jax.default_backend() == "cpu" else "full"

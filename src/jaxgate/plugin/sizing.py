@@ -1,0 +1,94 @@
+"""Options about what is run: the size of the workloads, and how many virtual devices a CPU is divided into."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import cast, get_args
+
+import pytest
+
+from jaxgate.model import Case, Size
+
+SIZE, CPU_DEVICES = "JAXGATE_SIZE", "JAXGATE_CPU_DEVICES"
+"""Read by the processes that a run starts, too: they must run the same workloads."""
+
+
+def add_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
+    """Declare them in the group of the others."""
+    group.addoption(
+        "--perf-size",
+        choices=get_args(Size),
+        default=None,
+        help="size of the catalogue's workloads (default: small on CPU, full elsewhere; JAXGATE_SIZE, perf_size); in "
+        "another size than the hardware's usual one a case has a baseline of its own",
+    )
+    parser.addini("perf_size", "small or full: size of the catalogue's workloads", default="")
+    parser.addini(
+        "perf_cpu_devices", "virtual devices that JAX divides the CPU into, for cases on several devices", default=""
+    )
+
+
+def read_size(config: pytest.Config, environ: Mapping[str, str]) -> Size | None:
+    """Read the size that was asked for; an option also reaches the processes that this run starts.
+
+    Raises:
+        pytest.UsageError: If there is no such size.
+    """
+    chosen = config.getoption("--perf-size")
+    if chosen:
+        _pass_on(config, SIZE, chosen)
+    text = chosen or environ.get(SIZE, "").strip() or config.getini("perf_size").strip()
+    if text and text not in get_args(Size):
+        raise pytest.UsageError(f"perf_size ({SIZE}): expected one of {', '.join(get_args(Size))}, found {text!r}")
+    return cast("Size", text) if text else None
+
+
+def _pass_on(config: pytest.Config, name: str, value: str) -> None:
+    before = os.environ.get(name)
+    os.environ[name] = value
+
+    def restore() -> None:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
+
+    config.add_cleanup(restore)
+
+
+def read_cpu_devices(config: pytest.Config, environ: Mapping[str, str]) -> int | None:
+    """Read how many virtual devices were asked for.
+
+    Raises:
+        pytest.UsageError: If it is no number of devices.
+    """
+    text = environ.get(CPU_DEVICES, "").strip() or config.getini("perf_cpu_devices").strip()
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise pytest.UsageError(f"perf_cpu_devices ({CPU_DEVICES}): expected 1 or more, found {text!r}")
+    return int(text)
+
+
+def fit(case: Case, size: Size | None) -> Case:
+    """The case as this machine runs it: in the size asked for, or the usual one of its hardware.
+
+    Raises:
+        pytest.skip.Exception: If it needs more devices than this accelerator machine has.
+        pytest.fail.Exception: If it needs more than there are on CPU, where any number can be had.
+    """
+    from jaxgate.observe.virtual import devices_here, usual_size  # noqa: PLC0415 - imports JAX
+
+    platform, count = devices_here()
+    if case.devices > count:
+        text = f"`{case.name}` needs {case.devices} devices, found {count} ({platform})"
+        if platform != "cpu":
+            pytest.skip(text)
+        pytest.fail(
+            f"{text}\nexpected perf_cpu_devices = {case.devices} or more in pytest's configuration ({CPU_DEVICES}), "
+            "which divides the CPU into virtual devices",
+            pytrace=False,
+        )
+    usual = usual_size()
+    return case.sized(size or usual, usual=usual)

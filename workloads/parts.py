@@ -1,0 +1,91 @@
+"""Parts that several families are built of: data, two small networks, a training step, meshes.
+
+Data comes from NumPy with a fixed seed: it is the same on every release of JAX, and costs no compilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh
+
+Draw = Callable[..., Any]
+"""Draws a float32 array of a shape from a standard normal distribution: ``draw((batch, width))``."""
+
+Tree = Any
+"""A tree of arrays."""
+
+
+def drawing(seed: int = 0) -> Draw:
+    """Start a stream of numbers."""
+    return partial(np.random.default_rng(seed).standard_normal, dtype=np.float32)
+
+
+def mlp_params(draw: Draw, width: int, layers: int) -> list[dict[str, Any]]:
+    """Draw a multi-layer perceptron: for each layer ``kernel`` [width, width] and ``bias`` [width]; NumPy arrays."""
+    scale = np.float32(width**-0.5)
+    return [{"kernel": scale * draw((width, width)), "bias": np.zeros(width, np.float32)} for _ in range(layers)]
+
+
+def mlp_layer(layer: Tree, x: jax.Array) -> jax.Array:
+    """One layer: x [..., width] to [..., width]."""
+    return jnp.tanh(x @ layer["kernel"] + layer["bias"])
+
+
+def mlp(params: Tree, x: jax.Array) -> jax.Array:
+    """All layers, one after the other: x [..., width] to [..., width]."""
+    for layer in params:
+        x = mlp_layer(layer, x)
+    return x
+
+
+def block_params(draw: Draw, width: int, hidden: int) -> dict[str, Any]:
+    """Draw a transformer block: query, key, value, out [width, width]; up [width, hidden], down [hidden, width]."""
+    scale = np.float32(width**-0.5)
+    square = {name: scale * draw((width, width)) for name in ("query", "key", "value", "out")}
+    return {**square, "up": scale * draw((width, hidden)), "down": np.float32(hidden**-0.5) * draw((hidden, width))}
+
+
+def normalise(x: jax.Array) -> jax.Array:
+    """Scale the last axis to a mean of zero and a variance of one."""
+    centred = x - x.mean(-1, keepdims=True)
+    return centred * jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + 1e-6)
+
+
+def attention(params: Tree, x: jax.Array, heads: int) -> jax.Array:
+    """Causal self-attention: x [batch, time, width] to [batch, time, width]."""
+    batch, time, width = x.shape
+    split = (batch, time, heads, width // heads)
+    query, key, value = ((x @ params[name]).reshape(split) for name in ("query", "key", "value"))
+    scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) * (width // heads) ** -0.5
+    seen = jnp.tril(jnp.ones((time, time), bool))
+    weights = jax.nn.softmax(jnp.where(seen, scores, -1e9), axis=-1)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, value).reshape(batch, time, width) @ params["out"]
+
+
+def block(params: Tree, x: jax.Array, heads: int) -> jax.Array:
+    """A transformer block, normalised before each half: x [batch, time, width] to [batch, time, width]."""
+    x = x + attention(params, normalise(x), heads)
+    return x + jax.nn.gelu(normalise(x) @ params["up"]) @ params["down"]
+
+
+def squared_error(found: jax.Array, wanted: jax.Array) -> jax.Array:
+    """Mean squared error, a scalar."""
+    return jnp.mean((found - wanted) ** 2)
+
+
+def descend(params: Tree, grads: Tree, rate: float) -> Tree:
+    """One step of plain gradient descent."""
+    return jax.tree.map(lambda p, g: p - rate * g, params, grads)
+
+
+def grid(**axes: int) -> Mesh:
+    """A mesh over the first devices of this machine, axes by name and extent, automatic: ``grid(data=2, model=4)``."""
+    extents = tuple(axes.values())
+    devices = jax.devices()[: int(np.prod(extents))]
+    return jax.make_mesh(extents, tuple(axes), axis_types=(AxisType.Auto,) * len(extents), devices=devices)
