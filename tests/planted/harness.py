@@ -31,9 +31,9 @@ from tests.planted.model import PROGRAMS, Fault, Outcome
 
 ALARMS = frozenset(Status) - {Status.SAME, Status.IMPROVED, Status.FASTER, Status.UNDECIDED}
 
-_NO_PROGRAM = ProgramRecord(digest=None, donated=(), feeds=None, why_not="not stored: nothing is timed", options={})
-_NOWHERE = Provenance(commit=None, dirty=False, date="2026-01-01", jaxgate="")
-_NO_TIME = Samples(bursts_ns=(1,), calls_per_burst=1)  # facts are judged; a baseline has samples none the less
+NO_PROGRAM = ProgramRecord(digest=None, donated=(), feeds=None, why_not="not stored: nothing is timed", options={})
+NOWHERE = Provenance(commit=None, dirty=False, date="2026-01-01", jaxgate="")
+NO_TIME = Samples(bursts_ns=(1,), calls_per_burst=1)  # facts are judged; a baseline has samples none the less
 
 
 def source_of(program: str) -> str:
@@ -70,7 +70,7 @@ class Bench:
         source = edited(fault)
         verdict = self._judge(fault.program, source)
         moved = tuple(f.name for f in verdict.findings if f.kind == "fact" and f.status is Status.REGRESSED)
-        line = self._first_line(verdict)
+        line = first_line(verdict)
         clause = line.split("; ")[0]
         places = tuple(
             f"{fault.program}.py:{number}"
@@ -108,7 +108,7 @@ class Bench:
             program=program,
             status=str(verdict.status),
             moved=tuple(f.name for f in verdict.findings if f.status in ALARMS),
-            line="" if quiet else self._first_line(verdict),
+            line="" if quiet else first_line(verdict),
             caught=quiet,
             identical=verdict.time.status is Status.SAME,
             why="; ".join(alarms),
@@ -125,8 +125,8 @@ class Bench:
 
     def _base(self, program: str) -> Record:
         if program not in self._bases:
-            measurement = replace(self._observe(program, source_of(program)).measurement, samples=_NO_TIME)
-            baseline = Baseline.of(measurement, case=program, test="", provenance=_NOWHERE, program=_NO_PROGRAM)
+            measurement = replace(self._observe(program, source_of(program)).measurement, samples=NO_TIME)
+            baseline = Baseline.of(measurement, case=program, test="", provenance=NOWHERE, program=NO_PROGRAM)
             record = Record(baseline=baseline, path=Path("base.json"), borrowed=False)
             verdict = judge(program, (), measurement, record, strict=True)
             if verdict.status in ALARMS:
@@ -159,12 +159,13 @@ class Bench:
         spec.loader.exec_module(module)
         return module
 
-    def _first_line(self, verdict) -> str:
-        """The culprit as printed; where nothing could be compared, what was found."""
-        rows = dict(re.findall(r"^  (\w+) +(.*)$", explain(verdict, test="planted"), flags=re.MULTILINE))
-        judged = verdict.status is Status.REGRESSED
-        line = re.sub(r"; comes from: .*$", "", rows["culprit"]) if judged else rows["found"]
-        return re.sub(r"\S*/(\w+\.py)", r"\1", line)  # without the temporary folder
+
+def first_line(verdict) -> str:
+    """The culprit as printed; where nothing could be compared, what was found."""
+    rows = dict(re.findall(r"^  (\w+) +(.*)$", explain(verdict, test="planted"), flags=re.MULTILINE))
+    judged = verdict.status is Status.REGRESSED
+    line = re.sub(r"; comes from: .*$", "", rows["culprit"]) if judged else rows.get("found", "")
+    return re.sub(r"\S*/(\w+\.py)", r"\1", line)  # without the temporary folder
 
 
 def names(line: str, culprit: str, places: tuple[str, ...]) -> bool:
