@@ -17,7 +17,8 @@ import numpy as np
 from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
 from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
 
-LEARNING_RATE = 0.05
+LEARNING_RATE = 1.0  # large: the step must show in the parameters
+RTOL = 1e-3  # accelerators may round the operands of a product, and not of every kernel alike
 
 SAME_WORK = equal("matmul_flops", to="analytic_flops", why="the same multiplications, each instance once")
 ONE_BODY = at_most(0.5, "stablehlo_ops", why="vmap holds the function once, the loop once for each instance")
@@ -76,6 +77,8 @@ def token_scores(size: Tokens) -> Computation:
         batch=Batch(argument=1, size=size.batch, axis=1),
         analytic_flops=2 * count * size.hidden * (size.features + size.vocabulary),
         amount=Amount(count=count, unit="tokens"),
+        rtol=RTOL,
+        atol=5e-3,  # of logits about one apart
     )
 
 
@@ -139,6 +142,8 @@ def ensemble_predictions(size: Ensemble) -> Computation:
         batch=Batch(argument=1, size=size.batch),
         analytic_flops=2 * size.members * size.layers * size.batch * size.width**2,
         amount=Amount(count=size.members * size.batch, unit="predictions"),
+        rtol=RTOL,
+        atol=1e-3,  # of numbers about one
         rivals={"data repeated": Rival(function=jax.vmap(mlp), args=(members, repeated(x, size.members)))},
     )
 
@@ -156,6 +161,8 @@ def ensemble_training(size: Ensemble) -> Computation:
         # Of each layer forward, gradient of the kernel, gradient of the input (not of the first layer).
         analytic_flops=2 * size.members * (3 * size.layers - 1) * size.batch * size.width**2,
         amount=Amount(count=size.members * size.batch, unit="samples"),
+        rtol=1e-4,  # of parameters, which a step moves by some per cent
+        atol=1e-5,
         rivals={"data repeated": Rival(function=jax.vmap(member_step), args=(members, *copies))},
     )
 
@@ -205,6 +212,8 @@ def table_reads(size: Memory) -> Computation:
         batch=Batch(argument=0, size=size.readers),
         analytic_flops=4 * size.readers * size.questions * size.rows * size.width,
         amount=Amount(count=size.readers * size.questions, unit="reads"),
+        rtol=RTOL,
+        atol=1e-4,
         rivals={"table repeated": Rival(function=jax.vmap(read), args=(questions, repeated(table, size.readers)))},
     )
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
 from workloads.parts import Tree
-from workloads.vmap.examples import Batched, Examples, batched, gradient_flops, loss, make_inputs
+from workloads.vmap.examples import RTOL, Batched, Examples, batched, gradient_flops, loss, make_inputs
 
 SIZES: Mapping[Size, Examples] = {
     # Of both sizes of chunk some examples are left over: a chunk that is not full must not be dropped.
@@ -45,6 +45,7 @@ def gradient_norms(size: Examples, *, chunk: int) -> Computation:
         batch=Batch(argument=1, size=size.examples),
         analytic_flops=gradient_flops(size),
         amount=Amount(count=size.examples, unit="examples"),
+        rtol=RTOL,
         rivals={"four more chunks": Rival(function=in_chunks, args=(params, more, more))},
     )
 

@@ -22,14 +22,14 @@ IMPLEMENTATION = "threefry2x32"  # gives a key the same numbers in a batch as al
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paths:
-    """How many paths, and how many steps of a year each one has."""
+    """How many paths, and how many steps each one has."""
 
     steps: int
     paths: int
 
 
-LOOPED: Mapping[Size, Paths] = {"small": Paths(steps=252, paths=8), "full": Paths(steps=252, paths=64)}
-MAPPED: Mapping[Size, Paths] = {"small": Paths(steps=252, paths=256), "full": Paths(steps=252, paths=65536)}
+LOOPED: Mapping[Size, Paths] = {"small": Paths(steps=504, paths=8), "full": Paths(steps=504, paths=64)}
+MAPPED: Mapping[Size, Paths] = {"small": Paths(steps=504, paths=128), "full": Paths(steps=504, paths=65536)}
 
 
 def payoff(market: dict[str, jax.Array], key: jax.Array, steps: int) -> jax.Array:
@@ -83,6 +83,8 @@ def keys_of_paths(size: Paths) -> Computation:
         args=(market, keys),
         batch=Batch(argument=1, size=size.paths),
         amount=Amount(count=size.paths, unit="paths"),
+        rtol=1e-4,
+        atol=1e-3,  # of about fifty
         rivals={"twice the paths": Rival(function=subject, args=(market, make_keys(2 * size.paths)))},
     )
 
@@ -96,11 +98,13 @@ def key_of_a_call(size: Paths) -> Computation:
         args=args,
         next_args=lambda _, args: (args[0], jax.random.fold_in(args[1], 1)),
         amount=Amount(count=size.paths, unit="paths"),
+        rtol=1e-4,
+        atol=1e-3,  # of about fifty
         rivals={"twice the paths": Rival(function=splitting(batched(size.steps), 2 * size.paths), args=args)},
     )
 
 
-# The generator has tables of its own, of some bytes; the draws of one path are about a kilobyte.
+# The generator has tables of its own, of some bytes; the draws of one path are about two kilobytes.
 NO_DRAWS = at_most(
     512, "constant_bytes", of="one", why="what is random comes from a key, nothing is drawn while tracing"
 )
