@@ -45,7 +45,7 @@ def test_a_plant_that_does_not_fit_its_file_is_refused():
     plant = Plant(
         name="x", file="workloads/donation.py", case="y", edits=(("nowhere", "z"),), status="INVALID", culprit="x"
     )
-    with pytest.raises(ValueError, match="expected 'nowhere' once in workloads/donation.py, found 0"):
+    with pytest.raises(ValueError, match=r"expected 'nowhere' once in workloads/donation\.py, found 0"):
         edited(plant)
 
 

@@ -15,7 +15,8 @@ from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import Baseline, Cause, Computation, Decision, Finding, Provenance, Status
 from jaxgate.observe.duelling import agree, prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError
-from jaxgate.observe.measure import Observed, observe
+from jaxgate.observe.measure import observe
+from jaxgate.observe.observed import Observed
 from jaxgate.report.text import describe_finding
 from jaxgate.report.units import show
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from jaxgate.judge.run_claims import check_run_claim
 from jaxgate.model import (
+    RIVALS,
     Claim,
     Finding,
     Measurement,
@@ -63,32 +64,40 @@ def check_claims(
         if claim.needs_duel:
             yield check_run_claim(claim, now, told)
             continue
-        left, right = quantity(claim.quantity, now), _other(claim, now)
-        if left is None or right is None:
-            missing = f"{claim.quantity if left is None else claim.other} is unknown on this backend"
-            if left is not None and claim.other == "reference" and now.reference is None:
-                missing = "the case has no reference"
-            elif left is None and claim.quantity in now.unknown:
-                missing = f"{claim.quantity} is unknown: {now.unknown[claim.quantity]}"
-            yield Finding(
-                kind="claim",
-                name=str(claim),
-                status=Status.INVALID,
-                now=left,
-                detail=f"cannot be checked: {missing}",
-            )
-            continue
-        allowed = claim.factor * right
-        held = _holds(claim, left, allowed)
-        yield Finding(
-            kind="claim",
-            name=str(claim),
-            status=Status.SAME if held else Status.REGRESSED,
-            now=left,
-            against=right if claim.other != "one" else allowed,
-            allowed=allowed,
-            detail=claim.why,
-        )
+        yield _check(claim, now)
+
+
+def _check(claim: Claim, now: Measurement) -> Finding:
+    left, (right, rival) = quantity(claim.quantity, now), _other(claim, now)
+    if left is None or right is None:
+        detail = f"cannot be checked: {_missing(claim, now, left)}"
+        return Finding(kind="claim", name=str(claim), status=Status.INVALID, now=left, detail=detail)
+    allowed = claim.factor * right
+    held = _holds(claim, left, allowed)
+    known = claim.known_break
+    if known is not None and not known.covers(now.environment.get("jax", "0"), now.hardware.platform):
+        known = None
+    return Finding(
+        kind="claim",
+        name=str(claim),
+        status=Status.SAME if held else Status.EXPECTED if known is not None else Status.REGRESSED,
+        now=left,
+        against=right if claim.other != "one" else allowed,
+        allowed=allowed,
+        detail="; ".join(part for part in (claim.why, rival) if part),
+        known_break=known,
+    )
+
+
+def _missing(claim: Claim, now: Measurement, left: float | None) -> str:
+    """Why a claim has no numbers."""
+    if left is not None and claim.other == "reference" and now.reference is None:
+        return "the case has no reference"
+    if left is not None and claim.other == RIVALS and not now.rivals:
+        return "the case has no rivals"
+    if left is None and claim.quantity in now.unknown:
+        return f"{claim.quantity} is unknown: {now.unknown[claim.quantity]}"
+    return f"{claim.quantity if left is None or claim.other == RIVALS else claim.other} is unknown on this backend"
 
 
 def quantity(name: str, of: Measurement | ReferenceFacts) -> float | None:
@@ -100,14 +109,33 @@ def quantity(name: str, of: Measurement | ReferenceFacts) -> float | None:
     raise KeyError(name)  # Claim refuses unknown names when it is made
 
 
-def _other(claim: Claim, now: Measurement) -> float | None:
+def _other(claim: Claim, now: Measurement) -> tuple[float | None, str]:
+    """The right side's number, and which rival it is of."""
     if claim.other == "one":
-        return 1.0
+        return 1.0, ""
     if claim.other == "reference":
-        return None if now.reference is None else quantity(claim.quantity, now.reference)
+        return None if now.reference is None else quantity(claim.quantity, now.reference), ""
+    if claim.other == RIVALS:
+        return _rival(claim, now)
     if claim.other == "analytic_flops":
-        return None if now.analytic_flops is None else float(now.analytic_flops)
-    return quantity(claim.other, now)
+        return None if now.analytic_flops is None else float(now.analytic_flops), ""
+    return quantity(claim.other, now), ""
+
+
+def _rival(claim: Claim, now: Measurement) -> tuple[float | None, str]:
+    """The rival that is hardest to match: the best one, or of an equality the one that is farthest away."""
+    left = quantity(claim.quantity, now)
+    found = {name: quantity(claim.quantity, rival) for name, rival in now.rivals.items()}
+    known = {name: value for name, value in found.items() if value is not None}
+    if left is None or not known or len(known) < len(found):
+        return None, ""
+    hardest = {
+        "<=": lambda name: -known[name],
+        ">=": lambda name: known[name],
+        "==": lambda name: abs(known[name] - left),
+    }[claim.relation]
+    name = max(sorted(known), key=hardest)
+    return known[name], f"{name} has it"
 
 
 def _holds(claim: Claim, left: float, allowed: float) -> bool:

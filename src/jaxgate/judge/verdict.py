@@ -91,6 +91,7 @@ def judge(
         allocations=now.culprits.allocations or _unread(now),
         baseline=described,
         run_ns=None if now.samples is None else now.samples.run_ns,
+        amount=now.amount,
         p99_ns=None if now.samples is None else now.samples.percentile_ns(99),
     )
 

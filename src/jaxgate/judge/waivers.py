@@ -14,7 +14,7 @@ WAIVABLE = {"fact": Status.REGRESSED, "claim": Status.REGRESSED, "time": Status.
 """Kinds of finding, and the one outcome of each that a waiver can cover. INVALID and the state of a baseline are
 never covered, nor is memory that ran out: nobody can accept what was not measured."""
 
-_FINE = (Status.SAME, Status.FASTER, Status.IMPROVED)
+_FINE = (Status.SAME, Status.FASTER, Status.IMPROVED, Status.EXPECTED)
 
 
 def apply_waivers(verdict: Verdict, waivers: Iterable[Waiver], *, today: date, strict: bool) -> Verdict:

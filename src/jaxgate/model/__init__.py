@@ -1,7 +1,7 @@
 """Plain frozen data that the rooms of jaxgate hand to each other. No JAX, no files, no pytest."""
 
 from jaxgate.model.baseline import Baseline, Provenance, Record
-from jaxgate.model.claim import Claim, KnownBreak, at_least, at_most, equal
+from jaxgate.model.claim import RIVALS, Claim, KnownBreak, at_least, at_most, equal
 from jaxgate.model.decision import Decision
 from jaxgate.model.duel import BrokenDuelError, Duel, ReferenceDuel
 from jaxgate.model.launches import Launches
@@ -25,6 +25,7 @@ from jaxgate.model.workload import Amount, Batch, Case, Computation, Fits, Rival
 
 __all__ = [
     "EACH_TURN",
+    "RIVALS",
     "Amount",
     "Baseline",
     "Batch",

@@ -94,6 +94,8 @@ class Claim:
                 f'holds {RUN_NS} against the reference; expected at_most(factor, "{RUN_NS}") or '
                 f'at_least(factor, "{RUN_NS}") with a positive factor, and no other side'
             )
+        if self.known_break is not None and self.needs_duel:
+            raise ValueError(f"a claim about {RUN_NS} has no known break: accept a slow claim by a waiver, for a while")
         known = QUANTITIES | {"reference", "one", "analytic_flops", RIVALS}
         if self.quantity not in QUANTITIES or self.other not in known:
             raise ValueError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jaxgate.model.numbers import STRICT, Facts, Phases, Samples
+from jaxgate.model.workload import Amount
 
 EACH_TURN = " each turn"
 """Ends a label of what stands in a loop of unknown length: it counts once."""
@@ -152,6 +153,8 @@ class Measurement:
         widened: Casts to a wider float type in one call.
         unknown: Facts, and explanations that were asked for, that could not be had, each with the reason.
         samples: ``None`` when sampling was switched off.
+        amount: What one call gets done, in its natural unit.
+        rivals: Facts and phases of other ways of doing the same, which claims are held against.
         host: Whether the subject is plain Python around device programs, called as it is.
         launched: Device programs that one warm call of such a subject launches, by name; empty where unknown.
     """
@@ -172,6 +175,8 @@ class Measurement:
     expected_traces: int = 1
     analytic_flops: int | None = None
     reference: ReferenceFacts | None = None
+    amount: Amount | None = None
+    rivals: Mapping[str, ReferenceFacts] = field(default_factory=dict)
     culprits: Culprits = field(default_factory=Culprits)
     host: bool = False
     launched: Mapping[str, int] = field(default_factory=dict)

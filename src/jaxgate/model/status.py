@@ -11,6 +11,7 @@ class Status(StrEnum):
     SAME = "SAME"
     FASTER = "FASTER"
     IMPROVED = "IMPROVED"
+    EXPECTED = "EXPECTED"
     UNDECIDED = "UNDECIDED"
     WAIVED = "WAIVED"
     NO_BASELINE = "NO_BASELINE"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from jaxgate.model.claim import KnownBreak
 from jaxgate.model.decision import Decision
 from jaxgate.model.measurement import HardwareKey
 from jaxgate.model.status import Status
 from jaxgate.model.waiver import Waiver
+from jaxgate.model.workload import Amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ class Finding:
         remembered: The duel was run earlier, with the same programs.
         waiver: The waiver that speaks of it, where it is worse than allowed.
         blames_machine: INVALID for no other reason than that the machine is the suspect.
+        known_break: Of a claim: why it is known not to hold with this release; SAME is then an unexpected pass.
         not_waived: Why that waiver does not apply; empty if it does, and the status is then WAIVED.
     """
 
@@ -63,6 +66,7 @@ class Finding:
     waiver: Waiver | None = None
     not_waived: Literal["", "expired", "exceeded"] = ""
     blames_machine: bool = False
+    known_break: KnownBreak | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,7 @@ class Verdict:
         changes: What changed in the program since its baseline, as lines of a difference.
         baseline: One line on where the baseline comes from.
         run_ns: Median time of a call, for the eye only.
+        amount: What a call gets done; for the eye only.
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
         accuses_machine: Whether it fails for no other reason than that the machine is the suspect.
     """
@@ -125,6 +130,7 @@ class Verdict:
     baseline: str = ""
     run_ns: float | None = None
     p99_ns: int | None = None
+    amount: Amount | None = None
     recorded: Literal["", "created", "refreshed"] = ""
     accuses_machine: bool = False
 

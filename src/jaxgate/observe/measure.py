@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import jax
 
 from jaxgate.model import (
     Computation,
-    Contract,
     Culprits,
     Facts,
     Fingerprints,
     Measurement,
-    ProgramRecord,
-    StoredProgram,
 )
 from jaxgate.observe.agreement import check_agreement, check_batch
-from jaxgate.observe.allocations import largest_allocations, rows_of
 from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
 from jaxgate.observe.captured import describe_constants
 from jaxgate.observe.communication import Communication, read_communication
-from jaxgate.observe.compiling import Clock, Lowered, Program, compile_program, devices_of, lower, refuse_idle
+from jaxgate.observe.compiling import Clock, Program, compile_program, devices_of, lower, refuse_idle
 from jaxgate.observe.donation import (
     DonatedLeaf,
     lost_bytes,
@@ -34,79 +29,20 @@ from jaxgate.observe.donation import (
     read_donation,
     refuse_shared_buffers,
 )
-from jaxgate.observe.exporting import NotReplayableError, export_program, find_feeds, split_call
+from jaxgate.observe.exporting import find_feeds
 from jaxgate.observe.failures import guarded
-from jaxgate.observe.feeding import Call, Feeder, on_device
-from jaxgate.observe.host import WHY_NOT, observe_host
+from jaxgate.observe.feeding import Feeder, on_device
+from jaxgate.observe.fitting import largest_batch
+from jaxgate.observe.host import observe_host
 from jaxgate.observe.lines import at
+from jaxgate.observe.observed import Observed, Progress
 from jaxgate.observe.reference import Reference, ReferenceStore, observe_reference
+from jaxgate.observe.rivals import observe_rivals
 from jaxgate.observe.signature import inputs_fingerprint, read_results
 from jaxgate.observe.source import source_fingerprint
 from jaxgate.observe.surroundings import environment, fingerprint, hardware_key, refuse_settings
 from jaxgate.observe.threading import carry_donated
 from jaxgate.observe.yardstick import read_yardstick
-
-Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Observed:
-    """A measurement, and what it takes to run the subject and its reference again.
-
-    Attributes:
-        measurement: Plain data.
-        lowered: The subject; ``None`` where it is called as it is, on the host.
-        call: Its arguments.
-        feeds: How its state is threaded, by flat positions.
-        rtol: Relative tolerance between results.
-        atol: Absolute tolerance between results.
-        contract: What the time of a call means.
-        reference: The reference, if there is one; it takes the same arguments.
-        reference_feeds: How its state is threaded.
-    """
-
-    measurement: Measurement
-    lowered: Lowered | None
-    call: Call
-    feeds: tuple[int | None, ...] | None
-    rtol: float
-    atol: float
-    contract: Contract
-    reference: Lowered | None = None
-    reference_feeds: tuple[int | None, ...] | None = None
-
-    def export(self) -> StoredProgram:
-        """The subject as a program that can be stored and compiled again; traced for that once."""
-        return self._exported
-
-    @cached_property
-    def _exported(self) -> StoredProgram:
-        if self.lowered is None:
-            unstored = ProgramRecord(digest=None, donated=(), feeds=None, why_not=WHY_NOT)
-            return StoredProgram(record=unstored, content=b"")
-        return export_program(self.lowered, self.call, self.feeds, self.measurement.facts.constant_bytes or 0)
-
-    def with_allocations(self) -> Measurement:
-        """The measurement with the largest buffers of the program, or with why they are not known; nothing is compiled."""
-        if self.lowered is None:
-            return self.measurement
-        found = largest_allocations(self.lowered.stage.compile(), count=50)
-        lines = rows_of(found.largest)
-        return replace(
-            self.measurement,
-            culprits=replace(self.measurement.culprits, allocations=lines),
-            unknown={**self.measurement.unknown, **({} if lines else {"allocations": found.why_not})},
-        )
-
-    def leaves(self) -> list[Any]:
-        """Its dynamic arguments, flattened.
-
-        Raises:
-            NotReplayableError: If they cannot be told from the static ones, or the subject runs on the host.
-        """
-        if self.lowered is None:
-            raise NotReplayableError(WHY_NOT)
-        return split_call(self.lowered, self.call)[0]
 
 
 def observe(
@@ -154,6 +90,7 @@ def observe(
     hardware = hardware_key(device, len(devices))
     communication = read_communication(program, devices)
     surroundings = environment(device)
+    beyond = fingerprint(hardware, sorted(surroundings.items()))
     inputs = inputs_fingerprint(*call)
     donates = any(leaf.donated for leaf in lowered.signature)
     refuse_shared_buffers(lowered, call)
@@ -171,7 +108,7 @@ def observe(
             computation.reference,
             call,
             inputs=inputs,
-            surroundings=fingerprint(hardware, sorted(surroundings.items())),
+            surroundings=beyond,
             store=store,
             progress=progress,
             clock=clock,
@@ -189,6 +126,8 @@ def observe(
         clock=clock,
         contract=computation.contract,
     )
+    rivals = observe_rivals(computation.rivals, surroundings=beyond, store=store, progress=progress, clock=clock)
+    largest, reference = _fit(computation, reference, progress)
     host_ns = host_time(lowered, feeder, platform=hardware.platform, clock=clock) if sampling else None
     measurement = Measurement(
         hardware=hardware,
@@ -204,6 +143,7 @@ def observe(
             _facts(program, stepped, sampled, donation),
             collectives=communication.count,
             collective_bytes=communication.nbytes,
+            largest_batch=largest,
         ),
         phases=replace(program.phases, first_call_ns=stepped.first_call_ns, host_ns=host_ns, yardstick_ns=yardstick_ns),
         results=read_results(lowered.stage, program.executable),
@@ -215,6 +155,8 @@ def observe(
         samples=sampled.samples if sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
+        amount=computation.amount,
+        rivals=rivals,
         reference=None if reference is None else reference.known,
         culprits=replace(
             _culprits(program, communication, computation.subject, build),
@@ -233,6 +175,20 @@ def observe(
         reference=None if reference is None else reference.lowered,
         reference_feeds=None if reference is None else find_feeds(reference.lowered, call, stepped.next_args),
     )
+
+
+def _fit(
+    computation: Computation, reference: Reference | None, progress: Progress
+) -> tuple[int | None, Reference | None]:
+    """The subject's largest batch, and the reference with its own, if the case asks for them."""
+    if computation.fits is None:
+        return None, reference
+    largest = largest_batch(computation.subject, computation.fits, role="subject", progress=progress)
+    if computation.reference is not None and reference is not None:
+        theirs = largest_batch(computation.reference, computation.fits, role="reference", progress=progress)
+        known = replace(reference.known, facts=replace(reference.known.facts, largest_batch=theirs))
+        reference = replace(reference, known=known)
+    return largest, reference
 
 
 def _observe_host(

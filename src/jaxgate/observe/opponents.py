@@ -8,7 +8,7 @@ from jaxgate.model import Duel, StoredProgram
 from jaxgate.observe.compiling import Lowered
 from jaxgate.observe.exporting import NotReplayableError, export_program
 from jaxgate.observe.host import WHY_NOT
-from jaxgate.observe.measure import Observed
+from jaxgate.observe.observed import Observed
 from jaxgate.observe.surroundings import fingerprint
 
 

@@ -14,7 +14,7 @@ from jaxgate.observe.compiling import devices_of
 from jaxgate.observe.duelling import prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.failures import describe
-from jaxgate.observe.measure import Observed
+from jaxgate.observe.observed import Observed
 from jaxgate.observe.opponents import export_opponents, opponents_fingerprint
 from jaxgate.plugin.timing import Rematch, Stopwatch
 

@@ -14,7 +14,7 @@ from jaxgate.model.calibration import CaseCalibration
 from jaxgate.observe.duelling import Contender, prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.failures import describe
-from jaxgate.observe.measure import Observed
+from jaxgate.observe.observed import Observed
 from jaxgate.observe.planting import NotPlantableError, Planter, Work, measure_work, prepare_planter
 from jaxgate.plugin.confirm import PROCESSES, launch
 from jaxgate.plugin.timing import Rematch

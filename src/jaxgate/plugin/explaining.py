@@ -9,7 +9,7 @@ from jaxgate.judge.order import memory_decides
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.model import Measurement, Record, StoredProgram, Verdict
 from jaxgate.observe.changes import program_changes
-from jaxgate.observe.measure import Observed
+from jaxgate.observe.observed import Observed
 
 
 def judge_with_buffers(judged: Callable[[Measurement], Verdict], observed: Observed) -> Verdict:

@@ -47,6 +47,7 @@ class Gate:
         self._benchmark = benchmark
         self._run = run
         self.used = False
+        self.verdict: Verdict | None = None
 
     def __call__(
         self,
@@ -125,6 +126,7 @@ class Gate:
             self._run.suspects[self._item.nodeid] = suspect
             return verdict
         self._run.verdicts.append(verdict)
+        self.verdict = verdict
         if verdict.fails:
             pytest.fail(explain(verdict, test=self._item.nodeid, elsewhere=self._run.settings.elsewhere), pytrace=False)
         return verdict

@@ -115,6 +115,10 @@ def pytest_runtest_makereport(
     if run is not None and item.nodeid in run.suspects:
         held[item.nodeid] = [copy.copy(report)]
         report.outcome = SUSPECT  # type: ignore[assignment]
+    elif report.passed and gate_object is not None and gate_object.verdict is not None:
+        from jaxgate.plugin.expecting import tell_expected  # noqa: PLC0415 - imports what only gates need
+
+        tell_expected(report, gate_object.verdict)
     return report
 
 
@@ -133,6 +137,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     if run is None or not run.suspects:
         return result
     from jaxgate.plugin.confirm import confirm, duelled, too_many  # noqa: PLC0415 - imports JAX
+    from jaxgate.plugin.expecting import tell_expected  # noqa: PLC0415
     from jaxgate.plugin.progress import Progress  # noqa: PLC0415
     from jaxgate.report.text import explain  # noqa: PLC0415
 
@@ -152,6 +157,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
             report.longrepr = explain(verdict, test=test, elsewhere=run.settings.elsewhere)
             vars(report).pop("wasxfail", None)
             run.accused += verdict.accuses_machine
+        elif report.passed:
+            tell_expected(report, verdict)
         session.config.hook.pytest_runtest_logstart(nodeid=test, location=report.location)
         for report in held[test]:
             session.config.hook.pytest_runtest_logreport(report=report)

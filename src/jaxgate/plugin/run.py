@@ -35,7 +35,7 @@ from jaxgate.model import (
 from jaxgate.model.cost import Cost
 from jaxgate.model.waiver import TIME
 from jaxgate.observe.exporting import serves_as
-from jaxgate.observe.measure import Observed
+from jaxgate.observe.observed import Observed
 from jaxgate.plugin.again import PhaseRepeat
 from jaxgate.plugin.against_reference import ReferenceDuels, Told
 from jaxgate.plugin.calibrated import Calibrated

@@ -23,6 +23,7 @@ MARKUP = {
     Status.SAME: _GREEN,
     Status.FASTER: _GREEN,
     Status.IMPROVED: _GREEN,
+    Status.EXPECTED: _YELLOW,
     Status.UNDECIDED: _YELLOW,
     Status.WAIVED: _YELLOW,
     Status.NO_BASELINE: _YELLOW,

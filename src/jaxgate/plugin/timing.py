@@ -27,7 +27,7 @@ from jaxgate.model import (
 from jaxgate.observe.duelling import agree, prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError, UnreadableProgramError
 from jaxgate.observe.failures import describe
-from jaxgate.observe.measure import Observed
+from jaxgate.observe.observed import Observed
 from jaxgate.plugin.margins import Margins
 
 if TYPE_CHECKING:

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from jaxgate.model import Finding, Status, Verdict
-from jaxgate.report.units import show, show_pair, show_ratio
+from jaxgate.report.expected import expected_failures, unexpected_passes
+from jaxgate.report.units import show, show_pair, show_rate, show_ratio
 from jaxgate.report.waivers import has_waived, waiver_note, waiver_notes
 
 _MOVED = frozenset({Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER, Status.WAIVED})
+_CALM = frozenset({Status.SAME, Status.IMPROVED, Status.FASTER, Status.EXPECTED, Status.UNDECIDED})
 _UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 MAX_DIFFERENCES = 4
 MAX_OTHERS = 3
@@ -99,7 +101,8 @@ def _call(verdict: Verdict) -> str:
     if verdict.run_ns is None:
         return ""
     tail = "" if verdict.p99_ns is None else f" (p99 {show('p99_ns', verdict.p99_ns)})"
-    return f"{show('run_ns', verdict.run_ns)}{tail}"
+    rate = "" if verdict.amount is None else f", {show_rate(verdict.amount, verdict.run_ns)}"
+    return f"{show('run_ns', verdict.run_ns)}{tail}{rate}"
 
 
 def _cut(text: str, width: int | None, used: int) -> str:
@@ -145,12 +148,13 @@ def _reason(verdict: Verdict) -> str:
     worst = verdict.worst
     number = sum(finding.kind == "claim" and finding.status is Status.SAME for finding in verdict.findings)
     before = " (run time as measured before)" if any(finding.remembered for finding in verdict.findings) else ""
-    held = " · ".join([f"{number} claims hold{before}", *_undecided_claims(verdict)])
+    expected = [*expected_failures(verdict), *unexpected_passes(verdict)]
+    held = " · ".join([f"{number} claims hold{before}", *_undecided_claims(verdict), *expected])
     if verdict.recorded == "created" or (verdict.recorded and worst and worst.kind == "baseline"):
         return held
     if worst is not None and worst.status is Status.NO_BASELINE:
         return f"{held} · no baseline on this hardware"
-    if worst is not None and worst.status not in (Status.SAME, Status.IMPROVED, Status.FASTER, Status.UNDECIDED):
+    if worst is not None and worst.status not in _CALM:
         return describe_finding(worst)
     improved = [
         f"{finding.name} {show_ratio(finding.now, finding.against)}".rstrip()

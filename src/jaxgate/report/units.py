@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from jaxgate.model import Amount
+
 _SCALES = {
     "ns": ((1, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")),
     "bytes": ((1, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")),
     "flops": ((1, "FLOP"), (1e3, "kFLOP"), (1e6, "MFLOP"), (1e9, "GFLOP"), (1e12, "TFLOP")),
 }
 
-
+_PREFIXES = ((1, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 _COARSE_RATIO = 100
 
 
@@ -19,11 +21,35 @@ def show(quantity: str, value: float | None) -> str:
     scales = _SCALES.get(quantity.rpartition("_")[2])
     if scales is None:
         return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
-    factor, unit = next(((f, u) for f, u in reversed(scales) if float(f"{abs(value):.3g}") >= f), scales[0])
-    scaled = value / factor
-    digits = 0 if factor == 1 else max(0, 3 - len(str(int(abs(scaled)))))
+    factor, unit = _scale(value, scales)
+    return f"{_digits(value / factor, whole=factor == 1)} {unit}"
+
+
+def show_rate(amount: Amount, run_ns: float) -> str:
+    """What is done per second: ``3.88 M samples/s``; of a collective its algorithm and bus bandwidth, in ``GB/s``."""
+    if run_ns <= 0:
+        return "rate unknown"
+    rates = [amount.count * 1e9 / run_ns]
+    if amount.bus_factor is not None:
+        rates.append(rates[0] * amount.bus_factor)
+    return ", bus ".join(_per_second(rate, amount.unit) for rate in rates)
+
+
+def _per_second(rate: float, unit: str) -> str:
+    factor, prefix = _scale(rate, _PREFIXES)
+    glued = prefix + unit if unit == "B" else f"{prefix} {unit}".strip()
+    return f"{_digits(rate / factor, whole=False)} {glued}/s"
+
+
+def _scale(value: float, scales: tuple[tuple[float, str], ...]) -> tuple[float, str]:
+    """The largest unit in which three digits of a value do not begin with a zero."""
+    return next(((f, u) for f, u in reversed(scales) if float(f"{abs(value):.3g}") >= f), scales[0])
+
+
+def _digits(scaled: float, *, whole: bool) -> str:
+    digits = 0 if whole else max(0, 3 - len(str(int(abs(scaled)))))
     text = f"{scaled:.{digits}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def show_pair(quantity: str, now: float | None, against: float | None) -> tuple[str, str]:

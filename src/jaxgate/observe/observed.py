@@ -1,0 +1,77 @@
+"""What one observation leaves behind: plain data, and what it takes to run the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from jaxgate.model import Contract, Measurement, ProgramRecord, StoredProgram
+from jaxgate.observe.allocations import largest_allocations, rows_of
+from jaxgate.observe.compiling import Lowered
+from jaxgate.observe.exporting import NotReplayableError, export_program, split_call
+from jaxgate.observe.feeding import Call
+from jaxgate.observe.host import WHY_NOT
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A measurement, and what it takes to run the subject and its reference again.
+
+    Attributes:
+        measurement: Plain data.
+        lowered: The subject; ``None`` where it is called as it is, on the host.
+        call: Its arguments.
+        feeds: How its state is threaded, by flat positions.
+        rtol: Relative tolerance between results.
+        atol: Absolute tolerance between results.
+        contract: What the time of a call means.
+        reference: The reference, if there is one; it takes the same arguments.
+        reference_feeds: How its state is threaded.
+    """
+
+    measurement: Measurement
+    lowered: Lowered | None
+    call: Call
+    feeds: tuple[int | None, ...] | None
+    rtol: float
+    atol: float
+    contract: Contract
+    reference: Lowered | None = None
+    reference_feeds: tuple[int | None, ...] | None = None
+
+    def export(self) -> StoredProgram:
+        """The subject as a program that can be stored and compiled again; traced for that once."""
+        return self._exported
+
+    @cached_property
+    def _exported(self) -> StoredProgram:
+        if self.lowered is None:
+            unstored = ProgramRecord(digest=None, donated=(), feeds=None, why_not=WHY_NOT)
+            return StoredProgram(record=unstored, content=b"")
+        return export_program(self.lowered, self.call, self.feeds, self.measurement.facts.constant_bytes or 0)
+
+    def with_allocations(self) -> Measurement:
+        """The measurement with the largest buffers of the program, or with why they are not known; nothing is compiled."""
+        if self.lowered is None:
+            return self.measurement
+        found = largest_allocations(self.lowered.stage.compile(), count=50)
+        lines = rows_of(found.largest)
+        return replace(
+            self.measurement,
+            culprits=replace(self.measurement.culprits, allocations=lines),
+            unknown={**self.measurement.unknown, **({} if lines else {"allocations": found.why_not})},
+        )
+
+    def leaves(self) -> list[Any]:
+        """Its dynamic arguments, flattened.
+
+        Raises:
+            NotReplayableError: If they cannot be told from the static ones, or the subject runs on the host.
+        """
+        if self.lowered is None:
+            raise NotReplayableError(WHY_NOT)
+        return split_call(self.lowered, self.call)[0]

@@ -1,0 +1,63 @@
+"""Rivals: other ways of doing what the subject does, compiled for their facts and never run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+from jaxgate.model import Facts, Phases, ReferenceFacts, Rival
+from jaxgate.observe.communication import read_communication
+from jaxgate.observe.compiling import Clock, Lowered, compile_program, devices_of, lower
+from jaxgate.observe.reference import ReferenceStore
+from jaxgate.observe.surroundings import fingerprint
+
+
+def observe_rivals(
+    rivals: Mapping[str, Rival],
+    *,
+    surroundings: str,
+    store: ReferenceStore,
+    progress: Callable[[str], None],
+    clock: Clock,
+) -> dict[str, ReferenceFacts]:
+    """Compile each rival, unless the store knows its facts from an earlier run.
+
+    Args:
+        rivals: By name.
+        surroundings: Fingerprint of environment and hardware.
+        store: Where earlier outcomes are kept.
+        progress: Told before anything that may take long.
+        clock: Monotonic nanoseconds.
+
+    Raises:
+        InvalidCaseError: If one cannot be traced, lowered or compiled.
+    """
+    known = {}
+    for name, rival in sorted(rivals.items()):
+        progress(f"tracing the rival {name}")
+        lowered = lower(rival.function, rival.args, {}, role=f"rival {name}", clock=clock)
+        layout = [field.name for field in fields(Facts)]  # another version of this engine measured other facts
+        key = fingerprint("rival", layout, lowered.fingerprint, lowered.options_text, surroundings)
+        fresh = _recalled(lowered, store.load(key))
+        if fresh is None:
+            progress(f"compiling the rival {name}")
+            fresh = _compiled(lowered, clock)
+            store.save(key, {"facts": asdict(fresh.facts), "compile_ns": fresh.phases.compile_ns}, [])
+        known[name] = fresh
+    return known
+
+
+def _recalled(lowered: Lowered, found: Any) -> ReferenceFacts | None:
+    if found is None:
+        return None
+    numbers, _ = found
+    phases = Phases(trace_ns=lowered.trace_ns, lower_ns=lowered.lower_ns, compile_ns=numbers["compile_ns"])
+    return ReferenceFacts(facts=Facts(**numbers["facts"]), phases=phases, cached=True)
+
+
+def _compiled(lowered: Lowered, clock: Clock) -> ReferenceFacts:
+    program = compile_program(lowered, clock=clock)
+    communication = read_communication(program, devices_of(program.executable))
+    facts = replace(program.facts, collectives=communication.count, collective_bytes=communication.nbytes)
+    return ReferenceFacts(facts=facts, phases=program.phases, cached=False)
