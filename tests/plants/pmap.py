@@ -36,20 +36,6 @@ PLANTS = (
         at=("jax.lax.pmean(jax.lax.pmean(loss",),
     ),
     Plant(
-        name="the parameters are averaged as well",
-        file=STEPS,
-        case=STEP,
-        edits=(
-            (
-                "    loss = jax.lax.pmean(loss, AXIS)\n    return descend(params, grads, RATE), loss",
-                "    loss = jax.lax.pmean(loss, AXIS)\n    return jax.lax.pmean(descend(params, grads, RATE), AXIS), loss",
-            ),
-        ),
-        moves=frozenset({"collective_bytes"}),
-        culprit=r"all-reduce float32\[64,64\] over 'data' 3 → 6",
-        at=("jax.lax.pmean(descend",),
-    ),
-    Plant(
         name="the donation of the replicas is dropped",
         file=STEPS,
         case="step-with-donated-replicas-vs-copied",
@@ -74,7 +60,7 @@ PLANTS = (
         case=DEALT,
         edits=(("return x.reshape(DEVICES, -1, x.shape[-1])", "return x"),),
         status="INVALID",
-        culprit=r"axis to squeeze|size",
+        culprit=r"size not equal to one, got shape=\(8, 64\)",
     ),
     Plant(
         name="in_axes gives every device the whole batch",
@@ -85,7 +71,7 @@ PLANTS = (
             ("replicas(params, split(x), split(y))", "replicas(params, x, y)"),
         ),
         moves=frozenset({"matmul_flops"}),
-        culprit=r"float32\[64,64\] x float32\[64,64\]",
+        culprit=r"all-gather float32\[64,64\] over 'data' \(inserted\) 0 → 2",
     ),
     Plant(
         name="gradients are widened before they travel",
@@ -94,12 +80,12 @@ PLANTS = (
         edits=(
             (
                 "widen(jax.lax.pmean(half_gradients(params, x, y), AXIS))",
-                "jax.lax.pmean(widen(half_gradients(params, x, y)), AXIS) + 0",
+                "jax.lax.pmean(widen(half_gradients(params, x, y)), axis_name=AXIS)",
             ),
         ),
         moves=frozenset({"collective_bytes"}),
         culprit=r"all-reduce float32\[64,64\] over 'data' 0 → 3",
-        at=("AXIS) + 0",),
+        at=("y)), axis_name=AXIS)",),
     ),
     Plant(
         name="gradients are averaged twice",
@@ -152,7 +138,7 @@ PLANTS = (
             ("line, stacked", "line, stacked, whole"),
         ),
         moves=frozenset({"argument_bytes"}),
-        culprit=r"shard",
+        culprit=r"step 2 recompiled: shards.* sharding .*spec=P\(\).*spec=P\('data',\)",
     ),
     Plant(
         name="results are handed back from one device although they differ",
@@ -161,6 +147,14 @@ PLANTS = (
         edits=(("return jax.lax.pmean(mlp(params, x), AXIS)", "return mlp(params, x)"),),
         status="INVALID",
         culprit="out_axes",
+    ),
+    Plant(
+        name="the devices that were asked for are forgotten",
+        file=AXES,
+        case="forward-on-every-other-device-vs-one-device",
+        edits=((", devices=devices)", ")"),),
+        status="INVALID",
+        culprit="devices",
     ),
     Plant(
         name="a sum is made of a gather",

@@ -30,7 +30,7 @@ class Extent:
     samples: int
 
 
-SIZES: Mapping[Size, Extent] = {"small": Extent(width=128, samples=2), "full": Extent(width=8192, samples=128)}
+SIZES: Mapping[Size, Extent] = {"small": Extent(width=128, samples=2), "full": Extent(width=4096, samples=64)}
 
 
 def gathered(layer: Tree) -> Tree:

@@ -31,7 +31,7 @@ class Extent:
     samples: int
 
 
-SIZES: Mapping[Size, Extent] = {"small": Extent(width=64, samples=8), "full": Extent(width=4096, samples=512)}
+SIZES: Mapping[Size, Extent] = {"small": Extent(width=64, samples=8), "full": Extent(width=2048, samples=2048)}
 
 
 def gradients(params: Tree, x: jax.Array, y: jax.Array) -> tuple[jax.Array, Tree]:
