@@ -54,9 +54,7 @@ def gathered(step: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
     everywhere = NamedSharding(mesh, P())
 
     def whole(*args: Any) -> Any:
-        return jax.lax.with_sharding_constraint(
-            step(*jax.lax.with_sharding_constraint(args, everywhere)), everywhere
-        )
+        return jax.lax.with_sharding_constraint(step(*jax.lax.with_sharding_constraint(args, everywhere)), everywhere)
 
     return jax.jit(whole)
 
@@ -81,7 +79,5 @@ def on_meshes(
     return tuple(
         case
         for params in sweep
-        for case in cases(
-            "pjit", sentence, build, (params,), claims, sizes=sizes, devices=devices_of(params["mesh"])
-        )
+        for case in cases("pjit", sentence, build, (params,), claims, sizes=sizes, devices=devices_of(params["mesh"]))
     )

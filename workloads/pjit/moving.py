@@ -35,16 +35,22 @@ CHANGES = {
     "rows-to-columns": (ROWS, COLUMNS),
     "rows-to-everywhere": (ROWS, P()),
     "everywhere-to-rows": (P(), ROWS),
-    "rows-and-columns-to-rows": (BOTH, P("data")),
+    # In one go the partitioner collects everything. On the way each device drops what it does not keep.
+    "columns-to-rows-of-the-other-axis": (P(None, "model"), BOTH, ROWS),
 }
+"""Layouts that an array goes through, the first and the last included."""
 
 
-def moved(mesh: Mesh, spec: P, *, explicit: bool = False) -> Callable[[jax.Array], jax.Array]:
-    """Lay an array out anew."""
-    sharding = NamedSharding(mesh, spec)
-    if explicit:
-        return jax.jit(lambda x: jax.sharding.reshard(x, sharding))
-    return jax.jit(lambda x: lax.with_sharding_constraint(x, sharding))
+def moved(mesh: Mesh, *specs: P, explicit: bool = False) -> Callable[[jax.Array], jax.Array]:
+    """Lay an array out anew, step by step."""
+    move = jax.sharding.reshard if explicit else lax.with_sharding_constraint
+
+    def along(x: jax.Array) -> jax.Array:
+        for spec in specs:
+            x = move(x, NamedSharding(mesh, spec))
+        return x
+
+    return jax.jit(along)
 
 
 def collected(mesh: Mesh, spec: P, *, explicit: bool = False) -> Callable[[jax.Array], jax.Array]:
@@ -60,12 +66,12 @@ def collected(mesh: Mesh, spec: P, *, explicit: bool = False) -> Callable[[jax.A
 
 def resharding(size: Size, change: str, mesh: str, *, explicit: bool = False) -> Computation:
     """From one layout into another, against having all of it everywhere on the way."""
-    old, new = CHANGES[change]
+    old, *others = CHANGES[change]
     devices = explicit_mesh(mesh) if explicit else mesh_of(mesh)
     x = jax.device_put(drawing()((size.rows, size.columns)), shardings(devices, old))
     return Computation(
-        subject=moved(devices, new, explicit=explicit),
-        reference=collected(devices, new, explicit=explicit),
+        subject=moved(devices, *others, explicit=explicit),
+        reference=collected(devices, others[-1], explicit=explicit),
         args=(x,),
         next_args=lambda _, args: args,
         batch=Batch(argument=0, size=size.rows),
@@ -85,9 +91,9 @@ def resharding_claims(change: str, mesh: str) -> tuple[Claim, ...]:
             equal("collectives", to=1, why="in one go"),
         ),
         "everywhere-to-rows": (equal("collectives", to=0, why="each device keeps its part of what it has"),),
-        "rows-and-columns-to-rows": (
-            equal("collective_bytes", to="output_bytes", why="gathered within a row of the mesh only"),
-            at_most(0.6, "collective_bytes", why="other rows of the mesh are not asked"),
+        "columns-to-rows-of-the-other-axis": (
+            equal("collective_bytes", to="output_bytes", why="each device receives the rows that it keeps"),
+            at_most(0.6, "collective_bytes", why="and no others"),
         ),
     }
     return each[change]
@@ -137,7 +143,7 @@ CASES: tuple[Case, ...] = (
             ("rows-to-columns", "8"),
             ("rows-to-everywhere", "8"),
             ("everywhere-to-rows", "4"),
-            ("rows-and-columns-to-rows", "4x2"),
+            ("columns-to-rows-of-the-other-axis", "4x2"),
         ),
         resharding_claims,
         SIZES,

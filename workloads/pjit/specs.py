@@ -78,7 +78,10 @@ def build_attention(size: Size, mesh: str) -> Computation:
     """By heads; the rival splits the features of each head, which scores add up over."""
     devices, draw = mesh_of(mesh), drawing()
     kernels = block_params(draw, size.width, size.hidden)
-    numbers = ({name: kernels[name] for name in ("query", "key", "value", "out")}, draw((size.batch, size.time, size.width)))
+    numbers = (
+        {name: kernels[name] for name in ("query", "key", "value", "out")},
+        draw((size.batch, size.time, size.width)),
+    )
     into = dict.fromkeys(("query", "key", "value"), INTO)
     layout = shardings(devices, ({**into, "out": BACK}, TOKENS))
     tokens = size.batch * size.time
