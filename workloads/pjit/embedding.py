@@ -64,7 +64,8 @@ def train_step(mesh: Mesh | None, scores: P) -> Callable[..., tuple[Tree, jax.Ar
 def compiled(mesh: Mesh, table: P, scores: P) -> Callable[..., Any]:
     """The step for a layout; the table comes back as it went in."""
     out = shardings(mesh, ({"table": table}, P()))
-    return jax.jit(train_step(mesh, scores), donate_argnums=0, out_shardings=out)
+    jitted: Callable[..., Any] = jax.jit(train_step(mesh, scores), donate_argnums=0, out_shardings=out)
+    return jitted
 
 
 def build(size: Size, mesh: str) -> Computation:

@@ -40,12 +40,11 @@ def train_step(mesh: Mesh | None, *, early: bool = False) -> Callable[..., tuple
         return tree if mesh is None else jax.lax.with_sharding_constraint(tree, shardings(mesh, P()))
 
     def step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
-        @jax.checkpoint
         def body(x: jax.Array, layer: Tree) -> tuple[jax.Array, None]:
             return mlp_layer(layer if early else collected(layer), x), None
 
         def loss_of(params: Tree) -> jax.Array:
-            found, _ = jax.lax.scan(body, x, collected(params) if early else params)
+            found, _ = jax.lax.scan(jax.checkpoint(body), x, collected(params) if early else params)
             return squared_error(found, y)
 
         loss, grads = jax.value_and_grad(loss_of)(params)
@@ -57,7 +56,8 @@ def train_step(mesh: Mesh | None, *, early: bool = False) -> Callable[..., tuple
 def compiled(mesh: Mesh, *, early: bool) -> Callable[..., Any]:
     """The step; parameters come back spread as they went in."""
     out = shardings(mesh, (STACKED, P()))
-    return jax.jit(train_step(mesh, early=early), donate_argnums=0, out_shardings=out)
+    jitted: Callable[..., Any] = jax.jit(train_step(mesh, early=early), donate_argnums=0, out_shardings=out)
+    return jitted
 
 
 def build(size: Size, mesh: str) -> Computation:

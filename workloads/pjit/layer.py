@@ -80,7 +80,7 @@ def train_step(layout: Layout, heads: int, mesh: Mesh | None) -> Callable[..., t
     return step
 
 
-def stored(layout: Layout, mesh: Mesh) -> tuple[Tree, Tree]:
+def stored(layout: Layout, mesh: Mesh) -> Tree:
     """Shardings of the parameters and of the activations."""
     into = dict.fromkeys(("query", "key", "value", "up"), layout.into)
     return shardings(mesh, ({**into, **dict.fromkeys(("out", "down"), layout.back)}, layout.batch))
@@ -89,7 +89,10 @@ def stored(layout: Layout, mesh: Mesh) -> tuple[Tree, Tree]:
 def sharded_step(layout: Layout, heads: int, mesh: Mesh) -> Callable[..., Any]:
     """The step, compiled for a layout; parameters come back as they went in."""
     kernels, _ = stored(layout, mesh)
-    return jax.jit(train_step(layout, heads, mesh), donate_argnums=0, out_shardings=(kernels, shardings(mesh, P())))
+    jitted: Callable[..., Any] = jax.jit(
+        train_step(layout, heads, mesh), donate_argnums=0, out_shardings=(kernels, shardings(mesh, P()))
+    )
+    return jitted
 
 
 def rival(strategy: str, mesh: Mesh, size: Size, args: tuple[Any, ...]) -> Rival:

@@ -56,7 +56,8 @@ def gathered(step: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
     def whole(*args: Any) -> Any:
         return jax.lax.with_sharding_constraint(step(*jax.lax.with_sharding_constraint(args, everywhere)), everywhere)
 
-    return jax.jit(whole)
+    jitted: Callable[..., Any] = jax.jit(whole)
+    return jitted
 
 
 def trained() -> tuple[Claim, ...]:

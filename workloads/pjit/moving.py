@@ -50,7 +50,8 @@ def moved(mesh: Mesh, *specs: P, explicit: bool = False) -> Callable[[jax.Array]
             x = move(x, NamedSharding(mesh, spec))
         return x
 
-    return jax.jit(along)
+    jitted: Callable[..., Any] = jax.jit(along)
+    return jitted
 
 
 def collected(mesh: Mesh, spec: P, *, explicit: bool = False) -> Callable[[jax.Array], jax.Array]:
@@ -61,7 +62,8 @@ def collected(mesh: Mesh, spec: P, *, explicit: bool = False) -> Callable[[jax.A
     def whole(x: jax.Array) -> jax.Array:
         return move(lax.optimization_barrier(move(x, everywhere)), target)
 
-    return jax.jit(whole)
+    jitted: Callable[..., Any] = jax.jit(whole)
+    return jitted
 
 
 def resharding(size: Size, change: str, mesh: str, *, explicit: bool = False) -> Computation:

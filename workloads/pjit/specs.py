@@ -71,7 +71,8 @@ def perceptron(size: Size, mesh: Mesh | None, spec: P) -> Forward:
 
 def compiled(forward: Forward, mesh: Mesh) -> Callable[..., Any]:
     """Under ``jax.jit``, tokens out as they came in."""
-    return jax.jit(forward, out_shardings=shardings(mesh, TOKENS))
+    jitted: Callable[..., Any] = jax.jit(forward, out_shardings=shardings(mesh, TOKENS))
+    return jitted
 
 
 def build_attention(size: Size, mesh: str) -> Computation:
