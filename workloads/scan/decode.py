@@ -64,7 +64,7 @@ class Extent:
 
 SIZES: Mapping[Size, Extent] = {
     "small": Extent(batch=4, layers=2, heads=2, head=16, vocabulary=64, context=128),
-    "full": Extent(batch=16, layers=8, heads=16, head=64, vocabulary=32_000, context=1024),
+    "full": Extent(batch=16, layers=4, heads=16, head=64, vocabulary=32_000, context=1024),
 }
 
 

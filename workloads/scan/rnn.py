@@ -185,8 +185,9 @@ def claims(steps: int) -> tuple[Claim, ...]:
 def unroll_claims(copies: int, steps: int) -> tuple[Claim, ...]:
     """What the factor must give: a program as large as the factor says, whatever the length."""
     return (
-        at_least(0.8 * copies / steps, "stablehlo_ops", why="the body stands there as often as was asked for"),
-        at_most((1.5 * copies + 2) / steps, "stablehlo_ops", why="and not as often as there are steps"),
+        # Releases differ in what a copy is: 0.10 calls one function several times, 0.12 writes it out.
+        at_least(2 * copies, "stablehlo_ops", of="one", why="the program grows with the factor"),
+        at_most((1.5 * copies + 2) / steps, "stablehlo_ops", why="and not with the steps"),
         equal("stablehlo_ops", to="rivals", why="a longer sequence needs no larger program"),
         equal("matmul_flops", to="analytic_flops", why="the same multiplications, each step once"),
     )

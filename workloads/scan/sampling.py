@@ -89,10 +89,10 @@ def search(
 
 def searching(size: Extent, beams: int) -> Computation:
     """Several beams for each text; each turn puts the cache into the order of those that are kept."""
-    wide = replace(size, batch=size.batch * beams)
+    wide = replace(size, batch=size.batch * beams, context=size.context // beams)
     scores = jax.device_put(-np.sort(drawing(3)((size.batch, beams)) ** 2))
     first = {"token": make_tokens(size, beams), "score": scores}
-    args = make_params(size), make_cache(wide), first, jnp.int32(size.context // 2)
+    args = make_params(size), make_cache(wide), first, jnp.int32(wide.context // 2)
     subject = jax.jit(partial(search, turns=by_scan), donate_argnums=1)
     return Computation(
         subject=subject,
