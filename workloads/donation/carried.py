@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, cases, equal
 from workloads.donation.steps import SIZES, Size, State, Step, make_inputs, train_step
 
-STEPS = 4
+STEPS = 3
 
 Steps = Callable[[State, jax.Array, jax.Array], tuple[State, jax.Array]]
 
@@ -23,7 +23,8 @@ def scanned(step: Step) -> Steps:
     """Many steps in one call: xs and ys [steps, batch, width], losses [steps]."""
 
     def run(state: State, xs: jax.Array, ys: jax.Array) -> tuple[State, jax.Array]:
-        return jax.lax.scan(lambda carry, batch: step(carry, *batch), state, (xs, ys))
+        state, losses = jax.lax.scan(lambda carry, batch: step(carry, *batch), state, (xs, ys))
+        return state, losses
 
     return run
 

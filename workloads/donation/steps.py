@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import optax
@@ -38,7 +38,10 @@ class Size:
         return (3 * self.layers - 1) * 2 * self.batch * self.width * self.width
 
 
-SIZES = {"small": Size(batch=64, width=256, layers=3), "full": Size(batch=2048, width=4096, layers=8)}
+SIZES: dict[Literal["small", "full"], Size] = {
+    "small": Size(batch=64, width=256, layers=3),
+    "full": Size(batch=2048, width=4096, layers=8),
+}
 
 OPTIMISERS: dict[str, Callable[[], optax.GradientTransformation]] = {
     "sgd": lambda: optax.sgd(1e-2),
@@ -99,8 +102,7 @@ def whole_claims(optimiser: str) -> tuple[Claim, ...]:
     return (
         at_least(1, "donated_bytes", of="one", why="the state is donated at all"),
         equal("aliased_bytes", to="donated_bytes", why="every donated buffer is reused"),
-        at_most(0.6, "state_bytes", why="one state is held between calls, not two"),
-        at_most(0.9, "peak_bytes", why="old and new state share their memory"),
+        at_most(0.6, "state_bytes", why="old and new state share their memory"),
         at_most(1.01, "xla_flops", why="donation adds no work"),
         equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
     )
@@ -130,8 +132,9 @@ def partial(size: Size, optimiser: str, donated: str) -> Computation:
 def partial_claims(optimiser: str, donated: str) -> tuple[Claim, ...]:
     """What is reused, and what is still held twice, on any hardware.
 
-    A step holds its arguments and results, less what is aliased: with the same results as the copying one, the bytes
-    held twice are those that the rival aliases and this does not.
+    A step holds its arguments and results, less what is aliased: with the arguments and results of the copying step,
+    the bytes held twice are those that the rival aliases and this does not. Which result takes a buffer is JAX's
+    choice: new parameters may lie where the old momentum lay.
     """
     least, most = SHARES[optimiser, donated]
     return (

@@ -1,13 +1,14 @@
-"""Donation in vain: a buffer can be reused only by a result of its shape, in elements of its size.
+"""Donation in vain: a buffer can be reused only by a result with as many elements, each of as many bytes.
 
-JAX warns where no result has the shape, and says nothing where the dtype has another size. The program then needs as
-much memory as one without donation.
+JAX warns where no result has the shape, and says nothing where only the dtype differs. The program then needs as much
+memory as one without donation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +34,7 @@ class Size:
         return self.images * self.side * self.side * 3
 
 
-SIZES = {"small": Size(images=64, side=32), "full": Size(images=1024, side=224)}
+SIZES: dict[Literal["small", "full"], Size] = {"small": Size(images=64, side=32), "full": Size(images=1024, side=224)}
 
 
 def brightened(images: jax.Array) -> jax.Array:
@@ -52,7 +53,7 @@ def halved(images: jax.Array) -> jax.Array:
 
 
 def cropped(images: jax.Array) -> jax.Array:
-    """Images without their margin: no result has the shape."""
+    """Images without their margin: no result has as many elements."""
     return images[:, MARGIN:-MARGIN, MARGIN:-MARGIN]
 
 
@@ -121,7 +122,7 @@ def greedy_claims(optimiser: str) -> tuple[Claim, ...]:
     """What donating the batch too gives: nothing, on any hardware."""
     del optimiser
     return (
-        at_least(1, "lost_bytes", of="one", why="no result has the shape of the batch"),
+        at_least(1, "lost_bytes", of="one", why="no result is as large as the batch"),
         equal("aliased_bytes", to="reference", why="only the state is reused"),
         equal("peak_bytes", to="reference", why="donating the batch too saves nothing"),
         equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),

@@ -1,26 +1,25 @@
-"""What the family's cases have in common: a classifier, its loss with auxiliary results, one pass and two."""
+"""What the family's cases have in common: a classifier, its sizes and data, its losses with auxiliary results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from workloads.parts import Tree, descend, drawing
+from workloads.parts import Tree, drawing
 
-RATE = 0.1
+RATE = 0.1  # of plain gradient descent
 MOMENTUM = 0.9  # of the running statistics
+TOLERANCE = 1e-3
+"""Relative and absolute, of subject and reference: with products in fewer bits a few of thousands of samples may change sides in a tie."""
 
 Loss = Callable[..., tuple[jax.Array, Tree]]
 """A loss with auxiliary results: (params, running, x, labels) to (loss, aux)."""
-
-Pass = Callable[..., tuple[jax.Array, Tree, Tree]]
-"""Loss, auxiliary results and gradients: (params, running, x, labels) to (loss, aux, grads)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ class Size:
         return 2 * self.batch * self.width * (self.layers * self.width + self.classes)
 
 
-SIZES = {
+SIZES: dict[Literal["small", "full"], Size] = {
     "small": Size(batch=64, width=64, layers=4, classes=16),
     "full": Size(batch=4096, width=4096, layers=8, classes=1024),
 }
@@ -94,42 +93,3 @@ def normalised_loss(axis: str | None = None) -> Loss:
         return loss, {**aux, "running": new}
 
     return loss_of
-
-
-def one_pass(loss_of: Loss) -> Pass:
-    """All of it from one forward pass."""
-
-    def run(params: Tree, *rest: Any) -> tuple[jax.Array, Tree, Tree]:
-        (loss, aux), grads = jax.value_and_grad(loss_of, has_aux=True)(params, *rest)
-        return loss, aux, grads
-
-    return run
-
-
-def two_passes(loss_of: Loss) -> Pass:
-    """The gradients, and a second forward pass for the loss and all else."""
-
-    def run(params: Tree, *rest: Any) -> tuple[jax.Array, Tree, Tree]:
-        grads, _ = jax.grad(loss_of, has_aux=True)(params, *rest)
-        loss, aux = loss_of(params, *rest)
-        return loss, aux, grads
-
-    return run
-
-
-def train_step(run: Pass, axis: str | None = None) -> Callable[..., tuple[Tree, Tree]]:
-    """A step of gradient descent: (state, x, labels) to (state, metrics); state is parameters and running statistics.
-
-    Args:
-        run: Gives loss, auxiliary results and gradients.
-        axis: Mesh axis over which the batch is divided, where the function sees a part of it.
-    """
-
-    def step(state: Tree, x: jax.Array, labels: jax.Array) -> tuple[Tree, Tree]:
-        params, running = state
-        loss, aux, grads = run(params, running, x, labels)
-        metrics = {"loss": loss, "accuracy": aux["accuracy"]}
-        grads, metrics = jax.lax.pmean((grads, metrics), axis) if axis else (grads, metrics)
-        return (descend(params, grads, RATE), aux["running"]), metrics
-
-    return step

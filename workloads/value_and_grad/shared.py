@@ -13,17 +13,8 @@ import jax.numpy as jnp
 
 from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 from workloads.parts import Tree
-from workloads.value_and_grad.network import (
-    SIZES,
-    Size,
-    make_batch,
-    make_state,
-    measured,
-    one_pass,
-    plain_loss,
-    train_step,
-    two_passes,
-)
+from workloads.value_and_grad.network import SIZES, TOLERANCE, Size, make_batch, make_state, measured, plain_loss
+from workloads.value_and_grad.placed import one_pass, train_step, two_passes
 
 
 def written_out_loss(params: Tree, running: Tree, x: jax.Array, labels: jax.Array) -> tuple[jax.Array, Tree]:
@@ -43,6 +34,8 @@ def written_out(size: Size) -> Computation:
         next_args=lambda result, args: (result[0], *args[1:]),
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=size.batch, unit="samples"),
+        rtol=TOLERANCE,
+        atol=TOLERANCE,
         # The gradient of the first layer's input is not needed; in a loop it is computed nevertheless.
         analytic_flops=3 * size.forward_flops - 2 * size.batch * size.width**2,
     )
@@ -80,6 +73,8 @@ def two_programs(size: Size) -> Computation:
         next_args=lambda result, args: (result[0], *args[1:]),
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=size.batch, unit="samples"),
+        rtol=TOLERANCE,
+        atol=TOLERANCE,
         host=True,
     )
 
