@@ -496,7 +496,7 @@ def test_a_summary_of_nothing_is_empty():
         ([Status.REGRESSED, Status.SAME, Status.SAME], "3 cases: 2 SAME, 1 REGRESSED"),
         (
             list(reversed(Status)),
-            "11 cases: 1 SAME, 1 FASTER, 1 IMPROVED, 1 UNDECIDED, 1 WAIVED, 1 NO_BASELINE, 1 STALE_BASELINE, "
+            "12 cases: 1 SAME, 1 FASTER, 1 IMPROVED, 1 EXPECTED, 1 UNDECIDED, 1 WAIVED, 1 NO_BASELINE, 1 STALE_BASELINE, "
             "1 SLOWER, 1 REGRESSED, 1 INVALID, 1 RESOURCE_EXHAUSTED",
         ),
     ],

@@ -74,8 +74,8 @@ def _check(claim: Claim, now: Measurement) -> Finding:
         return Finding(kind="claim", name=str(claim), status=Status.INVALID, now=left, detail=detail)
     allowed = claim.factor * right
     held = _holds(claim, left, allowed)
-    known = claim.known_break
-    if known is not None and not known.covers(now.environment.get("jax", "0"), now.hardware.platform):
+    known, jax = claim.known_break, now.environment.get("jax")
+    if known is not None and (jax is None or not known.covers(jax, now.hardware.platform)):
         known = None
     return Finding(
         kind="claim",

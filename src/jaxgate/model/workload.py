@@ -200,6 +200,11 @@ class Case:
         """The name in reports and in the baseline: ``family/sentence``."""
         return f"{self.family}/{self.sentence}"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that it has in some size on some hardware."""
+        return (self.name, *(f"{self.name}.{size}" for size in self.sizes))
+
     def sized(self, size: Size, *, usual: Size) -> Case:
         """The case in one size; in another than the hardware's usual one it has a name, and a baseline, of its own."""
         if not self.sizes:

@@ -26,13 +26,13 @@ from jaxgate.model.cost import Cost
 from jaxgate.observe.failures import describe
 from jaxgate.observe.measure import observe
 from jaxgate.plugin.calibrate import calibrate
+from jaxgate.plugin.fitted import fit
 from jaxgate.plugin.functions import Names, case_name, function_case
 from jaxgate.plugin.keywords import split_claims
 from jaxgate.plugin.peaking import leave_peak
 from jaxgate.plugin.progress import Progress
 from jaxgate.plugin.replay import replay
 from jaxgate.plugin.run import Run
-from jaxgate.plugin.sizing import fit
 from jaxgate.report.sections import sections
 from jaxgate.report.text import explain
 
@@ -97,7 +97,7 @@ class Gate:
             extra = [args, kwargs, donate, carry, reference, claims, tolerances, batch, name, options]
             if any(extra):
                 raise TypeError("a case brings its own arguments and claims; expected gate(case) alone")
-            case = fit(subject, self._run.settings.size)
+            names, case = subject.names, fit(subject, self._run.settings.size)
         else:
             stated, options = split_claims(options)
             case = function_case(
@@ -113,7 +113,9 @@ class Gate:
                 batch=batch,
                 options=_known(options),
             )
-        self._run.claim_name(case.name, self._item.nodeid)
+            names = case.names
+        for each in names:
+            self._run.claim_name(each, self._item.nodeid)
         if self._run.settings.peak_into is not None:
             leave_peak(case, self._run.settings.peak_into)
         if self._run.settings.calibrate:

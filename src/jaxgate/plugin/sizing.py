@@ -8,7 +8,7 @@ from typing import cast, get_args
 
 import pytest
 
-from jaxgate.model import Case, Size
+from jaxgate.model import Size
 
 SIZE, CPU_DEVICES = "JAXGATE_SIZE", "JAXGATE_CPU_DEVICES"
 """Read by the processes that a run starts, too: they must run the same workloads."""
@@ -69,26 +69,3 @@ def read_cpu_devices(config: pytest.Config, environ: Mapping[str, str]) -> int |
     if not text.isdecimal() or int(text) < 1:
         raise pytest.UsageError(f"perf_cpu_devices ({CPU_DEVICES}): expected 1 or more, found {text!r}")
     return int(text)
-
-
-def fit(case: Case, size: Size | None) -> Case:
-    """The case as this machine runs it: in the size asked for, or the usual one of its hardware.
-
-    Raises:
-        pytest.skip.Exception: If it needs more devices than this accelerator machine has.
-        pytest.fail.Exception: If it needs more than there are on CPU, where any number can be had.
-    """
-    from jaxgate.observe.virtual import devices_here, usual_size  # noqa: PLC0415 - imports JAX
-
-    platform, count = devices_here()
-    if case.devices > count:
-        text = f"`{case.name}` needs {case.devices} devices, found {count} ({platform})"
-        if platform != "cpu":
-            pytest.skip(text)
-        pytest.fail(
-            f"{text}\nexpected perf_cpu_devices = {case.devices} or more in pytest's configuration ({CPU_DEVICES}), "
-            "which divides the CPU into virtual devices",
-            pytrace=False,
-        )
-    usual = usual_size()
-    return case.sized(size or usual, usual=usual)

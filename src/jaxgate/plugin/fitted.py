@@ -1,0 +1,30 @@
+"""A case as this machine runs it: in its size, on its devices."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxgate.model import Case, Size
+from jaxgate.observe.virtual import devices_here, usual_size
+from jaxgate.plugin.sizing import CPU_DEVICES
+
+
+def fit(case: Case, size: Size | None) -> Case:
+    """The case as this machine runs it: in the size asked for, or the usual one of its hardware.
+
+    Raises:
+        pytest.skip.Exception: If it needs more devices than this accelerator machine has.
+        pytest.fail.Exception: If it needs more than there are on CPU, where any number can be had.
+    """
+    platform, count = devices_here()
+    if case.devices > count:
+        text = f"`{case.name}` needs {case.devices} devices, found {count} ({platform})"
+        if platform != "cpu":
+            pytest.skip(text)
+        pytest.fail(
+            f"{text}\nexpected perf_cpu_devices = {case.devices} or more in pytest's configuration ({CPU_DEVICES}), "
+            "which divides the CPU into virtual devices",
+            pytrace=False,
+        )
+    usual = usual_size()
+    return case.sized(size or usual, usual=usual)
