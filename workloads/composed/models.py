@@ -39,14 +39,14 @@ class Block(nnx.Module):  # type: ignore[misc]  # flax is partly typed, differen
     """Mix the positions of an example, then the features of each position."""
 
     def __init__(self, size: Size, rngs: nnx.Rngs) -> None:
-        self.mix = nnx.Linear(size.time, size.time, rngs=rngs)
-        self.up = nnx.Linear(size.width, size.hidden, rngs=rngs)
-        self.down = nnx.Linear(size.hidden, size.width, rngs=rngs)
+        self.mix = nnx.Linear(size.time, size.time, use_bias=False, rngs=rngs)
+        self.up = nnx.Linear(size.width, size.hidden, use_bias=False, rngs=rngs)
+        self.down = nnx.Linear(size.hidden, size.width, use_bias=False, rngs=rngs)
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Run one block: x [time, width] to [time, width]."""
         x = x + self.mix(x.T).T
-        return x + self.down(jax.nn.gelu(self.up(x)))
+        return x + self.down(jax.nn.silu(self.up(x)))
 
 
 class Mixer(nnx.Module):  # type: ignore[misc]
@@ -83,9 +83,9 @@ def plain_model(size: Size, checkpoint: Checkpoint) -> Model:
     del size  # it is in the parameters' shapes
 
     def layer(x: jax.Array, params: Tree) -> tuple[jax.Array, None]:
-        mix, up, down = params["mix"], params["up"], params["down"]
-        x = x + (x.T @ mix["kernel"] + mix["bias"]).T
-        return x + jax.nn.gelu(x @ up["kernel"] + up["bias"]) @ down["kernel"] + down["bias"], None
+        mix, up, down = (params[name]["kernel"] for name in ("mix", "up", "down"))
+        x = x + (x.T @ mix).T
+        return x + jax.nn.silu(x @ up) @ down, None
 
     def predict(params: nnx.State, x: jax.Array) -> jax.Array:
         return jax.lax.scan(checkpoint(layer), x, nnx.to_pure_dict(params)["blocks"])[0]
@@ -100,13 +100,10 @@ def abstract(size: Size) -> Mixer:
 
 
 def make_params(size: Size) -> nnx.State:
-    """Draw the module's state, as NumPy arrays: matrices scaled by their inputs, biases zero."""
+    """Draw the module's state, as NumPy arrays: kernels [layers, inputs, outputs], scaled by their inputs."""
     draw = drawing(0)
 
     def fill(leaf: Any) -> Any:
-        matrix = leaf.ndim == 3  # noqa: PLR2004 - layers, inputs, outputs
-        return (
-            np.float32(0.5 * leaf.shape[1] ** -0.5) * draw(leaf.shape) if matrix else np.zeros(leaf.shape, np.float32)
-        )
+        return np.float32(0.5 * leaf.shape[1] ** -0.5) * draw(leaf.shape)
 
     return jax.tree.map(fill, nnx.split(abstract(size))[1])

@@ -87,12 +87,12 @@ def scanned(gradients: Gradients, parts: int) -> Gradients:
     def accumulate(params: Tree, x: jax.Array, y: jax.Array) -> Any:
         micro = jax.tree.map(lambda leaf: leaf.reshape(parts, -1, *leaf.shape[1:]), (x, y))
 
-        def add(total: Tree, part: Any) -> tuple[Tree, None]:
-            return jax.tree.map(jnp.add, total, gradients(params, *part)), None
+        def add(total: Tree, part: Any) -> tuple[Tree, Any]:
+            values, grads = gradients(params, *part)
+            return jax.tree.map(jnp.add, total, grads), values
 
-        result = jax.eval_shape(gradients, params, micro[0][0], micro[1][0])
-        total, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, result), micro)
-        return jax.tree.map(lambda leaf: leaf / parts, total)
+        total, values = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), micro)
+        return jax.tree.map(jnp.mean, values), jax.tree.map(lambda leaf: leaf / parts, total)
 
     return accumulate
 
