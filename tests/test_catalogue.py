@@ -103,10 +103,10 @@ def test_the_ids_of_a_family_differ_and_carry_its_name(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_readme_explains_each_family(family):
-    """A heading ``## family`` with a paragraph below it, or a row of a table that begins with ``| `family` |``."""
+    """A heading that begins with the family's name (``## family``), a paragraph below it, or a row of a table that begins with ``| `family` |``."""
     text = (REPOSITORY / "workloads" / "README.md").read_text()
     name = re.escape(family)
-    paragraph = re.search(rf"^##+ `?{name}`?\n+((?:[^#\n].*\n?)+)", text, flags=re.MULTILINE)
+    paragraph = re.search(rf"^##+ `?{name}`?(?!\w).*\n+((?:[^#\n].*\n?)+)", text, flags=re.MULTILINE)
     row = re.search(rf"^\| `{name}` \|(.+)\|$", text, flags=re.MULTILINE)
     found = (paragraph or row) and (paragraph or row)[1]
     assert found, f"workloads/README.md: expected a heading '## {family}' or a row '| `{family}` | ... |'"
@@ -119,15 +119,20 @@ def test_every_family_has_a_test_file_and_every_test_file_a_family():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_test_file_is_a_docstring_two_imports_and_two_lines(family):
-    """No number and no logic stands between a workload and its verdict."""
+def test_a_test_file_is_a_docstring_imports_and_two_lines(family):
+    """No number and no logic stands between a workload and its verdict; a warning that is meant may be let through."""
     tree = ast.parse((REPOSITORY / "perf" / f"test_{family}.py").read_text())
     docstring, *imports, test = tree.body
     assert ast.get_docstring(tree)
     assert isinstance(docstring, ast.Expr)
     lines = [ast.unparse(line) for line in imports]
-    assert lines == ["from jaxgate.plugin import catalogue", f"from workloads import {family}"]
-    assert ast.unparse(test) == f"@catalogue({family}.CASES)\ndef test_{family}(case, gate):\n    gate(case)"
+    *marks, catalogue = [ast.unparse(decorator) for decorator in test.decorator_list]
+    test.decorator_list = []
+    assert ast.unparse(test) == f"def test_{family}(case, gate):\n    gate(case)"
+    assert catalogue == f"catalogue({family}.CASES)"
+    assert all(mark.startswith("pytest.mark.filterwarnings(") for mark in marks)
+    wanted = ["from jaxgate.plugin import catalogue", f"from workloads import {family}"]
+    assert lines == (["import pytest", *wanted] if marks else wanted)
 
 
 WITHOUT_DEVICES = """
