@@ -64,8 +64,9 @@ PLANTS = (
                 "jax.tree.map(jnp.zeros_like, params), micro, unroll=True)",
             ),
         ),
-        moves=frozenset({"stablehlo_ops"}),
-        culprit=r"dot_general 8x32x64xf32 3 → 12",
+        # jax 0.10.2 writes the body as one function that is called four times: no more operations, but no loop either.
+        moves=frozenset({"stablehlo_ops", "temp_bytes"}),
+        culprit=r"a loop is unrolled|dot_general 8x32x64xf32 3 → 12",
     ),
     Plant(
         name="samples that do not fill a micro-batch are cut off",
