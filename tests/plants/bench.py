@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import time
 import warnings
@@ -100,20 +101,34 @@ class Bench:
         return replace(observed, measurement=replace(observed.measurement, phases=Phases()))
 
     def _case(self, plant: Plant, source: str):
-        """Import a text as a fresh module whose lines are the project's, and pick the case."""
-        self._count += 1
-        file = self._folder / str(self._count) / Path(plant.file).name
-        file.parent.mkdir(parents=True)
-        file.write_text(source)
-        name = f"plant_{self._count}_{file.stem}"
-        spec = importlib.util.spec_from_file_location(name, file)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        found = [case for case in module.CASES if case.sentence == plant.case]
+        """Pick the case out of the text of a file."""
+        found = [case for case in self._imported(plant, source).CASES if case.sentence == plant.case]
         if len(found) != 1:
             raise ValueError(f"{plant.name}: expected one case {plant.case!r} in {plant.file}, found {len(found)}")
         return found[0]
+
+    def _imported(self, plant: Plant, source: str):
+        """Import a text as a fresh module whose lines are the project's; a module of a package with all of that."""
+        self._count += 1
+        original = REPOSITORY / plant.file
+        package = original.parent
+        in_package = package.name != "workloads"
+        name = f"plant_{self._count}_{original.stem}"
+        folder = self._folder / str(self._count)
+        folder.mkdir()
+        for part in sorted(package.glob("*.py")) if in_package else [original]:
+            text = source if part == original else part.read_text()
+            own = re.sub(rf"\bworkloads\.{package.name}\b", name, text) if in_package else text
+            (folder / part.name).write_text(own)
+        spec = importlib.util.spec_from_file_location(
+            name,
+            folder / ("__init__.py" if in_package else original.name),
+            submodule_search_locations=[str(folder)] if in_package else None,
+        )
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return module
 
 
 def _judged(case, now, record):

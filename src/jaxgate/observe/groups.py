@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from itertools import combinations, pairwise
 from math import prod
 
 import numpy as np
@@ -24,7 +24,7 @@ _IOTA = re.compile(rf"=\[({_NUMBERS})\]<=\[({_NUMBERS})\](?:T\(({_NUMBERS})\))?{
 _MESH = re.compile(
     r"=mesh\[((?:'[^']+'=[0-9]{1,6},?)+)\]"
     rf"(?:, device_ids=\((?:\[({_NUMBERS})\](?:T\(({_NUMBERS})\))?|({_NUMBERS}))\))?"
-    rf" \{{((?:'[^']+',?)*)\}}{_END}"
+    rf" \{{((?:'[^']+'(?::\([0-9]{{1,6}}\)[0-9]{{1,6}})?,?)*)\}}{_END}"
 )
 
 
@@ -67,16 +67,49 @@ def _spelled(attributes: str, at: int) -> Groups | None:
         return None if devices is None or len(shape) != 2 else _rows(devices)  # noqa: PLR2004 - groups, members
     if match := _MESH.match(attributes, at):
         axes = {name: int(size) for name, size in re.findall(r"'([^']+)'=([0-9]+)", match[1])}
-        reduced = re.findall(r"'([^']+)'", match[5])
         shape = tuple(axes.values())
+        parts = _parts(axes, re.findall(r"'([^']+)'(?::\(([0-9]+)\)([0-9]+))?", match[5]))
         if match[4] is not None:
             devices = _shaped(np.array(_numbers(match[4])), shape)
         else:
             devices = _arranged(_numbers(match[2]) if match[2] else shape, match[3], shape)
-        if devices is None or not reduced or not set(reduced) <= axes.keys() or match[1].count("=") != len(axes):
+        if devices is None or parts is None or match[1].count("=") != len(axes):
             return None
-        return _rows(_apart(devices, [list(axes).index(name) for name in reduced]))
+        return _rows(_apart(devices.reshape(parts[0]), parts[1]))
     return None
+
+
+def _parts(axes: Mapping[str, int], reduced: Sequence[tuple[str, str, str]]) -> tuple[list[int], list[int]] | None:
+    """Split axes of which only a part is reduced: ``'x':(4)2`` is the second part of x = 4 x 2 x the rest.
+
+    Args:
+        axes: Extents by name.
+        reduced: Name, extent before the part and extent of the part; the last two empty for a whole axis.
+
+    Returns:
+        The extents of all parts, and which of them are reduced, in the order given; nothing if they do not fit.
+    """
+    wanted = [
+        (name, int(before or 1), int(before or 1) * int(size or axes.get(name, 1))) for name, before, size in reduced
+    ]
+    extents: list[int] = []
+    places: dict[tuple[str, int], int] = {}
+    for name, extent in axes.items():
+        cuts = sorted({1, extent, *(cut for own, *ends in wanted if own == name for cut in ends)})
+        if any(cut < 1 or after % cut for cut, after in pairwise(cuts)) or cuts[-1] != extent:
+            return None
+        for before, after in pairwise(cuts):
+            places[name, before] = len(extents)
+            extents.append(after // before)
+    chosen = [
+        place
+        for name, begin, end in wanted
+        for (own, before), place in places.items()
+        if own == name and begin <= before < end
+    ]
+    if not wanted or not {name for name, *_ in wanted} <= axes.keys() or len(set(chosen)) < len(chosen):
+        return None
+    return extents, chosen
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -1,0 +1,94 @@
+"""The computations: the whole composition against one that lacks a layer, with their arguments on a mesh."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jax
+import numpy as np
+import optax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from jaxgate.model import Amount, Batch, Claim, Computation, at_least, equal
+from workloads.composed.models import Size, make_params
+from workloads.composed.step import Composition
+from workloads.parts import Tree, drawing, grid
+
+SIZES: dict[Literal["small", "full"], Size] = {
+    "small": Size(layers=4, time=32, width=32, hidden=64, batch=32, micro_batches=4),
+    "full": Size(layers=8, time=512, width=1024, hidden=2048, batch=64, micro_batches=4),
+}
+
+
+def matmul_flops(size: Size) -> int:
+    """FLOPs of a step with rematerialised blocks.
+
+    On the way back each product costs two, one for each operand; blocks are computed again but for their last
+    product, which only their result needs.
+    """
+    mix = 2 * size.time * size.time * size.width
+    up = down = 2 * size.time * size.width * size.hidden
+    return size.batch * size.layers * (3 * (mix + up + down) + mix + up)
+
+
+def across(mesh: Any, tree: Tree, *, sharded: bool) -> Tree:
+    """How each leaf lies on the mesh: its last axis divided, or all of it on each device."""
+
+    def place(leaf: Any) -> NamedSharding:
+        spec = P(*(None,) * (leaf.ndim - 1), "data") if sharded and leaf.ndim else P()
+        return NamedSharding(mesh, spec)
+
+    return jax.tree.map(place, tree)
+
+
+def compared(
+    size: Size, lacking: Composition, *, devices: int = 1, shard: bool = False, reference_sharded: bool | None = None
+) -> Computation:
+    """The whole composition against one that lacks a layer.
+
+    Args:
+        size: Extents.
+        lacking: The reference.
+        devices: In the mesh. A mesh of one is a mesh too: the program is the same.
+        shard: Whether each device holds a part of the optimiser's state only.
+        reference_sharded: Likewise of what the reference returns; as the subject unless said.
+    """
+    mesh = grid(data=devices)
+    # The epsilon keeps the update of an element whose gradient is nearly nothing from turning rounding into a sign.
+    optimiser = optax.adamw(1e-3, eps=1e-4)
+    params = make_params(size)
+    opt_state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), jax.eval_shape(optimiser.init, params))
+
+    def shardings(*, sharded: bool) -> Tree:
+        return across(mesh, params, sharded=False), across(mesh, opt_state, sharded=sharded)
+
+    draw = drawing(1)
+    x, y = (draw((size.batch, size.time, size.width)) for _ in range(2))
+    placed = shardings(sharded=shard)
+    return Computation(
+        subject=Composition().step(size, mesh, optimiser, placed),
+        reference=lacking.step(
+            size, mesh, optimiser, shardings(sharded=shard if reference_sharded is None else reference_sharded)
+        ),
+        args=(
+            *jax.device_put((params, opt_state), placed),
+            *jax.device_put((x, y), NamedSharding(mesh, P("data"))),
+        ),
+        next_args=lambda result, args: (*result[:2], *args[2:]),
+        batch=Batch(argument=2, size=size.batch),
+        amount=Amount(count=size.batch * size.time, unit="tokens"),
+        analytic_flops=matmul_flops(size),
+        rtol=1e-3,
+        atol=1e-5,
+    )
+
+
+ALWAYS: tuple[Claim, ...] = (
+    equal(
+        "matmul_flops", to="analytic_flops", why="one forward pass, blocks once more on the way back, no product else"
+    ),
+    at_least(1, "donated_bytes", of="one", why="parameters and optimiser state are donated"),
+    equal("host_callbacks", to=0, why="the loss is returned, not read inside the step"),
+)
+"""What holds for the composition, whatever the reference lacks."""

@@ -1,0 +1,199 @@
+"""The composed train step and, for each of its layers, the naive way to do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from workloads.composed.models import Checkpoint, Model, Size, nnx_model
+from workloads.parts import Tree
+
+Loss = Callable[[Tree, jax.Array, jax.Array], tuple[jax.Array, Tree]]
+"""Parameters, inputs and targets to a scalar and what else is worth knowing."""
+
+Gradients = Callable[[Tree, jax.Array, jax.Array], Any]
+"""Parameters, inputs and targets [batch, time, width] to ``((loss, aux), gradients)``, averages over the batch."""
+
+
+def rematerialised(layer: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep a block's input only, and compute the block again on the way back."""
+    # Inside a scan nothing can merge the two computations, so the barrier against it would only cost.
+    wrapped: Callable[..., Any] = jax.checkpoint(layer, prevent_cse=False)
+    return wrapped
+
+
+def stored(layer: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep everything that the way back needs."""
+    return layer
+
+
+def loss_of(model: Model) -> Loss:
+    """Squared error of one example [time, width], with its absolute error as aux."""
+
+    def loss(params: Tree, x: jax.Array, y: jax.Array) -> tuple[jax.Array, Tree]:
+        error = model(params, x) - y
+        return jnp.mean(error**2), {"absolute_error": jnp.mean(jnp.abs(error))}
+
+    return loss
+
+
+def vmapped(loss: Loss) -> Loss:
+    """Average over the examples of a micro-batch, all at once."""
+
+    def average(params: Tree, x: jax.Array, y: jax.Array) -> tuple[jax.Array, Tree]:
+        found: tuple[jax.Array, Tree] = jax.tree.map(jnp.mean, jax.vmap(loss, in_axes=(None, 0, 0))(params, x, y))
+        return found
+
+    return average
+
+
+def example_loop(loss: Loss) -> Loss:
+    """Average over the examples of a micro-batch, one after the other."""
+
+    def average(params: Tree, x: jax.Array, y: jax.Array) -> tuple[jax.Array, Tree]:
+        each = [loss(params, x[i], y[i]) for i in range(len(x))]
+        found: tuple[jax.Array, Tree] = jax.tree.map(lambda *values: sum(values) / len(each), *each)
+        return found
+
+    return average
+
+
+def at_once(loss: Loss) -> Gradients:
+    """Loss, aux and gradients from one forward pass."""
+    gradients: Gradients = jax.value_and_grad(loss, has_aux=True)
+    return gradients
+
+
+def second_forward(loss: Loss) -> Gradients:
+    """Gradients first, then the loss once more for the log."""
+
+    def gradients(params: Tree, x: jax.Array, y: jax.Array) -> Any:
+        grads, _ = jax.grad(loss, has_aux=True)(params, x, y)
+        return loss(params, x, y), grads
+
+    return gradients
+
+
+def scanned(gradients: Gradients, parts: int) -> Gradients:
+    """Average over micro-batches, keeping the sum only: one compiled body."""
+
+    def accumulate(params: Tree, x: jax.Array, y: jax.Array) -> Any:
+        micro = jax.tree.map(lambda leaf: leaf.reshape(parts, -1, *leaf.shape[1:]), (x, y))
+
+        def add(total: Tree, part: Any) -> tuple[Tree, Any]:
+            values, grads = gradients(params, *part)
+            return jax.tree.map(jnp.add, total, grads), values
+
+        total, values = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), micro)
+        return jax.tree.map(jnp.mean, values), jax.tree.map(lambda leaf: leaf / parts, total)
+
+    return accumulate
+
+
+def micro_batch_loop(gradients: Gradients, parts: int) -> Gradients:
+    """Average over micro-batches with a Python loop: one copy of the body for each."""
+
+    def accumulate(params: Tree, x: jax.Array, y: jax.Array) -> Any:
+        each = zip(jnp.split(x, parts), jnp.split(y, parts), strict=True)
+        total = jax.tree.map(lambda *values: sum(values), *(gradients(params, *part) for part in each))
+        return jax.tree.map(lambda leaf: leaf / parts, total)
+
+    return accumulate
+
+
+def whole_batch(gradients: Gradients, parts: int) -> Gradients:
+    """The whole batch as one."""
+    del parts
+    return gradients
+
+
+def divided(local: Gradients, mesh: Mesh) -> Gradients:
+    """Call a function on each device with that device's samples."""
+    spread: Gradients = jax.shard_map(local, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())
+    return spread
+
+
+def summed_once(gradients: Gradients, mesh: Mesh) -> Gradients:
+    """Each device accumulates over its own samples; the averages meet once, after the last micro-batch."""
+
+    def local(params: Tree, x: jax.Array, y: jax.Array) -> Any:
+        # Parameters marked as differing by device: those known to be equal have their gradients summed by JAX
+        # wherever they arise, that is for every micro-batch.
+        own = jax.tree.map(lambda leaf: jax.lax.pcast(leaf, "data", to="varying"), params)
+        return jax.lax.pmean(gradients(own, x, y), "data")
+
+    return divided(local, mesh)
+
+
+def summed_each_time(gradients: Gradients, mesh: Mesh) -> Gradients:
+    """Each device accumulates gradients that were summed over all devices for every micro-batch."""
+    devices = mesh.shape["data"]
+
+    def local(params: Tree, x: jax.Array, y: jax.Array) -> Any:
+        values, grads = gradients(params, x, y)
+        return jax.lax.pmean(values, "data"), jax.tree.map(lambda leaf: leaf / devices, grads)
+
+    return divided(local, mesh)
+
+
+def on_every_device(gradients: Gradients, mesh: Mesh) -> Gradients:
+    """What a single device does: each one fetches the whole batch and works through it."""
+    everywhere = NamedSharding(mesh, P())
+
+    def alone(params: Tree, x: jax.Array, y: jax.Array) -> Any:
+        return gradients(params, *jax.lax.with_sharding_constraint((x, y), everywhere))
+
+    return alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composition:
+    """The layers of the step, from the innermost outwards; each can be replaced by the naive way.
+
+    Attributes:
+        model: The network.
+        checkpoint: What is kept of a block for the way back.
+        examples: How the examples of a micro-batch are averaged.
+        gradients: How loss, aux and gradients are found.
+        accumulate: How micro-batches are averaged.
+        spread: How the devices of the mesh share the work.
+        donated: Whether parameters and optimiser state reuse their buffers.
+    """
+
+    model: Callable[[Size, Checkpoint], Model] = nnx_model
+    checkpoint: Checkpoint = rematerialised
+    examples: Callable[[Loss], Loss] = vmapped
+    gradients: Callable[[Loss], Gradients] = at_once
+    accumulate: Callable[[Gradients, int], Gradients] = scanned
+    spread: Callable[[Gradients, Mesh], Gradients] = summed_once
+    donated: bool = True
+
+    def step(self, size: Size, mesh: Mesh, optimiser: optax.GradientTransformation, shardings: Tree) -> Any:
+        """Compose them.
+
+        Args:
+            size: Extents.
+            mesh: With the axis ``data``.
+            optimiser: Makes one update of the averaged gradients.
+            shardings: Of the parameters and the optimiser state that the step returns.
+
+        Returns:
+            The jitted step: ``params, opt_state, x, y`` to the next two, the loss and its aux.
+        """
+        gradients = self.gradients(self.examples(loss_of(self.model(size, self.checkpoint))))
+        averages = self.spread(self.accumulate(gradients, size.micro_batches), mesh)
+
+        def train_step(params: Tree, opt_state: Tree, x: jax.Array, y: jax.Array) -> Any:
+            (loss, aux), grads = averages(params, x, y)
+            updates, opt_state = optimiser.update(grads, opt_state, params)
+            return optax.apply_updates(params, updates), opt_state, loss, aux
+
+        donate = (0, 1) if self.donated else ()
+        return jax.jit(train_step, donate_argnums=donate, out_shardings=(*shardings, None, None))
