@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -99,8 +100,12 @@ def test_an_unexpected_pass_is_xpassed(project):
 def test_a_rate_is_shown_in_its_unit(project):
     """What a call gets done, per second, beside its time."""
     write(project)
-    line = project.run("perf").line("rows/rows-times-3")
-    assert "rows/s" in line
+    result = project.run("perf", "--benchmark-json", "out.json")
+    assert "rows/s" in result.line("rows/rows-times-3")
+    (row,) = json.loads((project.path / "out.json").read_text())["benchmarks"]
+    told = row["extra_info"]
+    assert told["unit"] == "rows"
+    assert told["per_second"] == pytest.approx(4 / row["stats"]["median"], rel=0.01)
 
 
 def test_the_usual_size_has_the_plain_name_and_another_one_its_own(project):

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from factories import ENVIRONMENT, FINGERPRINTS, HARDWARE, OTHER_CPU, baseline, measurement
 
-from jaxgate.judge.origin import environment_differences, judge_time, place
+from jaxgate.judge.origin import environment_differences, judge_time, may_share_executable, place
 from jaxgate.model import Decision, HardwareKey, Status
 
 SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
@@ -279,6 +279,35 @@ def test_an_identical_program_needs_no_duel():
     """A clock that calls identical programs slower is noise: identity comes first."""
     verdict = timed(measurement(), baseline(), SLOWER)
     assert (verdict.status, verdict.reason, verdict.decision) == (Status.SAME, "identical program", None)
+
+
+def test_the_same_executable_needs_no_duel():
+    """What compiles to the same cannot be slower; what changed before the compiler is named all the same."""
+    verdict = judge_time(changed(program=CHANGED), baseline(), None, "no duel was run", same_executable=True)
+    assert verdict.status is Status.SAME
+    assert verdict.reason == "the same executable as the baseline's (program changed)"
+
+
+def test_a_stored_time_says_more_than_the_same_executable():
+    """It was taken in the old environment, and so speaks of what the new one does."""
+    verdict = judge_time(changed(environment=RELEASE), baseline(), SLOWER, "no duel was run", same_executable=True)
+    assert (verdict.status, verdict.decision) == (Status.SLOWER, SLOWER)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "may"),
+    [
+        (changed(program=CHANGED), baseline(), True),
+        (changed(environment=RELEASE), baseline(hardware=OTHER_CPU), True),
+        (changed(inputs=CHANGED), baseline(), False),
+        (changed(options=CHANGED), baseline(), False),
+        (changed(options=UNKNOWN), baseline(), False),
+        (changed(options=UNKNOWN), baseline(fingerprints=replace(FINGERPRINTS, options=None)), False),
+    ],
+)
+def test_executables_are_compared_where_all_else_is_equal(now, before, may):
+    """Other argument values may run a loop more often; an unknown option may leave no trace in the program."""
+    assert may_share_executable(now, before) is may
 
 
 def test_why_there_was_no_duel_is_said():

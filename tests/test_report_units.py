@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.report.units import show, show_pair, show_ratio
+from jaxgate.model import Amount
+from jaxgate.report.units import show, show_pair, show_rate, show_ratio
 
 
 @pytest.mark.parametrize(
@@ -117,3 +118,27 @@ def test_two_different_numbers_look_different(quantity, now, against, texts):
 def test_ratios(now, against, text):
     """Today's number over the other one; nothing where there is no ratio."""
     assert show_ratio(now, against) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "run_ns", "text"),
+    [
+        (Amount(count=256, unit="samples"), 65_900, "3.88 M samples/s"),
+        (Amount(count=1, unit="steps"), 2e9, "0.5 steps/s"),
+        (Amount(count=128, unit="tokens"), 1e6, "128 k tokens/s"),
+        (Amount(count=999_999, unit="paths"), 1e9, "1 M paths/s"),
+        (Amount(count=65_536, unit="B", bus_factor=1.75), 100_000, "655 MB/s, bus 1.15 GB/s"),
+        (Amount(count=65_536, unit="B", bus_factor=1), 100_000, "655 MB/s, bus 655 MB/s"),
+        (Amount(count=1, unit="samples"), 0, "rate unknown"),
+    ],
+)
+def test_a_rate_is_read_at_a_glance(amount, run_ns, text):
+    """Three digits and a prefix; a collective has its algorithm and its bus bandwidth (nccl-tests)."""
+    assert show_rate(amount, run_ns) == text
+
+
+@pytest.mark.parametrize("wrong", [{"count": 0}, {"count": -1}, {"count": float("inf")}, {"unit": " "}])
+def test_an_amount_that_has_no_rate_is_refused(wrong):
+    """Nothing done, or in no unit."""
+    with pytest.raises(ValueError, match="expected a positive number of units"):
+        Amount(**{"count": 1, "unit": "samples", **wrong})

@@ -69,6 +69,16 @@ def takes_same_arguments(now: Measurement, baseline: Baseline) -> bool:
     return [leaf.aval for leaf in now.signature] == [leaf.aval for leaf in baseline.signature]
 
 
+def may_share_executable(now: Measurement, baseline: Baseline) -> bool:
+    """Whether programs that compile alike would also take the same time: fed alike, with the same compiler options.
+
+    Some options leave no trace in the optimised program (seen: the backend's optimisation level on CPU), and argument
+    values may decide how often a loop runs.
+    """
+    ours, theirs = now.fingerprints, baseline.fingerprints
+    return ours.inputs == theirs.inputs and ours.options is not None and ours.options == theirs.options
+
+
 def differs(now: Measurement, baseline: Baseline) -> str:
     """Say why time cannot be judged by identity; empty if it can.
 
@@ -108,11 +118,20 @@ def _few(differences: tuple[str, ...]) -> str:
     return f" [{', '.join(ordered[:MAX_NAMED])}{more}]"
 
 
-def judge_time(now: Measurement, baseline: Baseline, decision: Decision | None, no_duel: str) -> TimeVerdict:
-    """Judge time: by identity where no clock is needed, else by the duel that was run."""
+def judge_time(
+    now: Measurement,
+    baseline: Baseline,
+    decision: Decision | None,
+    no_duel: str,
+    *,
+    same_executable: bool = False,
+) -> TimeVerdict:
+    """Judge time: by identity of programs or executables where no clock is needed, else by the duel that was run."""
     difference = differs(now, baseline)
     if not difference:
         return TimeVerdict(status=Status.SAME, reason="identical program")
+    if same_executable and decision is None:  # a stored time speaks of the environment, too
+        return TimeVerdict(status=Status.SAME, reason=f"the same executable as the baseline's ({difference})")
     if decision is None:
         return TimeVerdict(status=Status.UNDECIDED, reason=f"{difference} and {no_duel}")
     return TimeVerdict(status=decision.status, reason=_reason(decision, difference), decision=decision)

@@ -39,6 +39,7 @@ def judge(
     elsewhere: Iterable[str] = (),
     decision: Decision | None = None,
     no_duel: str = "no duel was run",
+    same_executable: bool = False,
     reference_duel: ReferenceDuel = NO_DUEL,
 ) -> Verdict:
     """Judge one case.
@@ -53,6 +54,7 @@ def judge(
         elsewhere: Hardware that has a baseline which cannot be used here, to be named if there is none.
         decision: What a duel with the baseline's program said, if the program changed and one was run.
         no_duel: Why none was run.
+        same_executable: Whether today's program and the baseline's compile to the same executable here.
         reference_duel: The duel with the reference, for claims about run time.
     """
     tolerances = tuple(tolerances)
@@ -75,7 +77,8 @@ def judge(
         else:
             findings += compare_facts(now, baseline, tolerances)
             findings += compare_phases(now, record)
-            origin, time = place(now, baseline), judge_time(now, baseline, decision, no_duel)
+            origin = place(now, baseline)
+            time = judge_time(now, baseline, decision, no_duel, same_executable=same_executable)
             if decision is not None:
                 findings.append(timed(decision))
     status = severest((*(finding.status for finding in findings), time.status))

@@ -71,7 +71,7 @@ def lower(
     Raises:
         InvalidCaseError: If it cannot be traced or lowered.
     """
-    jitted = as_jitted(function)
+    jitted = _with_own_donation(function, as_jitted(function), args, kwargs, role)
     names = argument_names(function, len(args))
     trace_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clock)
     if trace_ns is None or _forgotten(jitted, args, kwargs, role):
@@ -95,6 +95,29 @@ def lower(
         trace_ns=trace_ns,
         lower_ns=lower_ns,
     )
+
+
+def _with_own_donation(
+    function: Any, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str
+) -> Callable[..., Any]:
+    """Donate under ``jax.jit`` what ``pmap`` donates: it gives a plain function, and inlining drops what it asks for."""
+    if jitted is function or not callable(getattr(function, "lower", None)):
+        return cast("Callable[..., Any]", jitted)
+    with guarded(f"tracing the {role}"):
+        body = jitted.trace(*args, **kwargs).jaxpr.jaxpr
+    donated = {
+        id(variable)
+        for equation in body.eqns
+        for variable, given in zip(equation.invars, equation.params.get("donated_invars", ()), strict=False)
+        if given
+    }
+    owners = [position for position, arg in enumerate(args) for _ in jax.tree.leaves(arg)]
+    positions = {owner for owner, variable in zip(owners, body.invars, strict=False) if id(variable) in donated}
+    if not positions:
+        return cast("Callable[..., Any]", jitted)
+    if role == "subject":
+        jax.clear_caches()  # its trace would be that of a cache
+    return cast("Callable[..., Any]", jax.jit(function, donate_argnums=tuple(sorted(positions))))
 
 
 def _dynamic(names: tuple[str, ...], traced: Any) -> tuple[str, ...]:

@@ -194,6 +194,7 @@ class Gate:
             engine_ns=engine_ns,
             analytic_flops=measurement.analytic_flops,
             **_singles(measurement),
+            **_rate(measurement),
             **asdict(measurement.facts),
             **asdict(measurement.phases),
         )
@@ -210,6 +211,16 @@ def _singles(measurement: Measurement) -> dict[str, Any]:
         "p50_ns": samples.percentile_ns(50),
         "p99_ns": samples.percentile_ns(99),
     }
+
+
+def _rate(measurement: Measurement) -> dict[str, Any]:
+    """What the row says of throughput, where the case says what a call gets done."""
+    amount, samples = measurement.amount, measurement.samples
+    if amount is None or samples is None or samples.run_ns <= 0:
+        return {}
+    per_second = amount.count * 1e9 / samples.run_ns
+    bus = {} if amount.bus_factor is None else {"bus_per_second": per_second * amount.bus_factor}
+    return {"unit": amount.unit, "per_second": per_second, **bus}
 
 
 def _jax_ns(measurement: Measurement) -> int:

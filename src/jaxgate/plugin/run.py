@@ -140,6 +140,7 @@ class Run:
             elsewhere=self.store.elsewhere(now.hardware, case.name),
             decision=timed.decision,
             no_duel=timed.why_not,
+            same_executable=timed.same_executable,
             reference_duel=told.by,
         )
         verdict = judge_with_buffers(judged, observed)

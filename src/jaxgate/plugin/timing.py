@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jaxgate.judge.ageing import window_note
 from jaxgate.judge.duel import LOOKS, decide, is_settled
 from jaxgate.judge.floors import name_margin, own_margin
-from jaxgate.judge.origin import differs, takes_same_arguments
+from jaxgate.judge.origin import differs, may_share_executable, takes_same_arguments
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.model import (
     BrokenDuelError,
@@ -25,6 +25,7 @@ from jaxgate.model import (
     StoredProgram,
 )
 from jaxgate.observe.duelling import agree, prepare, run_duel
+from jaxgate.observe.executables import same_executable
 from jaxgate.observe.exporting import NotReplayableError, UnreadableProgramError
 from jaxgate.observe.failures import describe
 from jaxgate.observe.observed import Observed
@@ -65,12 +66,14 @@ class Timed:
         record: The baseline; its compiled facts are those of its program here, where the environment differs.
         decision: What the duel said.
         why_not: Why there was none.
+        same_executable: None was needed: today's program and the baseline's compile to the same here.
         rematch: How to run it again.
     """
 
     record: Record | None
     decision: Decision | None = None
     why_not: str = "no duel was run"
+    same_executable: bool = False
     rematch: Rematch | Repeat | None = None
 
 
@@ -165,10 +168,20 @@ class Stopwatch:
             known = {name: value for name, value in baseline.facts.items() if value is not None}
             facts = replace(record.baseline.facts, **known)
             record = replace(record, baseline=replace(record.baseline, facts=facts))
+        alike = may_share_executable(observed.measurement, record.baseline)
+        if alike and observed.lowered is not None:
+            executable = observed.lowered.stage.compile()  # JAX has it since it was observed
+            if same_executable(executable, baseline.function):
+                return Timed(record, same_executable=True)
+        at = observed.measurement.hardware
+        if at.platform == "cpu" and at.devices > 1:  # the facts above are of this machine none the less
+            return Timed(record, why_not="virtual CPU devices share their cores, so no clock judges them")
         today = observed.export()
         if not today.record.stored:
             return Timed(record, why_not=f"today's program cannot be duelled: {today.record.why_not}")
         now = prepare(today, leaves, contract)
+        if alike and same_executable(now.function, baseline.function):  # both exported: in the same order, too
+            return Timed(record, same_executable=True)
         same_results = agree(now, baseline, rtol=observed.rtol, atol=observed.atol)
         floor = self._margins.floor_of(record.baseline.case, observed.measurement)
         own = own_margin(floor)
@@ -198,8 +211,6 @@ def _hopeless(now: Measurement, record: Record) -> str:
     ours, theirs = now.fingerprints, record.baseline.fingerprints
     if now.host or record.baseline.host or now.facts.host_callbacks:
         return "it cannot be stored and duelled"
-    if now.hardware.platform == "cpu" and now.hardware.devices > 1:
-        return "virtual CPU devices share their cores, so no clock judges them"
     if ours.program == theirs.program and ours.inputs != theirs.inputs:
         return "a duel would feed today's input values to both sides"
     return ""

@@ -1,0 +1,197 @@
+"""The four collectives of ``pmap`` alone, each beside its twin by ``jit`` of ``shard_map``.
+
+Bandwidth is counted as nccl-tests does: bytes of the payload over time, and what of it crosses each link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from jaxgate.model import Amount, Case, Claim, Computation, Size, at_most, cases, equal
+from workloads.pmap.replicas import AXIS, DEVICES, line
+
+KIB, MIB = 1024, 1024**2
+SWEEP_BYTES = {"4-KiB": 4 * KIB, "64-KiB": 64 * KIB, "1-MiB": MIB, "16-MiB": 16 * MIB, "64-MiB": 64 * MIB}
+ITEM_BYTES = 4  # of a float32
+RING = [(device, (device + 1) % DEVICES) for device in range(DEVICES)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """Bytes that are on one device, whole: before a scatter, after a gather."""
+
+    nbytes: int
+
+
+SIZES: Mapping[Size, Extent] = {"small": Extent(nbytes=MIB), "full": Extent(nbytes=16 * MIB)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """Bytes that the arrays of all devices of a sweep may take together: with too many, fewer devices take part."""
+
+    nbytes: int
+
+
+ROOMS: Mapping[Size, Room] = {"small": Room(nbytes=128 * MIB), "full": Room(nbytes=DEVICES * 64 * MIB)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """One way of moving an array.
+
+    Attributes:
+        one: What each device does with its array [items].
+        plain: The same of the stack [devices, items], without a word about devices.
+        share: The part of the payload that each device starts with.
+        crossing: Bytes over each link for each byte of payload, by nccl-tests' definition.
+        payload: ``argument_bytes`` or ``output_bytes``: which of the two is the payload.
+    """
+
+    one: Callable[[jax.Array], jax.Array]
+    plain: Callable[[jax.Array], jax.Array]
+    share: int = 1
+    crossing: float
+    payload: str = "argument_bytes"
+
+
+def summed(v: jax.Array) -> jax.Array:
+    """Add up the arrays of all devices, for all: [items] to [items]."""
+    return jax.lax.psum(v, AXIS)
+
+
+def gathered(v: jax.Array) -> jax.Array:
+    """Bring the parts of all devices together, for all: [items / devices] to [items]."""
+    return jax.lax.all_gather(v, AXIS, tiled=True)
+
+
+def scattered(v: jax.Array) -> jax.Array:
+    """Add up the arrays of all devices, a part for each: [items] to [items / devices]."""
+    return jax.lax.psum_scatter(v, AXIS, tiled=True)
+
+
+def passed_on(v: jax.Array) -> jax.Array:
+    """Hand the array to the next device of a ring: [items] to [items]."""
+    return jax.lax.ppermute(v, AXIS, RING)
+
+
+COLLECTIVES = {
+    "all-gather": Collective(
+        one=gathered,
+        plain=lambda stack: jnp.broadcast_to(stack.reshape(-1), (DEVICES, stack.size)),
+        share=DEVICES,
+        crossing=(DEVICES - 1) / DEVICES,
+        payload="output_bytes",
+    ),
+    "reduce-scatter": Collective(
+        one=scattered,
+        plain=lambda stack: stack.sum(0).reshape(DEVICES, -1),
+        crossing=(DEVICES - 1) / DEVICES,
+    ),
+    "permute": Collective(one=passed_on, plain=lambda stack: jnp.roll(stack, 1, axis=0), crossing=1.0),
+}
+
+
+def payload(items: int, devices: int = DEVICES) -> jax.Array:
+    """Stack [devices, items], an entry made on each device; small whole numbers, whose sums are exact in any order."""
+    spread = NamedSharding(line(devices), P(AXIS))
+
+    def stack() -> jax.Array:
+        return jnp.arange(devices, dtype=jnp.float32)[:, None] + (jnp.arange(items) % 61).astype(jnp.float32)
+
+    return jax.jit(stack, out_shardings=spread)()
+
+
+def stacked_twin(one: Callable[[jax.Array], jax.Array]) -> Callable[..., Any]:
+    """``shard_map`` over the stack, an entry for each device in and out."""
+    twin: Callable[..., Any] = jax.shard_map(
+        lambda v: one(v[0])[None], mesh=line(), in_specs=P(AXIS), out_specs=P(AXIS)
+    )
+    return twin
+
+
+def moved(size: Extent, kind: str, way: str) -> Computation:
+    """A collective by ``pmap`` against its twin; the twin against plain code that the compiler distributes."""
+    collective = COLLECTIVES[kind]
+    twin = jax.jit(stacked_twin(collective.one))
+    by_pmap = way == "pmap"
+    return Computation(
+        subject=jax.pmap(collective.one, axis_name=AXIS) if by_pmap else twin,
+        reference=twin if by_pmap else jax.jit(collective.plain),
+        args=(payload(size.nbytes // ITEM_BYTES // collective.share),),
+        amount=Amount(count=size.nbytes, unit="B", bus_factor=collective.crossing),
+    )
+
+
+def all_reduce(room: Room, nbytes: str, way: str) -> Computation:
+    """The sum of the devices' arrays, of which one copy is handed back: all devices have the same."""
+    each = SWEEP_BYTES[nbytes]
+    count = min(DEVICES, room.nbytes // each)
+    twin = jax.jit(jax.shard_map(lambda v: summed(v[0]), mesh=line(count), in_specs=P(AXIS), out_specs=P()))
+    by_pmap = way == "pmap"
+    return Computation(
+        subject=jax.pmap(summed, axis_name=AXIS, out_axes=None) if by_pmap else twin,
+        reference=twin if by_pmap else jax.jit(lambda stack: stack.sum(0)),
+        args=(payload(each // ITEM_BYTES, count),),
+        amount=Amount(count=each, unit="B", bus_factor=2 * (count - 1) / count),
+    )
+
+
+def beside_twin(way: str) -> tuple[Claim, ...]:
+    """What ``pmap`` must cost beside its twin."""
+    if way != "pmap":
+        return ()
+    return (
+        equal("collectives", to="reference", why="pmap is jit of shard_map"),
+        equal("collective_bytes", to="reference", why="pmap is jit of shard_map"),
+        at_most(1.1, "peak_bytes", why="pmap needs no more memory"),
+    )
+
+
+def moved_claims(kind: str, way: str) -> tuple[Claim, ...]:
+    """What each collective must move, on any hardware."""
+    return (
+        equal("collectives", to=1, why="one operation does it"),
+        at_most(1.0, "collective_bytes", of=COLLECTIVES[kind].payload, why="it moves its payload, once"),
+        *beside_twin(way),
+    )
+
+
+def all_reduce_claims(nbytes: str, way: str) -> tuple[Claim, ...]:
+    """What an all-reduce must move, on any hardware."""
+    return (
+        equal("collectives", to=1, why="one all-reduce does it"),
+        equal("collective_bytes", to=SWEEP_BYTES[nbytes], why="it moves its payload, once"),
+        *beside_twin(way),
+    )
+
+
+WAYS = ("pmap", "jit-shard-map")
+
+CASES: tuple[Case, ...] = (
+    *cases(
+        "pmap",
+        "psum-of-{nbytes}-by-{way}",
+        all_reduce,
+        tuple({"nbytes": nbytes, "way": way} for nbytes in SWEEP_BYTES for way in WAYS),
+        all_reduce_claims,
+        sizes=ROOMS,
+        devices=DEVICES,
+    ),
+    *cases(
+        "pmap",
+        "{kind}-by-{way}",
+        moved,
+        tuple({"kind": kind, "way": way} for kind in COLLECTIVES for way in WAYS),
+        moved_claims,
+        sizes=SIZES,
+        devices=DEVICES,
+    ),
+)
