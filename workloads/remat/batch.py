@@ -66,8 +66,8 @@ def largest(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form) -> Computation:
         fits=Fits(
             budget_bytes=size.budget_bytes,
             args_at=lambda batch: shaped(args, batch=batch),
-            step=max(1, size.batch // 4),
-            limit=8 * size.batch,
+            step=size.grain,
+            limit=size.limit,
         ),
     )
 
@@ -164,12 +164,19 @@ FORMS: tuple[dict[str, Any], ...] = (
     {"kind": "transformer", "form": "stacked"},
 )
 
+BATCHES: tuple[dict[str, Any], ...] = (
+    {"kind": "mlp", "form": "unrolled", "times": 4},
+    {"kind": "mlp", "form": "stacked", "times": 2},
+    {"kind": "mlp", "form": "stacked", "times": 4},
+    {"kind": "transformer", "form": "stacked", "times": 4},
+)
+
 CASES: tuple[Case, ...] = (
     *cases(
         "remat",
         "{kind}-{form}-remat-at-{times}-times-the-batch-vs-plain",
         step_at,
-        [{**form, "times": times} for form in FORMS for times in (2, 4)],
+        BATCHES,
         claims_at,
         sizes=BY_KIND,
     ),

@@ -39,6 +39,8 @@ class Sizes:
         time: Tokens of a sample; an MLP has none.
         heads: Attention heads.
         budget_bytes: Memory in which the largest batch is looked for: about what the plain stack needs at ``batch``.
+        grain: The largest batch is a multiple of it.
+        limit: More samples than fit with remat.
     """
 
     layers: int
@@ -47,6 +49,8 @@ class Sizes:
     time: int = 1
     heads: int = 1
     budget_bytes: int
+    grain: int
+    limit: int
 
     def shape(self, kind: Kind, batch: int) -> tuple[int, ...]:
         """Shape of the activations between blocks."""
@@ -55,12 +59,12 @@ class Sizes:
 
 SIZES: dict[Kind, dict[Size, Sizes]] = {
     "mlp": {
-        "small": Sizes(layers=6, width=32, batch=256, budget_bytes=2 << 20),
-        "full": Sizes(layers=8, width=1024, batch=4096, budget_bytes=3 << 30),
+        "small": Sizes(layers=6, width=32, batch=256, budget_bytes=3840 << 10, grain=128, limit=1280),
+        "full": Sizes(layers=8, width=1024, batch=2048, budget_bytes=3 << 30, grain=512, limit=65536),
     },
     "transformer": {
-        "small": Sizes(layers=3, width=32, batch=4, time=64, heads=4, budget_bytes=4 << 20),
-        "full": Sizes(layers=8, width=1024, batch=4, time=512, heads=16, budget_bytes=3 << 30),
+        "small": Sizes(layers=3, width=32, batch=4, time=64, heads=4, budget_bytes=4 << 20, grain=2, limit=10),
+        "full": Sizes(layers=8, width=1024, batch=2, time=512, heads=16, budget_bytes=3 << 30, grain=1, limit=64),
     },
 }
 
