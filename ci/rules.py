@@ -28,7 +28,8 @@ from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import Case, Duel, Status
 from jaxgate.observe.duelling import prepare, run_duel
 from jaxgate.observe.measure import observe
-from workloads import donation, scan
+from workloads import donation
+from workloads.scan import rnn
 
 PLANTS = (1.0, 1.05, 1.10, 1.20)
 Rule = Callable[[Sequence[float], Sequence[float]], bool]
@@ -93,7 +94,7 @@ def shares(runs: Sequence[Sequence[Duel]]) -> dict[str, list[float]]:
 
 def main(count: int) -> None:
     """Run the duels and print the table."""
-    chosen = [case for case in donation.CASES + scan.CASES if "256" not in case.sentence]
+    chosen = [case for case in donation.CASES + rnn.CASES if "256" not in case.sentence]
     runs = []
     for case in chosen:
         print(f"{case.name}: {count} duels", file=sys.stderr)

@@ -9,10 +9,10 @@ SCANNED = "last, _ = jax.lax.scan(lambda h, x: (cell(params, h, x), None), hidde
 PLANTS = {
     "the scan is unrolled": (
         "forward-over-32",
-        "workloads/scan.py",
+        "workloads/scan/rnn.py",
         SCANNED,
         "return unrolled(params, hidden, xs)",
-        ["REGRESSED  scan/rnn-forward-over-32-steps-scan-vs-loop", "stablehlo_ops", "workloads/scan.py:"],
+        ["REGRESSED  scan/rnn-forward-over-32-steps-scan-vs-loop", "stablehlo_ops", "workloads/scan/rnn.py:"],
     ),
     "donation is dropped": (
         "adamw",
@@ -76,7 +76,7 @@ def test_a_planted_mistake_turns_its_case_red(project, plant):
     if plant == "a large array is captured":
         project.edit(file, "(predict(p, x) - y) ** 2)", "(predict(p, x) - y) ** 2) + 1e-9 * jnp.sum(table[x.shape[0]])")
     result = project.run("perf", "-k", select)
-    result.counts(failed=1, deselected=5)
+    result.counts(failed=1)
     result.shows(*pieces, "comes from: code", "reproduce: pytest 'perf/")
 
 
@@ -104,8 +104,8 @@ def test_what_leaves_the_program_alone_stays_same_by_identity(project, change):
     project.catalogue()
     assert project.run("perf", "-k", "forward-over-32", "--perf-update").code == 0
     for old, new in SAME_PROGRAM[change]:
-        project.edit("workloads/scan.py", old, new)
+        project.edit("workloads/scan/rnn.py", old, new)
     result = project.run("perf", "-k", "forward-over-32")
-    result.counts(passed=1, deselected=5)
+    result.counts(passed=1)
     assert result.line("scan/rnn-forward-over-32").startswith("SAME")
     result.shows("identical program")

@@ -277,6 +277,19 @@ def test_an_unrolled_loop_needs_fewer_loops_and_more_operations():
         assert not any("unrolled" in text for text in causes("stablehlo_ops temp_bytes", known, operations=operations))
 
 
+def test_the_steps_of_a_loop_done_at_once_are_a_guess():
+    """A loop is gone and its program no larger, but memory is: arrays of all steps are named before the buffers."""
+    known, all_steps = baseline(operations=LOOP), "stablehlo.add 32x8x64xf32"
+    changes = {"operations": {all_steps: 3}, "culprits": Culprits(lines={all_steps: "model.py:4"})}
+    text = f"{all_steps} 0 → 3 at model.py:4; gone: {ADD}, stablehlo.while 8x64xf32"
+    assert causes("temp_bytes", known, **changes) == [
+        f"perhaps the steps of a loop are done all at once: stablehlo.while 1 → 0; {text}",
+        f"perhaps {text}",
+    ]
+    for operations in ({ADD: 2}, {ADD: 64}, {**LOOP, all_steps: 3}):  # gone with its body, unrolled, still there
+        assert not any("at once" in text for text in causes("temp_bytes", known, operations=operations))
+
+
 def test_less_recomputation_is_named_where_memory_grew():
     """Fewer products of the same kind and fewer barriers: what remat recomputed is kept."""
     barrier = "stablehlo.optimization_barrier 8x64xf32"
@@ -422,6 +435,15 @@ def test_without_a_baseline_the_commonest_operation_is_a_guess():
     assert causes("stablehlo_ops", None, signature=(W,), matmuls={}) == [
         "perhaps most of the program: 37 × stablehlo.add"
     ]
+
+
+def test_without_a_baseline_the_largest_argument_is_a_guess():
+    """It is most of what a call must be given, and says more of it than any operation."""
+    large = Leaf(path="xs", aval="float32[32,64,64]", nbytes=524288, donated=False)
+    first = causes("argument_bytes", None, signature=(W, large, BATCH))[0]
+    assert first == "perhaps largest argument: xs is float32[32,64,64] (524,288 bytes)"
+    assert not any("largest argument" in text for text in causes("argument_bytes", baseline()))
+    assert not any("largest argument" in text for text in causes("argument_bytes", None, signature=()))
 
 
 @pytest.mark.parametrize(

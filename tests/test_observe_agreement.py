@@ -116,12 +116,14 @@ def batch_refusal(function, *args, batch=BATCH, donate=(), **kwargs):
 
 TOKENS = jnp.array([3, 3, 3, 3, 3, 3, 3, 3], "int32")
 FLAGS = jnp.array([True] * 8)
+KEYS = jax.random.split(jax.random.key(0, impl="threefry2x32"), 8)
 WHOLE = {
     "mean": (lambda x: x.mean(), (X,), BATCH),
     "per-sample": (lambda x: x.sum(1), (X,), BATCH),
     "bfloat16": (lambda x: x.sum(), (X.astype("bfloat16"),), BATCH),
     "equal-tokens": (lambda t: jax.nn.one_hot(t, 8).sum(0), (TOKENS,), BATCH),
     "flags": (lambda f: f.sum(), (FLAGS,), BATCH),
+    "random-keys": (lambda keys: jax.vmap(jax.random.normal)(keys), (KEYS,), BATCH),
     "tree": (lambda b: (b["x"].sum(1) * b["t"]).sum(), ({"x": X, "t": TOKENS},), BATCH),
     "second-argument": (lambda w, x: (x * w).sum(), (jnp.ones(4), X), Batch(argument=1, size=8)),
     "second-axis": (lambda x: x.sum(), (X.T,), Batch(argument=0, size=8, axis=1)),
@@ -147,6 +149,7 @@ CUT = {
     "every-fourth-of-odd": (lambda x: x[::4].sum(), (NINE,), Batch(argument=0, size=9), "of 9"),
     "tokens": (lambda t: t[:-1].sum(), (TOKENS,), BATCH, "sample 7 of 8"),
     "flags": (lambda f: f[:-1].sum(), (FLAGS,), BATCH, "sample 7 of 8"),
+    "random-keys": (lambda keys: jax.vmap(jax.random.normal)(keys[:-1]), (KEYS,), BATCH, "sample 7 of 8"),
 }
 
 

@@ -261,6 +261,21 @@ def test_large_constant_is_named_with_its_line():
     assert constant.text.endswith(f"{Path(__file__).name}:{apply.__code__.co_firstlineno + 1}")
 
 
+def test_large_constant_of_a_loop_is_named_where_the_loop_uses_it():
+    """JAX hands it to the loop, and the loop to a function; neither line says who captured it."""
+    table = np.arange(512, dtype=np.float32)
+
+    def apply(x):
+        def turn(x, step):
+            return jnp.sin(x) * step + table, None
+
+        return jax.lax.scan(turn, x, jnp.arange(3.0))[0]
+
+    (constant,) = read_structure(module(apply, jnp.ones(512))).constants
+    assert constant.text.startswith("512xf32 (2,048 bytes) used by stablehlo.add at ")
+    assert constant.text.endswith(f"{Path(__file__).name}:{apply.__code__.co_firstlineno + 2}")
+
+
 def test_small_constants_count_without_a_name():
     """An array under the limit counts its bytes and is not named."""
     weights = np.arange(100, dtype=np.float32)

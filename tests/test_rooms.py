@@ -151,11 +151,11 @@ PLANTS = [
     ("__init__.py", "import jax", "jax"),
 ]
 OUTSIDE = [
-    ("scan.py", "from jaxgate import Case", "jaxgate.Case"),
-    ("scan.py", "import jaxgate", "jaxgate"),
-    ("scan.py", "from jaxgate.plugin import catalogue", "jaxgate.plugin.catalogue"),
-    ("scan.py", "from jaxgate.observe.measure import observe", "jaxgate.observe"),
-    ("scan.py", "import pytest", "pytest"),
+    ("scan/rnn.py", "from jaxgate import Case", "jaxgate.Case"),
+    ("scan/rnn.py", "import jaxgate", "jaxgate"),
+    ("scan/rnn.py", "from jaxgate.plugin import catalogue", "jaxgate.plugin.catalogue"),
+    ("scan/rnn.py", "from jaxgate.observe.measure import observe", "jaxgate.observe"),
+    ("scan/rnn.py", "import pytest", "pytest"),
 ]
 ALL = [(f"src/jaxgate/{file}", *rest) for file, *rest in PLANTS]
 ALL += [(f"workloads/{file}", *rest) for file, *rest in OUTSIDE]

@@ -119,6 +119,17 @@ def _unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         yield Cause(text=text, explains=_WORK | _PHASES | {"widened_bytes"})
 
 
+def _done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Fewer loops and no more operations, some of them new: their arrays hold all steps in place of one."""
+    if baseline is None:
+        return
+    loops, before = count_of(now.operations, "stablehlo.while"), count_of(baseline.operations, "stablehlo.while")
+    text = grown(now.operations, baseline.operations, now.culprits.lines)
+    if loops < before and text and sum(now.operations.values()) <= sum(baseline.operations.values()):
+        told = f"the steps of a loop are done all at once: stablehlo.while {before} → {loops}; {text}"
+        yield Cause(text=told, explains=frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "xla_flops"}), sure=False)
+
+
 def _keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Fewer products than before and more memory: what remat recomputed is kept."""
     if baseline is None or None in (now.facts.matmul_flops, baseline.facts.matmul_flops):
@@ -158,6 +169,14 @@ def _returns_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
         more = f"; and {len(larger) - 1} more" if len(larger) > 1 else ""
         text = f"more is returned: {leaf.path} is {leaf.aval} ({leaf.nbytes:,} bytes), {was}{more}"
         yield Cause(text=text, explains=frozenset({"output_bytes", "xla_bytes", "temp_bytes"}) | _MEMORY)
+
+
+def _takes_most(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """The largest argument, where there is nothing to compare with; other arguments have no baseline either."""
+    if baseline is None and now.signature:
+        leaf = max(now.signature, key=lambda leaf: leaf.nbytes)
+        text = f"largest argument: {leaf.path} is {leaf.aval} ({leaf.nbytes:,} bytes)"
+        yield Cause(text=text, explains=frozenset({"argument_bytes"}), sure=False)
 
 
 def _launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -209,12 +228,14 @@ _FINDERS: tuple[Finder, ...] = (
     _placed,
     _sends,
     _unrolled,
+    _done_at_once,
     _keeps_more,
     _multiplies,
     _widens,
     _returns_more,
     _launches,
     _same_program,
+    _takes_most,
     _operates,
     _holds,
 )

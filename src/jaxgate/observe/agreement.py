@@ -128,4 +128,6 @@ def _disturb(leaf: Any, axis: int, sample: int) -> Any:
         values[index] = np.where(other == values[index], values[index] ^ 1, other)
     if not isinstance(leaf, jax.Array):
         return values  # of a subject on the host, which is called with what it was given
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        values = jax.random.wrap_key_data(values, impl=jax.random.key_impl(leaf))
     return jax.device_put(values, leaf.sharding if leaf.committed else None)  # as the original: no recompile

@@ -172,9 +172,38 @@ def _shape(tensor: str) -> tuple[int, ...]:
 
 def _describe(result: Any, nbytes: int) -> str:
     tensor = str(result.type).removeprefix("tensor<").removesuffix(">")
-    for use in result.uses:
+    user = _user(result)
+    if user is None:
+        return f"{tensor} ({nbytes:,} bytes)"
+    line = project_line(str(user.location))
+    where = f" at {line}" if line else ""
+    return f"{tensor} ({nbytes:,} bytes) used by {user.name}{where}"
+
+
+def _user(value: Any) -> Any:
+    """The first operation that uses a value; a loop or a function that is given it is looked into."""
+    given = None
+    for use in value.uses:
         owner = use.owner.operation if hasattr(use.owner, "operation") else use.owner
-        line = project_line(str(owner.location))
-        where = f" at {line}" if line else ""
-        return f"{tensor} ({nbytes:,} bytes) used by {owner.name}{where}"
-    return f"{tensor} ({nbytes:,} bytes)"
+        inside = _inside_of(owner, use.operand_number)
+        user = None if inside is None else _user(inside)
+        if user is not None:
+            return user
+        if owner.name not in ("stablehlo.return", "func.return"):
+            given = given or owner
+    return given
+
+
+def _inside_of(owner: Any, operand: int) -> Any:
+    """What an operand is called in the body of the loop or of the function that it is given to."""
+    if owner.name == "stablehlo.while":
+        return owner.regions[1].blocks[0].arguments[operand]
+    if owner.name != "func.call":
+        return None
+    module = owner
+    while module.parent is not None:
+        module = module.parent.operation if hasattr(module.parent, "operation") else module.parent
+    called = owner.attributes["callee"].value
+    functions = (function.operation for function in module.regions[0].blocks[0])
+    found = next((f for f in functions if f.attributes["sym_name"].value == called), None)
+    return None if found is None or not found.regions[0].blocks else found.regions[0].blocks[0].arguments[operand]

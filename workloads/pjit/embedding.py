@@ -1,0 +1,113 @@
+"""A table of embeddings laid out by vocabulary: each device looks up, and scores, the words that it holds.
+
+The table is used at both ends, as in language models: tokens are looked up in it, and the next ones scored by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most
+from workloads.parts import Tree, descend, drawing
+from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
+
+RATE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Sequences, tokens of each, features and words."""
+
+    batch: int
+    time: int
+    width: int
+    words: int
+
+
+SIZES = {
+    "small": Size(batch=8, time=8, width=64, words=1024),
+    "full": Size(batch=16, time=256, width=2048, words=32768),
+}
+
+BY_WORDS = P("model")  # [words, width]
+TOKENS = P("data")
+SCORES = P("data", None, "model")  # [batch, time, words]
+
+
+def train_step(mesh: Mesh | None, scores: P) -> Callable[..., tuple[Tree, jax.Array]]:
+    """One step of gradient descent on the cross-entropy of the next tokens."""
+
+    def step(params: Tree, tokens: jax.Array, mixed: jax.Array, following: jax.Array) -> tuple[Tree, jax.Array]:
+        def loss_of(params: Tree) -> jax.Array:
+            x = jnp.tanh(params["table"][tokens] + mixed)
+            logits = x @ params["table"].T
+            if mesh is not None:
+                logits = jax.lax.with_sharding_constraint(logits, shardings(mesh, scores))
+            # A comparison picks the score where it lies; an index would have to be sent there.
+            picked = jnp.where(following[..., None] == jnp.arange(logits.shape[-1]), logits, 0.0).sum(-1)
+            return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - picked)
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        return descend(params, grads, RATE), loss
+
+    return step
+
+
+def compiled(mesh: Mesh, table: P, scores: P) -> Callable[..., Any]:
+    """The step for a layout; the table comes back as it went in."""
+    out = shardings(mesh, ({"table": table}, P()))
+    jitted: Callable[..., Any] = jax.jit(train_step(mesh, scores), donate_argnums=0, out_shardings=out)
+    return jitted
+
+
+def build(size: Size, mesh: str) -> Computation:
+    """By vocabulary, against collecting the table; the rival has all of it everywhere."""
+    devices = mesh_of(mesh)
+    draw, choose = drawing(), np.random.default_rng(1)
+    tokens, following = choose.integers(0, size.words, (2, size.batch, size.time), dtype=np.int32)
+    table = np.float32(size.width**-0.5) * draw((size.words, size.width))
+    numbers = ({"table": table}, tokens, draw((size.batch, size.time, size.width)), following)
+    data = (TOKENS, TOKENS, TOKENS)
+    return Computation(
+        subject=compiled(devices, BY_WORDS, SCORES),
+        reference=gathered(train_step(None, P()), devices),
+        args=jax.device_put(numbers, shardings(devices, ({"table": BY_WORDS}, *data))),
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=2, size=size.batch),
+        amount=Amount(count=size.batch * size.time, unit="tokens"),
+        # Scores, and their gradients of the table and of what is scored.
+        analytic_flops=3 * 2 * size.batch * size.time * size.width * size.words,
+        rivals={
+            "table-everywhere": Rival(
+                function=compiled(devices, P(), TOKENS),
+                args=shapes(numbers, shardings(devices, ({"table": P()}, *data))),
+            )
+        },
+    )
+
+
+def claims(mesh: str) -> tuple[Claim, ...]:
+    """What a table by vocabulary must give, on any hardware."""
+    return (
+        *trained(),
+        at_most(1.5 / devices_of(mesh), "xla_flops", why="the devices share the scoring"),
+        at_most(0.6, "collective_bytes", why="features and sums travel, the table does not"),
+        at_most(0.7, "peak_bytes", of="rivals", why="each word is stored, and scored, on one device of a row"),
+    )
+
+
+CASES: tuple[Case, ...] = on_meshes(
+    "pjit-embedding-by-vocabulary-train-step-on-{mesh}-vs-gathered",
+    build,
+    ({"mesh": "1x8"}, {"mesh": "2x4"}),
+    claims,
+    SIZES,
+)

@@ -1,0 +1,95 @@
+"""Parameters that are spread over the devices and collected one layer at a time, forward and again backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most
+from workloads.parts import Tree, descend, drawing, mlp_layer, squared_error
+from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
+
+RATE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Samples, features and layers."""
+
+    batch: int
+    width: int
+    layers: int
+
+
+SIZES = {"small": Size(batch=64, width=128, layers=12), "full": Size(batch=4096, width=4096, layers=12)}
+
+STACKED = {"kernel": P(None, "data"), "bias": P()}  # [layers, width, width], [layers, width]
+SAMPLES = P("data")
+
+
+def train_step(mesh: Mesh | None, *, early: bool = False) -> Callable[..., tuple[Tree, jax.Array]]:
+    """One step through a loop over layers; ``early`` collects all of them before it."""
+
+    def collected(tree: Tree) -> Tree:
+        return tree if mesh is None else jax.lax.with_sharding_constraint(tree, shardings(mesh, P()))
+
+    def step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
+        def body(x: jax.Array, layer: Tree) -> tuple[jax.Array, None]:
+            return mlp_layer(layer if early else collected(layer), x), None
+
+        def loss_of(params: Tree) -> jax.Array:
+            found, _ = jax.lax.scan(jax.checkpoint(body), x, collected(params) if early else params)
+            return squared_error(found, y)
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        return descend(params, grads, RATE), loss
+
+    return step
+
+
+def compiled(mesh: Mesh, *, early: bool) -> Callable[..., Any]:
+    """The step; parameters come back spread as they went in."""
+    out = shardings(mesh, (STACKED, P()))
+    jitted: Callable[..., Any] = jax.jit(train_step(mesh, early=early), donate_argnums=0, out_shardings=out)
+    return jitted
+
+
+def build(size: Size, mesh: str) -> Computation:
+    """Layer by layer, against the whole step on every device; the rival collects all layers at once."""
+    devices, draw = mesh_of(mesh), drawing()
+    kernel = np.float32(size.width**-0.5) * draw((size.layers, size.width, size.width))
+    params = {"kernel": kernel, "bias": np.zeros((size.layers, size.width), np.float32)}
+    numbers = (params, draw((size.batch, size.width)), draw((size.batch, size.width)))
+    layout = shardings(devices, (STACKED, SAMPLES, SAMPLES))
+    return Computation(
+        subject=compiled(devices, early=False),
+        reference=gathered(train_step(None), devices),
+        args=jax.device_put(numbers, layout),
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=size.batch, unit="samples"),
+        # Forward, forward again, and two products backward; within a loop the first layer is like the others.
+        analytic_flops=4 * 2 * size.batch * size.width**2 * size.layers,
+        rivals={"all-at-once": Rival(function=compiled(devices, early=True), args=shapes(numbers, layout))},
+    )
+
+
+def claims(mesh: str) -> tuple[Claim, ...]:
+    """What collecting one layer at a time must give, on any hardware."""
+    return (
+        *trained(),
+        at_most(1.5 / devices_of(mesh), "xla_flops", why="the devices share the work"),
+        at_most(0.7, "peak_bytes", of="rivals", why="one layer is collected at a time, not all of them"),
+        at_most(2.1, "collective_bytes", of="rivals", why="each layer is collected twice, its gradients added up once"),
+    )
+
+
+CASES: tuple[Case, ...] = on_meshes(
+    "pjit-mlp-fsdp-layer-by-layer-on-{mesh}-vs-gathered", build, ({"mesh": "8"},), claims, SIZES
+)

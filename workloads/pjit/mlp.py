@@ -1,0 +1,221 @@
+"""A multi-layer perceptron's training step on a mesh, by the usual strategies.
+
+Each pair of layers is laid out as Megatron does: the first kernel by columns, the second by rows, so that hidden
+units never travel and one sum for each pair and pass is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, equal
+from workloads.parts import Draw, Tree, descend, drawing, squared_error
+from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
+
+RATE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Samples, features, hidden units and pairs of layers."""
+
+    batch: int
+    width: int
+    hidden: int
+    pairs: int
+
+
+SIZES = {
+    "small": Size(batch=64, width=64, hidden=256, pairs=2),
+    "full": Size(batch=4096, width=2048, hidden=8192, pairs=2),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where things live.
+
+    Attributes:
+        batch: Samples [batch, width].
+        up: First kernel of a pair [width, hidden].
+        down: Second kernel of a pair [hidden, width].
+        hidden: Hidden units [batch, hidden].
+        gather: Whether kernels are collected for their use.
+    """
+
+    batch: P
+    up: P
+    down: P
+    hidden: P
+    gather: bool = False
+
+
+LAYOUTS = {
+    "none": Layout(batch=P(), up=P(), down=P(), hidden=P()),
+    "batch": Layout(batch=P("data"), up=P(), down=P(), hidden=P("data")),
+    "model": Layout(batch=P(), up=P(None, "model"), down=P("model"), hidden=P(None, "model")),
+    "hybrid": Layout(batch=P("data"), up=P(None, "model"), down=P("model"), hidden=P("data", "model")),
+    "fsdp": Layout(batch=P("data"), up=P("data"), down=P("data"), hidden=P("data"), gather=True),
+    "full": Layout(
+        batch=P(("data", "model")),
+        up=P("data", "model"),
+        down=P("model", "data"),
+        hidden=P(("data", "model")),
+        gather=True,
+    ),
+    # Not advised: each product needs all of what the one before it has spread.
+    "swapped": Layout(batch=P("data"), up=P("model"), down=P(None, "model"), hidden=P("data")),
+}
+
+Place = Callable[[Any, P], Any]
+
+
+def network(params: Tree, x: jax.Array, layout: Layout, place: Place) -> jax.Array:
+    """Pairs of layers with residuals: x [batch, width] to [batch, width]."""
+    for pair in params:
+        used = place(pair, P()) if layout.gather else pair
+        hidden = place(jnp.tanh(x @ used["up"]), layout.hidden)
+        x = place(x + hidden @ used["down"], layout.batch)
+    return x
+
+
+def train_step(layout: Layout, mesh: Mesh | None) -> Callable[..., tuple[Tree, jax.Array]]:
+    """One step of gradient descent, parameters in and out; without a mesh nothing is said of where."""
+
+    def place(x: Any, spec: P) -> Any:
+        return x if mesh is None else jax.lax.with_sharding_constraint(x, shardings(mesh, spec))
+
+    def step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
+        def loss_of(params: Tree) -> jax.Array:
+            return squared_error(network(params, x, layout, place), y)
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        return descend(params, grads, RATE), loss
+
+    return step
+
+
+def make_params(draw: Draw, size: Size) -> list[dict[str, Any]]:
+    """Draw ``up`` [width, hidden] and ``down`` [hidden, width] of each pair; NumPy arrays."""
+    width, hidden = size.width, size.hidden
+    up, down = np.float32(width**-0.5), np.float32(hidden**-0.5)
+    return [{"up": up * draw((width, hidden)), "down": down * draw((hidden, width))} for _ in range(size.pairs)]
+
+
+def stored(layout: Layout, mesh: Mesh, pairs: int) -> Tree:
+    """Shardings of the parameters and of the samples."""
+    return shardings(mesh, ([{"up": layout.up, "down": layout.down}] * pairs, layout.batch))
+
+
+def sharded_step(layout: Layout, mesh: Mesh, pairs: int) -> Callable[..., Any]:
+    """The step, compiled for a layout; parameters come back as they went in."""
+    kernels, _ = stored(layout, mesh, pairs)
+    jitted: Callable[..., Any] = jax.jit(
+        train_step(layout, mesh), donate_argnums=0, out_shardings=(kernels, shardings(mesh, P()))
+    )
+    return jitted
+
+
+def rival(strategy: str, mesh: Mesh, size: Size, args: tuple[Any, ...]) -> Rival:
+    """The same step by another strategy, or on another mesh."""
+    kernels, samples = stored(LAYOUTS[strategy], mesh, size.pairs)
+    return Rival(
+        function=sharded_step(LAYOUTS[strategy], mesh, size.pairs),
+        args=shapes(args, (kernels, samples, samples)),
+    )
+
+
+def matmul_flops(size: Size) -> int:
+    """Each kernel is used forward and twice backward; the gradient of the input itself is not needed."""
+    return (3 * 2 * size.pairs - 1) * 2 * size.batch * size.width * size.hidden
+
+
+def build(size: Size, strategy: str, mesh: str) -> Computation:
+    """The step by a strategy, against collecting everything."""
+    devices, layout = mesh_of(mesh), LAYOUTS[strategy]
+    kernels, samples = stored(layout, devices, size.pairs)
+    draw = drawing()
+    numbers = (make_params(draw, size), draw((size.batch, size.width)), draw((size.batch, size.width)))
+    against = {"none": "batch", "model": "swapped", "hybrid": "swapped", "fsdp": "batch", "full": "batch"}.get(strategy)
+    return Computation(
+        subject=sharded_step(layout, devices, size.pairs),
+        reference=gathered(train_step(layout, None), devices),
+        args=jax.device_put(numbers, (kernels, samples, samples)),
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=size.batch, unit="samples"),
+        analytic_flops=matmul_flops(size),
+        rivals={against: rival(against, devices, size, numbers)} if against else {},
+    )
+
+
+def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
+    """What each strategy must give, on any hardware."""
+    count = devices_of(mesh)
+    shared = at_most(1.3 / count, "xla_flops", why="the devices share the work")
+    each: dict[str, tuple[Claim, ...]] = {
+        "none": (
+            equal("collectives", to=0, why="what everybody has and does needs no communication"),
+            at_least(0.7 * count, "xla_flops", of="rivals", why="but each device does the work of all"),
+        ),
+        "batch": (
+            shared,
+            at_most(1.01, "collective_bytes", of="output_bytes", why="gradients and loss are summed once"),
+        ),
+        "model": (
+            shared,
+            at_most(0.6, "peak_bytes", why="a device holds its share of parameters and hidden units"),
+            at_most(0.5, "collective_bytes", why="activations travel, parameters do not"),
+            at_most(0.6, "collective_bytes", of="rivals", why="columns, then rows: hidden units stay where they are"),
+        ),
+        "hybrid": (
+            shared,
+            at_most(0.7, "peak_bytes", why="a device holds its share of parameters and activations"),
+            at_most(1.3, "collective_bytes", of="argument_bytes", why="its own gradients, and few activations"),
+            at_most(0.9, "collective_bytes", of="rivals", why="columns, then rows: hidden units stay where they are"),
+        ),
+        "fsdp": (
+            shared,
+            at_most(1.6 / count, "argument_bytes", of="rivals", why="each parameter is stored once"),
+            at_most(0.85, "peak_bytes", of="rivals", why="and what is gathered for use does not undo that"),
+            at_most(3.1, "collective_bytes", of="rivals", why="gathered for each pass, gradients summed once"),
+        ),
+        "full": (
+            shared,
+            at_most(1.6 / count, "argument_bytes", of="rivals", why="each parameter is stored once"),
+            at_most(0.85, "peak_bytes", of="rivals", why="and what is gathered for use does not undo that"),
+            at_most(3.6, "collective_bytes", of="rivals", why="gathered by one axis, then by the other"),
+        ),
+    }
+    return (*trained(), *each[strategy])
+
+
+SWEEP = (
+    ("none", "8"),
+    ("batch", "8"),
+    ("batch", "4"),
+    ("model", "1x8"),
+    ("hybrid", "2x2"),
+    ("hybrid", "4x2"),
+    ("hybrid", "2x4"),
+    ("fsdp", "8"),
+    ("fsdp", "4"),
+    ("full", "4x2"),
+    ("full", "2x4"),
+)
+
+CASES: tuple[Case, ...] = on_meshes(
+    "pjit-mlp-train-step-{strategy}-on-{mesh}-vs-gathered",
+    build,
+    tuple({"strategy": strategy, "mesh": mesh} for strategy, mesh in SWEEP),
+    claims,
+    SIZES,
+)

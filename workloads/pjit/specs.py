@@ -1,0 +1,144 @@
+"""One part of a network each, forward: attention by heads, a perceptron by hidden units, one sum and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, equal
+from workloads.parts import Tree, block_params, drawing
+from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Sequences, tokens of each, features, heads and hidden units."""
+
+    batch: int
+    time: int
+    width: int
+    heads: int
+    hidden: int
+
+
+SIZES = {
+    "small": Size(batch=8, time=32, width=64, heads=8, hidden=256),
+    "full": Size(batch=8, time=512, width=2048, heads=16, hidden=8192),
+}
+
+TOKENS = P("data")
+BY_HEADS = P("data", None, "model", None)  # [batch, time, heads, dim]
+WITHIN_HEADS = P("data", None, None, "model")
+INTO, BACK = P(None, "model"), P("model")
+
+Forward = Callable[[Tree, jax.Array], jax.Array]
+
+
+def attention(size: Size, mesh: Mesh | None, spec: P) -> Forward:
+    """Attention over all tokens, its heads laid out by ``spec``: x [batch, time, width] to [batch, time, width]."""
+
+    def forward(params: Tree, x: jax.Array) -> jax.Array:
+        def heads_of(name: str) -> jax.Array:
+            split = (x @ params[name]).reshape(*x.shape[:2], size.heads, size.width // size.heads)
+            return split if mesh is None else jax.lax.with_sharding_constraint(split, shardings(mesh, spec))
+
+        query, key, value = map(heads_of, ("query", "key", "value"))
+        scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) * (size.width // size.heads) ** -0.5
+        seen = jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1), value)
+        return seen.reshape(x.shape) @ params["out"]
+
+    return forward
+
+
+def perceptron(size: Size, mesh: Mesh | None, spec: P) -> Forward:
+    """Into hidden units, laid out by ``spec``, and back: x [batch, time, width] to [batch, time, width]."""
+    del size  # any
+
+    def forward(params: Tree, x: jax.Array) -> jax.Array:
+        hidden = jnp.tanh(x @ params["up"])
+        if mesh is not None:
+            hidden = jax.lax.with_sharding_constraint(hidden, shardings(mesh, spec))
+        return hidden @ params["down"]
+
+    return forward
+
+
+def compiled(forward: Forward, mesh: Mesh) -> Callable[..., Any]:
+    """Under ``jax.jit``, tokens out as they came in."""
+    jitted: Callable[..., Any] = jax.jit(forward, out_shardings=shardings(mesh, TOKENS))
+    return jitted
+
+
+def build_attention(size: Size, mesh: str) -> Computation:
+    """By heads; the rival splits the features of each head, which scores add up over."""
+    devices, draw = mesh_of(mesh), drawing()
+    kernels = block_params(draw, size.width, size.hidden)
+    numbers = (
+        {name: kernels[name] for name in ("query", "key", "value", "out")},
+        draw((size.batch, size.time, size.width)),
+    )
+    into = dict.fromkeys(("query", "key", "value"), INTO)
+    layout = shardings(devices, ({**into, "out": BACK}, TOKENS))
+    tokens = size.batch * size.time
+    return Computation(
+        subject=compiled(attention(size, devices, BY_HEADS), devices),
+        reference=gathered(attention(size, None, P()), devices),
+        args=jax.device_put(numbers, layout),
+        next_args=lambda result, args: (args[0], result),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=tokens, unit="tokens"),
+        analytic_flops=4 * 2 * tokens * size.width**2 + 2 * 2 * tokens * size.time * size.width,
+        rivals={
+            "within-heads": Rival(
+                function=compiled(attention(size, devices, WITHIN_HEADS), devices), args=shapes(numbers, layout)
+            )
+        },
+    )
+
+
+def build_perceptron(size: Size, mesh: str) -> Computation:
+    """By columns, then by rows; the rival does it the other way round."""
+    devices, draw = mesh_of(mesh), drawing()
+    kernels = block_params(draw, size.width, size.hidden)
+    numbers = ({name: kernels[name] for name in ("up", "down")}, draw((size.batch, size.time, size.width)))
+    advised = shardings(devices, ({"up": INTO, "down": BACK}, TOKENS))
+    swapped = shardings(devices, ({"up": BACK, "down": INTO}, TOKENS))
+    tokens = size.batch * size.time
+    return Computation(
+        subject=compiled(perceptron(size, devices, P("data", None, "model")), devices),
+        reference=gathered(perceptron(size, None, P()), devices),
+        args=jax.device_put(numbers, advised),
+        next_args=lambda result, args: (args[0], result),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=tokens, unit="tokens"),
+        analytic_flops=2 * 2 * tokens * size.width * size.hidden,
+        rivals={
+            "rows-then-columns": Rival(
+                function=compiled(perceptron(size, devices, P("data")), devices), args=shapes(numbers, swapped)
+            )
+        },
+    )
+
+
+def claims(mesh: str) -> tuple[Claim, ...]:
+    """What a part that is split where nothing is added up must give, on any hardware."""
+    return (
+        equal("matmul_flops", to="analytic_flops", why="every product once"),
+        at_most(1.5 / devices_of(mesh), "xla_flops", why="the devices share the work"),
+        equal("collective_bytes", to="output_bytes", why="the result is added up once; nothing else travels"),
+        at_most(0.6, "collective_bytes", of="rivals", why="what is in between stays where it is"),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *on_meshes("pjit-attention-by-heads-on-{mesh}-vs-gathered", build_attention, ({"mesh": "2x4"},), claims, SIZES),
+    *on_meshes(
+        "pjit-mlp-by-columns-then-rows-on-{mesh}-vs-gathered", build_perceptron, ({"mesh": "1x8"},), claims, SIZES
+    ),
+)

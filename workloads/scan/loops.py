@@ -1,0 +1,251 @@
+"""Loops that refine: a denoising chain of fixed length, and a fixed point of unknown length with its gradient.
+
+A chain is a scan over its schedule and its keys. A fixed point is a ``while_loop`` that stops when nothing moves any
+more; JAX cannot differentiate that backwards, and need not: by the implicit function theorem the gradient is a fixed
+point as well, and no step on the way has to be kept (JAX's guide to custom derivatives; Bai et al., 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
+from workloads.parts import descend, drawing, squared_error
+from workloads.scan.turns import Tree, Turns, by_loop, by_scan
+
+LONGER = 8  # how much longer the chain is whose program must be as large
+SHRINK = 0.5  # how much nearer each step comes to the fixed point
+SOLVE = 24  # steps after which float32 sees no further change
+CLOSE = 1e-6  # when nothing moves any more
+LIMIT = 64  # steps after which it is given up: a NaN would not stop it elsewhere
+LEARNING_RATE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How large the problem is.
+
+    Attributes:
+        batch: Samples.
+        width: Numbers in each.
+        hidden: Numbers in the denoiser's hidden layer.
+        rtol: Between two ways; accelerators round the operands of a product to fewer bits.
+    """
+
+    batch: int
+    width: int
+    hidden: int
+    rtol: float = 1e-4
+
+
+SIZES: Mapping[Size, Extent] = {
+    "small": Extent(batch=16, width=32, hidden=64),
+    "full": Extent(batch=1024, width=2048, hidden=4096, rtol=1e-2),
+}
+
+
+def predicted_noise(params: Tree, x: jax.Array, time: jax.Array) -> jax.Array:
+    """The denoiser: x [batch, width] and how far the chain is, 0 to 1, to the noise in x."""
+    waves = time * params["frequencies"]
+    x = x @ params["up"] + jnp.concatenate([jnp.sin(waves), jnp.cos(waves)])
+    return jax.nn.gelu(x) @ params["down"]
+
+
+def denoise(params: Tree, x: jax.Array, schedule: Tree, keys: jax.Array, *, turns: Turns) -> jax.Array:
+    """Ancestral sampling (Ho et al., 2020): from noise x [batch, width] to samples, only the last is kept.
+
+    Args:
+        params: The denoiser's.
+        x: Noise.
+        schedule: For each step ``time``, ``keep`` (the share of the variance that stays in this step) and ``kept``
+            (what has stayed until here), [steps].
+        keys: A random key for each step, [steps].
+        turns: How turns are taken.
+    """
+
+    def turn(x: jax.Array, given: Tree) -> tuple[jax.Array, None]:
+        now, key = given
+        noise = predicted_noise(params, x, now["time"])
+        mean = (x - (1 - now["keep"]) * jax.lax.rsqrt(1 - now["kept"]) * noise) * jax.lax.rsqrt(now["keep"])
+        return mean + jnp.sqrt(1 - now["keep"]) * jax.random.normal(key, x.shape), None
+
+    x, _ = turns(turn, x, (schedule, keys))
+    return x
+
+
+def make_schedule(steps: int) -> Tree:
+    """The share of noise rises from step to step; the chain goes back through it."""
+    keep = 1 - np.linspace(1e-4, 0.02, steps, dtype=np.float32)
+    times = np.linspace(0, 1, steps, dtype=np.float32)
+    return {"time": times[::-1], "keep": keep[::-1], "kept": np.cumprod(keep)[::-1]}
+
+
+def denoising(size: Extent, steps: int) -> Computation:
+    """The chain in a scan, against one copy of the denoiser for each step."""
+    draw = drawing()
+    params = {
+        "up": size.width**-0.5 * draw((size.width, size.hidden)),
+        "down": size.hidden**-0.5 * draw((size.hidden, size.width)),
+        "frequencies": np.geomspace(1, 100, size.hidden // 2, dtype=np.float32),
+    }
+    params, x, schedule, longer = jax.device_put(
+        (params, draw((size.batch, size.width)), make_schedule(steps), make_schedule(LONGER * steps))
+    )
+    keys = partial(jax.random.split, jax.random.key(0))
+    subject = jax.jit(partial(denoise, turns=by_scan))
+    return Computation(
+        subject=subject,
+        reference=jax.jit(partial(denoise, turns=by_loop)),
+        args=(params, x, schedule, keys(steps)),
+        next_args=lambda found, args: (args[0], found, *args[2:]),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=size.batch, unit="samples"),
+        analytic_flops=steps * 4 * size.batch * size.width * size.hidden,
+        rivals={"longer": Rival(function=subject, args=(params, x, longer, keys(LONGER * steps)))},
+        rtol=size.rtol,
+        atol=size.rtol / 10,
+    )
+
+
+def shrink(weights: jax.Array, x: jax.Array, z: jax.Array) -> jax.Array:
+    """One step towards the fixed point of x = tanh(x W + z): x and z [batch, width]."""
+    return jnp.tanh(x @ weights + z)
+
+
+def until_still(step: Callable[[jax.Array], jax.Array], x: jax.Array) -> jax.Array:
+    """Repeat a step until nothing moves by more than ``CLOSE``."""
+
+    def moving(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        _, change, count = state
+        return (change > CLOSE) & (count < LIMIT)
+
+    def move(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        x, _, count = state
+        after = step(x)
+        return after, jnp.max(jnp.abs(after - x)), count + 1
+
+    found, _, _ = jax.lax.while_loop(moving, move, (x, jnp.float32(jnp.inf), jnp.int32(0)))
+    return found
+
+
+def solved(weights: jax.Array, start: jax.Array, z: jax.Array) -> jax.Array:
+    """The fixed point, as many steps as it needs."""
+    return until_still(lambda x: shrink(weights, x, z), start)
+
+
+def unrolled(weights: jax.Array, start: jax.Array, z: jax.Array) -> jax.Array:
+    """The fixed point, a fixed number of steps, each in the program."""
+    x, _ = by_loop(lambda x, _: (shrink(weights, x, z), None), start, jnp.arange(SOLVE))
+    return x
+
+
+def _forward(weights: jax.Array, start: jax.Array, z: jax.Array) -> tuple[jax.Array, Tree]:
+    found = solved(weights, start, z)
+    return found, (weights, found, z)
+
+
+def _backward(kept: Tree, grad: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Solve u = g + u ∂f/∂x at the fixed point; where it began does not matter."""
+    weights, found, z = kept
+    _, pull = jax.vjp(shrink, weights, found, z)
+    through = until_still(lambda u: grad + pull(u)[1], grad)
+    of_weights, _, of_z = pull(through)
+    return of_weights, jnp.zeros_like(found), of_z
+
+
+implicit = jax.custom_vjp(solved)
+implicit.defvjp(_forward, _backward)
+
+
+def train_step(solve: Callable[..., jax.Array]) -> Callable[..., tuple[jax.Array, jax.Array]]:
+    """One SGD step on the fixed point, weights in and out."""
+
+    def step(weights: jax.Array, start: jax.Array, z: jax.Array, targets: jax.Array) -> tuple[jax.Array, jax.Array]:
+        loss, grads = jax.value_and_grad(lambda w: squared_error(solve(w, start, z), targets))(weights)
+        return descend(weights, grads, LEARNING_RATE), loss
+
+    return step
+
+
+def make_problem(size: Extent) -> tuple[Any, ...]:
+    """Draw weights that shrink distances by ``SHRINK``, a start and inputs [batch, width], and targets."""
+    draw = drawing()
+    weights = draw((size.width, size.width))
+    # The largest singular value of such a matrix is close to twice the root of its width.
+    weights *= SHRINK / (2 * size.width**0.5)
+    inputs = (draw((size.batch, size.width)) for _ in range(2))
+    problem: tuple[Any, ...] = (weights, np.zeros((size.batch, size.width), np.float32), *inputs)
+    return tuple(map(jax.device_put, problem))
+
+
+def fixed_point(size: Extent) -> Computation:
+    """Iterate while something moves, against a fixed number of copies of the step; the point found starts the next."""
+    return Computation(
+        subject=jax.jit(solved),
+        reference=jax.jit(unrolled),
+        args=make_problem(size)[:3],
+        next_args=lambda found, args: (args[0], found, args[2]),
+        batch=Batch(argument=2, size=size.batch),
+        amount=Amount(count=size.batch, unit="samples"),
+        rtol=size.rtol,
+        atol=size.rtol / 10,
+    )
+
+
+def gradient(size: Extent) -> Computation:
+    """A training step by the implicit gradient, against one back through every step."""
+    return Computation(
+        subject=jax.jit(train_step(implicit)),
+        reference=jax.jit(train_step(unrolled)),
+        args=make_problem(size),
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=2, size=size.batch),
+        amount=Amount(count=size.batch, unit="samples"),
+        rtol=size.rtol,
+        atol=size.rtol / 10,
+    )
+
+
+def chain_claims(steps: int) -> tuple[Claim, ...]:
+    """What a chain in a scan must give, on any hardware."""
+    return (
+        at_most(4 / steps, "stablehlo_ops", why="the loop holds the denoiser once for each step, scan once"),
+        equal("stablehlo_ops", to="rivals", why="a longer chain needs no larger program"),
+        at_most(1.0, "temp_bytes", why="scan keeps no more than the loop"),
+        equal("matmul_flops", to="analytic_flops", why="the same multiplications, each step once"),
+    )
+
+
+def point_claims() -> tuple[Claim, ...]:
+    """What ``while_loop`` must give over the unrolled loop, on any hardware."""
+    return (
+        at_most(0.5, "stablehlo_ops", why="the step stands in the program once"),
+        at_most(4, "temp_bytes", of="output_bytes", why="no step on the way is kept"),
+        at_most(1 / SOLVE, "matmul_flops", why="the step is written once, and repeated as long as needed"),
+    )
+
+
+def gradient_claims() -> tuple[Claim, ...]:
+    """What the implicit gradient must give over the one through all steps, on any hardware."""
+    return (
+        at_most(0.5, "stablehlo_ops", why="two loops, each with one step"),
+        at_most(0.6, "temp_bytes", why="no step on the way is kept for the gradient"),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *cases("scan", "denoising-over-{steps}-steps-scan-vs-loop", denoising, ({"steps": 16},), chain_claims, sizes=SIZES),
+    *cases(
+        "scan", f"fixed-point-by-while-loop-vs-{SOLVE}-unrolled-steps", fixed_point, ({},), point_claims, sizes=SIZES
+    ),
+    *cases(
+        "scan", f"gradient-of-a-fixed-point-vs-{SOLVE}-unrolled-steps", gradient, ({},), gradient_claims, sizes=SIZES
+    ),
+)

@@ -1,0 +1,166 @@
+"""scan against loop: a recurrent network with a memory (Hochreiter and Schmidhuber, 1997), also in bfloat16.
+
+The state is a tree of two arrays, of two types in the narrow network: a sum over time needs float32, what goes into
+products does not. ``lax.scan`` insists that a turn gives back the types that it was given; widening what is carried to
+satisfy it costs memory, time, and a retrace when the state starts the next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
+from workloads.parts import descend, drawing, squared_error
+from workloads.scan.turns import Tree, Turns, by_loop, by_scan
+
+LONGER = 8  # how much longer the sequence is whose program must be as large
+LEARNING_RATE = 0.05
+FORGET = 1.0  # bias of the forget gate at the start, so that the memory lasts (Jozefowicz et al., 2015)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How large the network is.
+
+    Attributes:
+        batch: Sequences.
+        features: Numbers of each step's input.
+        hidden: Numbers of the hidden state, and of the memory.
+        rtol: Between scan and loop; accelerators round the operands of a product to fewer bits.
+    """
+
+    batch: int
+    features: int
+    hidden: int
+    rtol: float = 1e-4
+
+
+SIZES: Mapping[Size, Extent] = {
+    "small": Extent(batch=8, features=16, hidden=32),
+    "full": Extent(batch=256, features=512, hidden=1024, rtol=1e-2),
+}
+NARROW_RTOL = 5e-2  # bfloat16 has 8 bits, and the compiler may keep more of them in one way than in the other
+
+
+def cell(params: Tree, state: Tree, x: jax.Array) -> Tree:
+    """One step: hidden and memory [batch, hidden], x [batch, features]."""
+    gates = x @ params["input"] + state["hidden"] @ params["recurrent"] + params["bias"]
+    take, forget, give, new = jnp.split(gates, 4, axis=-1)
+    memory = jax.nn.sigmoid(forget + FORGET) * state["memory"] + jax.nn.sigmoid(take) * jnp.tanh(new)
+    hidden = jax.nn.sigmoid(give) * jnp.tanh(memory)
+    return {"hidden": hidden.astype(x.dtype), "memory": memory}
+
+
+def network(turns: Turns) -> Callable[[Tree, Tree, jax.Array], Tree]:
+    """The network over a sequence xs [steps, batch, features]: the state after its last step."""
+
+    def run(params: Tree, state: Tree, xs: jax.Array) -> Tree:
+        state, _ = turns(lambda state, x: (cell(params, state, x), None), state, xs)
+        return state
+
+    return run
+
+
+def train_step(turns: Turns) -> Callable[..., tuple[Tree, jax.Array]]:
+    """One SGD step through time, parameters in and out."""
+
+    def step(params: Tree, state: Tree, xs: jax.Array, targets: jax.Array) -> tuple[Tree, jax.Array]:
+        def loss_of(params: Tree) -> jax.Array:
+            return squared_error(network(turns)(params, state, xs)["hidden"], targets)
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        return descend(params, grads, LEARNING_RATE), loss
+
+    return step
+
+
+def make_inputs(size: Extent, steps: int, dtype: str) -> Any:
+    """Draw parameters, the first state, the sequence and the targets."""
+    draw = drawing()
+    shape = size.batch, size.hidden
+    params = {
+        "input": size.features**-0.5 * draw((size.features, 4 * size.hidden)),
+        "recurrent": 0.8 * size.hidden**-0.5 * draw((size.hidden, 4 * size.hidden)),
+        "bias": np.zeros(4 * size.hidden, np.float32),
+    }
+    xs = draw((steps, size.batch, size.features))
+    params, hidden, xs = jax.tree.map(lambda leaf: leaf.astype(jnp.dtype(dtype)), (params, 0.1 * draw(shape), xs))
+    return jax.device_put((params, {"hidden": hidden, "memory": 0.1 * draw(shape)}, xs, draw(shape)))
+
+
+def longer(xs: jax.Array) -> jax.ShapeDtypeStruct:
+    """A sequence ``LONGER`` times as long, for the programs that are only compiled."""
+    return jax.ShapeDtypeStruct((LONGER * xs.shape[0], *xs.shape[1:]), xs.dtype)
+
+
+def forward(size: Extent, steps: int, dtype: str) -> Computation:
+    """The forward pass; the last state starts the next call."""
+    params, state, xs, _ = make_inputs(size, steps, dtype)
+    rtol = size.rtol if dtype == "float32" else NARROW_RTOL
+    subject = jax.jit(network(by_scan))
+    return Computation(
+        subject=subject,
+        reference=jax.jit(network(by_loop)),
+        args=(params, state, xs),
+        next_args=lambda last, args: (args[0], last, args[2]),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=steps, unit="steps"),
+        analytic_flops=2 * steps * size.batch * 4 * size.hidden * (size.features + size.hidden),
+        rivals={"longer": Rival(function=subject, args=(params, state, longer(xs)))},
+        rtol=rtol,
+        atol=rtol / 10,
+    )
+
+
+def training(size: Extent, steps: int) -> Computation:
+    """A training step; backward needs one product per operand, except for the sequence itself."""
+    params, state, xs, targets = make_inputs(size, steps, "float32")
+    multiplied = 2 * steps * size.batch * 4 * size.hidden
+    subject = jax.jit(train_step(by_scan))
+    return Computation(
+        subject=subject,
+        reference=jax.jit(train_step(by_loop)),
+        args=(params, state, xs, targets),
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=3, size=size.batch),
+        amount=Amount(count=steps, unit="steps"),
+        analytic_flops=multiplied * (2 * size.features + 3 * size.hidden),
+        rivals={"longer": Rival(function=subject, args=(params, state, longer(xs), targets))},
+        rtol=size.rtol,
+        atol=size.rtol / 10,
+    )
+
+
+def claims(steps: int) -> tuple[Claim, ...]:
+    """What scan must give over the unrolled loop, on any hardware."""
+    return (
+        at_most(6 / steps, "stablehlo_ops", why="the loop holds its body once for each step, scan once"),
+        equal("stablehlo_ops", to="rivals", why="a longer sequence needs no larger program"),
+        at_most(1.0, "temp_bytes", why="scan keeps no more than the loop"),
+        equal("matmul_flops", to="analytic_flops", why="the same multiplications, each step once"),
+    )
+
+
+def wide_or_narrow(steps: int, dtype: str) -> tuple[Claim, ...]:
+    """The same, and of the narrow network that it is no wider than the loop."""
+    narrow = at_most(1.0, "widened_bytes", why="only what the memory adds up is widened, as in the loop")
+    return (*claims(steps), *([] if dtype == "float32" else [narrow]))
+
+
+CASES: tuple[Case, ...] = (
+    *cases(
+        "scan",
+        "lstm-forward-in-{dtype}-over-{steps}-steps-scan-vs-loop",
+        forward,
+        ({"steps": 32, "dtype": "float32"}, {"steps": 32, "dtype": "bfloat16"}),
+        wide_or_narrow,
+        sizes=SIZES,
+    ),
+    *cases("scan", "lstm-training-over-{steps}-steps-scan-vs-loop", training, ({"steps": 16},), claims, sizes=SIZES),
+)

@@ -1,0 +1,209 @@
+"""scan against loop: a recurrent network over time, and how often its body is repeated in the program.
+
+``lax.scan`` compiles its body once; a Python loop is unrolled into a program that grows with its length,
+and so do tracing, lowering and compiling it. Both must compute the same thing. ``unroll=`` lies between the two:
+the program grows with the factor, and not with the length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_least, at_most, cases, equal
+from workloads.parts import descend, drawing, squared_error
+
+LEARNING_RATE = 0.05
+LONG = 256  # steps from which compiling the loop takes seconds, so that the ratio is beyond any noise
+LONGER = 4  # how much longer the sequence is whose program must be as large; no other case has that length
+
+Params = dict[str, jax.Array]
+Network = Callable[[Params, jax.Array, jax.Array], jax.Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How large the network is.
+
+    Attributes:
+        batch: Sequences.
+        features: Numbers of each step's input.
+        hidden: Numbers that are carried from step to step.
+        rtol: Between scan and loop; accelerators round the operands of a product to fewer bits.
+    """
+
+    batch: int
+    features: int
+    hidden: int
+    rtol: float = 1e-4
+
+
+SIZES: Mapping[Size, Extent] = {
+    "small": Extent(batch=8, features=32, hidden=64),
+    "full": Extent(batch=256, features=512, hidden=1024, rtol=1e-2),
+}
+
+
+def cell(params: Params, hidden: jax.Array, x: jax.Array) -> jax.Array:
+    """One step of a plain recurrent network: hidden [batch, hidden], x [batch, features]."""
+    return jnp.tanh(x @ params["input"] + hidden @ params["recurrent"] + params["bias"])
+
+
+def scanned(params: Params, hidden: jax.Array, xs: jax.Array) -> jax.Array:
+    """Run the network over xs [steps, batch, features] with one compiled body."""
+    last, _ = jax.lax.scan(lambda h, x: (cell(params, h, x), None), hidden, xs)
+    return last
+
+
+def unrolled(params: Params, hidden: jax.Array, xs: jax.Array) -> jax.Array:
+    """Run the network with a Python loop: one copy of the body for every step."""
+    for step in range(xs.shape[0]):
+        hidden = cell(params, hidden, xs[step])
+    return hidden
+
+
+def partly_unrolled(params: Params, hidden: jax.Array, xs: jax.Array, *, copies: int) -> jax.Array:
+    """Run the network with a body that holds several steps."""
+
+    def turn(hidden: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
+        return cell(params, hidden, x), None
+
+    last, _ = jax.lax.scan(turn, hidden, xs, unroll=copies)
+    return last
+
+
+def train_step(network: Network) -> Callable[..., tuple[Params, jax.Array]]:
+    """One SGD step through time, parameters in and out."""
+
+    def step(params: Params, hidden: jax.Array, xs: jax.Array, targets: jax.Array) -> tuple[Params, jax.Array]:
+        def loss_of(params: Params) -> jax.Array:
+            return squared_error(network(params, hidden, xs), targets)
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        return descend(params, grads, LEARNING_RATE), loss
+
+    return step
+
+
+def make_inputs(size: Extent, steps: int) -> Any:
+    """Draw parameters, the first hidden state, the sequence and the targets: the same on every JAX release."""
+    draw = drawing()
+    state = size.batch, size.hidden
+    params = {
+        "input": size.features**-0.5 * draw((size.features, size.hidden)),
+        # Less than one by the spectral norm's rule of thumb: what is long ago fades, and so does rounding.
+        "recurrent": 0.8 * size.hidden**-0.5 * draw((size.hidden, size.hidden)),
+        "bias": np.zeros(size.hidden, np.float32),
+    }
+    return jax.device_put((params, 0.1 * draw(state), draw((steps, size.batch, size.features)), draw(state)))
+
+
+def matmul_flops(size: Extent, steps: int) -> int:
+    """FLOPs of the forward pass: each step multiplies the input and the hidden state by a matrix."""
+    return 2 * steps * size.batch * size.hidden * (size.features + size.hidden)
+
+
+def longer(size: Extent, steps: int) -> jax.ShapeDtypeStruct:
+    """A sequence ``LONGER`` times as long, for the programs that are only compiled."""
+    return jax.ShapeDtypeStruct((LONGER * steps, size.batch, size.features), jnp.float32)
+
+
+def forward(size: Extent, steps: int) -> Computation:
+    """The forward pass; the last hidden state starts the next call."""
+    params, hidden, xs, _ = make_inputs(size, steps)
+    return Computation(
+        subject=jax.jit(scanned),
+        reference=jax.jit(unrolled),
+        args=(params, hidden, xs),
+        next_args=lambda last, args: (args[0], last, args[2]),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=steps, unit="steps"),
+        analytic_flops=matmul_flops(size, steps),
+        rivals={"longer": Rival(function=jax.jit(scanned), args=(params, hidden, longer(size, steps)))},
+        rtol=size.rtol,
+        atol=size.rtol / 10,
+    )
+
+
+def training(size: Extent, steps: int) -> Computation:
+    """A training step; backward needs one product per operand, except for the sequence itself."""
+    params, hidden, xs, targets = make_inputs(size, steps)
+    backward = 2 * steps * size.batch * size.hidden * (size.features + 2 * size.hidden)
+    return Computation(
+        subject=jax.jit(train_step(scanned)),
+        reference=jax.jit(train_step(unrolled)),
+        args=(params, hidden, xs, targets),
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=3, size=size.batch),
+        amount=Amount(count=steps, unit="steps"),
+        analytic_flops=matmul_flops(size, steps) + backward,
+        rivals={
+            "longer": Rival(function=jax.jit(train_step(scanned)), args=(params, hidden, longer(size, steps), targets))
+        },
+        rtol=size.rtol,
+        atol=size.rtol / 10,
+    )
+
+
+def copies_of_the_body(size: Extent, copies: int, steps: int) -> Computation:
+    """The forward pass with several steps in each turn of the loop."""
+    params, hidden, xs, _ = make_inputs(size, steps)
+    network = partial(partly_unrolled, copies=copies)
+    return Computation(
+        subject=jax.jit(network),
+        reference=jax.jit(unrolled),
+        args=(params, hidden, xs),
+        next_args=lambda last, args: (args[0], last, args[2]),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=steps, unit="steps"),
+        analytic_flops=matmul_flops(size, steps),
+        rivals={"longer": Rival(function=jax.jit(network), args=(params, hidden, longer(size, steps)))},
+        rtol=size.rtol,
+        atol=size.rtol / 10,
+    )
+
+
+def claims(steps: int) -> tuple[Claim, ...]:
+    """What scan must give over the unrolled loop, on any hardware."""
+    always = (
+        at_most(6 / steps, "stablehlo_ops", why="the loop holds its body once for each step, scan once"),
+        equal("stablehlo_ops", to="rivals", why="a longer sequence needs no larger program"),
+        at_most(1.0, "temp_bytes", why="scan keeps no more than the loop"),
+        equal("matmul_flops", to="analytic_flops", why="the same multiplications, each step once"),
+    )
+    if steps < LONG:
+        return always
+    return (*always, at_most(0.5, "compile_ns", why="scan compiles its body once, the loop every step"))
+
+
+def unroll_claims(copies: int, steps: int) -> tuple[Claim, ...]:
+    """What the factor must give: a program as large as the factor says, whatever the length."""
+    return (
+        # Releases differ in what a copy is: 0.10 calls one function several times, 0.12 writes it out.
+        at_least(2 * copies, "stablehlo_ops", of="one", why="the program grows with the factor"),
+        at_most((1.5 * copies + 2) / steps, "stablehlo_ops", why="and not with the steps"),
+        equal("stablehlo_ops", to="rivals", why="a longer sequence needs no larger program"),
+        equal("matmul_flops", to="analytic_flops", why="the same multiplications, each step once"),
+    )
+
+
+SWEEP = ({"steps": 32}, {"steps": LONG})
+
+CASES: tuple[Case, ...] = (
+    *cases("scan", "rnn-forward-over-{steps}-steps-scan-vs-loop", forward, SWEEP, claims, sizes=SIZES),
+    *cases("scan", "rnn-training-over-{steps}-steps-scan-vs-loop", training, SWEEP, claims, sizes=SIZES),
+    *cases(
+        "scan",
+        "rnn-over-{steps}-steps-with-{copies}-in-each-turn-vs-loop",
+        copies_of_the_body,
+        tuple({"copies": copies, "steps": 64} for copies in (1, 4, 16)),
+        unroll_claims,
+        sizes=SIZES,
+    ),
+)

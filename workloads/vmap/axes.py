@@ -1,0 +1,279 @@
+"""Which axis is mapped, and what is shared: nested maps, ensembles, broadcast arguments.
+
+``in_axes=None`` hands one array to every instance without a copy. Repeating it first gives the same numbers, and as
+many copies as there are instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
+from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
+
+LEARNING_RATE = 1.0  # large: the step must show in the parameters
+RTOL = 1e-3  # accelerators may round the operands of a product, and not of every kernel alike
+
+SAME_WORK = equal("matmul_flops", to="analytic_flops", why="the same multiplications, each instance once")
+ONE_BODY = at_most(0.5, "stablehlo_ops", why="vmap holds the function once, the loop once for each instance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Sequences of tokens and a network with one hidden layer that scores them."""
+
+    time: int
+    batch: int
+    features: int
+    hidden: int
+    vocabulary: int
+
+
+TOKENS: Mapping[Size, Tokens] = {
+    "small": Tokens(time=4, batch=6, features=128, hidden=256, vocabulary=512),
+    "full": Tokens(time=8, batch=16, features=1024, hidden=4096, vocabulary=32768),
+}
+
+
+def token_score(params: Tree, x: jax.Array, token: jax.Array) -> jax.Array:
+    """Log-probability of one token: x [features], token a number."""
+    logits = jnp.tanh(x @ params["hidden"]) @ params["out"]
+    return jax.nn.log_softmax(logits)[token]
+
+
+def nested_maps(params: Tree, xs: jax.Array, tokens: jax.Array) -> jax.Array:
+    """Scores [batch, time] of xs [time, batch, features], which nobody has to transpose."""
+    over_time = jax.vmap(token_score, in_axes=(None, 0, 0))
+    return jax.vmap(over_time, in_axes=(None, 1, 1))(params, xs, tokens)
+
+
+def nested_loops(params: Tree, xs: jax.Array, tokens: jax.Array) -> jax.Array:
+    """The same, one copy of the function for each sequence and moment."""
+    time, batch = tokens.shape
+    return jnp.stack(
+        [jnp.stack([token_score(params, xs[t, b], tokens[t, b]) for t in range(time)]) for b in range(batch)]
+    )
+
+
+def token_scores(size: Tokens) -> Computation:
+    """Scores of every token of every sequence."""
+    draw = drawing()
+    params = {
+        "hidden": np.float32(size.features**-0.5) * draw((size.features, size.hidden)),
+        "out": np.float32(size.hidden**-0.5) * draw((size.hidden, size.vocabulary)),
+    }
+    tokens = np.random.default_rng(1).integers(size.vocabulary, size=(size.time, size.batch), dtype=np.int32)
+    count = size.time * size.batch
+    return Computation(
+        subject=jax.jit(nested_maps),
+        reference=jax.jit(nested_loops),
+        args=jax.device_put((params, draw((size.time, size.batch, size.features)), tokens)),
+        batch=Batch(argument=1, size=size.batch, axis=1),
+        analytic_flops=2 * count * size.hidden * (size.features + size.vocabulary),
+        amount=Amount(count=count, unit="tokens"),
+        rtol=RTOL,
+        atol=5e-3,  # of logits about one apart
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ensemble:
+    """Networks of one shape, and the batch that all of them see."""
+
+    members: int
+    width: int
+    layers: int
+    batch: int
+
+
+ENSEMBLES: Mapping[Size, Ensemble] = {
+    "small": Ensemble(members=8, width=48, layers=2, batch=256),
+    "full": Ensemble(members=16, width=512, layers=4, batch=8192),
+}
+
+
+def member_step(params: Tree, x: jax.Array, y: jax.Array) -> Tree:
+    """One step of one member: x and y [batch, width]."""
+    return descend(params, jax.grad(lambda p: squared_error(mlp(p, x), y))(params), LEARNING_RATE)
+
+
+def each_member(function: Any) -> Any:
+    """Map over the members' stacked parameters; the data is shared."""
+    return lambda members, *data: jax.vmap(function, in_axes=(0, *(None,) * len(data)))(members, *data)
+
+
+def one_by_one(function: Any) -> Any:
+    """The same with a Python loop over the members."""
+
+    def over_members(members: Tree, *data: jax.Array) -> Tree:
+        count = jax.tree.leaves(members)[0].shape[0]
+        results = [function(jax.tree.map(lambda leaf, i=i: leaf[i], members), *data) for i in range(count)]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *results)
+
+    return over_members
+
+
+def make_ensemble(size: Ensemble) -> Any:
+    """Draw the members' stacked parameters and the shared x and y [batch, width]."""
+    draw = drawing()
+    members = [mlp_params(draw, size.width, size.layers) for _ in range(size.members)]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *members)
+    return jax.device_put((stacked, draw((size.batch, size.width)), draw((size.batch, size.width))))
+
+
+def repeated(array: jax.Array, times: int) -> jax.ShapeDtypeStruct:
+    """An array as it would have to be passed if every instance had a copy of its own."""
+    return jax.ShapeDtypeStruct((times, *array.shape), array.dtype)
+
+
+def ensemble_predictions(size: Ensemble) -> Computation:
+    """What every member says about the shared batch."""
+    members, x, _ = make_ensemble(size)
+    return Computation(
+        subject=jax.jit(each_member(mlp)),
+        reference=jax.jit(one_by_one(mlp)),
+        args=(members, x),
+        batch=Batch(argument=1, size=size.batch),
+        analytic_flops=2 * size.members * size.layers * size.batch * size.width**2,
+        amount=Amount(count=size.members * size.batch, unit="predictions"),
+        rtol=RTOL,
+        atol=1e-3,  # of numbers about one
+        rivals={"data repeated": Rival(function=jax.vmap(mlp), args=(members, repeated(x, size.members)))},
+    )
+
+
+def ensemble_training(size: Ensemble) -> Computation:
+    """A step of every member on the shared batch; the stacked parameters are donated."""
+    members, x, y = make_ensemble(size)
+    copies = (repeated(x, size.members), repeated(y, size.members))
+    return Computation(
+        subject=jax.jit(each_member(member_step), donate_argnums=0),
+        reference=jax.jit(one_by_one(member_step), donate_argnums=0),
+        args=(members, x, y),
+        next_args=lambda result, args: (result, *args[1:]),
+        batch=Batch(argument=1, size=size.batch),
+        # Of each layer forward, gradient of the kernel, gradient of the input (not of the first layer).
+        analytic_flops=2 * size.members * (3 * size.layers - 1) * size.batch * size.width**2,
+        amount=Amount(count=size.members * size.batch, unit="samples"),
+        rtol=1e-4,  # of parameters, which a step moves by some per cent
+        atol=1e-5,
+        rivals={"data repeated": Rival(function=jax.vmap(member_step), args=(members, *copies))},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A table of rows, and readers that each ask it several questions."""
+
+    readers: int
+    questions: int
+    rows: int
+    width: int
+
+
+MEMORIES: Mapping[Size, Memory] = {
+    "small": Memory(readers=32, questions=4, rows=128, width=32),
+    "full": Memory(readers=256, questions=128, rows=4096, width=512),
+}
+
+
+def read(questions: jax.Array, table: jax.Array) -> jax.Array:
+    """Answers of one reader: the rows weighted by how well they match; questions [questions, width]."""
+    return jax.nn.softmax(questions @ table.T) @ table
+
+
+def read_shared(questions: jax.Array, table: jax.Array) -> jax.Array:
+    """All readers' answers from one table [rows, width]; questions [readers, questions, width]."""
+    return jax.vmap(read, in_axes=(0, None))(questions, table)
+
+
+def read_copies(questions: jax.Array, table: jax.Array) -> jax.Array:
+    """The same with a copy of the table for every reader."""
+    return jax.vmap(read)(questions, jnp.tile(table, (questions.shape[0], 1, 1)))
+
+
+def table_reads(size: Memory) -> Computation:
+    """Readers of one table, which is shared against copied."""
+    draw = drawing()
+    scale = np.float32(size.width**-0.5)
+    questions, table = jax.device_put(
+        (scale * draw((size.readers, size.questions, size.width)), draw((size.rows, size.width)))
+    )
+    return Computation(
+        subject=jax.jit(read_shared),
+        reference=jax.jit(read_copies),
+        args=(questions, table),
+        batch=Batch(argument=0, size=size.readers),
+        analytic_flops=4 * size.readers * size.questions * size.rows * size.width,
+        amount=Amount(count=size.readers * size.questions, unit="reads"),
+        rtol=RTOL,
+        atol=1e-4,
+        rivals={"table repeated": Rival(function=jax.vmap(read), args=(questions, repeated(table, size.readers)))},
+    )
+
+
+def nested_claims() -> tuple[Claim, ...]:
+    """What nested maps must give over nested loops."""
+    return (
+        ONE_BODY,
+        SAME_WORK,
+        at_most(0.8, "run_ns", why="one product of two matrices in place of one with a vector for each token"),
+    )
+
+
+def prediction_claims() -> tuple[Claim, ...]:
+    """What a map over parameters must give over a loop, and shared data over copies."""
+    return (
+        ONE_BODY,
+        SAME_WORK,
+        at_most(0.5, "argument_bytes", of="rivals", why="the data is there once, not once for each member"),
+    )
+
+
+def training_claims() -> tuple[Claim, ...]:
+    """Besides, the new members take the place of the old ones."""
+    return (*prediction_claims(), equal("aliased_bytes", to="donated_bytes", why="every donated parameter is reused"))
+
+
+def broadcast_claims() -> tuple[Claim, ...]:
+    """What a shared table must give over copies of it."""
+    return (
+        SAME_WORK,
+        at_most(0.5, "argument_bytes", of="rivals", why="the table is there once, not once for each reader"),
+        at_most(1.0, "temp_bytes", why="nothing is copied that is shared"),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *cases(
+        "vmap",
+        "token-scores-nested-over-time-and-batch-vmap-vs-loops",
+        token_scores,
+        ({},),
+        nested_claims,
+        sizes=TOKENS,
+    ),
+    *cases(
+        "vmap",
+        "ensemble-predictions-on-shared-data-vmap-vs-loop",
+        ensemble_predictions,
+        ({},),
+        prediction_claims,
+        sizes=ENSEMBLES,
+    ),
+    *cases(
+        "vmap",
+        "ensemble-training-on-shared-data-vmap-vs-loop",
+        ensemble_training,
+        ({},),
+        training_claims,
+        sizes=ENSEMBLES,
+    ),
+    *cases("vmap", "reads-of-a-shared-table-broadcast-vs-tiled", table_reads, ({},), broadcast_claims, sizes=MEMORIES),
+)

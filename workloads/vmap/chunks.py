@@ -1,0 +1,70 @@
+"""Between ``vmap`` and a loop: ``lax.map(batch_size=...)`` for gradients of single examples that are not kept.
+
+Only the norms are wanted (to pick examples, to watch the noise of the gradient). ``vmap`` forms the gradients of all
+examples at once, each as large as the parameters; in chunks no more than a chunk of them exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import jax
+import jax.numpy as jnp
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
+from workloads.parts import Tree
+from workloads.vmap.examples import RTOL, Batched, Examples, batched, gradient_flops, loss, make_inputs
+
+SIZES: Mapping[Size, Examples] = {
+    # Of both sizes of chunk some examples are left over: a chunk that is not full must not be dropped.
+    "small": Examples(width=64, layers=2, time=4, examples=164),
+    "full": Examples(width=1024, layers=4, time=128, examples=260),
+}
+
+
+def gradient_norm(params: Tree, x: jax.Array, y: jax.Array) -> jax.Array:
+    """Length of the gradient of one example, a scalar: x and y [time, width]."""
+    grads = jax.grad(loss)(params, x, y)
+    return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(grads)))
+
+
+def chunked(function: Callable[..., jax.Array], chunk: int) -> Batched:
+    """So many examples at a time, chunk after chunk in a compiled loop, the rest after it."""
+    return lambda params, xs, ys: jax.lax.map(lambda example: function(params, *example), (xs, ys), batch_size=chunk)
+
+
+def gradient_norms(size: Examples, *, chunk: int) -> Computation:
+    """Norms of all examples' gradients, in chunks against all at once."""
+    params, xs, ys = make_inputs(size)
+    in_chunks = chunked(gradient_norm, chunk)
+    more = jax.ShapeDtypeStruct((size.examples + 4 * chunk, *xs.shape[1:]), xs.dtype)
+    return Computation(
+        subject=jax.jit(in_chunks),
+        reference=jax.jit(batched(gradient_norm)),
+        args=(params, xs, ys),
+        batch=Batch(argument=1, size=size.examples),
+        analytic_flops=gradient_flops(size),
+        amount=Amount(count=size.examples, unit="examples"),
+        rtol=RTOL,
+        rivals={"four more chunks": Rival(function=in_chunks, args=(params, more, more))},
+    )
+
+
+def claims(chunk: int) -> tuple[Claim, ...]:
+    """What chunks must give over all examples at once."""
+    del chunk  # holds for each
+    return (
+        at_most(0.5, "temp_bytes", why="a chunk of gradients exists at a time, not all of them"),
+        equal("stablehlo_ops", to="rivals", why="the program does not grow with the number of examples"),
+        equal("matmul_flops", to="analytic_flops", why="the same multiplications, each example once"),
+    )
+
+
+CASES: tuple[Case, ...] = cases(
+    "vmap",
+    "per-example-gradient-norms-in-chunks-of-{chunk}-lax.map-vs-vmap",
+    gradient_norms,
+    ({"chunk": 8}, {"chunk": 32}),
+    claims,
+    sizes=SIZES,
+)

@@ -1,0 +1,189 @@
+"""Losses and gradients of single examples: ``vmap`` of a function of one example against a loop over them.
+
+An example is a short sequence [time, width]; its loss is a scalar, its gradient as large as all parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
+from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
+
+LEARNING_RATE = 5.0  # large, since gradients are clipped: the step must show in the parameters
+LARGEST_NORM = 0.1  # below the norms of a network that is not trained: every gradient is clipped
+
+Batched = Callable[[Tree, jax.Array, jax.Array], Any]
+"""Of parameters, xs and ys [examples, time, width]: one result for each example, stacked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """How large the network, one example and the batch are."""
+
+    width: int
+    layers: int
+    time: int
+    examples: int
+
+
+SIZES: Mapping[Size, Examples] = {
+    "small": Examples(width=64, layers=2, time=4, examples=24),
+    "full": Examples(width=1024, layers=4, time=128, examples=64),
+}
+
+
+def loss(params: Tree, x: jax.Array, y: jax.Array) -> jax.Array:
+    """Loss of one example: x and y [time, width]."""
+    return squared_error(mlp(params, x), y)
+
+
+def clipped_gradient(params: Tree, x: jax.Array, y: jax.Array) -> Tree:
+    """Gradient of one example, no longer than ``LARGEST_NORM``."""
+    grads = jax.grad(loss)(params, x, y)
+    norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(grads)))
+    shrink = jnp.minimum(1.0, LARGEST_NORM / norm)
+    return jax.tree.map(lambda leaf: shrink * leaf, grads)
+
+
+def batched(function: Callable[..., Any]) -> Batched:
+    """All examples in one: every operation gets one more axis."""
+    over_examples: Batched = jax.vmap(function, in_axes=(None, 0, 0))
+    return over_examples
+
+
+def looped(function: Callable[..., Any]) -> Batched:
+    """One copy of the function for every example."""
+
+    def over_examples(params: Tree, xs: jax.Array, ys: jax.Array) -> Any:
+        results = [function(params, x, y) for x, y in zip(xs, ys, strict=True)]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *results)
+
+    return over_examples
+
+
+def mapped(function: Callable[..., Any]) -> Batched:
+    """One example after the other, in a compiled loop."""
+    return lambda params, xs, ys: jax.lax.map(lambda example: function(params, *example), (xs, ys))
+
+
+def private_step(clipped_gradients: Batched) -> Callable[..., Tree]:
+    """A step down the mean of clipped gradients: no example moves the parameters by more than its share."""
+
+    def step(params: Tree, xs: jax.Array, ys: jax.Array) -> Tree:
+        grads = jax.tree.map(lambda leaf: leaf.mean(0), clipped_gradients(params, xs, ys))
+        return descend(params, grads, LEARNING_RATE)
+
+    return step
+
+
+def make_inputs(size: Examples) -> Any:
+    """Draw parameters, xs and ys [examples, time, width]."""
+    draw = drawing()
+    params = mlp_params(draw, size.width, size.layers)
+    shape = (size.examples, size.time, size.width)
+    return jax.device_put((params, draw(shape), draw(shape)))
+
+
+def forward_flops(size: Examples) -> int:
+    """Of all examples: every layer multiplies each moment by a square matrix."""
+    return 2 * size.examples * size.layers * size.time * size.width**2
+
+
+def gradient_flops(size: Examples) -> int:
+    """Forward, gradient of the kernel, gradient of the input (which the first layer does not need)."""
+    return forward_flops(size) * (3 * size.layers - 1) // size.layers
+
+
+# Accelerators may round the operands of a product, and not of every kernel alike.
+RTOL = 1e-3
+
+NAIVE = {"loop": looped, "lax.map": mapped}
+
+
+def losses(size: Examples, *, naive: str) -> Computation:
+    """One loss for each example."""
+    return Computation(
+        subject=jax.jit(batched(loss)),
+        reference=jax.jit(NAIVE[naive](loss)),
+        args=make_inputs(size),
+        batch=Batch(argument=1, size=size.examples),
+        analytic_flops=forward_flops(size),
+        amount=Amount(count=size.examples, unit="examples"),
+        rtol=RTOL,
+    )
+
+
+def gradients(size: Examples, *, naive: str) -> Computation:
+    """One gradient for each example, all of them kept."""
+    return Computation(
+        subject=jax.jit(batched(jax.grad(loss))),
+        reference=jax.jit(NAIVE[naive](jax.grad(loss))),
+        args=make_inputs(size),
+        batch=Batch(argument=1, size=size.examples),
+        analytic_flops=gradient_flops(size),
+        amount=Amount(count=size.examples, unit="examples"),
+        rtol=RTOL,
+    )
+
+
+def private_training(size: Examples) -> Computation:
+    """A step with gradients clipped example by example; the parameters are donated."""
+    return Computation(
+        subject=jax.jit(private_step(batched(clipped_gradient)), donate_argnums=0),
+        reference=jax.jit(private_step(looped(clipped_gradient)), donate_argnums=0),
+        args=make_inputs(size),
+        next_args=lambda params, args: (params, *args[1:]),
+        batch=Batch(argument=1, size=size.examples),
+        analytic_flops=gradient_flops(size),
+        amount=Amount(count=size.examples, unit="examples"),
+        rtol=1e-4,  # of parameters, which a step moves by some per cent
+        atol=1e-5,
+    )
+
+
+SAME_WORK = equal("matmul_flops", to="analytic_flops", why="the same multiplications, each example once")
+ONE_BODY = at_most(0.5, "stablehlo_ops", why="vmap holds the function once, the loop once for each example")
+
+
+def claims(naive: str) -> tuple[Claim, ...]:
+    """What vmap must give over a loop, on any hardware."""
+    if naive == "loop":
+        return (ONE_BODY, SAME_WORK)
+    return (at_most(1.0, "stablehlo_ops", why="vmap adds no loop to the function"), SAME_WORK)
+
+
+def gradient_claims(naive: str) -> tuple[Claim, ...]:
+    """Besides, the gradients of a loop are held one by one until they are stacked."""
+    if naive == "loop":
+        return (*claims(naive), at_most(1.0, "temp_bytes", why="every gradient is written where it belongs"))
+    return claims(naive)
+
+
+def training_claims() -> tuple[Claim, ...]:
+    """Besides, the new parameters take the place of the old ones."""
+    return (
+        *claims("loop"),
+        equal("aliased_bytes", to="donated_bytes", why="every donated parameter is reused"),
+    )
+
+
+SWEEP = ({"naive": "loop"}, {"naive": "lax.map"})
+
+CASES: tuple[Case, ...] = (
+    *cases("vmap", "per-example-loss-vmap-vs-{naive}", losses, SWEEP, claims, sizes=SIZES),
+    *cases("vmap", "per-example-gradients-vmap-vs-{naive}", gradients, SWEEP, gradient_claims, sizes=SIZES),
+    *cases(
+        "vmap",
+        "training-on-clipped-per-example-gradients-vmap-vs-loop",
+        private_training,
+        ({},),
+        training_claims,
+        sizes=SIZES,
+    ),
+)
