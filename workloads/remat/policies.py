@@ -26,7 +26,7 @@ from jaxgate.model import (
     equal,
 )
 from workloads.parts import Tree, descend, squared_error
-from workloads.remat.blocks import BY_KIND, SIZES, Block, Form, Kind, Sizes, Stack, block, make_args, stack, step_flops
+from workloads.remat.blocks import BY_KIND, Block, Form, Kind, Sizes, Stack, block, make_args, stack, step_flops
 
 LEARNING_RATE = 0.05
 
@@ -34,7 +34,7 @@ UNDONE = KnownBreak(
     jax="<0.12",
     platform="cpu",
     since="2026-11-21",
-    why="XLA merges the recomputation of an unrolled jax.checkpoint with the forward pass, so that everything is kept",
+    why="XLA merges an unrolled recomputation with the forward pass, or does it right there: everything is kept",
 )
 
 
