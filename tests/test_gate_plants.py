@@ -15,8 +15,8 @@ PLANTS = {
         ["REGRESSED  scan/rnn-forward-over-32-steps-scan-vs-loop", "stablehlo_ops", "workloads/scan/rnn.py:"],
     ),
     "donation is dropped": (
-        "adamw",
-        "workloads/donation.py",
+        "adamw-step-donated",
+        "workloads/donation/steps.py",
         "jax.jit(step, donate_argnums=0)",
         "jax.jit(step)",
         [
@@ -27,10 +27,10 @@ PLANTS = {
         ],
     ),
     "the state drifts to another dtype": (
-        "sgd",
-        "workloads/donation.py",
+        "sgd-step-donated",
+        "workloads/donation/steps.py",
         "return (optax.apply_updates(params, updates), opt_state), loss",
-        "return (jax.tree.map(lambda p: p.astype(jnp.bfloat16), optax.apply_updates(params, updates)), opt_state), loss",
+        "return (jax.tree.map(lambda p: p.astype('bfloat16'), optax.apply_updates(params, updates)), opt_state), loss",
         [
             "REGRESSED  donation/sgd-step-donated-vs-copied",
             "traces 2 against 1 = 2.00 ×, allowed 1",
@@ -38,29 +38,29 @@ PLANTS = {
         ],
     ),
     "a large array is captured": (
-        "sgd",
-        "workloads/donation.py",
+        "sgd-step-donated",
+        "workloads/donation/steps.py",
         "    def step(state: State",
         "    table = jax.random.normal(jax.random.key(9), (1024, 2048))\n\n    def step(state: State",
         [
             "REGRESSED  donation/sgd-step-donated-vs-copied",
             "constant_bytes 8.39 MB against 0 B",
             "1024x2048xf32 (8,388,608 bytes) used by stablehlo.",
-            "workloads/donation.py:",
+            "workloads/donation/steps.py:",
         ],
     ),
     "a second forward pass": (
-        "sgd",
-        "workloads/donation.py",
+        "sgd-step-donated",
+        "workloads/donation/steps.py",
         "return (optax.apply_updates(params, updates), opt_state), loss",
         "params = optax.apply_updates(params, updates)\n"
-        "        return (params, opt_state), jnp.mean((predict(params, x) - y) ** 2)",
+        "        return (params, opt_state), squared_error(mlp(params, x), y)",
         [
             "REGRESSED  donation/sgd-step-donated-vs-copied",
             "matmul_flops",
             "67.1 MFLOP",
             "92.3 MFLOP",
-            "float32[64,256] x float32[256,256] 5 → 8 at workloads/donation.py:",
+            "float32[64,256] x float32[256,256] 5 → 8 at workloads/parts.py:",
         ],
     ),
 }
@@ -74,7 +74,9 @@ def test_a_planted_mistake_turns_its_case_red(project, plant):
     assert project.run("perf", "-k", select, "--perf-update").code == 0
     project.edit(file, old, new)
     if plant == "a large array is captured":
-        project.edit(file, "(predict(p, x) - y) ** 2)", "(predict(p, x) - y) ** 2) + 1e-9 * jnp.sum(table[x.shape[0]])")
+        project.edit(
+            file, "squared_error(mlp(p, x), y)", "squared_error(mlp(p, x), y) + 1e-9 * table[x.shape[0]].sum()"
+        )
     result = project.run("perf", "-k", select)
     result.counts(failed=1)
     result.shows(*pieces, "comes from: code", "reproduce: pytest 'perf/")

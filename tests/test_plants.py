@@ -43,9 +43,9 @@ def test_no_two_plants_of_a_family_share_a_name():
 def test_a_plant_that_does_not_fit_its_file_is_refused():
     """An edit whose text is not there would plant nothing."""
     plant = Plant(
-        name="x", file="workloads/donation.py", case="y", edits=(("nowhere", "z"),), status="INVALID", culprit="x"
+        name="x", file="workloads/parts.py", case="y", edits=(("nowhere", "z"),), status="INVALID", culprit="x"
     )
-    with pytest.raises(ValueError, match=r"expected 'nowhere' once in workloads/donation\.py, found 0"):
+    with pytest.raises(ValueError, match=r"expected 'nowhere' once in workloads/parts\.py, found 0"):
         edited(plant)
 
 

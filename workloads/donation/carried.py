@@ -1,0 +1,82 @@
+"""Donation through a loop: several training steps in one call, the state carried by ``lax.scan``.
+
+The loop keeps one state and updates it in place; donated, that one lies in the caller's own buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, cases, equal
+from workloads.donation.steps import SIZES, Size, State, Step, make_inputs, train_step
+
+STEPS = 3
+
+Steps = Callable[[State, jax.Array, jax.Array], tuple[State, jax.Array]]
+
+
+def scanned(step: Step) -> Steps:
+    """Many steps in one call: xs and ys [steps, batch, width], losses [steps]."""
+
+    def run(state: State, xs: jax.Array, ys: jax.Array) -> tuple[State, jax.Array]:
+        state, losses = jax.lax.scan(lambda carry, batch: step(carry, *batch), state, (xs, ys))
+        return state, losses
+
+    return run
+
+
+def looped(step: Step) -> Steps:
+    """The same steps by a Python loop: one copy of the step for each."""
+
+    def run(state: State, xs: jax.Array, ys: jax.Array) -> tuple[State, jax.Array]:
+        losses = []
+        for x, y in zip(xs, ys, strict=True):
+            state, loss = step(state, x, y)
+            losses.append(loss)
+        return state, jnp.stack(losses)
+
+    return run
+
+
+def many_steps(size: Size, optimiser: str) -> Computation:
+    """The scan with its first state donated, against one that copies; the donated Python loop as the rival."""
+    step = train_step(optimiser)
+    state, x, y = make_inputs(size, optimiser)
+    xs, ys = (jnp.stack([batch] * STEPS) for batch in (x, y))
+    args: tuple[Any, ...] = (state, xs, ys)
+    return Computation(
+        subject=jax.jit(scanned(step), donate_argnums=0),
+        reference=jax.jit(scanned(step)),
+        rivals={"a Python loop": Rival(function=jax.jit(looped(step), donate_argnums=0), args=args)},
+        args=args,
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=size.batch, axis=1),
+        amount=Amount(count=STEPS * size.batch, unit="samples"),
+        analytic_flops=STEPS * size.step_flops,
+    )
+
+
+def claims(optimiser: str) -> tuple[Claim, ...]:
+    """What a donated carry must give, on any hardware."""
+    del optimiser  # holds for each
+    return (
+        at_least(1, "donated_bytes", of="one", why="the first state is donated at all"),
+        equal("aliased_bytes", to="donated_bytes", why="the loop's last state lies where its first one lay"),
+        at_most(0.85, "peak_bytes", why="the caller's state and the carried one share their memory"),
+        at_most(0.5, "stablehlo_ops", of="rivals", why="the loop holds one step, a Python loop each of them"),
+        equal("matmul_flops", to="analytic_flops", why="each step once: one forward, one backward pass"),
+    )
+
+
+CASES: tuple[Case, ...] = cases(
+    "donation",
+    "{optimiser}-steps-in-one-scan-donated-vs-copied",
+    many_steps,
+    ({"optimiser": "momentum"}, {"optimiser": "adamw"}),
+    claims,
+    sizes=SIZES,
+)

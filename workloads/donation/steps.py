@@ -1,0 +1,169 @@
+"""Donation: a training step that reuses the buffers of its old parameters and optimiser state.
+
+All of the state donated, or a part of it: what is left out is held twice, old and new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import optax
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, cases, equal
+from workloads.parts import drawing, mlp, mlp_params, squared_error
+
+State = tuple[Any, optax.OptState]
+Step = Callable[[State, jax.Array, jax.Array], tuple[State, jax.Array]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """A multi-layer perceptron [width, width] x layers, and the samples of one step."""
+
+    batch: int
+    width: int
+    layers: int
+
+    @property
+    def batch_bytes(self) -> int:
+        """Inputs and targets of one step: x and y [batch, width], float32."""
+        return 2 * 4 * self.batch * self.width
+
+    @property
+    def step_flops(self) -> int:
+        """Per layer: forward, gradient of the kernel, gradient of the input (which the first layer does not need)."""
+        return (3 * self.layers - 1) * 2 * self.batch * self.width * self.width
+
+
+SIZES: dict[Literal["small", "full"], Size] = {
+    "small": Size(batch=64, width=256, layers=3),
+    "full": Size(batch=2048, width=4096, layers=8),
+}
+
+OPTIMISERS: dict[str, Callable[[], optax.GradientTransformation]] = {
+    "sgd": lambda: optax.sgd(1e-2),
+    "momentum": lambda: optax.sgd(1e-2, momentum=0.9),
+    "adamw": lambda: optax.adamw(1e-3),
+}
+
+SHARES = {
+    # Momentum keeps one array for each parameter, AdamW two and a step count of four bytes.
+    ("momentum", "parameters"): (1 / 2, 1 / 2),
+    ("momentum", "optimiser-state"): (1 / 2, 1 / 2),
+    ("adamw", "parameters"): (0.3333, 1 / 3),
+    ("adamw", "optimiser-state"): (2 / 3, 0.6667),
+}
+"""The share of the state that a part of it is: at least, at most."""
+
+PARTS = ("parameters", "optimiser-state")
+
+
+def train_step(optimiser: str) -> Step:
+    """One step of an optimiser, parameters and optimiser state in and out."""
+    transformation = OPTIMISERS[optimiser]()
+
+    def step(state: State, x: jax.Array, y: jax.Array) -> tuple[State, jax.Array]:
+        params, opt_state = state
+        loss, grads = jax.value_and_grad(lambda p: squared_error(mlp(p, x), y))(params)
+        updates, opt_state = transformation.update(grads, opt_state, params)
+        return (optax.apply_updates(params, updates), opt_state), loss
+
+    return step
+
+
+def make_inputs(size: Size, optimiser: str) -> tuple[State, jax.Array, jax.Array]:
+    """Draw the state and a batch: x and y [batch, width]."""
+    draw = drawing()
+    params = jax.device_put(mlp_params(draw, size.width, size.layers))
+    x, y = jax.device_put((draw((size.batch, size.width)), draw((size.batch, size.width))))
+    return (params, OPTIMISERS[optimiser]().init(params)), x, y
+
+
+def whole(size: Size, optimiser: str) -> Computation:
+    """The step with its state donated, against the same step that copies."""
+    step = train_step(optimiser)
+    return Computation(
+        subject=jax.jit(step, donate_argnums=0),
+        reference=jax.jit(step),
+        args=make_inputs(size, optimiser),
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=size.batch, unit="samples"),
+        analytic_flops=size.step_flops,
+    )
+
+
+def whole_claims(optimiser: str) -> tuple[Claim, ...]:
+    """What donation of all state must give, on any hardware."""
+    del optimiser  # holds for each
+    return (
+        at_least(1, "donated_bytes", of="one", why="the state is donated at all"),
+        equal("aliased_bytes", to="donated_bytes", why="every donated buffer is reused"),
+        at_most(0.6, "state_bytes", why="old and new state share their memory"),
+        at_most(1.01, "xla_flops", why="donation adds no work"),
+        equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
+    )
+
+
+def partial(size: Size, optimiser: str, donated: str) -> Computation:
+    """The step with a part of its state donated, against the step that copies; with all of it donated as the rival."""
+    together = train_step(optimiser)
+
+    def step(params: Any, opt_state: Any, x: jax.Array, y: jax.Array) -> tuple[State, jax.Array]:
+        return together((params, opt_state), x, y)
+
+    (params, opt_state), x, y = make_inputs(size, optimiser)
+    args = (params, opt_state, x, y)
+    return Computation(
+        subject=jax.jit(step, donate_argnums=PARTS.index(donated)),
+        reference=jax.jit(step),
+        rivals={"all of the state donated": Rival(function=jax.jit(step, donate_argnums=(0, 1)), args=args)},
+        args=args,
+        next_args=lambda result, args: (*result[0], *args[2:]),
+        batch=Batch(argument=2, size=size.batch),
+        amount=Amount(count=size.batch, unit="samples"),
+        analytic_flops=size.step_flops,
+    )
+
+
+def partial_claims(optimiser: str, donated: str) -> tuple[Claim, ...]:
+    """What is reused, and what is still held twice, on any hardware.
+
+    A step holds its arguments and results, less what is aliased: with the arguments and results of the copying step,
+    the bytes held twice are those that the rival aliases and this does not. Which result takes a buffer is JAX's
+    choice: new parameters may lie where the old momentum lay.
+    """
+    least, most = SHARES[optimiser, donated]
+    return (
+        equal("aliased_bytes", to="donated_bytes", why="every donated buffer is reused"),
+        at_least(least, "aliased_bytes", of="rivals", why=f"the {donated} are reused, whole"),
+        at_most(most, "aliased_bytes", of="rivals", why="and the rest of the state is held twice"),
+        equal("argument_bytes", to="reference", why="the arguments are those of the copying step"),
+        equal("output_bytes", to="reference", why="and so are the results: nothing else can make a difference"),
+        at_most(0.9, "state_bytes", why="it holds less than the step that copies"),
+        at_least(1.2, "state_bytes", of="rivals", why="and more than the one with all of its state donated"),
+        equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *cases(
+        "donation",
+        "{optimiser}-step-donated-vs-copied",
+        whole,
+        tuple({"optimiser": name} for name in OPTIMISERS),
+        whole_claims,
+        sizes=SIZES,
+    ),
+    *cases(
+        "donation",
+        "{optimiser}-step-with-only-its-{donated}-donated-vs-copied",
+        partial,
+        tuple({"optimiser": optimiser, "donated": donated} for optimiser, donated in SHARES),
+        partial_claims,
+        sizes=SIZES,
+    ),
+)
