@@ -301,6 +301,16 @@ def test_less_recomputation_is_named_where_memory_grew():
     assert causes("matmul_flops", known, **changes) == []
 
 
+def test_a_recomputation_that_is_not_held_back_is_named():
+    """The same products and fewer barriers; with fewer products remat itself is lost, which is said instead."""
+    known = baseline(operations={"stablehlo.optimization_barrier 8x64xf32": 2, ADD: 3})
+    assert causes("largest_batch", known, operations={ADD: 3}) == [
+        "a recomputation is not held back until it is needed: optimization_barrier 2 → 0"
+    ]
+    assert causes("largest_batch", known, operations=known.operations) == []
+    assert causes("largest_batch", known, operations={ADD: 3}, facts={"matmul_flops": 600_000}) == []
+
+
 def test_more_products_are_named():
     """By operand shapes, with their line; only where there is more such work than before."""
     changes = {"matmuls": {DOT: 6}, "culprits": Culprits(lines={DOT: "model.py:40"})}

@@ -142,6 +142,18 @@ def _keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         yield Cause(text=text, explains=frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "output_bytes"}))
 
 
+def _held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """The same products and fewer barriers: nothing keeps a recomputation from being merged, or done at once."""
+    if baseline is None or now.facts.matmul_flops != baseline.facts.matmul_flops:
+        return
+    barriers = tuple(count_of(side.operations, "stablehlo.optimization_barrier") for side in (baseline, now))
+    if barriers[0] > barriers[1]:
+        text = (
+            f"a recomputation is not held back until it is needed: optimization_barrier {barriers[0]} → {barriers[1]}"
+        )
+        yield Cause(text=text, explains=frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "largest_batch"}))
+
+
 def _multiplies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if baseline is None or (now.facts.matmul_flops or 0) > (baseline.facts.matmul_flops or 0):
         text = grown(now.matmuls, None if baseline is None else baseline.matmuls, now.culprits.lines)
@@ -230,6 +242,7 @@ _FINDERS: tuple[Finder, ...] = (
     _unrolled,
     _done_at_once,
     _keeps_more,
+    _held_back_no_more,
     _multiplies,
     _widens,
     _returns_more,

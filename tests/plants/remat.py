@@ -1,0 +1,93 @@
+"""remat that is not there, keeps everything, or stands in the wrong place."""
+
+from __future__ import annotations
+
+import jax
+
+from tests.plants.model import Plant
+
+POLICIES = "workloads/remat/policies.py"
+NOTHING = "mlp-stacked-remat-that-saves-nothing-vs-plain"
+
+# Before 0.12 the compiler for CPU does not heed the barrier: taking it away changes nothing there.
+HEEDED = tuple(int(part) for part in jax.__version__.split(".")[:2]) >= (0, 12)
+
+PLANTS = (
+    Plant(
+        name="the block is passed on without its checkpoint",
+        file=POLICIES,
+        case=NOTHING,
+        edits=(("return stack(form, again)", "return stack(form, layer)"),),
+        moves=frozenset({"temp_bytes"}),
+        culprit=r"remat is lost or keeps more",
+    ),
+    Plant(
+        name="the checkpoint saves everything",
+        file=POLICIES,
+        case=NOTHING,
+        edits=(("saves=None,", "saves=policies.everything_saveable,"),),
+        moves=frozenset({"temp_bytes"}),
+        culprit=r"remat is lost or keeps more",
+    ),
+    Plant(
+        name="the checkpoint stands around the whole stack",
+        file=POLICIES,
+        case=NOTHING,
+        edits=(
+            ("jax.checkpoint(layer,", "jax.checkpoint(stack(form, layer),"),
+            ("return stack(form, again)", "return again"),
+        ),
+        moves=frozenset({"temp_bytes"}),
+        culprit=r"float32\[256,128\] x float32\[128,32\] 6 → 12",
+    ),
+    Plant(
+        name="a name in the policy is mistyped, and nothing has it",
+        file=POLICIES,
+        case="mlp-stacked-remat-that-saves-names-vs-plain",
+        edits=(('"attended", "hidden"', '"attended", "hiden"'),),
+        moves=frozenset({"matmul_flops"}),
+        culprit=r"float32\[256,32\] x float32\[32,128\] 6 → 12",
+    ),
+    Plant(
+        name="half of the batch is dropped",
+        file=POLICIES,
+        case=NOTHING,
+        edits=(("squared_error(network(p, x), y)", "squared_error(network(p, x[::2]), y[::2])"),),
+        status="INVALID",
+        culprit="does not influence the result",
+    ),
+    Plant(
+        name="what each block returns is returned as aux",
+        file=POLICIES,
+        case=NOTHING,
+        edits=(
+            (
+                "return stack(form, again)",
+                "return lambda params, x: jax.lax.scan(lambda x, each: (again(each, x),) * 2, x, params)",
+            ),
+            (
+                "jax.value_and_grad(lambda p: squared_error(network(p, x), y))(params)",
+                "jax.value_and_grad(\n"
+                "            lambda p: (lambda found: (squared_error(found[0], y), found[1]))(network(p, x)), has_aux=True\n"
+                "        )(params)",
+            ),
+            ("train_step(stack(form, layer))", 'train_step(remat(form, layer, "everything"))'),
+        ),
+        moves=frozenset({"output_bytes"}),
+        culprit=r"more is returned: result\[1\]\[1\]",
+    ),
+    *(
+        (
+            Plant(
+                name="prevent_cse is off outside a loop",
+                file=POLICIES,
+                case="mlp-unrolled-remat-that-saves-nothing-vs-plain",
+                edits=(('prevent_cse=form == "unrolled"', "prevent_cse=False"),),
+                moves=frozenset({"temp_bytes"}),
+                culprit=r"recomputation is not held back.*optimization_barrier 6 → 0",
+            ),
+        )
+        if HEEDED
+        else ()
+    ),
+)

@@ -1,0 +1,202 @@
+"""remat for the sake of the batch: memory over batch, the largest batch in a budget, throughput at a larger batch.
+
+Memory that nobody needs is no gain. What remat buys is a larger batch on the same device, and what counts in the end
+is how many samples a second that batch gets done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxgate.model import Batch, Case, Claim, Computation, Fits, Rival, at_least, at_most, cases, equal
+from workloads.parts import Tree, descend, squared_error
+from workloads.remat.blocks import BY_KIND, Form, Kind, Sizes, Stack, block, make_args, shaped, stack, step_flops
+from workloads.remat.policies import LEARNING_RATE, POLICIES, amount, remat, train_step, undone
+
+POLICY = "nothing"
+
+
+def step_at(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form, times: int) -> Computation:
+    """A step with remat at a multiple of the batch, against the plain one; its rival is plain at half that batch."""
+    size = sizes[kind]
+    batch = times * size.batch
+    layer = block(kind, size)
+    plain = jax.jit(train_step(stack(form, layer)), donate_argnums=0)
+    args = make_args(kind, form, size, batch)
+    return Computation(
+        subject=jax.jit(train_step(remat(form, layer, POLICY)), donate_argnums=0),
+        reference=plain,
+        args=args,
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=batch),
+        amount=amount(kind, size, batch),
+        analytic_flops=step_flops(kind, form, size, batch, POLICIES[POLICY].recomputed[kind]),
+        rivals={"plain at half the batch": Rival(function=plain, args=shaped(args, batch=batch // 2))},
+    )
+
+
+def claims_at(kind: Kind, form: Form, times: int) -> tuple[Claim, ...]:
+    """What remat must give at any batch."""
+    del kind, times  # holds for each
+    return (
+        at_most(0.6, "temp_bytes", why="a block's input is kept, not its inside", known_break=undone(form)),
+        at_most(1, "temp_bytes", of="rivals", why="twice the batch in the same memory", known_break=undone(form)),
+        equal("matmul_flops", to="analytic_flops", why="each block's inside is computed twice, its last product once"),
+        at_most(4 / 3, "matmul_flops", why="at most one forward pass more, beside one and a backward pass of two"),
+    )
+
+
+def largest(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form) -> Computation:
+    """A step with remat against the plain one; asks both for the largest batch in the same memory."""
+    size = sizes[kind]
+    layer = block(kind, size)
+    args = make_args(kind, form, size, size.batch // 2)
+    return Computation(
+        subject=jax.jit(train_step(remat(form, layer, POLICY)), donate_argnums=0),
+        reference=jax.jit(train_step(stack(form, layer)), donate_argnums=0),
+        args=args,
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=size.batch // 2),
+        amount=amount(kind, size, size.batch // 2),
+        analytic_flops=step_flops(kind, form, size, size.batch // 2, POLICIES[POLICY].recomputed[kind]),
+        fits=Fits(
+            budget_bytes=size.budget_bytes,
+            args_at=lambda batch: shaped(args, batch=batch),
+            step=size.grain,
+            limit=size.limit,
+        ),
+    )
+
+
+def claims_largest(kind: Kind, form: Form) -> tuple[Claim, ...]:
+    """The gain that people quote is 1.3 to 2 times the batch."""
+    del kind  # holds for each
+    return (
+        at_least(1.3, "largest_batch", why="memory that is not kept is room for samples", known_break=undone(form)),
+        equal("matmul_flops", to="analytic_flops", why="each block's inside is computed twice, its last product once"),
+    )
+
+
+def accumulating(network: Stack, parts: int) -> Callable[..., tuple[Tree, jax.Array]]:
+    """The same step with gradients summed over parts of the batch: what is done where the batch does not fit."""
+
+    def step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
+        def add(total: Any, part: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
+            found = jax.value_and_grad(lambda p: squared_error(network(p, part[0]), part[1]))(params)
+            return jax.tree.map(jnp.add, total, found), None
+
+        split = jax.tree.map(lambda a: a.reshape(parts, -1, *a.shape[1:]), (x, y))
+        zero = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
+        loss, grads = jax.tree.map(lambda total: total / parts, jax.lax.scan(add, zero, split)[0])
+        return descend(params, grads, LEARNING_RATE), loss
+
+    return step
+
+
+def enlarged(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
+    """A batch that only remat can hold, in one go, against the plain step over two halves of it."""
+    size = sizes[kind]
+    batch = 2 * size.batch
+    layer = block(kind, size)
+    args = make_args(kind, "stacked", size, batch)
+    return Computation(
+        subject=jax.jit(train_step(remat("stacked", layer, POLICY)), donate_argnums=0),
+        reference=jax.jit(accumulating(stack("stacked", layer), parts=2), donate_argnums=0),
+        args=args,
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=batch),
+        amount=amount(kind, size, batch),
+        analytic_flops=step_flops(kind, "stacked", size, batch, POLICIES[POLICY].recomputed[kind]),
+    )
+
+
+def claims_enlarged(kind: Kind) -> tuple[Claim, ...]:
+    """What makes the larger batch worth its recomputation; how much that is, samples per second tell."""
+    del kind  # holds for each
+    return (
+        at_most(1, "peak_bytes", why="the whole batch with remat needs less than half of it without"),
+        at_most(4 / 3, "matmul_flops", why="at most one forward pass more, beside one and a backward pass of two"),
+        equal("matmul_flops", to="analytic_flops", why="each block's inside is computed twice, its last product once"),
+    )
+
+
+def looped(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
+    """Remat in a scan over layers, against the same stacked layers taken one by one; its rival has twice the layers."""
+    size = sizes[kind]
+    layer = block(kind, size)
+    step = jax.jit(train_step(remat("stacked", layer, POLICY)), donate_argnums=0)
+    unrolled = remat("unrolled", layer, POLICY)
+
+    def one_by_one(params: Tree, x: jax.Array) -> jax.Array:
+        return unrolled([jax.tree.map(lambda a, at=at: a[at], params) for at in range(size.layers)], x)
+
+    args = make_args(kind, "stacked", size, size.batch)
+    return Computation(
+        subject=step,
+        reference=jax.jit(train_step(one_by_one), donate_argnums=0),
+        args=args,
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=size.batch),
+        amount=amount(kind, size, size.batch),
+        analytic_flops=step_flops(kind, "stacked", size, size.batch, POLICIES[POLICY].recomputed[kind]),
+        rivals={"twice the layers": Rival(function=step, args=shaped(args, batch=size.batch, deeper=2))},
+    )
+
+
+def claims_looped(kind: Kind) -> tuple[Claim, ...]:
+    """What scan over layers adds to remat."""
+    del kind  # holds for each
+    return (
+        equal("stablehlo_ops", to="rivals", why="scan holds one block, at any depth"),
+        at_most(0.7, "stablehlo_ops", why="the loop holds every block twice"),
+        equal("matmul_flops", to="analytic_flops", why="each block's inside is computed twice, its last product once"),
+    )
+
+
+KINDS: tuple[Kind, ...] = ("mlp", "transformer")
+FORMS: tuple[dict[str, Any], ...] = (
+    {"kind": "mlp", "form": "unrolled"},
+    {"kind": "mlp", "form": "stacked"},
+    {"kind": "transformer", "form": "stacked"},
+)
+
+BATCHES: tuple[dict[str, Any], ...] = (
+    {"kind": "mlp", "form": "unrolled", "times": 4},
+    {"kind": "mlp", "form": "stacked", "times": 2},
+    {"kind": "mlp", "form": "stacked", "times": 4},
+    {"kind": "transformer", "form": "stacked", "times": 4},
+)
+
+CASES: tuple[Case, ...] = (
+    *cases(
+        "remat",
+        "{kind}-{form}-remat-at-{times}-times-the-batch-vs-plain",
+        step_at,
+        BATCHES,
+        claims_at,
+        sizes=BY_KIND,
+    ),
+    *cases(
+        "remat", "{kind}-{form}-remat-largest-batch-in-memory-vs-plain", largest, FORMS, claims_largest, sizes=BY_KIND
+    ),
+    *cases(
+        "remat",
+        "{kind}-remat-at-a-batch-that-fits-vs-accumulated-halves",
+        enlarged,
+        [{"kind": kind} for kind in KINDS],
+        claims_enlarged,
+        sizes=BY_KIND,
+    ),
+    *cases(
+        "remat",
+        "{kind}-remat-in-a-scan-over-layers-vs-loop",
+        looped,
+        [{"kind": kind} for kind in KINDS],
+        claims_looped,
+        sizes=BY_KIND,
+    ),
+)

@@ -1,0 +1,149 @@
+"""What remat is applied to: stacks of MLP and transformer blocks, their sizes, and the FLOPs they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, get_args
+
+import jax
+import numpy as np
+from jax.ad_checkpoint import checkpoint_name
+
+from jaxgate.model import Size
+from workloads.parts import Draw, Tree, attention, block_params, drawing, normalise
+
+Kind = Literal["mlp", "transformer"]
+Form = Literal["unrolled", "stacked"]
+"""``unrolled``: a Python loop over a list of layers. ``stacked``: ``lax.scan`` over arrays with a leading layer axis."""
+
+Block = Callable[[Tree, jax.Array], jax.Array]
+"""Parameters of one layer, x [batch, ..., width] to the same shape."""
+
+Stack = Callable[[Tree, jax.Array], jax.Array]
+"""Parameters of all layers, x [batch, ..., width] to the same shape."""
+
+GROWTH = 4
+"""Hidden width of a block over its width."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """A stack in one size.
+
+    Attributes:
+        layers: Blocks.
+        width: Features that go from block to block.
+        batch: Samples.
+        time: Tokens of a sample; an MLP has none.
+        heads: Attention heads.
+        budget_bytes: Memory in which the largest batch is looked for: about what the plain stack needs at ``batch``.
+        grain: The largest batch is a multiple of it.
+        limit: More samples than fit with remat.
+    """
+
+    layers: int
+    width: int
+    batch: int
+    time: int = 1
+    heads: int = 1
+    budget_bytes: int
+    grain: int
+    limit: int
+
+    def shape(self, kind: Kind, batch: int) -> tuple[int, ...]:
+        """Shape of the activations between blocks."""
+        return (batch, self.width) if kind == "mlp" else (batch, self.time, self.width)
+
+
+SIZES: dict[Kind, dict[Size, Sizes]] = {
+    "mlp": {
+        "small": Sizes(layers=6, width=32, batch=256, budget_bytes=3840 << 10, grain=128, limit=1280),
+        "full": Sizes(layers=8, width=1024, batch=2048, budget_bytes=3 << 30, grain=512, limit=65536),
+    },
+    "transformer": {
+        "small": Sizes(layers=3, width=32, batch=4, time=64, heads=4, budget_bytes=4 << 20, grain=2, limit=10),
+        "full": Sizes(layers=8, width=1024, batch=2, time=512, heads=16, budget_bytes=3 << 30, grain=1, limit=64),
+    },
+}
+
+BY_KIND: dict[Size, dict[Kind, Sizes]] = {size: {kind: SIZES[kind][size] for kind in SIZES} for size in get_args(Size)}
+
+
+def mlp_block(params: Tree, x: jax.Array) -> jax.Array:
+    """The second half of a transformer block: x [batch, ..., width] to the same shape."""
+    hidden = checkpoint_name(normalise(x) @ params["up"], "hidden")
+    return x + jax.nn.gelu(hidden) @ params["down"]
+
+
+def transformer_block(params: Tree, x: jax.Array, heads: int) -> jax.Array:
+    """``parts.block`` with names for two of its values: x [batch, time, width] to the same shape."""
+    attended = checkpoint_name(attention(params, normalise(x), heads), "attended")
+    return mlp_block(params, x + attended)
+
+
+def block(kind: Kind, sizes: Sizes) -> Block:
+    """The block of a kind."""
+    return mlp_block if kind == "mlp" else partial(transformer_block, heads=sizes.heads)
+
+
+def stack(form: Form, layer: Block) -> Stack:
+    """Apply a block layer after layer."""
+
+    def unrolled(params: Tree, x: jax.Array) -> jax.Array:
+        for each in params:
+            x = layer(each, x)
+        return x
+
+    def stacked(params: Tree, x: jax.Array) -> jax.Array:
+        return jax.lax.scan(lambda x, each: (layer(each, x), None), x, params)[0]
+
+    return unrolled if form == "unrolled" else stacked
+
+
+def draw_params(kind: Kind, form: Form, sizes: Sizes, draw: Draw) -> Tree:
+    """Draw all layers: a list of them, or one of arrays [layers, ...]; NumPy arrays."""
+    layers = [block_params(draw, sizes.width, GROWTH * sizes.width) for _ in range(sizes.layers)]
+    if kind == "mlp":
+        layers = [{name: layer[name] for name in ("up", "down")} for layer in layers]
+    return layers if form == "unrolled" else jax.tree.map(lambda *each: np.stack(each), *layers)
+
+
+def make_args(kind: Kind, form: Form, sizes: Sizes, batch: int) -> tuple[Any, ...]:
+    """Parameters, input and target [batch, ..., width], on the device."""
+    draw = drawing()
+    shape = sizes.shape(kind, batch)
+    args: tuple[Any, ...] = jax.device_put((draw_params(kind, form, sizes, draw), draw(shape), draw(shape)))
+    return args
+
+
+def shaped(args: tuple[Any, ...], *, batch: int, deeper: int = 1) -> tuple[Any, ...]:
+    """Shapes of the same arguments at another batch, of stacked layers also several times as deep."""
+    params, x, _ = args
+    samples = jax.ShapeDtypeStruct((batch, *x.shape[1:]), x.dtype)
+    layers = jax.tree.map(lambda a: jax.ShapeDtypeStruct((deeper * a.shape[0], *a.shape[1:]), a.dtype), params)
+    return layers, samples, samples
+
+
+def products(kind: Kind, sizes: Sizes, batch: int) -> dict[str, int]:
+    """FLOPs of each matrix multiplication in the forward pass of a block, by the name of its result."""
+    square = 2 * batch * sizes.time * sizes.width**2
+    wide = {"up": GROWTH * square, "down": GROWTH * square}
+    if kind == "mlp":
+        return wide
+    across = 2 * batch * sizes.time**2 * sizes.width
+    narrow = dict.fromkeys(("query", "key", "value", "out"), square)
+    return {**narrow, "scores": across, "weighted": across, **wide}
+
+
+def step_flops(kind: Kind, form: Form, sizes: Sizes, batch: int, recomputed: Collection[str] = ()) -> int:
+    """FLOPs of a training step.
+
+    Each product is done once forward and twice backward, for its two operands, and once more if it is recomputed. The
+    gradient of the stack's input is not asked for: an unrolled first layer leaves it out, a scan cannot.
+    """
+    forward = products(kind, sizes, batch)
+    unneeded = ("up",) if kind == "mlp" else ("query", "key", "value")
+    once = sum(forward[name] for name in unneeded) if form == "unrolled" else 0
+    return sizes.layers * (3 * sum(forward.values()) + sum(forward[name] for name in recomputed)) - once
