@@ -231,15 +231,34 @@ def test_host_callbacks_are_counted():
     assert fingerprint(written(CALLBACKS), X) == fingerprint(written(CALLBACKS.replace("* 2", "* 3")), X)
 
 
+def test_functions_within_functions_multiply():
+    """Two calls of what has two calls are four; a function that nothing calls is the program itself."""
+    inner = jax.jit(jnp.sin)
+    outer = jax.jit(lambda x: inner(x) + inner(x * 2))
+    structure = read_structure(module(lambda x: outer(x) - outer(x * 3), X))
+    assert structure.operations["stablehlo.sine 4xf32"] == 4
+    assert structure.operations["stablehlo.subtract 4xf32"] == 1
+
+
+@pytest.mark.parametrize("length", [4, 16])
+def test_an_unrolled_scan_counts_every_copy_on_every_release(length):
+    """0.10.2 makes a function of the body and calls it, 0.12 writes it out: both are as many products."""
+
+    def unrolled(x):
+        return jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=length, unroll=length)[0]
+
+    assert read_structure(module(unrolled, X)).operations["stablehlo.sine 4xf32"] == length
+
+
 def test_operations_are_counted_by_name_type_and_line():
-    """Operations of nested functions count once each, by what they make; constants, calls and returns are none; lines are the project's."""
+    """The body of a function counts at each call, as the compiler sees it; constants, calls and returns are none; lines are the project's."""
 
     @jax.jit
     def helper(x):
         return jnp.sin(x)
 
     structure = read_structure(module(lambda x: helper(x) * helper(x + x), X))
-    assert structure.operations == {f"stablehlo.{name} 4xf32": 1 for name in ("add", "multiply", "sine")}
+    assert structure.operations == {"stablehlo.add 4xf32": 1, "stablehlo.multiply 4xf32": 1, "stablehlo.sine 4xf32": 2}
     line = helper.__wrapped__.__code__.co_firstlineno + 2
     assert re.fullmatch(rf"(.*/)?test_observe_structure\.py:{line}", structure.lines["stablehlo.sine 4xf32"])
     assert read_structure(module(helper, X), lines=False).lines == {}

@@ -41,8 +41,9 @@ class Structure:
     """What one walk over a module finds.
 
     Attributes:
-        operations: Operations by name and type of the first result, such as ``stablehlo.tanh 8x64xf32``; function
-            bodies counted once.
+        operations: Operations by name and type of the first result, such as ``stablehlo.tanh 8x64xf32``. The body of a
+            function counts at each of its calls, as the compiler will see it: releases differ in what they put into
+            functions (0.10.2 makes one of the copies of an unrolled scan's body, 0.12 none).
         lines: Operation to the project lines that it comes from, most of them first.
         constant_bytes: Bytes of captured arrays (splats excluded: they cost nothing).
         constants: The large captured arrays.
@@ -63,15 +64,16 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
         module: A ``jaxlib.mlir.ir.Module``.
         lines: Whether to look up source lines; they explain a difference and cost most of the time.
     """
-    operations: Counter[str] = Counter()
+    bodies: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    waiting: Counter[str] = Counter()
     seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    constant_bytes = host_callbacks = 0
+    constant_bytes = 0
     constants: list[Constant] = []
     callers = _Callers()
     for function, operation in _walk(module.operation):
         name = operation.name
-        if lines and name == "func.call":
-            callers.note(operation, function)
+        if name == "func.call":
+            callers.note(operation, function, lines=lines)
         if name == "stablehlo.constant":
             if not is_splat(operation):
                 result = operation.results[0]
@@ -84,16 +86,20 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
         if name in _NOT_OPERATIONS:
             continue
         label = _label(operation)
-        operations[label] += 1
-        host_callbacks += name in _HOST_QUEUES or is_callback(operation)
+        bodies[function][label] += 1
+        waiting[function] += name in _HOST_QUEUES or is_callback(operation)
         if lines:
             seen[label][project_line(str(operation.location)) or function] += 1
+    operations: Counter[str] = Counter()
+    for function, body in bodies.items():
+        times = callers.times(function)
+        operations.update({label: count * times for label, count in body.items()})
     return Structure(
         operations=dict(sorted(operations.items())),
         lines={name: text for name, found in seen.items() if (text := places(callers.lines(found)))},
         constant_bytes=constant_bytes,
         constants=tuple(constants),
-        host_callbacks=host_callbacks,
+        host_callbacks=sum(count * callers.times(function) for function, count in waiting.items()),
     )
 
 
@@ -125,11 +131,24 @@ class _Callers:
 
     def __init__(self) -> None:
         self._calls: defaultdict[str, list[str]] = defaultdict(list)
+        self._callers: defaultdict[str, list[str]] = defaultdict(list)
+        self._times: dict[str, int] = {}
 
-    def note(self, call: Any, function: str) -> None:
+    def note(self, call: Any, function: str, *, lines: bool) -> None:
         """Note one call, by its line, or by the function that makes it where it has none."""
         callee = f"@{call.attributes['callee'].value}"
-        self._calls[callee].append(project_line(str(call.location)) or function)
+        self._callers[callee].append(function)
+        if lines:
+            self._calls[callee].append(project_line(str(call.location)) or function)
+
+    def times(self, function: str) -> int:
+        """How often the body of a function stands in the program once calls are replaced by what they call.
+
+        One that nothing calls counts once: it is the program itself, or is named in another way than by a call.
+        """
+        if function not in self._times:
+            self._times[function] = sum(self.times(caller) for caller in self._callers[function]) or 1
+        return self._times[function]
 
     def lines(self, found: Counter[str]) -> Iterator[str]:
         """The lines among lines and functions, the most frequent first; a function stands for where it is called."""
