@@ -160,7 +160,6 @@ def claims_looped(kind: Kind) -> tuple[Claim, ...]:
 KINDS: tuple[Kind, ...] = ("mlp", "transformer")
 FORMS: tuple[dict[str, Any], ...] = (
     {"kind": "mlp", "form": "unrolled"},
-    {"kind": "mlp", "form": "stacked"},
     {"kind": "transformer", "form": "stacked"},
 )
 
