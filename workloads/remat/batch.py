@@ -14,7 +14,19 @@ import jax.numpy as jnp
 
 from jaxgate.model import Batch, Case, Claim, Computation, Fits, Rival, at_least, at_most, cases, equal
 from workloads.parts import Tree, descend, squared_error
-from workloads.remat.blocks import BY_KIND, Form, Kind, Sizes, Stack, block, make_args, shaped, stack, step_flops
+from workloads.remat.blocks import (
+    BY_KIND,
+    TOLERANCES,
+    Form,
+    Kind,
+    Sizes,
+    Stack,
+    block,
+    make_args,
+    shaped,
+    stack,
+    step_flops,
+)
 from workloads.remat.policies import LEARNING_RATE, POLICIES, amount, remat, train_step, undone
 
 POLICY = "nothing"
@@ -178,9 +190,16 @@ CASES: tuple[Case, ...] = (
         BATCHES,
         claims_at,
         sizes=BY_KIND,
+        tolerances=TOLERANCES,
     ),
     *cases(
-        "remat", "{kind}-{form}-remat-largest-batch-in-memory-vs-plain", largest, FORMS, claims_largest, sizes=BY_KIND
+        "remat",
+        "{kind}-{form}-remat-largest-batch-in-memory-vs-plain",
+        largest,
+        FORMS,
+        claims_largest,
+        sizes=BY_KIND,
+        tolerances=TOLERANCES,
     ),
     *cases(
         "remat",
@@ -189,6 +208,7 @@ CASES: tuple[Case, ...] = (
         [{"kind": kind} for kind in KINDS],
         claims_enlarged,
         sizes=BY_KIND,
+        tolerances=TOLERANCES,
     ),
     *cases(
         "remat",
@@ -197,5 +217,6 @@ CASES: tuple[Case, ...] = (
         [{"kind": kind} for kind in KINDS],
         claims_looped,
         sizes=BY_KIND,
+        tolerances=TOLERANCES,
     ),
 )

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 
-from jaxgate.model import Size
+from jaxgate.model import Size, Tolerance
 from workloads.parts import Draw, Tree, attention, block_params, drawing, normalise
 
 Kind = Literal["mlp", "transformer"]
@@ -69,6 +69,17 @@ SIZES: dict[Kind, dict[Size, Sizes]] = {
 }
 
 BY_KIND: dict[Size, dict[Kind, Sizes]] = {size: {kind: SIZES[kind][size] for kind in SIZES} for size in get_args(Size)}
+
+
+TOLERANCES = (
+    Tolerance(
+        fact="temp_bytes",
+        relative=0.25,
+        why="jax 0.12 traces the gradient of gelu with one more hidden array than 0.10.2 (up to 1.20 times the bytes, "
+        "seen 2026-11-21); remat that is lost takes twice as many",
+    ),
+)
+"""Both releases are gated by baselines of the older one."""
 
 
 def mlp_block(params: Tree, x: jax.Array) -> jax.Array:

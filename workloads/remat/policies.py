@@ -26,7 +26,19 @@ from jaxgate.model import (
     equal,
 )
 from workloads.parts import Tree, descend, squared_error
-from workloads.remat.blocks import BY_KIND, Block, Form, Kind, Sizes, Stack, block, make_args, stack, step_flops
+from workloads.remat.blocks import (
+    BY_KIND,
+    TOLERANCES,
+    Block,
+    Form,
+    Kind,
+    Sizes,
+    Stack,
+    block,
+    make_args,
+    stack,
+    step_flops,
+)
 
 LEARNING_RATE = 0.05
 
@@ -153,4 +165,5 @@ CASES: tuple[Case, ...] = cases(
     SWEEP,
     claims,
     sizes=BY_KIND,
+    tolerances=TOLERANCES,
 )

@@ -24,7 +24,7 @@ from jaxgate.model import (
     Record,
     StoredProgram,
 )
-from jaxgate.observe.duelling import agree, prepare, run_duel
+from jaxgate.observe.duelling import Contender, agree, prepare, run_duel
 from jaxgate.observe.executables import same_executable
 from jaxgate.observe.exporting import NotReplayableError, UnreadableProgramError
 from jaxgate.observe.failures import describe
@@ -89,7 +89,7 @@ class Stopwatch:
 
     Attributes:
         spent_ns: What all duels together have taken so far.
-        on_baselines_ns: What those with baselines' programs have taken of that.
+        on_baselines_ns: What baselines' programs have taken: to be compiled here, and to be duelled with.
     """
 
     def __init__(
@@ -120,11 +120,9 @@ class Stopwatch:
         why_not = _hopeless(now, record)
         if why_not:
             return Timed(record, why_not=why_not)
-        if not self.has_budget:
-            return Timed(record, why_not="the budget for duels is spent (--perf-budget)")
         begin = self._clock()
         try:
-            return self._duel(observed, record, progress)
+            return self._against(observed, record, progress)
         except (BrokenDuelError, InvalidCaseError) as error:
             raise _invalid(error) from None
         except UnreadableProgramError as error:
@@ -135,9 +133,7 @@ class Stopwatch:
         except Exception as error:  # noqa: BLE001 - facts are judged all the same; time is not, and says why
             return Timed(record, why_not=f"the duel failed: {describe(error)}")
         finally:
-            took_ns = self._clock() - begin
-            self.on_baselines_ns += took_ns
-            self.charge(took_ns)
+            self.on_baselines_ns += self._clock() - begin
 
     @property
     def has_budget(self) -> bool:
@@ -148,7 +144,8 @@ class Stopwatch:
         """Note what a duel took."""
         self.spent_ns += spent_ns
 
-    def _duel(self, observed: Observed, record: Record, progress: Callable[[str], None]) -> Timed:
+    def _against(self, observed: Observed, record: Record, progress: Callable[[str], None]) -> Timed:
+        """Compile the baseline's program here, for its facts; duel with it where only a clock can tell the two apart."""
         stored = record.baseline.program
         fingerprint = record.baseline.fingerprints.program
         content = self._programs.load(fingerprint, stored.digest) if stored.stored else b""
@@ -176,6 +173,25 @@ class Stopwatch:
         at = observed.measurement.hardware
         if at.platform == "cpu" and at.devices > 1:  # the facts above are of this machine none the less
             return Timed(record, why_not="virtual CPU devices share their cores, so no clock judges them")
+        if not self.has_budget:
+            return Timed(record, why_not="the budget for duels is spent (--perf-budget)")
+        begin = self._clock()
+        try:
+            return self._duel(observed, record, before, baseline, alike=alike, progress=progress)
+        finally:
+            self.charge(self._clock() - begin)
+
+    def _duel(
+        self,
+        observed: Observed,
+        record: Record,
+        before: StoredProgram,
+        baseline: Contender,
+        *,
+        alike: bool,
+        progress: Callable[[str], None],
+    ) -> Timed:
+        leaves, contract = observed.leaves(), observed.contract
         today = observed.export()
         if not today.record.stored:
             return Timed(record, why_not=f"today's program cannot be duelled: {today.record.why_not}")
