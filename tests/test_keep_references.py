@@ -237,9 +237,20 @@ def test_the_oldest_entries_go_first(cache, monkeypatch):
         os.utime(cache.folder / f"{key}.npz", (2_000 - age, 2_000 - age))
     (cache.folder / "notes.txt").write_text("somebody's")
     os.utime(cache.folder / "notes.txt", (1, 1))
-    monkeypatch.setattr(references, "MAX_AGE_FILES", 3)
+    monkeypatch.setattr(references, "MAX_FILES", 3)
     cache.save("new", NUMBERS, [])
     assert sorted(path.name for path in cache.folder.iterdir()) == ["a.npz", "b.npz", "new.npz", "notes.txt"]
+
+
+def test_the_oldest_entries_go_when_all_together_are_too_large(cache, monkeypatch):
+    """Results of large cases must not fill a disk."""
+    for age, key in enumerate(["a", "b", "c"]):
+        cache.save(key, NUMBERS, [])
+        os.utime(cache.folder / f"{key}.npz", (2_000 - age, 2_000 - age))
+    size = (cache.folder / "a.npz").stat().st_size
+    monkeypatch.setattr(references, "MAX_BYTES", 3 * size)
+    cache.save("new", NUMBERS, [])
+    assert sorted(path.name for path in cache.folder.iterdir()) == ["a.npz", "b.npz", "new.npz"]
 
 
 def test_an_entry_that_vanishes_meanwhile_costs_nothing(cache):

@@ -18,6 +18,7 @@ from jaxgate.observe.compiling import devices_of
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.measure import observe
 from jaxgate.observe.opponents import export_opponents, opponents_fingerprint
+from jaxgate.observe.recompiled import Opponents
 from jaxgate.plugin import against_reference as module
 from jaxgate.plugin.against_reference import ReferenceDuels
 from jaxgate.plugin.margins import Margins
@@ -63,7 +64,9 @@ def duels(tmp_path, monkeypatch):
         return duel(0.7)
 
     monkeypatch.setattr(module, "run_duel", run_duel)
-    stopwatch = Stopwatch(ProgramStore(tmp_path), None, date(2026, 11, 21), Margins(FloorStore(None)))
+    opponents = Opponents(ReferenceCache(None))
+    margins = Margins(FloorStore(None))
+    stopwatch = Stopwatch(ProgramStore(tmp_path), None, date(2026, 11, 21), margins=margins, opponents=opponents)
     return ReferenceDuels(stopwatch, DuelCache(ReferenceCache(tmp_path / "cache"))), notes
 
 

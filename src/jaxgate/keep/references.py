@@ -11,8 +11,9 @@ import numpy as np
 from jaxgate.keep.arrays import pack, unpack
 from jaxgate.keep.atomic import write_atomic
 
-MAX_AGE_FILES = 256
-"""Entries kept; the oldest go first. A reference that changes leaves its old entry behind."""
+MAX_FILES, MAX_BYTES = 4096, 1024**3
+"""Entries kept, and their size together; the oldest go first. A reference that changes leaves its old entry behind, and
+each jax has entries of its own: this suite alone takes some 300 for each release, 120 MB of them results."""
 
 
 class ReferenceCache:
@@ -41,12 +42,22 @@ class ReferenceCache:
             return
         with contextlib.suppress(OSError):  # a full or read-only disk costs time only
             write_atomic(self.folder / f"{key}.npz", pack(outputs, facts))
-            for path in sorted(self.folder.glob("*.npz"), key=_written)[:-MAX_AGE_FILES]:
-                path.unlink(missing_ok=True)
+            _forget_oldest(self.folder)
 
 
-def _written(path: Path) -> float:
+def _forget_oldest(folder: Path) -> None:
+    """Keep the youngest entries, as many as both limits let."""
+    files = nbytes = 0
+    for written, size, path in sorted(map(_entry, folder.glob("*.npz")), reverse=True):
+        files, nbytes = files + 1, nbytes + size
+        if written and (files > MAX_FILES or nbytes > MAX_BYTES):
+            path.unlink(missing_ok=True)
+
+
+def _entry(path: Path) -> tuple[float, int, Path]:
+    """When it was written, and its size."""
     try:
-        return path.stat().st_mtime
+        found = path.stat()
     except OSError:
-        return 0.0  # another run has just forgotten it
+        return 0.0, 0, path  # another run has just forgotten it
+    return found.st_mtime, found.st_size, path

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from jaxgate.observe.surroundings import fingerprint
+
 _METADATA = re.compile(r', metadata=\{(?:"[^"]*"|[^{}"])*\}')
 _NAME = re.compile(r"%[\w.\-]+")
 _SIGNATURE = re.compile(r"((?:ENTRY )?%\S+ \()(.*)(\) -> .*)")
@@ -13,25 +15,29 @@ _ELIDED = "{...}"
 """Stands for a constant that is too large to be printed."""
 
 
-def same_executable(one: Any, other: Any) -> bool:
-    """Compare two executables by their optimised, scheduled programs.
+def executable_fingerprint(executable: Any) -> str | None:
+    """Hash an executable by its optimised, scheduled program.
 
     The text holds all that the backend's code generator is given: instructions in their order, layouts, aliasing,
     backend settings. Names and source locations are left out. Seen on both JAX lines: a function and its export,
     compiled in one process, have the same text but for these, or in another order.
 
     Args:
-        one: A ``jax.stages.Compiled``.
-        other: Another.
+        executable: A ``jax.stages.Compiled``.
 
     Returns:
-        Whether they are the same; ``False`` also where it cannot be told, because constants are not printed or there
-        is no text.
+        The hash; ``None`` where two executables could not be told apart: constants are not printed, or there is no text.
     """
-    texts = [executable.as_text() for executable in (one, other)]
-    if not all(texts) or any(_ELIDED in text for text in texts):
-        return False
-    return canonical(texts[0]) == canonical(texts[1])
+    text = executable.as_text()
+    if not text or _ELIDED in text:
+        return None
+    return fingerprint(*canonical(text))
+
+
+def same_executable(one: Any, other: Any) -> bool:
+    """Whether two executables are known to be the same."""
+    first = executable_fingerprint(one)
+    return first is not None and first == executable_fingerprint(other)
 
 
 def canonical(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jaxgate.judge import judge_invalid
 from jaxgate.model import (
     Batch,
     Case,
@@ -173,7 +174,7 @@ class Gate:
             if error.__cause__ is not None:
                 text = "".join(traceback.format_exception(error.__cause__))
                 self._item.add_report_section("call", "jaxgate: where it was raised", text)
-            return self._run.judge_invalid(case, error)
+            return judge_invalid(case.name, error)
         self._fill_row(case, measurement, verdict, engine_ns)
         judged = verdict.status not in _UNMEASURED and not verdict.recorded and not self._run.settings.elsewhere
         if measurement.samples is not None and judged:

@@ -36,6 +36,7 @@ from jaxgate.model.cost import Cost
 from jaxgate.model.waiver import TIME
 from jaxgate.observe.exporting import serves_as
 from jaxgate.observe.observed import Observed
+from jaxgate.observe.recompiled import Opponents
 from jaxgate.plugin.again import PhaseRepeat
 from jaxgate.plugin.against_reference import ReferenceDuels, Told
 from jaxgate.plugin.calibrated import Calibrated
@@ -75,10 +76,12 @@ class Run:
         self.idle_waivers: list[tuple[Waiver, str]] = []
         self.floors = FloorStore(None if cache is None else cache / "floors")
         self.margins = Margins(self.floors)
-        self.stopwatch = Stopwatch(self.programs, settings.budget_s, self.today, self.margins)
         quiet = () if settings.elsewhere else settings.quiet
         self.stored_clock = StoredClock(quiet, settings.baselines, project)
         self.references = ReferenceCache(None if cache is None else cache / "references")
+        self.stopwatch = Stopwatch(
+            self.programs, settings.budget_s, self.today, margins=self.margins, opponents=Opponents(self.references)
+        )
         self.reference_duels = ReferenceDuels(self.stopwatch, DuelCache(self.references))
         self.verdicts: list[Verdict] = []
         self.calibrated = Calibrated()
@@ -174,10 +177,6 @@ class Run:
             if (has_red_phase(verdict) if isinstance(r, PhaseRepeat) else accuses(verdict, r.claim))
         ]
         return Suspect(verdict, rematches, row, strict=self._strict)
-
-    def judge_invalid(self, case: Case, error: InvalidCaseError) -> Verdict:
-        """The verdict of a case that could not be measured."""
-        return judge_invalid(case.name, error)
 
     def _unreadable(self, error: CorruptBaselineError) -> InvalidCaseError:
         path = self._short(error.path)

@@ -24,11 +24,12 @@ from jaxgate.model import (
     Record,
     StoredProgram,
 )
-from jaxgate.observe.duelling import Contender, agree, prepare, run_duel
-from jaxgate.observe.executables import same_executable
+from jaxgate.observe.duelling import agree, prepare, run_duel
+from jaxgate.observe.executables import executable_fingerprint, same_executable
 from jaxgate.observe.exporting import NotReplayableError, UnreadableProgramError
 from jaxgate.observe.failures import describe
 from jaxgate.observe.observed import Observed
+from jaxgate.observe.recompiled import Opponents
 from jaxgate.plugin.margins import Margins
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Stopwatch:
         budget_s: Seconds that all duels together may take; ``None`` for no limit.
         today: The UTC date, to say how old a program is that cannot be read.
         margins: What a calibration knows of the noise of each case.
+        opponents: Baselines' programs, compiled here.
         clock: Monotonic nanoseconds.
 
     Attributes:
@@ -97,11 +99,14 @@ class Stopwatch:
         programs: ProgramStore,
         budget_s: float | None,
         today: date,
+        *,
         margins: Margins,
+        opponents: Opponents,
         clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         self._programs = programs
         self._margins = margins
+        self._opponents = opponents
         self._budget_ns = None if budget_s is None else budget_s * 1e9
         self._today = today
         self._clock = clock
@@ -156,19 +161,17 @@ class Stopwatch:
                 "or record the case again with --perf-update",
             )
         progress("compiling the baseline's program")
-        leaves = observed.leaves()
         before = StoredProgram(record=stored, content=content)
-        contract = observed.contract
-        baseline = prepare(before, leaves, contract)
+        here = self._opponents.compiled(before, observed)
         now_at = (observed.measurement.environment, observed.measurement.hardware)
         if now_at != (record.baseline.environment, record.baseline.hardware):
-            known = {name: value for name, value in baseline.facts.items() if value is not None}
+            known = {name: value for name, value in here.facts.items() if value is not None}
             facts = replace(record.baseline.facts, **known)
             record = replace(record, baseline=replace(record.baseline, facts=facts))
         alike = may_share_executable(observed.measurement, record.baseline)
-        if alike and observed.lowered is not None:
+        if alike and here.executable is not None and observed.lowered is not None:
             executable = observed.lowered.stage.compile()  # JAX has it since it was observed
-            if same_executable(executable, baseline.function):
+            if executable_fingerprint(executable) == here.executable:
                 return Timed(record, same_executable=True)
         at = observed.measurement.hardware
         if at.platform == "cpu" and at.devices > 1:  # the facts above are of this machine none the less
@@ -177,7 +180,7 @@ class Stopwatch:
             return Timed(record, why_not="the budget for duels is spent (--perf-budget)")
         begin = self._clock()
         try:
-            return self._duel(observed, record, before, baseline, alike=alike, progress=progress)
+            return self._duel(observed, record, before, alike=alike, progress=progress)
         finally:
             self.charge(self._clock() - begin)
 
@@ -186,7 +189,6 @@ class Stopwatch:
         observed: Observed,
         record: Record,
         before: StoredProgram,
-        baseline: Contender,
         *,
         alike: bool,
         progress: Callable[[str], None],
@@ -195,7 +197,7 @@ class Stopwatch:
         today = observed.export()
         if not today.record.stored:
             return Timed(record, why_not=f"today's program cannot be duelled: {today.record.why_not}")
-        now = prepare(today, leaves, contract)
+        now, baseline = (prepare(program, leaves, contract) for program in (today, before))
         if alike and same_executable(now.function, baseline.function):  # both exported: in the same order, too
             return Timed(record, same_executable=True)
         same_results = agree(now, baseline, rtol=observed.rtol, atol=observed.atol)
