@@ -242,7 +242,7 @@ def test_a_slow_down_and_a_broken_claim_are_both_repeated(lab):
     """Against the baseline's program and against the reference: each is confirmed by its own duel."""
     lab.reference = duel(0.7)
     assert lab.run("--perf-update").code == 0
-    lab.edit("test_model.py", "jnp.tanh(x) + 1", "jnp.tanh(x + 0) + 1")
+    lab.edit("test_model.py", "jnp.tanh(x) + 1", "jnp.tanh(x * 1.0000001) + 1")
     lab.reference, lab.baseline, lab.ran = duel(1.2), duel(1.3), []
     result = lab.run()
     assert result.code == 1
@@ -262,7 +262,7 @@ def test_a_slow_down_stays_where_the_claim_did_not_come_again(lab):
     """The third and fourth process disagree: the case is SLOWER, its claim undecided."""
     lab.reference = duel(0.7)
     assert lab.run("--perf-update").code == 0
-    lab.edit("test_model.py", "jnp.tanh(x) + 1", "jnp.tanh(x + 0) + 1")
+    lab.edit("test_model.py", "jnp.tanh(x) + 1", "jnp.tanh(x * 1.0000001) + 1")
     lab.reference, lab.baseline = duel(1.2), duel(1.3)
     lab.processes = [duel(1.3, 60), duel(1.3, 60), duel(0.7, 60)]
     result = lab.run()
