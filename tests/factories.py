@@ -40,6 +40,7 @@ FACTS = Facts(
     host_callbacks=0,
     launches=3,
     host_transfers=1,
+    largest_batch=512,
     matmul_flops=1_000_000,
     widened_bytes=0,
     stablehlo_ops=40,

@@ -28,7 +28,7 @@ def changed(project):
     """A project whose two programs changed since they were recorded, without getting worse in any fact."""
     project.write("test_model.py", MODEL)
     assert project.run("--perf-update").code == 0
-    project.edit("test_model.py", "return x @ x", "return x @ (x * 1.0000001)")
+    project.edit("test_model.py", "return x @ x", "return x @ x.T")
     project.edit("test_model.py", "return x + 1", "return x + 2")
     return project
 

@@ -32,6 +32,7 @@ CONTENT = {
         "donated_bytes": 16384,
         "host_callbacks": 0,
         "host_transfers": 1,
+        "largest_batch": 512,
         "launches": 3,
         "lost_bytes": 0,
         "lowerings": 1,
@@ -64,7 +65,7 @@ CONTENT = {
     "provenance": {"commit": "0123456789abcdef", "date": "2026-11-20", "dirty": False, "jaxgate": "0.1.0"},
     "results": [],
     "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2, "contract": "pipelined"},
-    "schema": 3,
+    "schema": 4,
     "signature": [
         {"aval": "float32[64,64]", "donated": True, "nbytes": 16384, "path": "state['w']"},
         {"aval": "float32[8,64]", "donated": False, "nbytes": 2048, "path": "batch"},
@@ -222,7 +223,8 @@ def test_a_key_that_stands_twice_is_refused(store, line):
 
 
 @pytest.mark.parametrize(
-    ("schema", "found"), [(1, "1"), (2, "2"), (4, "4"), (None, "None"), ("3", "'3'"), (True, "True"), (3.0, "3.0")]
+    ("schema", "found"),
+    [(1, "1"), (2, "2"), (3, "3"), (5, "5"), (None, "None"), ("4", "'4'"), (True, "True"), (4.0, "4.0")],
 )
 def test_another_schema_is_refused(store, schema, found):
     """An older, newer or mistyped schema is not guessed at."""
@@ -233,7 +235,7 @@ def test_another_schema_is_refused(store, schema, found):
 
 def test_no_schema_is_refused(store):
     """A file without a schema says nothing about its keys."""
-    assert refusal(store, changed(("schema",), remove=True)) == "expected schema 3, found None"
+    assert refusal(store, changed(("schema",), remove=True)) == "expected schema 4, found None"
 
 
 @pytest.mark.parametrize("place", KEYS, ids=dotted)

@@ -96,7 +96,7 @@ def test_another_precision_is_another_environment(project, monkeypatch, precisio
     assert project.run().line("SAME").endswith("identical program")
     setting = f"jax_default_matmul_precision None → {precision}"
     with jax.default_matmul_precision(precision):
-        assert setting in project.run(*NO_DUEL).line("UNDECIDED  model/dot")
+        assert setting in project.run(*NO_DUEL).line("  model/dot")
         line = project.run().line("SAME  model/dot")
     assert "identical program" not in line
     assert setting in line
