@@ -151,18 +151,14 @@ def test_another_layout_of_the_result_is_refused(project):
     result.shows("INVALID  model/conv", "result: subject gives float32[1,8,8,4], reference float32[1,4,8,8]")
 
 
-def test_transposing_there_and_back_is_another_program(project, monkeypatch):
-    """The same result by way of the other layout: no identity, and the transposes are what is named."""
+def test_transposing_there_and_back_is_left_out_by_the_compiler(project, monkeypatch):
+    """The same result by way of the other layout: another program, and the same executable, which no clock can tell apart."""
     clocked(monkeypatch, 1.3)
     recorded(project, CONV.replace("BACK", "jnp.transpose(y, (0, 2, 3, 1))"))
     project.edit("test_model.py", "gate(conv,", "gate(other,")
     result = project.run()
-    assert result.code == 1
-    assert "program changed" in result.line("  time")
-    assert "results differ" not in result.text
-    culprit = result.line("  culprit")
-    for line in ("1x8x8x4xf32 0 → 1 at test_model.py:9", "1x3x8x8xf32 0 → 1 at test_model.py:7"):
-        assert f"stablehlo.transpose {line}" in culprit
+    assert result.code == 0
+    assert result.line("SAME  model/conv").endswith("the same executable as the baseline's (program changed)")
 
 
 # A jitted function mixed with eager steps

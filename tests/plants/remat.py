@@ -76,6 +76,21 @@ PLANTS = (
         moves=frozenset({"output_bytes"}),
         culprit=r"more is returned: result\[1\]\[1\]",
     ),
+    Plant(
+        name="the batch that fits is that of the plain step",
+        file="workloads/remat/batch.py",
+        case="transformer-stacked-remat-largest-batch-in-memory-vs-plain",
+        edits=(
+            (
+                "    args = make_args(kind, form, size, size.batch // 2)\n    return Computation(\n"
+                "        subject=jax.jit(train_step(remat(form, layer, POLICY)), donate_argnums=0)",
+                "    args = make_args(kind, form, size, size.batch // 2)\n    return Computation(\n"
+                "        subject=jax.jit(train_step(stack(form, layer)), donate_argnums=0)",
+            ),
+        ),
+        moves=frozenset({"largest_batch"}),
+        culprit=r"remat is lost or keeps more",
+    ),
     *(
         (
             Plant(

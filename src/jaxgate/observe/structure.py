@@ -191,25 +191,29 @@ def _shape(tensor: str) -> tuple[int, ...]:
 
 def _describe(result: Any, nbytes: int) -> str:
     tensor = str(result.type).removeprefix("tensor<").removesuffix(">")
-    user = _user(result)
-    if user is None:
+    found = _user(result)
+    if found is None:
         return f"{tensor} ({nbytes:,} bytes)"
-    line = project_line(str(user.location))
+    user, line = found
     where = f" at {line}" if line else ""
     return f"{tensor} ({nbytes:,} bytes) used by {user.name}{where}"
 
 
-def _user(value: Any) -> Any:
-    """The first operation that uses a value; a loop or a function that is given it is looked into."""
+def _user(value: Any) -> tuple[Any, str] | None:
+    """The first operation that uses a value, and its line; a loop or a function that is given it is looked into.
+
+    What stands in JAX's own helpers, such as ``where``, has no line of the project; then it is that of the call.
+    """
     given = None
     for use in value.uses:
         owner = use.owner.operation if hasattr(use.owner, "operation") else use.owner
         inside = _inside_of(owner, use.operand_number)
-        user = None if inside is None else _user(inside)
-        if user is not None:
-            return user
+        found = None if inside is None else _user(inside)
+        line = project_line(str(owner.location))
+        if found is not None:
+            return found[0], found[1] or line
         if owner.name not in ("stablehlo.return", "func.return"):
-            given = given or owner
+            given = given or (owner, line)
     return given
 
 
