@@ -66,8 +66,9 @@ def test_every_program_and_family_has_a_fault():
 
 
 def test_every_fact_of_the_policy_is_moved_by_a_fault(score):
-    """No row of the policy table is without a mistake that turns it red; on CPU the code's size is not told, and the
-    largest batch is asked for by cases of the catalogue: ``tests/plants/remat.py`` moves it.
+    """No row of the policy table is without a mistake that turns it red; on CPU the code's size is not told.
+
+    The largest batch is asked for by cases of the catalogue: ``tests/plants/remat.py`` moves it.
     """
     moved = {fact for outcome in score.faults for fact in outcome.moved}
     assert {policy.name for policy in POLICIES} - moved == {"code_bytes", "largest_batch"}
