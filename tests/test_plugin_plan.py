@@ -302,13 +302,15 @@ def test_a_duel_is_remembered_apart(gated, monkeypatch):
     ticks = iter(range(0, 10**9, 1_000))
     real = timing.Stopwatch.__init__
     monkeypatch.setattr(timing, "run_duel", lambda *_, **__: same)
-    monkeypatch.setattr(timing.Stopwatch, "__init__", lambda self, *rest: real(self, *rest, clock=lambda: next(ticks)))
+    monkeypatch.setattr(
+        timing.Stopwatch, "__init__", lambda self, *a, **k: real(self, *a, **k, clock=lambda: next(ticks))
+    )
     gated.edit("test_model.py", "x * 2", "x * 3")
     run(gated)
-    assert costs(gated)[STEP]["duel_s"] == 1e-6
+    assert costs(gated)[STEP]["duel_s"] == 3e-6
     gated.edit("test_model.py", "x * 3", "x * 2")
     run(gated)
-    assert costs(gated)[STEP]["duel_s"] == 1e-6
+    assert costs(gated)[STEP]["duel_s"] == 3e-6
 
 
 def test_other_tests_stay_remembered(gated):
