@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import sys
 import time
@@ -18,6 +19,9 @@ from jaxgate.plugin.explaining import judge_with_buffers
 from tests.planted.harness import NO_PROGRAM, NO_TIME, NOWHERE, first_line, names
 from tests.plants.model import Outcome, Plant
 
+_COUNT = itertools.count(1)
+"""Of this process: a worker runs several families, and no two modules may share a name."""
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -32,7 +36,6 @@ class Bench:
     def __init__(self, folder: Path, cache: Path | None = None) -> None:
         self._folder = folder
         self._bases: dict[tuple[str, str], Record] = {}
-        self._count = 0
         self._store = ReferenceCache(cache)
 
     def plant(self, plant: Plant, family: str) -> Outcome:
@@ -109,12 +112,12 @@ class Bench:
 
     def _imported(self, plant: Plant, source: str):
         """Import a text as a fresh module whose lines are the project's; a module of a package with all of that."""
-        self._count += 1
+        count = next(_COUNT)
         original = REPOSITORY / plant.file
         package = original.parent
         in_package = package.name != "workloads"
-        name = f"plant_{self._count}_{original.stem}"
-        folder = self._folder / str(self._count)
+        name = f"plant_{count}_{original.stem}"
+        folder = self._folder / str(count)
         folder.mkdir()
         for part in sorted(package.glob("*.py")) if in_package else [original]:
             text = source if part == original else part.read_text()
