@@ -13,7 +13,7 @@ perf: $(READY)
 	@$(RUN) pytest perf $(if $(K),-k "$(K)") $(ARGS)
 
 test: $(READY)
-	@$(RUN) pytest tests $(ARGS)
+	@$(RUN) pytest tests -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 lint: $(READY)
 	@$(RUN) ruff check . && $(RUN) ruff format --check . && $(RUN) mypy

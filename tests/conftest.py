@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -13,7 +14,12 @@ SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
 
 
 def pytest_collection_modifyitems() -> None:
-    """Import JAX before the first test: pytester forgets modules that a run imports, and JAX must not load twice."""
+    """Import JAX before the first test: pytester forgets modules that a run imports, and JAX must not load twice.
+
+    The projects of these tests are runs of their own: one inside a worker of pytest-xdist is no worker.
+    """
+    for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
+        del os.environ[name]
     import jaxgate.plugin.gate  # noqa: F401 - not earlier: ``pytest --help`` loads this file too
 
 

@@ -8,10 +8,15 @@ import pytest
 
 from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import Batch, Computation, Fits, InvalidCaseError, Rival
-from jaxgate.observe.fitting import largest_batch
+from jaxgate.observe.fitting import Fitting
 from jaxgate.observe.measure import observe
 
 ROW = 1024  # floats: 4096 bytes
+
+
+def largest_batch(function, fits, *, role, store=None, progress=lambda _: None):
+    """The largest batch, with nothing remembered unless a store is given."""
+    return Fitting(store or ReferenceCache(None), "here", progress).largest_batch(function, fits, role=role)
 
 
 def twice(x):
@@ -53,6 +58,29 @@ def test_it_takes_few_compiles():
     compiled = []
     largest_batch(jax.jit(twice), fits(8192 * 777), role="subject", progress=compiled.append)
     assert len(compiled) <= 6
+
+
+def test_a_second_search_compiles_nothing(tmp_path, monkeypatch):
+    """What a program needs is remembered by its fingerprint, options and surroundings."""
+    store, question = ReferenceCache(tmp_path), fits(8192 * 777)
+    assert largest_batch(jax.jit(twice), question, role="subject", store=store) == 777
+    compiled = []
+    compile_it = jax.stages.Lowered.compile
+    monkeypatch.setattr(jax.stages.Lowered, "compile", lambda self, *a, **k: compiled.append(1) or compile_it(self))
+    assert largest_batch(jax.jit(twice), question, role="subject", store=store) == 777
+    assert not compiled
+    assert largest_batch(jax.jit(lambda x: x + x[::-1]), question, role="subject", store=store) > 0
+    assert compiled
+
+
+def test_donation_is_another_program(tmp_path):
+    """Buffers that are reused need less: nothing is remembered of one for the other."""
+    store, question = ReferenceCache(tmp_path), fits(8192 * 100)
+    found = [
+        largest_batch(f, question, role="subject", store=store)
+        for f in (jax.jit(twice), jax.jit(twice, donate_argnums=0))
+    ]
+    assert found == [100, 200]
 
 
 def test_a_budget_that_nothing_fits_is_refused():

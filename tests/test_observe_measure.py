@@ -43,7 +43,9 @@ def measure(subject, *args, store=None, progress=lambda _: None, sampling=True, 
         return Computation(subject=subject, args=args, **computation)
 
     store = Store() if store is None else store
-    return observe(build, store=store, progress=progress, sampling=sampling, clock=Clock()).measurement
+    return observe(
+        build, store=store, progress=progress, sampling=sampling, clock=Clock(), thread_clock=Clock()
+    ).measurement
 
 
 def donated_step():

@@ -100,7 +100,7 @@ def test_a_slow_case_is_not_in_it(clock, host):
         clock.now += 100 * SECOND
         return Computation(subject=subject, args=(x,), host=host)
 
-    phases = observe(build, store=None, clock=clock).measurement.phases
+    phases = observe(build, store=None, clock=clock, thread_clock=clock).measurement.phases
     assert phases.yardstick_ns == 1_000
     slow = phases.first_call_ns if host else phases.trace_ns
     assert slow is not None

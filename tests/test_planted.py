@@ -8,8 +8,9 @@ import jax
 import pytest
 
 from jaxgate.judge.policy import POLICIES
+from tests.mistakes import names
 from tests.planted.faults import FAULTS
-from tests.planted.harness import Bench, edited, names, source_of
+from tests.planted.harness import Bench, edited, source_of
 from tests.planted.model import FAMILIES, PROGRAMS, Fault, Outcome, Score
 from tests.planted.rewrites import REWRITES
 from tests.planted.runner import run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import sys
 import time
 import warnings
@@ -14,26 +13,14 @@ import jax
 
 from jaxgate.judge.verdict import judge, judge_invalid
 from jaxgate.keep.references import ReferenceCache
-from jaxgate.model import (
-    Baseline,
-    InvalidCaseError,
-    Phases,
-    ProgramRecord,
-    Provenance,
-    Record,
-    Samples,
-    Status,
-)
+from jaxgate.model import Baseline, InvalidCaseError, Phases, Record, Status
 from jaxgate.observe.measure import observe
 from jaxgate.plugin.explaining import judge_with_buffers
 from jaxgate.report.text import explain
+from tests.mistakes import NO_PROGRAM, NO_TIME, NOWHERE, first_line, names, said
 from tests.planted.model import PROGRAMS, Fault, Outcome
 
 ALARMS = frozenset(Status) - {Status.SAME, Status.IMPROVED, Status.FASTER, Status.UNDECIDED}
-
-NO_PROGRAM = ProgramRecord(digest=None, donated=(), feeds=None, why_not="not stored: nothing is timed", options={})
-NOWHERE = Provenance(commit=None, dirty=False, date="2026-01-01", jaxgate="")
-NO_TIME = Samples(bursts_ns=(1,), calls_per_burst=1)  # facts are judged; a baseline has samples none the less
 
 
 def source_of(program: str) -> str:
@@ -47,12 +34,7 @@ def edited(fault: Fault) -> str:
     Raises:
         ValueError: If a text to replace does not stand there exactly once.
     """
-    source = source_of(fault.program)
-    for old, new in fault.edits:
-        if source.count(old) != 1:
-            raise ValueError(f"{fault.name}: expected {old!r} once in {fault.program}.py, found {source.count(old)}")
-        source = source.replace(old, new)
-    return source
+    return fault.planted(source_of(fault.program), f"{fault.program}.py")
 
 
 class Bench:
@@ -69,29 +51,16 @@ class Bench:
         begin = time.perf_counter()
         source = edited(fault)
         verdict = self._judge(fault.program, source)
-        moved = tuple(f.name for f in verdict.findings if f.kind == "fact" and f.status is Status.REGRESSED)
-        line = first_line(verdict)
-        clause = line.split("; ")[0]
-        places = tuple(
-            f"{fault.program}.py:{number}"
-            for number, text in enumerate(source.splitlines(), 1)
-            if any(part in text for part in fault.at)
-        )
-        right_status = str(verdict.status) == fault.status
-        caught = right_status and (not fault.moves or bool(fault.moves & set(moved)))
-        blamed = caught and names(line, fault.culprit, places)
+        places = fault.places(source, f"{fault.program}.py")
+        fields = said(fault, verdict, places, kinds=("fact",))
+        clause = str(fields["line"]).split("; ")[0]
         return Outcome(
             name=fault.name,
             kind=fault.kind,
             program=fault.program,
-            status=str(verdict.status),
-            moved=moved,
-            line=line,
-            caught=caught,
-            blamed=blamed,
-            first=caught and names(clause, fault.culprit, places),
-            why=_why(fault, caught=caught, blamed=blamed, places=places),
+            first=bool(fields["caught"]) and names(clause, fault.culprit, places),
             seconds=time.perf_counter() - begin,
+            **fields,
         )
 
     def leave(self, name: str, program: str, source: str) -> Outcome:
@@ -158,28 +127,3 @@ class Bench:
         sys.modules[name] = module
         spec.loader.exec_module(module)
         return module
-
-
-def first_line(verdict) -> str:
-    """The culprit as printed; where nothing could be compared, what was found."""
-    rows = dict(re.findall(r"^  (\w+) +(.*)$", explain(verdict, test="planted"), flags=re.MULTILINE))
-    judged = verdict.status is Status.REGRESSED
-    line = re.sub(r"; comes from: .*$", "", rows["culprit"]) if judged else rows.get("found", "")
-    return re.sub(r"\S*/(\w+\.py)", r"\1", line)  # without the temporary folder
-
-
-def names(line: str, culprit: str, places: tuple[str, ...]) -> bool:
-    """Whether a line says what it must, and names one of the places if there are any."""
-    words = re.sub(r"\w+\.py:\d+", "", line)  # the name of a file must not pass for the name of an operation
-    said = re.search(culprit, words, flags=re.IGNORECASE) is not None
-    return said and (not places or any(re.search(rf"{re.escape(place)}\b", line) for place in places))
-
-
-def _why(fault: Fault, *, caught: bool, blamed: bool, places: tuple[str, ...]) -> str:
-    if not caught:
-        facts = f" by {' or '.join(sorted(fault.moves))}" if fault.moves else ""
-        return f"expected {fault.status}{facts}"
-    if not blamed:
-        where = f" at {' or '.join(places)}" if places else ""
-        return f"expected the culprit to say /{fault.culprit}/{where}"
-    return ""

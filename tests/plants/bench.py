@@ -13,10 +13,10 @@ from pathlib import Path
 
 from jaxgate.judge.verdict import judge, judge_invalid
 from jaxgate.keep.references import ReferenceCache
-from jaxgate.model import Baseline, InvalidCaseError, Phases, Record, Status
+from jaxgate.model import Baseline, InvalidCaseError, Phases, Record
 from jaxgate.observe.measure import observe
 from jaxgate.plugin.explaining import judge_with_buffers
-from tests.planted.harness import NO_PROGRAM, NO_TIME, NOWHERE, first_line, names
+from tests.mistakes import NO_PROGRAM, NO_TIME, NOWHERE, said
 from tests.plants.model import Outcome, Plant
 
 _COUNT = itertools.count(1)
@@ -43,36 +43,9 @@ class Bench:
         begin = time.perf_counter()
         source = edited(plant)
         verdict = self._judge(plant, source)
-        moved = tuple(
-            finding.name.partition(" ")[0]
-            for finding in verdict.findings
-            if finding.kind in ("fact", "claim") and finding.status is Status.REGRESSED
-        )
-        line = first_line(verdict)
-        name = Path(plant.file).name
-        places = tuple(
-            f"{name}:{number}"
-            for number, text in enumerate(source.splitlines(), 1)
-            if any(part in text for part in plant.at)
-        )
-        right = str(verdict.status) == plant.status
-        caught = right and (not plant.moves or bool(plant.moves & set(moved)))
-        blamed = caught and names(line, plant.culprit, places)
-        wanted = f"{plant.status} by {' or '.join(sorted(plant.moves))}" if plant.moves else plant.status
-        why = "" if caught else f"expected {wanted}, found {verdict.status} {', '.join(moved)}"
-        if caught and not blamed:
-            why = f"expected the culprit to say /{plant.culprit}/ {' or '.join(places)}"
-        return Outcome(
-            name=plant.name,
-            family=family,
-            status=str(verdict.status),
-            moved=moved,
-            line=line,
-            caught=caught,
-            blamed=blamed,
-            why=why,
-            seconds=time.perf_counter() - begin,
-        )
+        places = plant.places(source, Path(plant.file).name)
+        fields = said(plant, verdict, places, kinds=("fact", "claim"))
+        return Outcome(name=plant.name, family=family, seconds=time.perf_counter() - begin, **fields)
 
     def _judge(self, plant: Plant, source: str):
         record = self._base(plant)
@@ -146,9 +119,4 @@ def edited(plant: Plant) -> str:
     Raises:
         ValueError: If a text to replace does not stand there exactly once.
     """
-    source = (REPOSITORY / plant.file).read_text()
-    for old, new in plant.edits:
-        if source.count(old) != 1:
-            raise ValueError(f"{plant.name}: expected {old!r} once in {plant.file}, found {source.count(old)}")
-        source = source.replace(old, new)
-    return source
+    return plant.planted((REPOSITORY / plant.file).read_text(), plant.file)

@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, equal
 from workloads.parts import Tree, block, block_params, descend, drawing, squared_error
-from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
+from workloads.pjit.meshes import AGAINST, devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
 
 RATE = 0.05
 
@@ -121,7 +121,7 @@ def build(size: Size, strategy: str, mesh: str) -> Computation:
     devices, layout = mesh_of(mesh), LAYOUTS[strategy]
     kernels, tokens = stored(layout, devices)
     args = make_args(size)
-    against = {"none": "batch", "model": "swapped", "hybrid": "swapped", "fsdp": "batch", "full": "batch"}.get(strategy)
+    against = AGAINST.get(strategy)
     return Computation(
         subject=sharded_step(layout, size.heads, devices),
         reference=gathered(train_step(layout, size.heads, None), devices),

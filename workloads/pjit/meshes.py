@@ -25,6 +25,10 @@ MESHES: dict[str, dict[str, int]] = {
 """Devices along each axis: the batch goes over ``data``, hidden units, heads or vocabulary over ``model``."""
 
 
+AGAINST = {"none": "batch", "model": "swapped", "hybrid": "swapped", "fsdp": "batch", "full": "batch"}
+"""The strategy that a training step by another one is held against; splitting the batch is held against none."""
+
+
 def mesh_of(name: str) -> Mesh:
     """The mesh over the first devices of this machine."""
     return grid(**MESHES[name])

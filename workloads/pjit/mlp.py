@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, equal
 from workloads.parts import Draw, Tree, descend, drawing, squared_error
-from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
+from workloads.pjit.meshes import AGAINST, devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
 
 RATE = 0.05
 
@@ -144,7 +144,7 @@ def build(size: Size, strategy: str, mesh: str) -> Computation:
     kernels, samples = stored(layout, devices, size.pairs)
     draw = drawing()
     numbers = (make_params(draw, size), draw((size.batch, size.width)), draw((size.batch, size.width)))
-    against = {"none": "batch", "model": "swapped", "hybrid": "swapped", "fsdp": "batch", "full": "batch"}.get(strategy)
+    against = AGAINST.get(strategy)
     return Computation(
         subject=sharded_step(layout, devices, size.pairs),
         reference=gathered(train_step(layout, None), devices),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -13,19 +12,8 @@ from jax.sharding import PartitionSpec as P
 
 from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, equal
 from workloads.parts import Tree, block_params, drawing
+from workloads.pjit.layer import Size
 from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Sequences, tokens of each, features, heads and hidden units."""
-
-    batch: int
-    time: int
-    width: int
-    heads: int
-    hidden: int
-
 
 SIZES = {
     "small": Size(batch=8, time=32, width=64, heads=8, hidden=256),

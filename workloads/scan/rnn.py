@@ -114,18 +114,18 @@ def longer(size: Extent, steps: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct((LONGER * steps, size.batch, size.features), jnp.float32)
 
 
-def forward(size: Extent, steps: int) -> Computation:
+def forward(size: Extent, steps: int, network: Callable[..., jax.Array] = scanned) -> Computation:
     """The forward pass; the last hidden state starts the next call."""
     params, hidden, xs, _ = make_inputs(size, steps)
     return Computation(
-        subject=jax.jit(scanned),
+        subject=jax.jit(network),
         reference=jax.jit(unrolled),
         args=(params, hidden, xs),
         next_args=lambda last, args: (args[0], last, args[2]),
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
         analytic_flops=matmul_flops(size, steps),
-        rivals={"longer": Rival(function=jax.jit(scanned), args=(params, hidden, longer(size, steps)))},
+        rivals={"longer": Rival(function=jax.jit(network), args=(params, hidden, longer(size, steps)))},
         rtol=size.rtol,
         atol=size.rtol / 10,
     )
@@ -153,20 +153,7 @@ def training(size: Extent, steps: int) -> Computation:
 
 def copies_of_the_body(size: Extent, copies: int, steps: int) -> Computation:
     """The forward pass with several steps in each turn of the loop."""
-    params, hidden, xs, _ = make_inputs(size, steps)
-    network = partial(partly_unrolled, copies=copies)
-    return Computation(
-        subject=jax.jit(network),
-        reference=jax.jit(unrolled),
-        args=(params, hidden, xs),
-        next_args=lambda last, args: (args[0], last, args[2]),
-        batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=steps, unit="steps"),
-        analytic_flops=matmul_flops(size, steps),
-        rivals={"longer": Rival(function=jax.jit(network), args=(params, hidden, longer(size, steps)))},
-        rtol=size.rtol,
-        atol=size.rtol / 10,
-    )
+    return forward(size, steps, partial(partly_unrolled, copies=copies))
 
 
 def claims(steps: int) -> tuple[Claim, ...]:

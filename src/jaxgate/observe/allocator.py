@@ -166,7 +166,7 @@ def measure_peak(case: str, build: Callable[[], Computation], environ: Mapping[s
 
 def _prepare(computation: Computation, call: Call) -> _Prepared:
     """Compile for the devices of the arguments."""
-    lowered = lower(computation.subject, *call, role="subject", clock=time.perf_counter_ns)
+    lowered = lower(computation.subject, *call, role="subject", clock=time.thread_time_ns)
     program = compile_program(lowered, clock=time.perf_counter_ns)
     refuse_idle(program)
     refuse_shared_buffers(lowered, call)

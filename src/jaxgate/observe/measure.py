@@ -32,7 +32,7 @@ from jaxgate.observe.donation import (
 from jaxgate.observe.exporting import find_feeds
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Feeder, on_device
-from jaxgate.observe.fitting import largest_batch
+from jaxgate.observe.fitting import Fitting
 from jaxgate.observe.host import observe_host
 from jaxgate.observe.lines import at
 from jaxgate.observe.observed import Observed, Progress
@@ -52,6 +52,7 @@ def observe(
     progress: Progress = lambda _: None,
     sampling: bool = True,
     clock: Clock = time.perf_counter_ns,
+    thread_clock: Clock = time.thread_time_ns,
 ) -> Observed:
     """Measure one case.
 
@@ -63,6 +64,8 @@ def observe(
         progress: Told what is being done, before anything that may take long.
         sampling: Whether to time calls; the counters are taken either way.
         clock: Monotonic nanoseconds.
+        thread_clock: Nanoseconds that this thread has run, for tracing and lowering: all of that is Python in it, and
+            beside eight busy processes on two cores the other clock was seen to more than double it.
 
     Returns:
         What was seen, and the subject itself for a duel.
@@ -81,7 +84,7 @@ def observe(
         jax.block_until_ready(call)
     yardstick_ns = read_yardstick(clock)
     progress("tracing")
-    lowered = lower(computation.subject, *call, role="subject", clock=clock)
+    lowered = lower(computation.subject, *call, role="subject", clock=thread_clock)
     progress("compiling")
     program = compile_program(lowered, clock=clock)
     refuse_idle(program)
@@ -112,6 +115,7 @@ def observe(
             store=store,
             progress=progress,
             clock=clock,
+            thread_clock=thread_clock,
         )
         check_agreement(stepped.first_output, reference.output, rtol=computation.rtol, atol=computation.atol)
     feeds = find_feeds(lowered, call, stepped.next_args)
@@ -126,8 +130,10 @@ def observe(
         clock=clock,
         contract=computation.contract,
     )
-    rivals = observe_rivals(computation.rivals, surroundings=beyond, store=store, progress=progress, clock=clock)
-    largest, reference = _fit(computation, reference, progress)
+    rivals = observe_rivals(
+        computation.rivals, surroundings=beyond, store=store, progress=progress, clock=clock, thread_clock=thread_clock
+    )
+    largest, reference = _fit(computation, reference, Fitting(store, beyond, progress))
     host_ns = host_time(lowered, feeder, platform=hardware.platform, clock=clock) if sampling else None
     measurement = Measurement(
         hardware=hardware,
@@ -178,14 +184,14 @@ def observe(
 
 
 def _fit(
-    computation: Computation, reference: Reference | None, progress: Progress
+    computation: Computation, reference: Reference | None, fitting: Fitting
 ) -> tuple[int | None, Reference | None]:
     """The subject's largest batch, and the reference with its own, if the case asks for them."""
     if computation.fits is None:
         return None, reference
-    largest = largest_batch(computation.subject, computation.fits, role="subject", progress=progress)
+    largest = fitting.largest_batch(computation.subject, computation.fits, role="subject")
     if computation.reference is not None and reference is not None:
-        theirs = largest_batch(computation.reference, computation.fits, role="reference", progress=progress)
+        theirs = fitting.largest_batch(computation.reference, computation.fits, role="reference")
         known = replace(reference.known, facts=replace(reference.known.facts, largest_batch=theirs))
         reference = replace(reference, known=known)
     return largest, reference

@@ -55,6 +55,7 @@ def observe_reference(
     store: ReferenceStore,
     progress: Callable[[str], None],
     clock: Clock,
+    thread_clock: Clock,
 ) -> Reference:
     """Lower the reference, then compile and run it unless the store knows the outcome.
 
@@ -66,13 +67,14 @@ def observe_reference(
         store: Where earlier outcomes are kept.
         progress: Told before anything that may take long.
         clock: Monotonic nanoseconds.
+        thread_clock: Nanoseconds that this thread has run.
 
     Raises:
         InvalidCaseError: If the reference fails at any stage or returns NaN.
     """
     args, kwargs = call
     progress("tracing the reference")
-    lowered = lower(function, args, kwargs, role="reference", clock=clock)
+    lowered = lower(function, args, kwargs, role="reference", clock=thread_clock)
     tree = jax.tree.structure(lowered.stage.out_info)
     layout = [field.name for field in fields(Facts)]  # another version of this engine measured other facts
     key = fingerprint("reference", layout, lowered.fingerprint, lowered.options_text, inputs, surroundings, tree)

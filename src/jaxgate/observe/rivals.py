@@ -20,6 +20,7 @@ def observe_rivals(
     store: ReferenceStore,
     progress: Callable[[str], None],
     clock: Clock,
+    thread_clock: Clock,
 ) -> dict[str, ReferenceFacts]:
     """Compile each rival, unless the store knows its facts from an earlier run.
 
@@ -29,6 +30,7 @@ def observe_rivals(
         store: Where earlier outcomes are kept.
         progress: Told before anything that may take long.
         clock: Monotonic nanoseconds.
+        thread_clock: Nanoseconds that this thread has run.
 
     Raises:
         InvalidCaseError: If one cannot be traced, lowered or compiled.
@@ -36,7 +38,7 @@ def observe_rivals(
     known = {}
     for name, rival in sorted(rivals.items()):
         progress(f"tracing the rival {name}")
-        lowered = lower(rival.function, rival.args, {}, role=f"rival {name}", clock=clock)
+        lowered = lower(rival.function, rival.args, {}, role=f"rival {name}", clock=thread_clock)
         layout = [field.name for field in fields(Facts)]  # another version of this engine measured other facts
         key = fingerprint("rival", layout, lowered.fingerprint, lowered.options_text, surroundings)
         fresh = _recalled(lowered, store.load(key))
