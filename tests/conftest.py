@@ -91,6 +91,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     """An empty project, outside CI."""
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("JAXGATE_PROFILE", "never")  # two seconds a red case; tests of profiles ask for them
     # A machine that runs two suites at once was seen to compile 100 ms more slowly; phases have tests of their own.
     monkeypatch.setattr("jaxgate.judge.phases.STORED_PHASE_POLICIES", ())
     return Project(pytester)

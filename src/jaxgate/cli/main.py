@@ -73,6 +73,19 @@ def _parser() -> argparse.ArgumentParser:
         "policy", allow_abbrev=False, help="print what gates, and by how much it may move, as Markdown"
     )
     policy.set_defaults(run=_policy)
+    board = commands.add_parser(
+        "tensorboard",
+        allow_abbrev=False,
+        help="open the profiles of the last run in TensorBoard, with a link to the trace of each side of each case",
+        description="Print links to the traces of the cases that the last run profiled, then start TensorBoard on this "
+        "machine only. Exit code 1 if there is no profile, 2 if TensorBoard is not installed or the port is taken.",
+    )
+    board.add_argument(
+        "--logdir", default="perf-artifacts", metavar="DIR", help="folder of the bundles (default: perf-artifacts)"
+    )
+    board.add_argument("--port", type=int, default=None, help="default: 6006, or any free one")
+    board.add_argument("--links", action="store_true", help="print the links and start nothing")
+    board.set_defaults(run=_tensorboard)
     return parser
 
 
@@ -85,6 +98,15 @@ def _policy(_known: argparse.Namespace, rest: list[str]) -> int:
         return 2
     sys.stdout.write(policy_page(POLICIES, STORED_PHASE_POLICIES, PHASE_POLICIES))
     return 0
+
+
+def _tensorboard(known: argparse.Namespace, rest: list[str]) -> int:
+    from jaxgate.cli.tensorboard import open_tensorboard  # noqa: PLC0415 - only this command needs it
+
+    if rest:
+        print(f"jaxgate tensorboard: unknown arguments {' '.join(rest)}", file=sys.stderr)  # noqa: T201 - a command
+        return 2
+    return open_tensorboard(Path(known.logdir), known.port, links_only=known.links)
 
 
 def _calibrate(known: argparse.Namespace, rest: list[str]) -> int:

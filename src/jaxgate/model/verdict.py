@@ -8,6 +8,7 @@ from typing import Literal
 from jaxgate.model.claim import KnownBreak
 from jaxgate.model.decision import Decision
 from jaxgate.model.measurement import HardwareKey
+from jaxgate.model.profile import Capture
 from jaxgate.model.status import Status
 from jaxgate.model.waiver import Waiver
 from jaxgate.model.workload import Amount
@@ -115,6 +116,7 @@ class Verdict:
         amount: What a call gets done; for the eye only.
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
         accuses_machine: Whether it fails for no other reason than that the machine is the suspect.
+        capture: Where its profiles and programs are, and where the time goes, once they were captured.
     """
 
     case: str
@@ -133,6 +135,7 @@ class Verdict:
     amount: Amount | None = None
     recorded: Literal["", "created", "refreshed"] = ""
     accuses_machine: bool = False
+    capture: Capture | None = None
 
     @property
     def worst(self) -> Finding | None:

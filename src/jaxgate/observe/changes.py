@@ -25,13 +25,18 @@ def program_changes(before: StoredProgram, now: StoredProgram) -> tuple[str, ...
         Lines of a unified difference of their StableHLO, or one line that says why there is none.
     """
     try:
-        texts = [_LONG_CONSTANT.sub(_digest, load_program(program).mlir_module()) for program in (before, now)]
+        texts = [readable(load_program(program).mlir_module()) for program in (before, now)]
     except NotReplayableError as error:
         return (f"not shown: {error}",)
     lines = program_diff(*texts)
     if not lines:
         return ("the two programs are equal as text",)
     return tuple(line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…" for line in lines)
+
+
+def readable(program: str) -> str:
+    """A program as text, its long constants as hashes."""
+    return _LONG_CONSTANT.sub(_digest, program)
 
 
 def _digest(constant: re.Match[str]) -> str:

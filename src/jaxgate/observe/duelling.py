@@ -24,8 +24,8 @@ from jaxgate.observe.exporting import NotReplayableError, load_program
 from jaxgate.observe.feeding import Feeder
 from jaxgate.observe.signature import to_host
 
-LONGEST_BURST_NS = 200_000_000
-"""Of the slower side: one that is hundreds of times slower must not take minutes to be called so."""
+LONGEST_BURST = 10
+"""Usual bursts that one of the slower side may take: on CPU a duel with one fifty times slower took ten seconds with 40."""
 WARM_CALLS = 3
 MAX_CALLS = 100_000
 MAX_PLANS = 3
@@ -259,7 +259,7 @@ def _calls_in_a_burst(sides: Sequence[Contender], warm: Sequence[int], burst_ns:
         burst_ns: How long a burst should take.
         clock: Monotonic nanoseconds.
     """
-    most = min(MAX_CALLS, max(1, LONGEST_BURST_NS // max(warm)))
+    most = min(MAX_CALLS, max(1, LONGEST_BURST * burst_ns // max(warm)))
     calls = min(most, math.ceil(burst_ns / min(warm)))
     if calls == 1 or any(side.consumed for side in sides):
         return 1

@@ -180,6 +180,7 @@ def observe(
         contract=computation.contract,
         reference=None if reference is None else reference.lowered,
         reference_feeds=None if reference is None else find_feeds(reference.lowered, call, stepped.next_args),
+        next_args=stepped.next_args,
     )
 
 
@@ -213,6 +214,8 @@ def _observe_host(
         rtol=computation.rtol,
         atol=computation.atol,
         contract=computation.contract,
+        function=computation.subject,
+        reference_function=computation.reference,
     )
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from jaxgate.model import Contract, Measurement, ProgramRecord, StoredProgram
+from jaxgate.observe.again import NextArgs
 from jaxgate.observe.allocations import largest_allocations, rows_of
 from jaxgate.observe.compiling import Lowered
 from jaxgate.observe.exporting import NotReplayableError, export_program, split_call
@@ -31,6 +32,9 @@ class Observed:
         contract: What the time of a call means.
         reference: The reference, if there is one; it takes the same arguments.
         reference_feeds: How its state is threaded.
+        next_args: Threads the state as the author does.
+        function: The subject, where it is called as it is.
+        reference_function: Its reference, likewise.
     """
 
     measurement: Measurement
@@ -42,6 +46,9 @@ class Observed:
     contract: Contract
     reference: Lowered | None = None
     reference_feeds: tuple[int | None, ...] | None = None
+    next_args: NextArgs | None = None
+    function: Callable[..., Any] | None = None
+    reference_function: Callable[..., Any] | None = None
 
     def export(self) -> StoredProgram:
         """The subject as a program that can be stored and compiled again; traced for that once."""

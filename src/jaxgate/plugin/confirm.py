@@ -10,7 +10,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -46,12 +46,14 @@ class Suspect:
             measurement that stored times found slow.
         row: ``extra_info`` of its row in pytest-benchmark, to be told the outcome.
         strict: Whether a missing or stale baseline fails it too.
+        capture: Profiles the case once it is confirmed.
     """
 
     verdict: Verdict
     rematches: Sequence[Rematch | Repeat | PhaseRepeat]
     row: dict[str, Any]
     strict: bool = False
+    capture: Callable[[Verdict, Callable[[str], None]], Verdict] = lambda verdict, _: verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,3 +41,23 @@ def find_idle_waivers(
 
     whole = [] if config.option.continue_on_collection_errors else roots
     run.idle_waivers = waiving.idle(run, waiving.Collection(tests=collected, gates=gates, roots=whole))
+
+
+def adopt_baselines(run: Run) -> None:
+    """Keep what the other revision recorded, where this hardware has no baselines yet: ready to be committed."""
+    settings = run.settings
+    if not settings.against:
+        return
+    from jaxgate.keep.adopt import adopt  # noqa: PLC0415 - rarely needed
+    from jaxgate.observe.exporting import serves_as  # noqa: PLC0415
+
+    for slug in sorted({verdict.hardware.slug for verdict in run.verdicts if verdict.hardware}):
+        why = f"recorded from {settings.against[:10]}, this hardware had none"
+        try:
+            names = adopt(settings.baselines, settings.stored, slug, serves=serves_as, why=why)
+        except OSError as error:  # the comparison was made all the same
+            run.adopted[slug] = f"its baselines could not be written: {error}"
+            continue
+        if names:
+            where = run.short(settings.stored / slug)
+            run.adopted[slug] = f"it had no baselines; {len(names)} of that revision are in {where} now: commit them"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from jaxgate.model import (
     Computation,
     InvalidCaseError,
     Measurement,
+    Record,
     Status,
     TimeVerdict,
     Tolerance,
@@ -26,6 +28,7 @@ from jaxgate.model import (
 from jaxgate.model.cost import Cost
 from jaxgate.observe.failures import describe
 from jaxgate.observe.measure import observe
+from jaxgate.observe.observed import Observed
 from jaxgate.plugin.calibrate import calibrate
 from jaxgate.plugin.fitted import fit
 from jaxgate.plugin.functions import Names, case_name, function_case
@@ -121,18 +124,38 @@ class Gate:
             leave_peak(case, self._run.settings.peak_into)
         if self._run.settings.calibrate:
             return self._calibrate(case)
-        verdict = self._judge(case)
+        return self._end(case, *self._judge(case))
+
+    def _end(self, case: Case, verdict: Verdict, observed: Observed | None) -> Verdict:
+        """Explain a verdict that is not green, and let it fail the test, or wait for confirmation.
+
+        Raises:
+            pytest.fail.Exception: If the verdict fails the test; its text says why.
+        """
+        capture = partial(self._capture, observed, self._run.records.pop(case.name, None))
+        suspect = self._run.suspect(verdict, self._benchmark.extra_info)
+        if suspect is None:
+            with Progress(self._run.stderr, case.name) as progress:
+                verdict = capture(verdict, progress)
         for title, text in sections(verdict) if verdict.fails else ():
             self._item.add_report_section("call", title, text)
-        suspect = self._run.suspect(verdict, self._benchmark.extra_info)
         if suspect is not None:
-            self._run.suspects[self._item.nodeid] = suspect
+            self._run.suspects[self._item.nodeid] = replace(suspect, capture=capture)
             return verdict
         self._run.verdicts.append(verdict)
         self.verdict = verdict
         if verdict.fails:
-            pytest.fail(explain(verdict, test=self._item.nodeid, elsewhere=self._run.settings.elsewhere), pytrace=False)
+            pytest.fail(self._explain(verdict), pytrace=False)
         return verdict
+
+    def _explain(self, verdict: Verdict) -> str:
+        return explain(verdict, test=self._item.nodeid, elsewhere=self._run.settings.elsewhere)
+
+    def _capture(
+        self, observed: Observed | None, record: Record | None, verdict: Verdict, progress: Callable[[str], None]
+    ) -> Verdict:
+        """Profile a case whose verdict is final, if it is to be."""
+        return self._run.captures.take(verdict, observed, record, explain=self._explain, progress=progress)
 
     def _calibrate(self, case: Case) -> Verdict:
         """Measure the gate instead of the case; the verdict is that nothing was decided."""
@@ -158,7 +181,7 @@ class Gate:
             time=time_verdict,
         )
 
-    def _judge(self, case: Case) -> Verdict:
+    def _judge(self, case: Case) -> tuple[Verdict, Observed | None]:
         begin = time.perf_counter_ns()
         try:
             with Progress(self._run.stderr, case.name) as progress:
@@ -174,7 +197,7 @@ class Gate:
             if error.__cause__ is not None:
                 text = "".join(traceback.format_exception(error.__cause__))
                 self._item.add_report_section("call", "jaxgate: where it was raised", text)
-            return judge_invalid(case.name, error)
+            return judge_invalid(case.name, error), None
         self._fill_row(case, measurement, verdict, engine_ns)
         judged = verdict.status not in _UNMEASURED and not verdict.recorded and not self._run.settings.elsewhere
         if measurement.samples is not None and judged:
@@ -182,7 +205,7 @@ class Gate:
                 unchanged_s=(time.perf_counter_ns() - begin - duel_ns) / 1e9,
                 duel_s=duel_ns / 1e9 if verdict.time.decision is not None else None,
             )
-        return verdict
+        return verdict, observed
 
     def _fill_row(self, case: Case, measurement: Measurement, verdict: Verdict, engine_ns: int) -> None:
         if self._benchmark.group is None:
@@ -199,7 +222,9 @@ class Gate:
             **asdict(measurement.facts),
             **asdict(measurement.phases),
         )
-        replay(self._item, self._benchmark, measurement.samples)
+        samples = measurement.samples
+        self._run.captures.note(case.name, self._benchmark.extra_info, None if samples is None else samples.run_ns)
+        replay(self._item, self._benchmark, samples)
 
 
 def _singles(measurement: Measurement) -> dict[str, Any]:

@@ -148,6 +148,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         with Progress(run.stderr, suspect.verdict.case) as progress:
             progress("measuring it again in fresh processes")
             verdict = confirm(suspect, machine=machine)
+            verdict = suspect.capture(verdict, progress)
         run.verdicts.append(verdict)
         if test not in held:  # it failed for another reason, and is red already
             continue
@@ -185,7 +186,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         refuse_installed_copies(Path(os.environ[ONLY_FROM]))
     if run is not None:
         run.write_log()
-        run.adopt()
+        ending.adopt_baselines(run)
+        run.captures.finish()
         run.calibrated.finish(run.project, run.floors)
         plan.remember(config, run.costs)
     if config.getoption("--perf-strict") and exitstatus == pytest.ExitCode.INTERRUPTED and session.testsfailed:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from jaxgate.model import Size
-from jaxgate.plugin import quieting, sizing
+from jaxgate.plugin import artifacts, quieting, sizing
 from jaxgate.plugin.recording import AS_MEASURED
 
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"", "0", "false", "no", "off"})
@@ -58,6 +58,7 @@ class Settings:
         peak_into: Where this process writes the peak of its one case; ``None`` judges.
         size: Of the catalogue's workloads; ``None`` for what the hardware usually runs.
         cpu_devices: Virtual devices of a CPU; ``None`` leaves JAX as it is.
+        artifacts: What is kept of a case that failed, and where.
     """
 
     update: bool
@@ -69,6 +70,7 @@ class Settings:
     max_undecided: float
     calibrate: int
     against: str
+    artifacts: artifacts.ArtifactSettings
     against_env: tuple[str, ...] = ()
     launches: int = LAUNCHES
     quiet: tuple[str, ...] = ()
@@ -154,6 +156,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     quieting.add_options(parser, group)
     sizing.add_options(parser, group)
+    artifacts.add_options(parser, group)
     group.addoption(
         "--perf-max-undecided",
         metavar="SHARE",
@@ -223,6 +226,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         peak_into=Path(environ[PEAK_INTO]) if environ.get(PEAK_INTO) else None,
         size=sizing.read_size(config, environ),
         cpu_devices=sizing.read_cpu_devices(config, environ),
+        artifacts=artifacts.read_settings(config, environ),
     )
 
 

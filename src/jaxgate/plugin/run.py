@@ -14,7 +14,6 @@ from jaxgate.judge import judge, judge_invalid
 from jaxgate.judge.ageing import Ageing, ageing
 from jaxgate.judge.order import ALWAYS_FAIL, has_red_phase, severest, waits_for_confirmation
 from jaxgate.judge.waivers import apply_waivers
-from jaxgate.keep.adopt import adopt
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
 from jaxgate.keep.duels import DuelCache
 from jaxgate.keep.floors import FloorStore
@@ -40,6 +39,7 @@ from jaxgate.observe.recompiled import Opponents
 from jaxgate.plugin.again import PhaseRepeat
 from jaxgate.plugin.against_reference import ReferenceDuels, Told
 from jaxgate.plugin.calibrated import Calibrated
+from jaxgate.plugin.capturing import Captures
 from jaxgate.plugin.confirm import Suspect, accuses
 from jaxgate.plugin.explaining import judge_with_buffers, with_changes
 from jaxgate.plugin.launching import Comparison
@@ -82,11 +82,16 @@ class Run:
         self.stopwatch = Stopwatch(
             self.programs, settings.budget_s, self.today, margins=self.margins, opponents=Opponents(self.references)
         )
+        measures_only = (
+            settings.update or settings.as_measured or settings.calibrate or settings.peak_into or comparison
+        )
+        self.captures = Captures(None if measures_only else settings.artifacts, project, self.programs)
         self.reference_duels = ReferenceDuels(self.stopwatch, DuelCache(self.references))
         self.verdicts: list[Verdict] = []
         self.calibrated = Calibrated()
         self.suspects: dict[str, Suspect] = {}
         self.rematches: dict[str, list[Rematch | Repeat | PhaseRepeat]] = {}
+        self.records: dict[str, Record | None] = {}  # of cases that are being judged, or wait for confirmation
         self.adopted: dict[str, str] = {}
         self.failed_there = failed_there or {}  # by test, in the revision that is compared with
         self.dates: dict[str, str] = {}  # of the stored programs that baselines of this run name
@@ -132,6 +137,7 @@ class Run:
             told = self._against_reference(case, observed, progress)
         except InvalidCaseError as error:
             return replace(judge_invalid(case.name, error), hardware=now.hardware)
+        self.records[case.name] = timed.record
         self.rematches[case.name] = [*([] if timed.rematch is None else [timed.rematch]), *told.rematches]
         judged = partial(
             judge,
@@ -179,7 +185,7 @@ class Run:
         return Suspect(verdict, rematches, row, strict=self._strict)
 
     def _unreadable(self, error: CorruptBaselineError) -> InvalidCaseError:
-        path = self._short(error.path)
+        path = self.short(error.path)
         return InvalidCaseError(
             "reading the baseline",
             f"{path} {error.reason}; restore it (git checkout -- {path}) or record it again with --perf-update",
@@ -271,28 +277,11 @@ class Run:
                 why=self.settings.why,
             )
 
-    def adopt(self) -> None:
-        """Keep what the other revision recorded, where this hardware has no baselines yet: ready to be committed."""
-        settings = self.settings
-        if not settings.against:
-            return
-        for slug in sorted({verdict.hardware.slug for verdict in self.verdicts if verdict.hardware}):
-            why = f"recorded from {settings.against[:10]}, this hardware had none"
-            try:
-                names = adopt(settings.baselines, settings.stored, slug, serves=serves_as, why=why)
-            except OSError as error:  # the comparison was made all the same
-                self.adopted[slug] = f"its baselines could not be written: {error}"
-                continue
-            if names:
-                where = self._short(settings.stored / slug)
-                self.adopted[slug] = (
-                    f"it had no baselines; {len(names)} of that revision are in {where} now: commit them"
-                )
-
     @property
     def tests_by_case(self) -> Mapping[str, str]:
         """The cases of this run, each with the test that has it."""
         return self._tests
 
-    def _short(self, path: Path) -> str:
+    def short(self, path: Path) -> str:
+        """A path as the user knows it."""
         return str(path.relative_to(self.project)) if path.is_relative_to(self.project) else str(path)

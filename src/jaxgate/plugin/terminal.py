@@ -18,6 +18,8 @@ from jaxgate.plugin.run import Run
 from jaxgate.report.calibration import calibration_text
 from jaxgate.report.text import count, moved, summary
 
+MAX_LEFT = 5
+"""Cases without a profile that are named; all of them have a bundle."""
 _GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
 MARKUP = {
     Status.SAME: _GREEN,
@@ -50,6 +52,7 @@ def show(out: pytest.TerminalReporter, run: Run, orphans: Orphans | None, folder
         _verdicts(out, run)
         _what_next(out, run, folder)
         _notices(out, run, folder)
+        _bundles(out, run, folder)
         if orphans:
             _orphans(out, run, orphans, folder)
 
@@ -126,6 +129,21 @@ def _notices(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
             f"to read them for {WINDOW_DAYS} days; refresh with --perf-update",
             yellow=True,
         )
+
+
+def _bundles(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
+    captures = run.captures
+    if captures.taken:
+        bundles = "1 bundle" if len(captures.taken) == 1 else f"{len(captures.taken)} bundles"
+        where = os.path.relpath(captures.artifacts.root, folder)
+        out.write_line(
+            f"{bundles} in {where}, with programs and profiles; open them: jaxgate tensorboard --logdir {where}"
+        )
+    if captures.left:
+        more = ", ".join(captures.left[:MAX_LEFT]) + (" …" if len(captures.left) > MAX_LEFT else "")
+        out.write_line(f"NOT PROFILED, {len(captures.left)} of them (--perf-captures): {more}", yellow=True)
+    if captures.problem:
+        out.write_line(f"jaxgate: {captures.problem}", yellow=True)
 
 
 def _orphans(out: pytest.TerminalReporter, run: Run, orphans: Orphans, folder: Path) -> None:

@@ -1,0 +1,172 @@
+"""Where the time of a step goes, and which operations take longer than on the other side. Pure.
+
+Operations of one thread lie within each other: time belongs to the innermost. Where several threads run operations
+at once, as the devices of a mesh do, each moment is divided among them. What is left when none runs is a gap, named
+after the operation before it: some kernels do most of their work after their own event has ended. So the rows of a
+step add up to the step.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from statistics import fmean
+
+from jaxgate.model.profile import OpRow, OpTable, OpTimes, Side, Span, StepTimes
+
+FLOOR_NS = 1_000
+"""Of a row, whatever two halves of the steps say: the profiler's own events take about that."""
+BEFORE = "before the first operation"
+GAP = "gap after "
+
+
+def divide(spans: Iterable[Span], begin_ns: float, end_ns: float) -> StepTimes:
+    """Divide the wall time of a step among its operations.
+
+    Args:
+        spans: Operations of the step, of all threads.
+        begin_ns: When the step began.
+        end_ns: When its result was there; what ran later belongs to another step.
+    """
+    changes: list[tuple[float, int, int, str]] = []
+    for thread, own in groupby(sorted(spans, key=lambda span: (span.thread, span.begin_ns, -span.end_ns)), _thread):
+        for begin, end, name in _innermost(own):
+            start, stop = max(begin, begin_ns), min(end, end_ns)
+            if stop > start:
+                changes += [(start, 1, thread, name), (stop, 0, thread, name)]
+    times: defaultdict[str, float] = defaultdict(float)
+    running: dict[int, str] = {}
+    at, last = begin_ns, BEFORE
+    for moment, starts, thread, name in [*sorted(changes), (end_ns, 1, -1, "")]:
+        for owner in running.values() or [last]:
+            times[owner] += (moment - at) / max(1, len(running))
+        at = moment
+        if starts:
+            running[thread] = name
+        else:
+            running.pop(thread, None)
+            last = f"{GAP}{name}"
+    return StepTimes(wall_ns=end_ns - begin_ns, times_ns={name: time for name, time in times.items() if time > 0})
+
+
+def _thread(span: Span) -> int:
+    return span.thread
+
+
+def _innermost(spans: Iterable[Span]) -> Iterator[tuple[float, float, str]]:
+    """Parts of one thread's time, each with the innermost operation; spans come by their begin, outer ones first."""
+    open_spans: list[Span] = []
+    at = 0.0
+    for span in spans:
+        while open_spans and open_spans[-1].end_ns <= span.begin_ns:
+            inner = open_spans.pop()
+            yield at, inner.end_ns, inner.name
+            at = max(at, inner.end_ns)
+        if open_spans:
+            yield at, span.begin_ns, open_spans[-1].name
+        open_spans.append(span)
+        at = span.begin_ns
+    while open_spans:
+        inner = open_spans.pop()
+        if inner.end_ns > at:
+            yield at, inner.end_ns, inner.name
+            at = inner.end_ns
+
+
+def typical(steps: Sequence[StepTimes]) -> OpTimes:
+    """The mean of the quicker half of the steps: others were interrupted.
+
+    Args:
+        steps: At least one.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if not steps:
+        raise ValueError("expected a step in the profile, found none")
+    quick = sorted(steps, key=lambda step: step.wall_ns)[: max(1, (len(steps) + 1) // 2)]
+    means = _means(quick)
+    halves = _means(quick[::2]), _means(quick[1::2])
+    names = means if len(quick) > 1 else ()
+    apart = [abs(halves[0].get(name, 0.0) - halves[1].get(name, 0.0)) for name in names]
+    return OpTimes(
+        wall_ns=fmean(step.wall_ns for step in quick),
+        times_ns=means,
+        floor_ns=max([FLOOR_NS, *apart]),
+        steps=len(quick),
+    )
+
+
+def _means(steps: Sequence[StepTimes]) -> dict[str, float]:
+    names = sorted({name for step in steps for name in step.times_ns})
+    return {name: fmean(step.times_ns.get(name, 0.0) for step in steps) for name in names}
+
+
+def compare(now: OpTimes, other: OpTimes | None, lines: Mapping[str, str], *, side: Side | None = None) -> OpTable:
+    """Put two typical steps side by side.
+
+    An operation that only one side has stands beside those of the same scope that only the other has, else beside
+    those of the same primitive: a fusion is named after its last operation, a loop that was unrolled loses its scope.
+
+    Args:
+        now: Today's step.
+        other: The other's; ``None`` where only today's was profiled.
+        lines: Project line of each of today's operations.
+        side: Whose the other is.
+    """
+    theirs = {} if other is None else other.times_ns
+    groups = _matched(now.times_ns, theirs)
+    rows = [
+        OpRow(
+            name=name,
+            line=lines.get((*ours, *others)[0].removeprefix(GAP), ""),
+            now_ns=sum(now.times_ns.get(each, 0.0) for each in ours),
+            other_ns=sum(theirs.get(each, 0.0) for each in others),
+            gap=name.startswith((GAP, BEFORE)),
+        )
+        for name, ours, others in groups
+    ]
+    floor = now.floor_ns if other is None else max(now.floor_ns, other.floor_ns)
+    shown = [row for row in rows if abs(row.more_ns) > floor]
+    folded = [row for row in rows if abs(row.more_ns) <= floor]
+    return OpTable(
+        other="" if other is None or side is None else side,
+        now_ns=now.wall_ns,
+        other_ns=0.0 if other is None else other.wall_ns,
+        floor_ns=floor,
+        rows=tuple(sorted(shown, key=lambda row: (-abs(row.more_ns), row.name))),
+        folded=len(folded),
+        folded_now_ns=sum(row.now_ns for row in folded),
+        folded_other_ns=sum(row.other_ns for row in folded),
+    )
+
+
+def _matched(
+    ours: Mapping[str, float], theirs: Mapping[str, float]
+) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+    """Rows as a name, the operations of today's side and those of the other."""
+    for name in ours:
+        if name in theirs:
+            yield name, (name,), (name,)
+    new = [name for name in ours if name not in theirs]
+    gone = [name for name in theirs if name not in ours]
+    for alike in (_scope, _primitive):
+        kinds = {alike(name) for name in new} & {alike(name) for name in gone} - {""}
+        for kind in sorted(kinds):
+            come = sorted((name for name in new if alike(name) == kind), key=lambda name: -ours[name])
+            went = [name for name in gone if alike(name) == kind]
+            new = [name for name in new if name not in come]
+            gone = [name for name in gone if name not in went]
+            more = f" and {len(come) - 1} more" if len(come) > 1 else ""
+            yield come[0] + more, come, went
+    yield from ((name, (name,), ()) for name in new)
+    yield from ((f"{name} (gone)", (), (name,)) for name in gone)
+
+
+def _scope(name: str) -> str:
+    return "" if name.startswith(GAP) else name.rpartition("/")[0]
+
+
+def _primitive(name: str) -> str:
+    return (GAP if name.startswith(GAP) else "") + name.rpartition("/")[2]

@@ -1,0 +1,90 @@
+"""The folder of a run's bundles: what TensorBoard opens, and what CI uploads. Emptied by each run, but for the history."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from jaxgate.keep.atomic import write_atomic
+
+MARKER = ".jaxgate-artifacts"
+"""Says that the folder is jaxgate's to empty; its number counts the runs."""
+HISTORY = "history"
+"""Scalars of every run, for TensorBoard; stays."""
+
+
+class ForeignFolderError(Exception):
+    """The folder holds what no run of jaxgate wrote; the text says what to do."""
+
+
+class Artifacts:
+    """The bundles of one run.
+
+    Args:
+        root: The folder; made with the first file.
+
+    Attributes:
+        root: The folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._before = 0
+        self._number = 0
+
+    def begin(self) -> None:
+        """Remove the bundles of the last run.
+
+        Raises:
+            ForeignFolderError: If somebody else's files are there: nothing is touched.
+            OSError: If they cannot be removed.
+        """
+        marker = self.root / MARKER
+        if not self.root.exists():
+            return
+        if not marker.is_file():
+            if any(self.root.iterdir()):
+                raise ForeignFolderError(
+                    f"{self.root.name} holds files that jaxgate did not write, so no bundle was; choose another folder "
+                    "with --perf-artifacts"
+                )
+            return
+        self._before = _count(marker)
+        for path in self.root.iterdir():
+            if path.name not in (MARKER, HISTORY):
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+    def bundle(self, case: str) -> Path:
+        """The folder of a case's bundle."""
+        if not (self.root / MARKER).exists():
+            self._mark(self._before)
+        folder = self.root.joinpath(*case.split("/"))
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def write(self, case: str, name: str, text: str) -> None:
+        """Write one file of a bundle."""
+        write_atomic(self.bundle(case) / name, text.encode())
+
+    @property
+    def history(self) -> Path:
+        """The folder of the scalars."""
+        return self.root / HISTORY
+
+    def number(self) -> int:
+        """Number of this run among those that left their scalars here, counted from 1."""
+        if not self._number:
+            self._number = self._before + 1
+            self._mark(self._number)
+        return self._number
+
+    def _mark(self, runs: int) -> None:
+        write_atomic(self.root / MARKER, json.dumps({"runs": runs}).encode())
+
+
+def _count(marker: Path) -> int:
+    try:
+        return int(json.loads(marker.read_text())["runs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0  # a damaged count numbers the runs anew

@@ -1,0 +1,91 @@
+"""Profiles of a few steps, in the layout that TensorBoard reads: one folder for each side and process."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+
+from jaxgate.observe.failures import describe
+from jaxgate.observe.sides import Profiled
+from jaxgate.observe.xplane import STEP
+
+STEPS, FEWER_STEPS = 10, 5
+LONG_STEP_S = 0.03
+"""A step above it is profiled less often: the rows of five steps are as steady, and a red case must not take long."""
+WARM_STEPS = 2
+MAX_SLUG = 100
+CLOSED = "a profile that the code had left open was closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of a capture; ``why_not`` says why there is no profile, ``note`` what else happened."""
+
+    why_not: str = ""
+    note: str = ""
+
+
+def session_name(case: str, side: str) -> str:
+    """Name of a profile: case, side, worker of pytest-xdist, process among several."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    slug = re.sub(r"[^A-Za-z0-9.]+", "-", case)[:MAX_SLUG]
+    return "-".join(part for part in (slug, side, worker, f"p{jax.process_index()}") if part)
+
+
+def side_folder(side: str) -> str:
+    """Name of a side's folder in the bundle: one for each process, or the profiles of one host overwrite each other."""
+    return side if jax.process_count() == 1 else f"{side}-p{jax.process_index()}"
+
+
+def take_profile(profiled: Profiled, folder: Path, session: str) -> Taken:
+    """Profile some annotated steps of one side. Never raises: a verdict must not be lost over its explanation.
+
+    Args:
+        profiled: The side, with fresh arguments for every series: donated ones are gone.
+        folder: Where the profile goes; new for each side and process, so that none overwrites another.
+        session: Name of the profile, which JAX would otherwise give by the second.
+    """
+    try:
+        return _take(profiled, folder, session)
+    except Exception as error:  # noqa: BLE001 - user code, a full disk, another profiler
+        return Taken(why_not=describe(error))
+
+
+def _take(profiled: Profiled, folder: Path, session: str) -> Taken:
+    if profiled.forget is not None:
+        profiled.forget()
+    arguments = profiled.fresh()
+    for _ in range(WARM_STEPS if profiled.forget is None else 1):
+        begin = time.perf_counter()
+        arguments = profiled.following(arguments, profiled.step(arguments))
+        took_s = time.perf_counter() - begin
+    steps = FEWER_STEPS if took_s > LONG_STEP_S else STEPS
+    note = _start(folder, session)
+    try:
+        for number in range(steps):
+            with jax.profiler.StepTraceAnnotation(STEP, step_num=number):
+                output = profiled.step(arguments)
+            arguments = profiled.following(arguments, output)
+    finally:
+        jax.profiler.stop_trace()
+    return Taken(note=note)
+
+
+def _start(folder: Path, session: str) -> str:
+    """Start a profile; one that is still open belongs to code that is over, and is closed."""
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0  # the default one slows Python four to eight times
+    options.session_id = session
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        jax.profiler.start_trace(str(folder), profiler_options=options)
+    except RuntimeError:
+        jax.profiler.stop_trace()
+        jax.profiler.start_trace(str(folder), profiler_options=options)
+        return CLOSED
+    return ""

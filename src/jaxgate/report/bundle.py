@@ -1,0 +1,87 @@
+"""The page of a case that failed, as Markdown; and its verdict as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from pydantic import TypeAdapter
+
+from jaxgate.model import Measurement, Record, Verdict
+from jaxgate.report.optable import markdown_table, step_line
+from jaxgate.report.sections import sections
+from jaxgate.report.units import show, show_ratio
+
+VERDICT_SCHEMA = 1
+"""Of ``verdict.json``; changes where a key goes or means something else."""
+
+_MEMORY = (
+    "argument_bytes",
+    "output_bytes",
+    "temp_bytes",
+    "aliased_bytes",
+    "state_bytes",
+    "peak_bytes",
+    "constant_bytes",
+)
+_FILES = {
+    "now.stablehlo.txt": "today's program as traced",
+    "baseline.stablehlo.txt": "the baseline's program as it is stored",
+    "reference.stablehlo.txt": "the reference as traced",
+    "stablehlo.diff": "what differs between the two, names and numbers normalised",
+    "now.hlo.txt": "today's program as compiled here",
+    "baseline.hlo.txt": "the baseline's program as compiled here",
+    "reference.hlo.txt": "the reference as compiled here",
+    "hlo.diff": "what differs between the two, names and numbers normalised",
+    "now.jaxpr.txt": "what JAX traced",
+    "retraces.txt": "who traced or compiled again, the root cause first",
+    "verdict.json": "the verdict, everything that was checked, and the operations, as data",
+}
+
+
+def verdict_json(verdict: Verdict) -> str:
+    """The verdict as JSON, with the number of its schema."""
+    content = TypeAdapter(Verdict).dump_python(verdict, mode="json")
+    return json.dumps({"schema": VERDICT_SCHEMA, **content}, indent=2, ensure_ascii=False) + "\n"
+
+
+def report(verdict: Verdict, now: Measurement | None, record: Record | None, text: str, files: Sequence[str]) -> str:
+    """The page.
+
+    Args:
+        verdict: With what was captured.
+        now: Today's measurement, if there is one.
+        record: The baseline, if there is one.
+        text: The failure text.
+        files: Names of the other files of the bundle.
+    """
+    parts = [f"# {verdict.status}: {verdict.case}", f"```text\n{_unfenced(text)}\n```"]
+    capture = verdict.capture
+    if capture is not None and capture.table is not None:
+        parts += ["## Where the time goes", f"{step_line(capture.table).capitalize()}.", markdown_table(capture.table)]
+    if capture is not None and capture.notes:
+        parts += ["\n".join(f"- {note}" for note in capture.notes)]
+    memory = list(_memory(now, record))
+    if memory:
+        parts += ["## Memory of one device", "\n".join(["| | baseline | now | |", "|---|--:|--:|--:|", *memory])]
+    for title, lines in sections(verdict):
+        parts += [f"## {title.removeprefix('jaxgate: ').capitalize()}", f"```text\n{_unfenced(lines)}\n```"]
+    if capture is not None and capture.sides:
+        parts += ["## Look at the profiles", "```console\n$ jaxgate tensorboard\n```"]
+    known = [f"- [`{name}`]({name}): {_FILES[name]}" for name in files if name in _FILES]
+    parts += ["## Files", "\n".join(known)] if known else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _memory(now: Measurement | None, record: Record | None) -> Iterator[str]:
+    for name in _MEMORY if now is not None else ():
+        ours = getattr(now.facts, name) if now is not None else None
+        theirs = None if record is None else getattr(record.baseline.facts, name)
+        if ours is not None:
+            against = "–" if theirs is None else show(name, theirs)
+            yield f"| `{name}` | {against} | {show(name, ours)} | {show_ratio(ours, theirs)} |"
+
+
+def _unfenced(text: str) -> str:
+    """Text that cannot end the block it stands in."""
+    return text.replace("```", "'''")

@@ -1,0 +1,73 @@
+"""Where the time of a step goes, for people: three rows in the failure text, all rows in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxgate.model.profile import OpRow, OpTable
+from jaxgate.report.units import show
+
+_NAME_WIDTH = 48
+
+
+def culprit_rows(table: OpTable) -> list[str]:
+    """The rows that explain most of a longer step, aligned: ``softmax/exp  model.py:41  0.8 → 3.1 ms  (+2.3 of +2.4 ms)``."""
+    rows = table.culprits
+    cells = [(_short(row.name), row.line, f"{show('ns', row.other_ns)} → {show('ns', row.now_ns)}") for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)] if cells else []
+    return [
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row_cells, widths, strict=True) if width)
+        + f"  ({_more(row.more_ns)} of {_more(table.more_ns)})"
+        for row, row_cells in zip(rows, cells, strict=True)
+    ]
+
+
+def step_line(table: OpTable) -> str:
+    """The profiled step as a whole, in one line."""
+    if not table.other:
+        return f"a profiled step takes {show('ns', table.now_ns)}"
+    return f"a profiled step takes {show('ns', table.now_ns)}, that of the {table.other} {show('ns', table.other_ns)}"
+
+
+def markdown_table(table: OpTable) -> str:
+    """All rows beyond the floor, what was folded, and the sum."""
+    if not table.other:
+        lines = ["| operation | line | now |", "|---|---|--:|"]
+        lines += [f"| {_code(row.name)} | {_code(row.line)} | {show('ns', row.now_ns)} |" for row in _by_time(table)]
+        lines += _folded(table, f"{show('ns', table.folded_now_ns)} |")
+        return "\n".join([*lines, f"| **step** | | **{show('ns', table.now_ns)}** |"])
+    lines = [f"| operation | line | {table.other} | now | difference |", "|---|---|--:|--:|--:|"]
+    for row in table.rows:
+        times = f"{show('ns', row.other_ns)} | {show('ns', row.now_ns)} | {_more(row.more_ns)}"
+        lines.append(f"| {_code(row.name)} | {_code(row.line)} | {times} |")
+    difference = _more(table.folded_now_ns - table.folded_other_ns)
+    lines += _folded(table, f"{show('ns', table.folded_other_ns)} | {show('ns', table.folded_now_ns)} | {difference} |")
+    total = f"**{show('ns', table.other_ns)}** | **{show('ns', table.now_ns)}** | **{_more(table.more_ns)}**"
+    return "\n".join([*lines, f"| **step** | | {total} |"])
+
+
+def _by_time(table: OpTable) -> Sequence[OpRow]:
+    return sorted(table.rows, key=lambda row: -row.now_ns)
+
+
+def _folded(table: OpTable, cells: str) -> list[str]:
+    if not table.folded:
+        return []
+    rows = "1 row" if table.folded == 1 else f"{table.folded} rows"
+    what = "differ by less than" if table.other else "take less than"
+    return [f"| *{rows} that {what} the measured floor of {show('ns', table.floor_ns)}* | | {cells}"]
+
+
+def _more(nanoseconds: float) -> str:
+    return f"{'+' if nanoseconds >= 0 else '−'}{show('ns', abs(nanoseconds))}"
+
+
+def _code(text: str) -> str:
+    return f"`{text.replace('|', chr(92) + '|').replace('`', chr(39))}`" if text else ""
+
+
+def _short(name: str) -> str:
+    """The end of a long name says most: the primitive and its nearest scopes."""
+    if len(name) <= _NAME_WIDTH:
+        return name
+    return f"…{name[-_NAME_WIDTH + 1 :]}"

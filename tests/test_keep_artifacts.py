@@ -1,0 +1,74 @@
+"""The folder of a run's bundles: emptied by each run, if it is jaxgate's; the history counts on."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxgate.keep.artifacts import HISTORY, MARKER, Artifacts, ForeignFolderError
+from jaxgate.keep.scalars import write_scalars
+
+
+def begun(root):
+    """The artifacts of a new run."""
+    artifacts = Artifacts(root)
+    artifacts.begin()
+    return artifacts
+
+
+def test_a_run_that_writes_nothing_leaves_no_folder(tmp_path):
+    """A green run on a clean checkout changes nothing."""
+    begun(tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_new_run_removes_the_last_ones_bundles(tmp_path):
+    """Files, folders and links; what a link points to stays."""
+    begun(tmp_path / "a").write("model/step", "report.md", "old")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("mine")
+    (tmp_path / "a" / "link").symlink_to(kept)
+    (tmp_path / "a" / HISTORY).mkdir()
+    begun(tmp_path / "a")
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [MARKER, HISTORY]
+    assert (kept / "file").read_text() == "mine"
+
+
+def test_a_foreign_folder_is_refused_and_left(tmp_path):
+    """Anything without the mark may be somebody's work."""
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(ForeignFolderError, match=r"holds files that jaxgate did not write.*--perf-artifacts"):
+        begun(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_an_empty_folder_is_taken(tmp_path):
+    """Somebody made it for this."""
+    begun(tmp_path).write("model/step", "report.md", "new")
+    assert (tmp_path / "model/step/report.md").read_text() == "new"
+
+
+def test_runs_are_counted(tmp_path):
+    """Each run has one number, however often it is asked; a damaged count begins anew and stops nothing."""
+    first = begun(tmp_path / "a")
+    assert (first.number(), first.number()) == (1, 1)
+    assert begun(tmp_path / "a").number() == 2
+    (tmp_path / "a" / MARKER).write_text("{")
+    assert begun(tmp_path / "a").number() == 1
+
+
+def test_scalars_of_two_runs_are_one_curve(tmp_path):
+    """As TensorBoard reads them: a tag for each case and metric, a step for each run."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for step, value in ((1, 5.0), (2, 7.5)):
+        assert write_scalars(tmp_path, step, {"scan/rnn": {"run_ns": value}})
+    events = EventAccumulator(str(tmp_path)).Reload().Tensors("scan/rnn/run_ns")
+    assert [(event.step, event.tensor_proto.float_val[0]) for event in events] == [(1, 5.0), (2, 7.5)]
+
+
+def test_without_tensorboard_nothing_is_written(tmp_path, monkeypatch):
+    """It is an extra."""
+    monkeypatch.setattr("jaxgate.keep.scalars.find_spec", lambda _: None)
+    assert not write_scalars(tmp_path / "history", 1, {"scan/rnn": {"run_ns": 1.0}})
+    assert not (tmp_path / "history").exists()
