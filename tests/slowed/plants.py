@@ -29,8 +29,12 @@ PLANTS = dict(
         slowed(
             "a lost fusion",
             "chained",
-            ("        y = y * scale + 1\n", "        y = jax.lax.optimization_barrier(y * scale + 1)\n"),
-            at=("jax.lax.optimization_barrier",),
+            (
+                "    for scale in (1.5, 0.5, 2.0, 0.25, 3.0, 0.125):\n        y = y * scale + 1\n    return y\n",
+                "    scales = jnp.array((1.5, 0.5, 2.0, 0.25, 3.0, 0.125))\n"
+                "    return jax.lax.fori_loop(0, 6, lambda i, y: y * scales[i] + 1, y)\n",
+            ),
+            at=("jax.lax.fori_loop",),
         ),
         slowed(
             "a transpose",
@@ -96,7 +100,6 @@ PLANTS = dict(
                 "        x = jnp.tanh(x @ w[layer])\n",
                 "        x = jnp.tanh(x @ w[layer])\n        x = jnp.tanh(x @ w[layer])\n",
             ),
-            culprit=r"dot_general",
             at=("x = jnp.tanh(x @ w[layer])",),
         ),
     )

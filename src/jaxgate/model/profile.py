@@ -137,9 +137,11 @@ class Capture:
         table: The operations; ``None`` if no profile could be read.
         notes: What could not be captured, and why; what was closed.
         sides: Which sides have a profile.
+        seconds: What profiling, reading and writing took.
     """
 
     folder: str
     table: OpTable | None = None
     notes: tuple[str, ...] = field(default=())
     sides: tuple[Side, ...] = ()
+    seconds: float = 0.0

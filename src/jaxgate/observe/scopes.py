@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from jaxgate.observe.hlo import read_hlo
+from jaxgate.observe.hlo import Instruction, read_hlo
 
 _EXPORTED = "call_exported"
 """Stands before the names of a stored program, which jaxgate calls from a function of its own."""
@@ -14,6 +14,9 @@ _WRAPPED = re.compile(r"(?:jit|pjit|pmap|jvp|closed_call|shmap_body|shard_map)\(
 _BACKWARD = re.compile(r"transpose\((.*)\)")
 _OF_JAX = frozenset({"", "closed_call", "eval_jaxpr", "core_call", "pjit", "jit"})
 """Parts that JAX itself puts in between; releases differ in them."""
+_THROUGH = frozenset({"tuple", "get-tuple-element", "bitcast", "parameter"})
+"""What only hands on."""
+_MOST_READERS = 100
 _NUMBER = re.compile(r"(\.\d+)+$")
 
 
@@ -29,9 +32,34 @@ def operations(executable: Any) -> dict[str, tuple[str, str]]:
     text = executable.as_text()
     found: dict[str, tuple[str, str]] = {}
     for computation in read_hlo(text).computations.values() if text else ():
+        users = _users(computation)
         for name, instruction in computation.items():
-            found[name] = scope_of(instruction.op_name) or plain(name), instruction.line
+            scope, line = scope_of(instruction.op_name), instruction.line
+            if not scope:  # a copy that the compiler put in: it is there for what reads it
+                scope, line = _borrowed(name, computation, users)
+            found[name] = scope or plain(name), line
     return found
+
+
+def _users(computation: Mapping[str, Instruction]) -> dict[str, list[str]]:
+    users: dict[str, list[str]] = {}
+    for name, instruction in computation.items():
+        for operand in instruction.operands:
+            users.setdefault(operand, []).append(name)
+    return users
+
+
+def _borrowed(name: str, computation: Mapping[str, Instruction], users: Mapping[str, list[str]]) -> tuple[str, str]:
+    """The name and line of the first operation that reads this one, through tuples; else of one that it reads."""
+    readers = list(users.get(name, ()))
+    for reader in readers:  # grows while it is read
+        if computation[reader].opcode in _THROUGH and len(readers) < _MOST_READERS:
+            readers += users.get(reader, ())
+    for other in (*readers, *computation[name].operands):
+        instruction = computation.get(other)
+        if instruction is not None and instruction.opcode not in _THROUGH and scope_of(instruction.op_name):
+            return f"{scope_of(instruction.op_name)}/{plain(name)}", instruction.line
+    return "", ""
 
 
 def scope_of(op_name: str) -> str:

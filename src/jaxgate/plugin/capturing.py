@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -118,6 +119,7 @@ class Captures:
         explain: Callable[[Verdict], str],
         progress: Callable[[str], None],
     ) -> Verdict:
+        begin = time.perf_counter()
         case = verdict.case
         folder = self.artifacts.bundle(case)
         capture = Capture(folder=os.path.relpath(folder, self._root))
@@ -130,7 +132,7 @@ class Captures:
         else:
             progress("profiling both sides")
             capture, texts = self._profile(capture, verdict, observed, record)
-        verdict = replace(verdict, capture=capture)
+        verdict = replace(verdict, capture=replace(capture, seconds=time.perf_counter() - begin))
         now = None if observed is None else observed.measurement
         texts["verdict.json"] = verdict_json(verdict)
         texts["report.md"] = report(verdict, now, record, explain(verdict), sorted(texts))

@@ -68,6 +68,8 @@ def report(verdict: Verdict, now: Measurement | None, record: Record | None, tex
         parts += [f"## {title.removeprefix('jaxgate: ').capitalize()}", f"```text\n{_unfenced(lines)}\n```"]
     if capture is not None and capture.sides:
         parts += ["## Look at the profiles", "```console\n$ jaxgate tensorboard\n```"]
+    if capture is not None and capture.seconds:
+        parts += [f"Captured in {capture.seconds:.1f} s."]
     known = [f"- [`{name}`]({name}): {_FILES[name]}" for name in files if name in _FILES]
     parts += ["## Files", "\n".join(known)] if known else []
     return "\n\n".join(parts) + "\n"
