@@ -8,8 +8,10 @@ import warnings
 import jax
 import pytest
 
+from jaxgate.judge.duel import decide
 from jaxgate.keep.artifacts import HISTORY, MARKER
 from jaxgate.model import Duel
+from jaxgate.plugin.confirm import Launch
 
 MODEL = """
 import jax, jax.numpy as jnp
@@ -277,6 +279,27 @@ def test_a_case_that_cannot_be_measured_has_a_report(profiled):
     report = (bundle(profiled) / "report.md").read_text()
     assert report.startswith("# INVALID: model/step")
     assert "not profiled: it could not be measured" in report
+
+
+def test_a_slow_down_is_profiled_once_it_is_confirmed(profiled, monkeypatch):
+    """Not while others are timed: at the end of the run, after the fresh processes; not at all if they disagree."""
+    slow, even = (
+        decide(Duel(now_ns=((n,),) * 60, baseline_ns=((1000,),) * 60, calls_per_burst=1, seed=0)) for n in (1300, 1000)
+    )
+    answers = [Launch(slow, even), Launch(slow, even), Launch(even, even)]
+    asked = []
+    monkeypatch.setattr(
+        "jaxgate.plugin.confirm.launch", lambda _: asked.append(bundle(profiled).exists()) or answers.pop(0)
+    )
+    profiled.write("test_model.py", MODEL.replace("(256, 64)", "(4, 4)"))
+    assert profiled.run("--perf-update").code == 0
+    profiled.edit("test_model.py", "jnp.tanh", "jnp.sin")
+    result = profiled.run()
+    assert asked == [False, False]
+    result.shows("SLOWER  model/step", "in fresh processes", "perf-artifacts/model/step/report.md")
+    assert {path.name for path in bundle(profiled).iterdir()} == BUNDLE
+    assert profiled.run().code == 0
+    assert not bundle(profiled).exists()
 
 
 MANY = """

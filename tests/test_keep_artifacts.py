@@ -48,6 +48,15 @@ def test_an_empty_folder_is_taken(tmp_path):
     assert (tmp_path / "model/step/report.md").read_text() == "new"
 
 
+def test_a_calibration_is_kept(tmp_path):
+    """It was written by another kind of run, before any bundle was, and took minutes."""
+    (tmp_path / "calibration").mkdir()
+    (tmp_path / "calibration" / "calibration.md").write_text("minutes")
+    begun(tmp_path).write("model/step", "report.md", "old")
+    begun(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [MARKER, "calibration"]
+
+
 def test_runs_are_counted(tmp_path):
     """Each run has one number, however often it is asked; a damaged count begins anew and stops nothing."""
     first = begun(tmp_path / "a")

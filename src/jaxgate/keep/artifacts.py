@@ -12,6 +12,8 @@ MARKER = ".jaxgate-artifacts"
 """Says that the folder is jaxgate's to empty; its number counts the runs."""
 HISTORY = "history"
 """Scalars of every run, for TensorBoard; stays."""
+_KEPT = frozenset({HISTORY, "calibration"})
+"""What other runs than this one are about: a calibration takes minutes, and is worth keeping."""
 
 
 class ForeignFolderError(Exception):
@@ -44,7 +46,7 @@ class Artifacts:
         if not self.root.exists():
             return
         if not marker.is_file():
-            if any(self.root.iterdir()):
+            if any(path.name not in _KEPT for path in self.root.iterdir()):
                 raise ForeignFolderError(
                     f"{self.root.name} holds files that jaxgate did not write, so no bundle was; choose another folder "
                     "with --perf-artifacts"
@@ -52,7 +54,7 @@ class Artifacts:
             return
         self._before = _count(marker)
         for path in self.root.iterdir():
-            if path.name not in (MARKER, HISTORY):
+            if path.name not in {MARKER, *_KEPT}:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
     def bundle(self, case: str) -> Path:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -14,9 +16,11 @@ from jaxgate.observe.failures import describe
 from jaxgate.observe.sides import Profiled
 from jaxgate.observe.xplane import STEP
 
-STEPS, FEWER_STEPS = 10, 5
+STEPS, FEWER_STEPS, FEWEST_STEPS = 10, 5, 3
 LONG_STEP_S = 0.03
 """A step above it is profiled less often: the rows of five steps are as steady, and a red case must not take long."""
+MAX_BYTES = 1_900_000
+"""Of one side's profile: a step on eight devices with loops takes 0.7 MB. Fewer steps than three would have no floor."""
 WARM_STEPS = 2
 MAX_SLUG = 100
 CLOSED = "a profile that the code had left open was closed"
@@ -65,6 +69,17 @@ def _take(profiled: Profiled, folder: Path, session: str) -> Taken:
         arguments = profiled.following(arguments, profiled.step(arguments))
         took_s = time.perf_counter() - begin
     steps = FEWER_STEPS if took_s > LONG_STEP_S else STEPS
+    note = ""
+    if profiled.forget is None:
+        with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+            note, arguments = _trace(profiled, arguments, Path(name), session, steps=1)
+            steps = max(FEWEST_STEPS, min(steps, MAX_BYTES // max(1, _size(Path(name)))))
+    found, _ = _trace(profiled, arguments, folder, session, steps=steps)
+    return Taken(note=note or found)
+
+
+def _trace(profiled: Profiled, arguments: Any, folder: Path, session: str, *, steps: int) -> tuple[str, Any]:
+    """Profile some steps; gives what there is to tell, and the arguments of the next step."""
     note = _start(folder, session)
     try:
         for number in range(steps):
@@ -73,7 +88,13 @@ def _take(profiled: Profiled, folder: Path, session: str) -> Taken:
             arguments = profiled.following(arguments, output)
     finally:
         jax.profiler.stop_trace()
-    return Taken(note=note)
+    for file in folder.rglob("*.trace.json.gz"):
+        file.unlink()  # the same events again, for viewers that TensorBoard no longer has
+    return note, arguments
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def _start(folder: Path, session: str) -> str:

@@ -11,7 +11,7 @@ from jaxgate.observe.observed import Observed
 from jaxgate.observe.sides import Profiled
 
 DIFF_LINES = 2_000
-MAX_CHARACTERS = 1_000_000
+MAX_CHARACTERS = 300_000
 """Of one file: an unrolled loop goes on for more, and nobody reads that far."""
 
 

@@ -38,7 +38,7 @@ from jaxgate.plugin.progress import Progress
 from jaxgate.plugin.replay import replay
 from jaxgate.plugin.run import Run
 from jaxgate.report.sections import sections
-from jaxgate.report.text import explain
+from jaxgate.report.text import explain, in_short
 
 _UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 
@@ -149,6 +149,8 @@ class Gate:
         return verdict
 
     def _explain(self, verdict: Verdict) -> str:
+        if not verdict.fails:
+            return f"{verdict.status}  {verdict.case}  {in_short(verdict)}"
         return explain(verdict, test=self._item.nodeid, elsewhere=self._run.settings.elsewhere)
 
     def _capture(

@@ -126,7 +126,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     """Show a test that waits for confirmation as what it is."""
     if report.outcome != SUSPECT:
         return None
-    return (SUSPECT, "?", "SUSPECT") if report.when == "call" else ("", "", "")
+    return ("", "?", "SUSPECT") if report.when == "call" else ("", "", "")
 
 
 @pytest.hookimpl(wrapper=True)
