@@ -26,6 +26,8 @@ from jaxgate.observe.signature import to_host
 
 LONGEST_BURST = 10
 """Usual bursts that one of the slower side may take: on CPU a duel with one fifty times slower took ten seconds with 40."""
+LONG_BURST = 5
+"""Usual bursts from which one of the slower side is steady by itself, and is not repeated."""
 WARM_CALLS = 3
 MAX_CALLS = 100_000
 MAX_PLANS = 3
@@ -216,8 +218,10 @@ def run_duel(
     seed = secrets.randbits(32) if seed is None else seed
     sides = (now, baseline)
     warm = [_warm(side, clock) for side in sides]
-    calls = _calls_in_a_burst(sides, warm, BURST_NS.get(platform, ACCELERATOR_BURST_NS), clock)
-    bursts = 1 if max(warm) > LONG_CALL_NS else BURSTS
+    burst_ns = BURST_NS.get(platform, ACCELERATOR_BURST_NS)
+    calls = _calls_in_a_burst(sides, warm, burst_ns, clock)
+    long = max(warm) > LONG_CALL_NS or max(warm) * calls > LONG_BURST * burst_ns
+    bursts = 1 if long else BURSTS
     order = random.Random(seed)  # noqa: S311 - an order, not a secret
     times: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
     duel = Duel(now_ns=(), baseline_ns=(), calls_per_burst=calls, seed=seed, contract=now.contract)

@@ -19,8 +19,8 @@ from jaxgate.observe.xplane import STEP
 STEPS, FEWER_STEPS, FEWEST_STEPS = 10, 5, 3
 LONG_STEP_S = 0.03
 """A step above it is profiled less often: the rows of five steps are as steady, and a red case must not take long."""
-MAX_BYTES = 1_900_000
-"""Of one side's profile: a step on eight devices with loops takes 0.7 MB. Fewer steps than three would have no floor."""
+MAX_BYTES = 1_500_000
+"""Of one side's events: a step on eight devices with loops takes 0.7 MB. Fewer steps than three would have no floor."""
 WARM_STEPS = 2
 MAX_SLUG = 100
 CLOSED = "a profile that the code had left open was closed"
@@ -72,15 +72,17 @@ def _take(profiled: Profiled, folder: Path, session: str) -> Taken:
     note = ""
     if profiled.forget is None:
         with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
-            note, arguments = _trace(profiled, arguments, Path(name), session, steps=1)
+            note, arguments = _trace(profiled, arguments, Path(name), session, steps=1, programs=False)
             steps = max(FEWEST_STEPS, min(steps, MAX_BYTES // max(1, _size(Path(name)))))
     found, _ = _trace(profiled, arguments, folder, session, steps=steps)
     return Taken(note=note or found)
 
 
-def _trace(profiled: Profiled, arguments: Any, folder: Path, session: str, *, steps: int) -> tuple[str, Any]:
-    """Profile some steps; gives what there is to tell, and the arguments of the next step."""
-    note = _start(folder, session)
+def _trace(
+    profiled: Profiled, arguments: Any, folder: Path, session: str, *, steps: int, programs: bool = True
+) -> tuple[str, Any]:
+    """Profile some steps, with or without their programs; gives what there is to tell, and the next arguments."""
+    note = _start(folder, session, programs=programs)
     try:
         for number in range(steps):
             with jax.profiler.StepTraceAnnotation(STEP, step_num=number):
@@ -97,11 +99,12 @@ def _size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def _start(folder: Path, session: str) -> str:
+def _start(folder: Path, session: str, *, programs: bool) -> str:
     """Start a profile; one that is still open belongs to code that is over, and is closed."""
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0  # the default one slows Python four to eight times
     options.session_id = session
+    options.enable_hlo_proto = programs
     folder.mkdir(parents=True, exist_ok=True)
     try:
         jax.profiler.start_trace(str(folder), profiler_options=options)

@@ -64,13 +64,13 @@ def reference(observed: Observed) -> Profiled | None:
     return _lowered(observed, observed.reference, observed.reference_feeds, "reference", cold=False)
 
 
-def stored(program: StoredProgram, observed: Observed) -> Profiled:
-    """The baseline's program, compiled here for the arguments of the case.
+def stored(program: StoredProgram, observed: Observed, contender: Contender | None = None) -> Profiled:
+    """The baseline's program, compiled here for the arguments of the case, unless it was for their duel.
 
     Raises:
         NotReplayableError: If it cannot be read, compiled or called with them.
     """
-    contender = prepare(program, observed.leaves(), observed.contract)
+    contender = contender or prepare(program, observed.leaves(), observed.contract)
     return Profiled(
         side="baseline",
         fresh=lambda: contender.feeder.fresh()[0],

@@ -10,7 +10,7 @@ from jaxgate.observe.normal import program_diff
 from jaxgate.observe.observed import Observed
 from jaxgate.observe.sides import Profiled
 
-DIFF_LINES = 2_000
+DIFF_LINES = 500
 MAX_CHARACTERS = 300_000
 """Of one file: an unrolled loop goes on for more, and nobody reads that far."""
 

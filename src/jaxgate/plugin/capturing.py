@@ -14,6 +14,7 @@ from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.scalars import write_scalars
 from jaxgate.model import Record, Status, StoredProgram, Verdict
 from jaxgate.model.profile import Capture
+from jaxgate.observe.duelling import Contender
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.failures import describe
 from jaxgate.observe.observed import Observed
@@ -40,6 +41,7 @@ class Captures:
         settings: What the user asked for; ``None`` where this process only measures for another one.
         root: The project, which paths are shown relative to.
         programs: Where the baselines' programs are.
+        opponent: Gives the last baseline's program that was compiled for a duel, if there is one.
 
     Attributes:
         taken: Cases that have a bundle, in order.
@@ -47,8 +49,15 @@ class Captures:
         problem: Why there are no bundles at all.
     """
 
-    def __init__(self, settings: ArtifactSettings | None, root: Path, programs: ProgramStore) -> None:
+    def __init__(
+        self,
+        settings: ArtifactSettings | None,
+        root: Path,
+        programs: ProgramStore,
+        opponent: Callable[[], tuple[StoredProgram, Contender] | None] = lambda: None,
+    ) -> None:
         self._settings = settings
+        self._opponent = opponent
         self._root = root
         self._programs = programs
         self._scalars: dict[str, dict[str, float]] = {}
@@ -187,8 +196,11 @@ class Captures:
             if fingerprint == now.fingerprints.program:
                 notes.append("the baseline's program is today's: held against the reference")
             elif content is not None:
+                before = StoredProgram(record=about, content=content)
+                fought = self._opponent()
+                contender = fought[1] if fought is not None and fought[0] == before else None
                 try:
-                    return [stored(StoredProgram(record=about, content=content), observed)]
+                    return [stored(before, observed, contender)]
                 except NotReplayableError as error:
                     notes.append(f"the baseline's program was not profiled: {error}")
         known = now.reference

@@ -137,6 +137,7 @@ class Gate:
         if suspect is None:
             with Progress(self._run.stderr, case.name) as progress:
                 verdict = capture(verdict, progress)
+        self._run.stopwatch.opponent = None  # the next case has the memory to itself
         for title, text in sections(verdict) if verdict.fails else ():
             self._item.add_report_section("call", title, text)
         if suspect is not None:

@@ -85,7 +85,9 @@ class Run:
         measures_only = (
             settings.update or settings.as_measured or settings.calibrate or settings.peak_into or comparison
         )
-        self.captures = Captures(None if measures_only else settings.artifacts, project, self.programs)
+        self.captures = Captures(
+            None if measures_only else settings.artifacts, project, self.programs, lambda: self.stopwatch.opponent
+        )
         self.reference_duels = ReferenceDuels(self.stopwatch, DuelCache(self.references))
         self.verdicts: list[Verdict] = []
         self.calibrated = Calibrated()

@@ -24,7 +24,7 @@ from jaxgate.model import (
     Record,
     StoredProgram,
 )
-from jaxgate.observe.duelling import agree, prepare, run_duel
+from jaxgate.observe.duelling import Contender, agree, prepare, run_duel
 from jaxgate.observe.executables import executable_fingerprint, same_executable
 from jaxgate.observe.exporting import NotReplayableError, UnreadableProgramError
 from jaxgate.observe.failures import describe
@@ -92,6 +92,7 @@ class Stopwatch:
     Attributes:
         spent_ns: What all duels together have taken so far.
         on_baselines_ns: What baselines' programs have taken: to be compiled here, and to be duelled with.
+        opponent: The baseline's program of the last duel, compiled: a red case is profiled beside it. Holds arrays.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Stopwatch:
         self._clock = clock
         self.spent_ns = 0
         self.on_baselines_ns = 0
+        self.opponent: tuple[StoredProgram, Contender] | None = None
 
     def time(self, observed: Observed, record: Record | None, progress: Callable[[str], None]) -> Timed:
         """Duel with the baseline's program if the program may have changed and both can run here.
@@ -198,6 +200,7 @@ class Stopwatch:
         if not today.record.stored:
             return Timed(record, why_not=f"today's program cannot be duelled: {today.record.why_not}")
         now, baseline = (prepare(program, leaves, contract) for program in (today, before))
+        self.opponent = before, baseline
         if alike and same_executable(now.function, baseline.function):  # both exported: in the same order, too
             return Timed(record, same_executable=True)
         same_results = agree(now, baseline, rtol=observed.rtol, atol=observed.atol)
