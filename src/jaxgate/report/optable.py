@@ -54,7 +54,12 @@ def _folded(table: OpTable, cells: str) -> list[str]:
     if not table.folded:
         return []
     rows = "1 row" if table.folded == 1 else f"{table.folded} rows"
-    what = "differ by less than" if table.other else "take less than"
+    one = table.folded == 1
+    what = (
+        ("differs" if one else "differ") + " by less than"
+        if table.other
+        else ("takes" if one else "take") + " less than"
+    )
     return [f"| *{rows} that {what} the measured floor of {show('ns', table.floor_ns)}* | | {cells}"]
 
 
@@ -63,7 +68,9 @@ def _more(nanoseconds: float) -> str:
 
 
 def _code(text: str) -> str:
-    return f"`{text.replace('|', chr(92) + '|').replace('`', chr(39))}`" if text else ""
+    """Text of a cell: no bar, backtick or line end of it is the table's."""
+    shown = " ".join(text.split()).replace("|", "\\|").replace("`", "'")
+    return f"`{shown}`" if shown else ""
 
 
 def _short(name: str) -> str:
