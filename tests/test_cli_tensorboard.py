@@ -141,12 +141,20 @@ def test_links_name_run_tool_and_host(bundles):
     assert link.endswith("#profile")
 
 
-def test_links_alone_start_nothing(bundles, capsys):
+def test_links_alone_start_nothing(bundles, capsys, monkeypatch):
     """For a script, or a TensorBoard that runs already."""
+    monkeypatch.setattr("jaxgate.cli.tensorboard.find_spec", lambda _: None)  # nor is anything needed
     assert main(["tensorboard", "--logdir", str(bundles), "--links"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert "http://127.0.0.1:6006/?run=" in lines[1]
     assert lines[0] == CASE
     assert [line.split()[0] for line in lines[1:]] == ["now", "baseline"]
+
+
+def test_a_part_of_a_bundle_has_no_links(bundles, capsys):
+    """The folder of one side names no case: nothing is shown, rather than a link to nowhere."""
+    assert main(["tensorboard", "--logdir", str(bundles / CASE / "now"), "--links"]) == 1
+    assert "found none" in capsys.readouterr().err
 
 
 def test_without_a_profile_it_says_how_to_get_one(tmp_path, capsys):
@@ -172,7 +180,7 @@ def test_a_port_that_is_taken_is_refused(bundles, capsys):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert main(["tensorboard", "--logdir", str(bundles), "--links", "--port", str(port)]) == 2
+        assert main(["tensorboard", "--logdir", str(bundles), "--port", str(port)]) == 2
     assert f"port {port} is taken" in capsys.readouterr().err
 
 

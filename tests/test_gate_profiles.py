@@ -169,6 +169,9 @@ def test_a_folder_of_somebody_else_is_left_alone(red):
     [
         (["--perf-artifacts=."], "expected a folder of its own"),
         (["--perf-artifacts=.."], "expected a folder of its own"),
+        (["--perf-artifacts=baselines"], "expected a folder apart from the baselines"),
+        (["--perf-artifacts=baselines/cpu"], "expected a folder apart from the baselines"),
+        (["--perf-artifacts=kept", "--perf-baselines=kept/baselines"], "expected a folder apart from the baselines"),
         (["--perf-captures=-1"], "expected a number of cases, found -1"),
     ],
 )
@@ -197,7 +200,7 @@ def test_a_recording_leaves_the_bundles_alone(red):
     assert (bundle(red) / "report.md").is_file()
 
 
-@pytest.mark.parametrize("where", ["profiling._take", "texts.program_diff", "sides.prepare", "scopes.read_hlo"])
+@pytest.mark.parametrize("where", ["profiling._take", "texts.program_diff", "sides.load_program", "scopes.read_hlo"])
 def test_a_capture_that_fails_never_hides_the_verdict(red, monkeypatch, where):
     """Each stage may fail: the case is red for what it is, and the report says what is missing."""
 
@@ -300,6 +303,110 @@ def test_a_slow_down_is_profiled_once_it_is_confirmed(profiled, monkeypatch):
     assert {path.name for path in bundle(profiled).iterdir()} == BUNDLE
     assert profiled.run().code == 0
     assert not bundle(profiled).exists()
+
+
+def test_a_confirmed_slow_down_is_profiled_under_the_settings_of_its_test(profiled, monkeypatch):
+    """They are gone by the end of the run; without them another program would be profiled."""
+    slow, even = (
+        decide(Duel(now_ns=((n,),) * 60, baseline_ns=((1000,),) * 60, calls_per_burst=1, seed=0)) for n in (1300, 1000)
+    )
+    monkeypatch.setattr("jaxgate.plugin.confirm.launch", lambda _: Launch(slow, even))
+    wide = MODEL.replace("def test_step(gate):\n    gate(step, jnp.ones((256, 64)))", WIDE)
+    profiled.write("test_model.py", wide)
+    assert profiled.run("--perf-update").code == 0
+    profiled.edit("test_model.py", "jnp.tanh", "jnp.sin")
+    profiled.run().shows("SLOWER  model/step")
+    assert "f64" in (bundle(profiled) / "now.stablehlo.txt").read_text()
+    assert not (bundle(profiled) / "retraces.txt").exists()
+    assert "compile" not in " ".join(events(bundle(profiled) / "now"))
+    assert not jax.config.jax_enable_x64
+
+
+WIDE = """
+import pytest
+
+@pytest.fixture
+def wide():
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+def test_step(gate, wide):
+    gate(step, jnp.ones((4, 4), "float64"))
+"""
+
+
+def test_a_red_case_does_not_hold_its_arrays(red):
+    """The next case has the memory to itself, though pytest keeps the failure's frames."""
+    red.edit("test_model.py", "    gate(step, jnp.ones((256, 64)))", HELD)
+    red.run().counts(failed=1, passed=1)
+
+
+HELD = """
+    global held
+    x = jnp.ones((256, 64))
+    held = weakref.ref(x)
+    case = Case(family="model", sentence="step", build=Once(x))
+    del x
+    gate(case)
+
+def test_the_next_one():
+    assert held() is None
+
+import weakref
+from jaxgate.model import Case, Computation
+
+class Once:
+    def __init__(self, x):
+        self.x = x
+
+    def __call__(self):
+        return Computation(subject=step, args=(self.__dict__.pop("x"),))
+"""
+
+
+def test_only_profiles_that_were_taken_use_up_the_room(profiled):
+    """Neither a case that cannot be measured nor a green one keeps a red one from being profiled."""
+    text = "def test_a(gate):\n    gate(lambda x: x @ x, jnp.ones((2, 3)))\n\ndef test_b(gate):\n    gate(jnp.tanh, jnp.ones(3))\n"
+    profiled.write("test_model.py", MODEL.replace("def test_step", f"{text}\ndef test_step"))
+    assert profiled.run("--perf-update", "-k", "not test_a").code == 0
+    profiled.edit("test_model.py", *SORTED)
+    result = profiled.run("--perf-profile=always", "--perf-captures=1")
+    result.counts(failed=2, passed=1)
+    assert (bundle(profiled) / "now").is_dir()
+    assert "NOT PROFILED" not in result.text
+
+
+def test_other_compiler_options_make_another_program(red):
+    """The same StableHLO, compiled otherwise: the baseline's is the other side."""
+    red.edit("test_model.py", *reversed(SORTED))
+    red.edit("test_model.py", "gate(step,", "gate(jax.jit(step, compiler_options={'xla_cpu_enable_fast_math': True}),")
+    red.run("--perf-profile=always")
+    assert json.loads((bundle(red) / "verdict.json").read_text())["capture"]["sides"] == ["now", "baseline"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "steps", "says"), [("SLOW_STEP_S", 3, ""), ("SLOWEST_STEP_S", 0, "now: a step takes 0 s, -1 s may be")]
+)
+def test_a_slow_step_is_profiled_less_or_not_at_all(red, monkeypatch, limit, steps, says):
+    """A red case must not take minutes."""
+    monkeypatch.setattr(f"jaxgate.observe.profiling.{limit}", -1.0)
+    result = red.run()
+    assert says in result.text
+    found = events(bundle(red) / "now") if steps else []
+    assert found.count("jaxgate step") == steps
+
+
+def test_an_interrupted_capture_does_not_lose_the_verdict(red, monkeypatch):
+    """Ctrl-C while both sides are profiled: the case was judged."""
+
+    def interrupt(*_):
+        raise SystemExit  # as Ctrl-C is no Exception; that one pytester hands on
+
+    monkeypatch.setattr("jaxgate.plugin.capturing.take_profile", interrupt)
+    result = red.run()
+    assert result.code == 1
+    result.shows("1 case: 1 REGRESSED")
 
 
 MANY = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxgate.keep.artifacts import HISTORY, MARKER, Artifacts, ForeignFolderError
-from jaxgate.keep.scalars import write_scalars
+from jaxgate.keep.scalars import can_write_scalars, write_scalars
 
 
 def begun(root):
@@ -71,13 +71,34 @@ def test_scalars_of_two_runs_are_one_curve(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     for step, value in ((1, 5.0), (2, 7.5)):
-        assert write_scalars(tmp_path, step, {"scan/rnn": {"run_ns": value}})
+        write_scalars(tmp_path, step, {"scan/rnn": {"run_ns": value}})
     events = EventAccumulator(str(tmp_path)).Reload().Tensors("scan/rnn/run_ns")
     assert [(event.step, event.tensor_proto.float_val[0]) for event in events] == [(1, 5.0), (2, 7.5)]
 
 
-def test_without_tensorboard_nothing_is_written(tmp_path, monkeypatch):
-    """It is an extra."""
+def test_tensorboard_is_an_extra(monkeypatch):
+    """Without it no scalars are written."""
+    assert can_write_scalars()
     monkeypatch.setattr("jaxgate.keep.scalars.find_spec", lambda _: None)
-    assert not write_scalars(tmp_path / "history", 1, {"scan/rnn": {"run_ns": 1.0}})
-    assert not (tmp_path / "history").exists()
+    assert not can_write_scalars()
+
+
+def test_a_family_of_a_kept_folders_name_is_removed_all_the_same(tmp_path):
+    """``test_history.py`` has bundles too; what stays are the files beside them."""
+    first = begun(tmp_path / "a")
+    first.write("history/step", "report.md", "old")
+    (first.history / "events").write_text("scalars")
+    begun(tmp_path / "a")
+    assert [path.name for path in first.history.iterdir()] == ["events"]
+
+
+def test_two_runs_that_begin_at_once(tmp_path):
+    """What the other one has removed already is no error."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    begun(tmp_path / "a").write("model/step", "report.md", "old")
+    for number in range(300):
+        (tmp_path / "a" / f"model/{number}").mkdir()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: begun(tmp_path / "a"), range(4)))
+    assert [path.name for path in (tmp_path / "a").iterdir()] == [MARKER]

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.private import CACHE_LOGGERS, TRACING_LOGGER, compiler_options, traced_call
+from jaxgate.observe.private import CACHE_LOGGERS, TRACING_LOGGER, compiler_options, stop_trace, traced_call
 
 X = jnp.ones(3)
 
@@ -80,3 +80,14 @@ def test_arguments_are_read_while_their_function_is_traced():
     assert [f"{one.path}: {one}" for one in own] == ["state['w']: float32[3]", "m: static 4", "n: static 3"]
     assert other == ()
     assert traced_call("step") == ()
+
+
+def test_a_profile_that_cannot_be_exported_is_over_all_the_same(tmp_path):
+    """Jax 0.10 keeps it open, and every later one would fail."""
+    jax.profiler.start_trace(str(tmp_path / "a"))
+    (tmp_path / "a").write_text("in the way")
+    with pytest.raises(Exception, match="a"):
+        stop_trace()
+    jax.profiler.start_trace(str(tmp_path / "b"))
+    stop_trace()
+    assert list((tmp_path / "b").rglob("*.xplane.pb"))

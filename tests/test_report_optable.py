@@ -28,15 +28,15 @@ FACT = Finding(kind="fact", name="xla_flops", status=Status.REGRESSED, now=2, ag
 TIME = Finding(kind="time", name="time", status=Status.SLOWER)
 
 
-def red(*findings, causes=(SEEN,), capture=CAPTURE, status=Status.REGRESSED):
-    """A red verdict with a capture."""
+def red(*findings, causes=(SEEN,), capture=CAPTURE, status=Status.REGRESSED, slower=Status.SLOWER):
+    """A red verdict with a capture, slower by a duel."""
     return Verdict(
         case=CASE,
         hardware=HARDWARE,
         status=status,
         fails=True,
         findings=findings or (FACT,),
-        time=TimeVerdict(status=Status.SAME, reason="identical program"),
+        time=TimeVerdict(status=slower, reason="by a duel"),
         causes=causes,
         capture=capture,
     )
@@ -55,6 +55,12 @@ def test_rows_are_aligned_and_say_their_part():
         "softmax/sort            model.py:41  800 µs → 3.1 ms  (+2.3 ms of +2.4 ms)",
         "gap after softmax/sort  model.py:41  100 µs → 200 µs  (+100 µs of +2.4 ms)",
     ]
+
+
+def test_a_reference_is_named():
+    """More than the naive way takes is not more than before."""
+    (row, _) = culprit_rows(replace(TABLE, other="reference"))
+    assert row.endswith("(+2.3 ms of +2.4 ms more than the reference)")
 
 
 def test_a_column_that_nobody_fills_is_left_out():
@@ -82,6 +88,8 @@ def test_no_rows_where_the_profile_cannot_tell():
     [
         (red(), ["culprit", "profile", "", "bundle"], "stablehlo.sort 0 → 1"),
         (red(causes=(GUESS,)), ["culprit", "", "program", "bundle"], "softmax/sort  "),
+        (red(causes=(GUESS,), slower=Status.UNDECIDED), ["culprit", "profile", "", "bundle"], "perhaps "),
+        (red(causes=(GUESS,), capture=replace(CAPTURE, table=replace(TABLE, other="reference"))), ["culprit", "profile", "", "bundle"], "perhaps "),
         (red(causes=()), ["culprit", "", "program", "bundle"], "softmax/sort  "),
         (red(TIME, status=Status.SLOWER), ["culprit", "", "program", "bundle"], "softmax/sort  "),
         (red(FACT, TIME), ["culprit", "profile", "", "bundle"], "stablehlo.sort 0 → 1"),
@@ -89,7 +97,7 @@ def test_no_rows_where_the_profile_cannot_tell():
         (red(causes=(GUESS,), capture=replace(CAPTURE, table=replace(TABLE, now_ns=MS))), ["culprit", "bundle"], "perhaps "),
         (red(capture=None), ["culprit"], "stablehlo.sort 0 → 1"),
     ],
-    ids=["seen", "guessed", "unknown", "only time", "a fact and time", "not read", "not longer", "no bundle"],
+    ids=["seen", "guessed", "guessed, not slower", "guessed, beside the reference", "unknown", "only time", "a fact and time", "not read", "not longer", "no bundle"],
 )  # fmt: skip
 def test_who_leads(verdict, labels, first):
     """A fact that was seen to move leads, else the operations; where only a clock is red the operations do."""
@@ -147,19 +155,19 @@ def test_a_hostile_name_cannot_break_out_of_the_table():
 
 def test_a_hostile_text_cannot_break_out_of_its_block():
     """A fence in the failure text does not end the block."""
-    page = report(red(), measurement(), record(), "REGRESSED\n```\n# mine", [])
+    page = report(red(), measurement(), record(), "REGRESSED\n```\n# mine", [], logdir="a b")
     assert "\n# mine" in page.partition("```text")[2].partition("```\n")[0]
 
 
 def test_the_report_says_what_is_in_the_bundle():
     """Only files that are there, each with its meaning; the cost; how to open the profiles."""
-    page = report(red(), measurement(), record(), "REGRESSED", ["now.hlo.txt", "verdict.json", "unknown"])
+    page = report(red(), measurement(), record(), "REGRESSED", ["now.hlo.txt", "verdict.json", "unknown"], logdir="a b")
     assert page.startswith(f"# REGRESSED: {CASE}\n\n```text\nREGRESSED\n```")
     assert "- [`now.hlo.txt`](now.hlo.txt): today's program as compiled here" in page
     assert "baseline.hlo.txt" not in page
     assert "unknown" not in page
     assert "Captured in 1.2 s." in page
-    assert "$ jaxgate tensorboard" in page
+    assert "$ jaxgate tensorboard --logdir 'a b'\n" in page
     assert "| `temp_bytes` |" in page
 
 

@@ -33,12 +33,14 @@ def open_tensorboard(folder: Path, port: int | None, *, links_only: bool) -> int
             f"expected profiles under {folder}, found none; a failing case leaves one, or `pytest perf --perf-profile=always`",
             code=1,
         )
-    if find_spec("tensorboard") is None or find_spec("tensorboard_plugin_profile") is None:
-        return _refuse("TensorBoard and its profile plugin are not installed; pip install 'jaxgate[suite]'", code=2)
-    free = _free(port if port is not None else PORT)
-    if free is None and port is not None:
-        return _refuse(f"port {port} is taken; choose another one with --port", code=2)
-    chosen = free if free is not None else _free(0)
+    chosen: int | None = PORT if port is None else port
+    if not links_only:
+        if find_spec("tensorboard") is None or find_spec("tensorboard_plugin_profile") is None:
+            return _refuse("TensorBoard and its profile plugin are not installed; pip install 'jaxgate[suite]'", code=2)
+        free = _free(chosen or 0)
+        if free is None and port is not None:
+            return _refuse(f"port {port} is taken; choose another one with --port", code=2)
+        chosen = free if free is not None else _free(0)
     for case, sides in links.items():
         print(case)  # noqa: T201 - a command
         for side, link in sides.items():
@@ -69,6 +71,8 @@ def deep_links(folder: Path) -> dict[str, dict[str, str]]:
     for file in sorted(folder.rglob(f"plugins/profile/*/*{_PROFILE}")):
         session = file.parent
         side = session.parents[2]
+        if not side.is_relative_to(folder) or side == folder:
+            continue  # the folder given is a part of a bundle: no case is known
         run = f"{side.relative_to(folder).as_posix()}/{session.name}"
         host = file.name.removesuffix(_PROFILE)
         case = side.parent.relative_to(folder).as_posix()

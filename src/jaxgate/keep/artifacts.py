@@ -54,8 +54,12 @@ class Artifacts:
             return
         self._before = _count(marker)
         for path in self.root.iterdir():
-            if path.name not in {MARKER, *_KEPT}:
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            if path.name in _KEPT:  # files stay; folders are bundles of a family of that name
+                for inner in path.iterdir():
+                    if inner.is_dir():
+                        _remove(inner)
+            elif path.name != MARKER:
+                _remove(path)
 
     def bundle(self, case: str) -> Path:
         """The folder of a case's bundle."""
@@ -83,6 +87,15 @@ class Artifacts:
 
     def _mark(self, runs: int) -> None:
         write_atomic(self.root / MARKER, json.dumps({"runs": runs}).encode())
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with all in it; another run may be removing it, too."""
+    while path.exists() or path.is_symlink():
+        try:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        except FileNotFoundError:
+            continue
 
 
 def _count(marker: Path) -> int:

@@ -7,19 +7,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 
-def write_scalars(folder: Path, step: int, cases: Mapping[str, Mapping[str, float]]) -> bool:
+def can_write_scalars() -> bool:
+    """Whether TensorBoard, which is an extra, is there to write them."""
+    return find_spec("tensorboard") is not None
+
+
+def write_scalars(folder: Path, step: int, cases: Mapping[str, Mapping[str, float]]) -> None:
     """Add the metrics of a run.
 
     Args:
         folder: Where the event files are.
         step: Number of the run.
         cases: By case the metrics by name, with their unit at the end: ``run_ns``, ``temp_bytes``.
-
-    Returns:
-        Whether they were written: TensorBoard is an extra, and does it.
     """
-    if find_spec("tensorboard") is None:
-        return False
     from tensorboard.summary import Writer  # noqa: PLC0415 - takes a second
 
     writer = Writer(str(folder))
@@ -29,4 +29,3 @@ def write_scalars(folder: Path, step: int, cases: Mapping[str, Mapping[str, floa
                 writer.add_scalar(f"{case}/{name}", float(value), step)
     finally:
         writer.close()
-    return True

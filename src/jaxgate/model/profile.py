@@ -133,11 +133,12 @@ class Capture:
     """What was captured of a case, for its report.
 
     Attributes:
-        folder: The bundle, relative to where pytest was started.
+        folder: The bundle, relative to the project; empty if there is none.
         table: The operations; ``None`` if no profile could be read.
         notes: What could not be captured, and why; what was closed.
         sides: Which sides have a profile.
         seconds: What profiling, reading and writing took.
+        incomplete: Whether something could not be written.
     """
 
     folder: str
@@ -145,3 +146,4 @@ class Capture:
     notes: tuple[str, ...] = field(default=())
     sides: tuple[Side, ...] = ()
     seconds: float = 0.0
+    incomplete: bool = False

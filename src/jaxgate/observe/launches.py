@@ -23,6 +23,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxgate.observe.failures import describe
 from jaxgate.observe.lines import places
 from jaxgate.observe.marking import marked_line, marking_lines
+from jaxgate.observe.private import stop_trace
 
 CAPTURES = 2
 """Profiles that must agree. Twenty of one loop body gave equal counts on both supported lines of JAX."""
@@ -128,7 +129,7 @@ def _capture(call: Callable[[], Any], devices: Sequence[jax.Device]) -> _Counts 
             with jax.profiler.TraceAnnotation(_CALL), marking_lines():
                 call()
         finally:
-            jax.profiler.stop_trace()
+            stop_trace()
         try:
             events = list(_read(Path(folder)))
         except Exception as error:  # noqa: BLE001 - another release may write it otherwise

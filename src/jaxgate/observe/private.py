@@ -6,6 +6,8 @@ import inspect
 import re
 from typing import Any
 
+import jax
+
 from jaxgate.observe.signature import Seen, argument_names, short
 
 TRACING_LOGGER = "jax._src.interpreters.partial_eval"
@@ -73,3 +75,20 @@ def traced_call(function: str) -> tuple[Seen, ...]:
         return (*seen, *(Seen(name, f"static {value!r}", False, "", False) for name, value in sorted(fixed.items())))
     except (AttributeError, KeyError, TypeError, ValueError):
         return ()
+
+
+def stop_trace() -> None:
+    """Stop the profile that is being taken; whatever its export raises, none is open afterwards.
+
+    jax 0.10 forgets the profile only once it has been exported: on a full disk it would run under all that follows.
+
+    Raises:
+        Exception: What the export raises.
+    """
+    try:
+        jax.profiler.stop_trace()
+    except Exception:
+        state = getattr(getattr(getattr(jax, "_src", None), "profiler", None), "_profile_state", None)
+        if state is not None and getattr(state, "profile_session", None) is not None:
+            state.reset()
+        raise

@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,15 @@ from typing import Any
 import jax
 
 from jaxgate.observe.failures import describe
+from jaxgate.observe.private import stop_trace
 from jaxgate.observe.sides import Profiled
 from jaxgate.observe.xplane import STEP
 
 STEPS, FEWER_STEPS, FEWEST_STEPS = 10, 5, 3
 LONG_STEP_S = 0.03
 """A step above it is profiled less often: the rows of five steps are as steady, and a red case must not take long."""
+SLOW_STEP_S, SLOWEST_STEP_S = 1.0, 5.0
+"""A step above the first is profiled as rarely as can be, one above the second not at all."""
 MAX_BYTES = 1_500_000
 """Of one side's events: a step on eight devices with loops takes 0.7 MB. Fewer steps than three would have no floor."""
 WARM_STEPS = 2
@@ -64,13 +68,18 @@ def _take(profiled: Profiled, folder: Path, session: str) -> Taken:
     if profiled.forget is not None:
         profiled.forget()
     arguments = profiled.fresh()
-    for _ in range(WARM_STEPS if profiled.forget is None else 1):
-        begin = time.perf_counter()
-        arguments = profiled.following(arguments, profiled.step(arguments))
-        took_s = time.perf_counter() - begin
-    steps = FEWER_STEPS if took_s > LONG_STEP_S else STEPS
+    took_s = 0.0
+    for number in range(WARM_STEPS if profiled.forget is None else 1):
+        if not number or took_s < SLOW_STEP_S:
+            begin = time.perf_counter()
+            arguments = profiled.following(arguments, profiled.step(arguments))
+            took_s = time.perf_counter() - begin
+    if profiled.forget is None and took_s > SLOWEST_STEP_S:
+        return Taken(why_not=f"a step takes {took_s:.0f} s, {SLOWEST_STEP_S:.0f} s may be")
+    slow = profiled.forget is None and took_s > SLOW_STEP_S
+    steps = FEWEST_STEPS if slow else FEWER_STEPS if took_s > LONG_STEP_S else STEPS
     note = ""
-    if profiled.forget is None:
+    if profiled.forget is None and not slow:
         with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
             note, arguments = _trace(profiled, arguments, Path(name), session, steps=1, programs=False)
             steps = max(FEWEST_STEPS, min(steps, MAX_BYTES // max(1, _size(Path(name)))))
@@ -89,7 +98,7 @@ def _trace(
                 output = profiled.step(arguments)
             arguments = profiled.following(arguments, output)
     finally:
-        jax.profiler.stop_trace()
+        stop_trace()
     for file in folder.rglob("*.trace.json.gz"):
         file.unlink()  # the same events again, for viewers that TensorBoard no longer has
     return note, arguments
@@ -109,7 +118,8 @@ def _start(folder: Path, session: str, *, programs: bool) -> str:
     try:
         jax.profiler.start_trace(str(folder), profiler_options=options)
     except RuntimeError:
-        jax.profiler.stop_trace()
+        with suppress(Exception):  # it goes where that code wanted it, if there is room
+            stop_trace()
         jax.profiler.start_trace(str(folder), profiler_options=options)
         return CLOSED
     return ""

@@ -57,8 +57,13 @@ def add_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
     )
 
 
-def read_settings(config: pytest.Config, environ: Mapping[str, str]) -> ArtifactSettings:
+def read_settings(config: pytest.Config, environ: Mapping[str, str], baselines: Path) -> ArtifactSettings:
     """Read them.
+
+    Args:
+        config: pytest's.
+        environ: Environment variables.
+        baselines: Folder of the baselines, which no run may empty.
 
     Raises:
         pytest.UsageError: If a value makes no sense.
@@ -78,4 +83,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str]) -> Artifact
         raise pytest.UsageError(
             f"--perf-artifacts: expected a folder of its own, found {folder!r}, which holds the project"
         )
+    theirs = baselines.resolve()
+    if path.is_relative_to(theirs) or theirs.is_relative_to(path):
+        raise pytest.UsageError(f"--perf-artifacts: expected a folder apart from the baselines, found {folder!r}")
     return ArtifactSettings(when=cast("When", when), folder=path, captures=captures)

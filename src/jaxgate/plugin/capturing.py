@@ -11,8 +11,8 @@ from typing import Any
 
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
 from jaxgate.keep.programs import ProgramStore
-from jaxgate.keep.scalars import write_scalars
-from jaxgate.model import Record, Status, StoredProgram, Verdict
+from jaxgate.keep.scalars import can_write_scalars, write_scalars
+from jaxgate.model import Measurement, Record, Status, StoredProgram, Verdict
 from jaxgate.model.profile import Capture
 from jaxgate.observe.duelling import Contender
 from jaxgate.observe.exporting import NotReplayableError
@@ -33,9 +33,11 @@ _SCALARS = (
     "stablehlo_ops",
 )  # fmt: skip
 
+Opponent = tuple[StoredProgram, Contender]
+
 
 class Captures:
-    """What the failing cases of one run leave behind.
+    """What the cases of one run leave behind.
 
     Args:
         settings: What the user asked for; ``None`` where this process only measures for another one.
@@ -45,8 +47,9 @@ class Captures:
 
     Attributes:
         taken: Cases that have a bundle, in order.
+        profiled: How many of them have profiles.
         left: Cases that were not profiled because enough were.
-        problem: Why there are no bundles at all.
+        problems: Why there are no bundles, or no scalars of this run.
     """
 
     def __init__(
@@ -54,43 +57,55 @@ class Captures:
         settings: ArtifactSettings | None,
         root: Path,
         programs: ProgramStore,
-        opponent: Callable[[], tuple[StoredProgram, Contender] | None] = lambda: None,
+        opponent: Callable[[], Opponent | None] = lambda: None,
     ) -> None:
         self._settings = settings
-        self._opponent = opponent
         self._root = root
         self._programs = programs
+        self._opponent = opponent
         self._scalars: dict[str, dict[str, float]] = {}
+        self._room = {True: 0, False: 0} if settings is None else dict.fromkeys((True, False), settings.captures)
         self.taken: list[str] = []
+        self.profiled = 0
         self.left: list[str] = []
-        self.problem = ""
-        self._why_not = ""
+        self.problems: list[str] = []
         self.artifacts = Artifacts(root if settings is None else settings.folder)
+        self._writes = settings is not None
         if settings is not None:
             try:
                 self.artifacts.begin()
             except (ForeignFolderError, OSError) as error:
-                self.problem = str(error)
+                self.problems.append(str(error))
+                self._writes = False
 
     def note(self, case: str, row: Mapping[str, Any], run_ns: float | None) -> None:
         """Remember a case's metrics for the scalars of this run."""
-        numbers = {"run_ns": run_ns, **row}
+        numbers = {**row, "run_ns": run_ns}
         self._scalars[case] = {name: value for name in _SCALARS if (value := numbers.get(name)) is not None}
 
     def finish(self) -> None:
-        """Write the scalars of this run."""
-        if self._settings is None or self.problem or not self._scalars:
+        """Write the scalars of this run, where TensorBoard is installed to do it."""
+        if not self._writes or not self._scalars or not can_write_scalars():
             return
         try:
             write_scalars(self.artifacts.history, self.artifacts.number(), self._scalars)
         except Exception as error:  # noqa: BLE001 - TensorBoard's writer, a full disk: the run was judged all the same
-            self.problem = f"the scalars of this run could not be written: {describe(error)}"
+            self.problems.append(f"the scalars of this run could not be written: {describe(error)}")
 
     def wants(self, verdict: Verdict) -> bool:
         """Whether a case is to leave a bundle."""
-        if self._settings is None or self.problem or verdict.recorded:
+        if self._settings is None or not self._writes or verdict.recorded:
             return False
         return verdict.fails or self._settings.when == "always"
+
+    def why_not_profiled(self, verdict: Verdict) -> str:
+        """Why a case is not to be profiled; empty if it is. Green ones, of ``always``, take no room from red ones."""
+        if self._settings is None or self._settings.when == "never":
+            return "not profiled: --perf-profile=never"
+        if not self._room[verdict.fails]:
+            cases = "1 case was" if self._settings.captures == 1 else f"{self._settings.captures} cases were"
+            return f"not profiled: {cases} already (--perf-captures)"
+        return ""
 
     def take(
         self,
@@ -99,15 +114,17 @@ class Captures:
         record: Record | None,
         *,
         explain: Callable[[Verdict], str],
+        now: Measurement | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> Verdict:
         """Profile both sides and write the bundle; nothing that goes wrong here changes the verdict.
 
         Args:
             verdict: The final verdict.
-            observed: The case; ``None`` if it could not be observed.
+            observed: The case, to be run again; ``None`` if it is not to be, or could not be observed.
             record: Its baseline, if it has one.
             explain: Gives the failure text of a verdict.
+            now: The measurement, if there is one.
             progress: Told what is being done.
 
         Returns:
@@ -115,61 +132,54 @@ class Captures:
         """
         if not self.wants(verdict):
             return verdict
-        try:
-            return self._take(verdict, observed, record, explain, progress)
-        except Exception as error:  # noqa: BLE001 - a full disk, another release: the verdict stands
-            return replace(verdict, capture=Capture(folder="", notes=(f"no bundle was written: {describe(error)}",)))
-
-    def _take(
-        self,
-        verdict: Verdict,
-        observed: Observed | None,
-        record: Record | None,
-        explain: Callable[[Verdict], str],
-        progress: Callable[[str], None],
-    ) -> Verdict:
         begin = time.perf_counter()
-        case = verdict.case
-        folder = self.artifacts.bundle(case)
-        capture = Capture(folder=os.path.relpath(folder, self._root))
-        self.taken.append(case)
-        texts: dict[str, str] = {}
-        if observed is None or verdict.status is Status.RESOURCE_EXHAUSTED:
-            capture = replace(capture, notes=("not profiled: it could not be measured",))
-        elif not self._may_profile(case):
-            capture = replace(capture, notes=(self._why_not,))
-        else:
-            progress("profiling both sides")
-            capture, texts = self._profile(capture, verdict, observed, record)
-        verdict = replace(verdict, capture=replace(capture, seconds=time.perf_counter() - begin))
-        now = None if observed is None else observed.measurement
-        texts["verdict.json"] = verdict_json(verdict)
-        texts["report.md"] = report(verdict, now, record, explain(verdict), sorted(texts))
-        for name, text in texts.items():
-            self.artifacts.write(case, name, text)
+        capture, texts = Capture(folder=""), dict[str, str]()
+        try:
+            folder = self.artifacts.bundle(verdict.case)
+            capture = Capture(folder=os.path.relpath(folder, self._root))
+            why_not = self.why_not_profiled(verdict)
+            if why_not and self._settings is not None and self._settings.when != "never" and now is not None:
+                self.left.append(verdict.case)
+            if observed is None or verdict.status is Status.RESOURCE_EXHAUSTED:
+                why_not = why_not or "not profiled: it could not be measured"
+            if why_not:
+                capture = replace(capture, notes=(why_not,))
+            else:
+                progress("profiling both sides")
+                capture, texts = self._profile(capture, verdict, observed, record)
+            verdict = replace(verdict, capture=replace(capture, seconds=time.perf_counter() - begin))
+            texts["verdict.json"] = verdict_json(verdict)
+            logdir = os.path.relpath(self.artifacts.root, self._root)
+            texts["report.md"] = report(verdict, now, record, explain(verdict), sorted(texts), logdir=logdir)
+            for name, text in texts.items():
+                self.artifacts.write(verdict.case, name, text)
+        except Exception as error:  # noqa: BLE001 - a full disk, another release: the verdict stands
+            note = (
+                f"the bundle is incomplete: {describe(error)}"
+                if capture.folder
+                else f"no bundle was written: {describe(error)}"
+            )
+            return replace(verdict, capture=replace(capture, notes=(*capture.notes, note), incomplete=True))
+        self.taken.append(verdict.case)
         return verdict
 
-    def _may_profile(self, case: str) -> bool:
-        settings = self._settings
-        if settings is None or settings.when == "never":
-            self._why_not = "not profiled: --perf-profile=never"
-            return False
-        if len(self.taken) - len(self.left) > settings.captures:
-            self.left.append(case)
-            self._why_not = f"not profiled: {settings.captures} cases were already (--perf-captures)"
-            return False
-        return True
-
     def _profile(
-        self, capture: Capture, verdict: Verdict, observed: Observed, record: Record | None
+        self, capture: Capture, verdict: Verdict, observed: Observed | None, record: Record | None
     ) -> tuple[Capture, dict[str, str]]:
+        if observed is None:
+            return capture, {}
         cold = any(f.name.split(" ")[0] in _RETRACES and f.status is Status.REGRESSED for f in verdict.findings)
-        sides = [today(observed, cold=cold)]
         notes: list[str] = []
-        try:
-            sides += self._other(observed, record, notes)
-        except Exception as error:  # noqa: BLE001 - today's program is profiled all the same
-            notes.append(f"the other side was not profiled: {describe(error)}")
+        sides: list[Profiled] = []
+        preparations: tuple[tuple[str, Callable[[], list[Profiled]]], ...] = (
+            ("today's side", lambda: [today(observed, cold=cold)]),
+            ("the other side", lambda: self._other(observed, record, notes)),
+        )
+        for name, prepare in preparations:
+            try:
+                sides += prepare()
+            except Exception as error:  # noqa: BLE001 - the rest of the bundle is there all the same
+                notes.append(f"{name} was not profiled: {describe(error)}")
         profiled: list[Profiled] = []
         for side in sides:
             where = self.artifacts.bundle(verdict.case) / side_folder(side.side)
@@ -178,22 +188,25 @@ class Captures:
             profiled += [] if taken.why_not else [side]
         table = None
         if profiled and profiled[0].side == "now":
+            self._room[verdict.fails] -= 1
+            self.profiled += 1
             table = read_table(self.artifacts.bundle(verdict.case), profiled, notes)
-        names = tuple(side.side for side in profiled)
-        texts = {}
+        texts: dict[str, str] = {}
         try:
             texts = texts_of(observed, sides)
         except Exception as error:  # noqa: BLE001 - the profiles are there all the same
             notes.append(f"the programs were not written down: {describe(error)}")
+        names = tuple(side.side for side in profiled)
         return replace(capture, table=table, notes=tuple(notes), sides=names), texts
 
     def _other(self, observed: Observed, record: Record | None, notes: list[str]) -> list[Profiled]:
         """The baseline's program where it is another one; else the reference."""
         now = observed.measurement
         if record is not None and record.baseline.program.stored and observed.lowered is not None:
-            about, fingerprint = record.baseline.program, record.baseline.fingerprints.program
-            content = self._programs.load(fingerprint, about.digest)
-            if fingerprint == now.fingerprints.program:
+            about, theirs = record.baseline.program, record.baseline.fingerprints
+            content = self._programs.load(theirs.program, about.digest)
+            ours = now.fingerprints
+            if (theirs.program, theirs.options) == (ours.program, ours.options):
                 notes.append("the baseline's program is today's: held against the reference")
             elif content is not None:
                 before = StoredProgram(record=about, content=content)
@@ -204,8 +217,7 @@ class Captures:
                 except NotReplayableError as error:
                     notes.append(f"the baseline's program was not profiled: {error}")
         known = now.reference
-        slow = known is not None and (known.phases.compile_ns or 0) > LONGEST_REFERENCE_NS
-        if slow:
+        if known is not None and (known.phases.compile_ns or 0) > LONGEST_REFERENCE_NS:
             notes.append("the reference was not profiled: it takes too long to compile")
             return []
         found = reference(observed)

@@ -36,6 +36,10 @@ MANY_SHARE = 0.20
 """More slow-downs than this many, and than this share of the cases, accuse the machine and not the cases."""
 
 
+Capturing = Callable[[Verdict, Callable[[str], None]], Verdict]
+"""Profiles a case whose verdict is final, telling what is being done; gives the verdict with what was captured."""
+
+
 @dataclass(frozen=True, slots=True)
 class Suspect:
     """A case that only the clock of this process makes red, waiting for others.
@@ -53,7 +57,7 @@ class Suspect:
     rematches: Sequence[Rematch | Repeat | PhaseRepeat]
     row: dict[str, Any]
     strict: bool = False
-    capture: Callable[[Verdict, Callable[[str], None]], Verdict] = lambda verdict, _: verdict
+    capture: Capturing = lambda verdict, _: verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -29,7 +28,9 @@ from jaxgate.model.cost import Cost
 from jaxgate.observe.failures import describe
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observed import Observed
+from jaxgate.observe.placing import apply_settings, settings
 from jaxgate.plugin.calibrate import calibrate
+from jaxgate.plugin.confirm import Capturing
 from jaxgate.plugin.fitted import fit
 from jaxgate.plugin.functions import Names, case_name, function_case
 from jaxgate.plugin.keywords import split_claims
@@ -132,12 +133,18 @@ class Gate:
         Raises:
             pytest.fail.Exception: If the verdict fails the test; its text says why.
         """
-        capture = partial(self._capture, observed, self._run.records.pop(case.name, None))
+        capture = self._capture_of(verdict, observed, self._run.records.pop(case.name, None))
+        del observed
         suspect = self._run.suspect(verdict, self._benchmark.extra_info)
         if suspect is None:
-            with Progress(self._run.stderr, case.name) as progress:
-                verdict = capture(verdict, progress)
-        self._run.stopwatch.opponent = None  # the next case has the memory to itself
+            try:
+                with Progress(self._run.stderr, case.name) as progress:
+                    verdict = capture(verdict, progress)
+            except BaseException:  # Ctrl-C: the verdict is final all the same
+                self._run.verdicts.append(verdict)
+                raise
+            del capture  # a test that fails keeps this frame, and the next case has the memory to itself
+        self._run.stopwatch.opponent = None
         for title, text in sections(verdict) if verdict.fails else ():
             self._item.add_report_section("call", title, text)
         if suspect is not None:
@@ -154,11 +161,26 @@ class Gate:
             return f"{verdict.status}  {verdict.case}  {in_short(verdict)}"
         return explain(verdict, test=self._item.nodeid, elsewhere=self._run.settings.elsewhere)
 
-    def _capture(
-        self, observed: Observed | None, record: Record | None, verdict: Verdict, progress: Callable[[str], None]
-    ) -> Verdict:
-        """Profile a case whose verdict is final, if it is to be."""
-        return self._run.captures.take(verdict, observed, record, explain=self._explain, progress=progress)
+    def _capture_of(self, verdict: Verdict, observed: Observed | None, record: Record | None) -> Capturing:
+        """What profiles a case once its verdict is final, under the JAX settings of its test.
+
+        It holds the case's arrays only where it is going to: a suspect waits while all later cases are measured.
+        """
+        now, captures = None if observed is None else observed.measurement, self._run.captures
+        may = captures.wants(replace(verdict, fails=True)) and not captures.why_not_profiled(
+            replace(verdict, fails=True)
+        )
+        held, there = observed if may else None, settings()
+
+        def capture(final: Verdict, progress: Callable[[str], None]) -> Verdict:
+            here = settings()
+            apply_settings(there)
+            try:
+                return captures.take(final, held, record, explain=self._explain, now=now, progress=progress)
+            finally:
+                apply_settings(here)
+
+        return capture
 
     def _calibrate(self, case: Case) -> Verdict:
         """Measure the gate instead of the case; the verdict is that nothing was decided."""

@@ -144,12 +144,16 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     held = session.config.stash.get(_HELD, {})
     suspects = sum(duelled(suspect) for suspect in run.suspects.values())
     machine = too_many(suspects, len(run.verdicts) + len(run.suspects))
-    for test, suspect in run.suspects.items():
+    for test in list(run.suspects):
+        suspect = run.suspects.pop(test)  # with its arrays
         with Progress(run.stderr, suspect.verdict.case) as progress:
             progress("measuring it again in fresh processes")
             verdict = confirm(suspect, machine=machine)
-            verdict = suspect.capture(verdict, progress)
-        run.verdicts.append(verdict)
+            try:
+                verdict = suspect.capture(verdict, progress)
+            finally:  # Ctrl-C: the verdict is final all the same
+                run.verdicts.append(verdict)
+        del suspect
         if test not in held:  # it failed for another reason, and is red already
             continue
         report = held[test][0]

@@ -226,7 +226,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         peak_into=Path(environ[PEAK_INTO]) if environ.get(PEAK_INTO) else None,
         size=sizing.read_size(config, environ),
         cpu_devices=sizing.read_cpu_devices(config, environ),
-        artifacts=artifacts.read_settings(config, environ),
+        artifacts=artifacts.read_settings(config, environ, config.rootpath / (folder or "baselines")),
     )
 
 

@@ -93,7 +93,7 @@ class Run:
         self.calibrated = Calibrated()
         self.suspects: dict[str, Suspect] = {}
         self.rematches: dict[str, list[Rematch | Repeat | PhaseRepeat]] = {}
-        self.records: dict[str, Record | None] = {}  # of cases that are being judged, or wait for confirmation
+        self.records: dict[str, Record | None] = {}  # of the case that is being judged
         self.adopted: dict[str, str] = {}
         self.failed_there = failed_there or {}  # by test, in the revision that is compared with
         self.dates: dict[str, str] = {}  # of the stored programs that baselines of this run name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -136,14 +137,15 @@ def _bundles(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
     if captures.taken:
         bundles = "1 bundle" if len(captures.taken) == 1 else f"{len(captures.taken)} bundles"
         where = os.path.relpath(captures.artifacts.root, folder)
-        out.write_line(
-            f"{bundles} in {where}, with programs and profiles; open them: jaxgate tensorboard --logdir {where}"
+        profiles = (
+            f"; open the profiles: jaxgate tensorboard --logdir {shlex.quote(where)}" if captures.profiled else ""
         )
+        out.write_line(f"{bundles} in {where}{profiles}")
     if captures.left:
         more = ", ".join(captures.left[:MAX_LEFT]) + (" …" if len(captures.left) > MAX_LEFT else "")
         out.write_line(f"NOT PROFILED, {len(captures.left)} of them (--perf-captures): {more}", yellow=True)
-    if captures.problem:
-        out.write_line(f"jaxgate: {captures.problem}", yellow=True)
+    for problem in captures.problems:
+        out.write_line(f"jaxgate: {problem}", yellow=True)
 
 
 def _orphans(out: pytest.TerminalReporter, run: Run, orphans: Orphans, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 
 from pydantic import TypeAdapter
@@ -45,7 +46,9 @@ def verdict_json(verdict: Verdict) -> str:
     return json.dumps({"schema": VERDICT_SCHEMA, **content}, indent=2, ensure_ascii=False) + "\n"
 
 
-def report(verdict: Verdict, now: Measurement | None, record: Record | None, text: str, files: Sequence[str]) -> str:
+def report(
+    verdict: Verdict, now: Measurement | None, record: Record | None, text: str, files: Sequence[str], *, logdir: str
+) -> str:
     """The page.
 
     Args:
@@ -54,20 +57,21 @@ def report(verdict: Verdict, now: Measurement | None, record: Record | None, tex
         record: The baseline, if there is one.
         text: The failure text.
         files: Names of the other files of the bundle.
+        logdir: Folder of all bundles, relative to the project.
     """
     parts = [f"# {verdict.status}: {verdict.case}", f"```text\n{_unfenced(text)}\n```"]
     capture = verdict.capture
     if capture is not None and capture.table is not None:
         parts += ["## Where the time goes", f"{step_line(capture.table).capitalize()}.", markdown_table(capture.table)]
     if capture is not None and capture.notes:
-        parts += ["\n".join(f"- {note}" for note in capture.notes)]
+        parts += [f"```text\n{_unfenced(chr(10).join(capture.notes))}\n```"]
     memory = list(_memory(now, record))
     if memory:
         parts += ["## Memory of one device", "\n".join(["| | baseline | now | |", "|---|--:|--:|--:|", *memory])]
     for title, lines in sections(verdict):
         parts += [f"## {title.removeprefix('jaxgate: ').capitalize()}", f"```text\n{_unfenced(lines)}\n```"]
     if capture is not None and capture.sides:
-        parts += ["## Look at the profiles", "```console\n$ jaxgate tensorboard\n```"]
+        parts += ["## Look at the profiles", f"```console\n$ jaxgate tensorboard --logdir {shlex.quote(logdir)}\n```"]
     if capture is not None and capture.seconds:
         parts += [f"Captured in {capture.seconds:.1f} s."]
     known = [f"- [`{name}`]({name}): {_FILES[name]}" for name in files if name in _FILES]

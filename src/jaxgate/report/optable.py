@@ -12,12 +12,12 @@ _NAME_WIDTH = 48
 
 def culprit_rows(table: OpTable) -> list[str]:
     """The rows that explain most of a longer step, aligned: ``softmax/exp  model.py:41  0.8 → 3.1 ms  (+2.3 of +2.4 ms)``."""
-    rows = table.culprits
+    rows, against = table.culprits, "" if table.other == "baseline" else f" more than the {table.other}"
     cells = [(_short(row.name), row.line, f"{show('ns', row.other_ns)} → {show('ns', row.now_ns)}") for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)] if cells else []
     return [
         "  ".join(f"{cell:<{width}}" for cell, width in zip(row_cells, widths, strict=True) if width)
-        + f"  ({_more(row.more_ns)} of {_more(table.more_ns)})"
+        + f"  ({_more(row.more_ns)} of {_more(table.more_ns)}{against})"
         for row, row_cells in zip(rows, cells, strict=True)
     ]
 

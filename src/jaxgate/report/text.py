@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from jaxgate.model import Finding, Status, Verdict
-from jaxgate.model.profile import Capture
+from jaxgate.report.blame import blame
 from jaxgate.report.expected import expected_failures, unexpected_passes
-from jaxgate.report.optable import culprit_rows
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio
 from jaxgate.report.waivers import has_waived, waiver_note, waiver_notes
 
@@ -44,7 +43,7 @@ def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
     if judged:
         lines.append(_row("time", _time(verdict)))
         lines += [] if environments else [_row("baseline", _baseline(verdict))]
-        lines += _culprits(verdict)
+        lines += [_row(label, text) for label, text in blame(verdict, _culprit(verdict))]
     lines.append(_row("next", _commands(verdict, test, elsewhere)))
     return "\n".join(lines)
 
@@ -256,32 +255,6 @@ def _culprit(verdict: Verdict) -> str:
         return found
     separate = f" ({verdict.origin.separate})" if verdict.origin.separate else ""
     return f"{found}; comes from: {verdict.origin.place}{separate}"
-
-
-def _culprits(verdict: Verdict) -> list[str]:
-    """What is to blame: a fact that was seen to move leads, else what the profile shows; both are told."""
-    table = None if verdict.capture is None else verdict.capture.table
-    rows = [] if table is None else culprit_rows(table)
-    by_facts = _culprit(verdict)
-    leads = bool(rows) and not (verdict.causes and verdict.causes[0].sure and not only_time(verdict))
-    shown = [_row("culprit" if leads else "profile", rows[0]), *(_row("", row) for row in rows[1:])] if rows else []
-    told = [*shown, _row("program", by_facts)] if leads else [_row("culprit", by_facts), *shown]
-    if verdict.capture is not None:
-        told.append(_row("bundle", _bundle(verdict.capture)))
-    return told
-
-
-def only_time(verdict: Verdict) -> bool:
-    """Whether nothing but a clock makes a case red."""
-    red = [finding for finding in verdict.findings if finding.status in {*_UNMEASURED, Status.REGRESSED, Status.SLOWER}]
-    return bool(red) and all(finding.kind == "time" for finding in red)
-
-
-def _bundle(capture: Capture) -> str:
-    """Where it is, and why something is missing in it."""
-    where = f"{capture.folder}/report.md" if capture.folder else "none"
-    missing = "; ".join(capture.notes) if capture.table is None else ""
-    return f"{where} ({missing})" if missing else where
 
 
 def _commands(verdict: Verdict, test: str, elsewhere: str) -> str:
