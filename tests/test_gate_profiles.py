@@ -112,7 +112,12 @@ def test_a_green_run_removes_the_last_bundles_and_keeps_the_history(red):
     red.edit("test_model.py", *reversed(SORTED))
     result = red.run()
     assert result.code == 0
-    assert {path.name for path in (red.path / "perf-artifacts").iterdir()} == {HISTORY, MARKER}
+    assert {path.name for path in (red.path / "perf-artifacts").iterdir()} == {
+        HISTORY,
+        MARKER,
+        "results.json",
+        "summary.md",
+    }
     assert len(list((red.path / "perf-artifacts" / HISTORY).iterdir())) == 2
     assert "1 bundle" not in result.text
 

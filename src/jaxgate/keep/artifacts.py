@@ -73,6 +73,12 @@ class Artifacts:
         """Write one file of a bundle."""
         write_atomic(self.bundle(case) / name, text.encode())
 
+    def write_page(self, name: str, text: str) -> None:
+        """Write a file about the run as a whole."""
+        if not (self.root / MARKER).exists():
+            self._mark(self._before)
+        write_atomic(self.root / name, text.encode())
+
     @property
     def history(self) -> Path:
         """The folder of the scalars."""

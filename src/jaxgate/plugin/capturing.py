@@ -92,6 +92,15 @@ class Captures:
         except Exception as error:  # noqa: BLE001 - TensorBoard's writer, a full disk: the run was judged all the same
             self.problems.append(f"the scalars of this run could not be written: {describe(error)}")
 
+    def write_page(self, name: str, text: str) -> None:
+        """Write a file about the run as a whole, where bundles may be written."""
+        if self._settings is None or not self._writes:
+            return
+        try:
+            self.artifacts.write_page(name, text)
+        except OSError as error:
+            self.problems.append(f"{name} could not be written: {describe(error)}")
+
     def wants(self, verdict: Verdict) -> bool:
         """Whether a case is to leave a bundle."""
         if self._settings is None or not self._writes or verdict.recorded:

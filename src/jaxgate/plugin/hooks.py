@@ -26,6 +26,7 @@ _GATES = pytest.StashKey[set[str]]()
 _HELD = pytest.StashKey[dict[str, list[pytest.TestReport]]]()
 _SELECTED = pytest.StashKey[set[str]]()
 _ORPHANS = pytest.StashKey[Any]()
+_OUTCOME = pytest.StashKey[Any]()
 
 SUSPECT = "suspect"
 """Outcome of a test that was slower in this process and waits for the others."""
@@ -181,6 +182,24 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Settle how the run ends, then write that down for others."""
+    _settle(session, exitstatus)
+    config = session.config
+    run = config.stash.get(RUN, None)
+    settings = config.stash[SETTINGS]
+    if run is None or run.calibrated or settings.update or settings.as_measured or settings.peak_into:
+        return
+    from jaxgate.plugin import publishing  # noqa: PLC0415 - imports what only gates need
+
+    config.stash[_OUTCOME] = publishing.publish(
+        run,
+        config.stash.get(_ORPHANS, None),
+        selected=config.stash.get(_SELECTED, set()),
+        exit_status=int(session.exitstatus),
+    )
+
+
+def _settle(session: pytest.Session, exitstatus: int) -> None:
     """Write the log of a recording, look for orphans, and refuse to be green where nothing was judged."""
     config = session.config
     run = config.stash.get(RUN, None)
@@ -247,6 +266,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminal.show(terminalreporter, run, config.stash.get(_ORPHANS, None), config.invocation_params.dir)
         if run.calibrated:
             return
+    if _OUTCOME in config.stash:
+        from jaxgate.plugin.publishing import workflow_commands  # noqa: PLC0415
+
+        for command in workflow_commands(config.stash[_OUTCOME]):
+            terminalreporter.ensure_newline()
+            terminalreporter.write_line(command)
     selected = len(config.stash.get(_SELECTED, set()))
     missing = selected - (len(run.verdicts) if run is not None else 0)
     if missing > 0 and not config.option.collectonly and config.stash[SETTINGS].runs_tests:

@@ -1,0 +1,88 @@
+"""The end of a run, for others to read: ``summary.md`` and ``results.json`` beside the bundles, and what GitHub shows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from jaxgate.model.outcome import Outcome
+from jaxgate.plugin import against
+from jaxgate.plugin.orphans import Orphans
+from jaxgate.plugin.run import Run
+from jaxgate.report.annotations import error_commands
+from jaxgate.report.pull_request import pull_request_page
+from jaxgate.report.results import results_json
+from jaxgate.report.text import explain
+
+SUMMARY, RESULTS = "summary.md", "results.json"
+STEP_SUMMARY, ACTIONS = "GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"
+GIT_TIMEOUT_S = 20
+
+
+def publish(
+    run: Run, orphans: Orphans | None, *, selected: set[str], exit_status: int, environ: Mapping[str, str] = os.environ
+) -> Outcome:
+    """Write what a run came to. A page that cannot be written is told; the run was judged all the same.
+
+    Args:
+        run: The run, over.
+        orphans: Baselines without a test, if they were looked for.
+        selected: Node ids of the gates that were to be judged.
+        exit_status: pytest's, as it will be.
+        environ: Environment variables: GitHub's runner names a file for the job's summary.
+    """
+    outcome = _outcome(run, orphans, selected, exit_status)
+    page = pull_request_page(outcome)
+    for name, text in ((SUMMARY, page), (RESULTS, results_json(outcome))):
+        run.captures.write_page(name, text)
+    if environ.get(STEP_SUMMARY):
+        try:
+            with Path(environ[STEP_SUMMARY]).open("a", encoding="utf-8") as file:
+                file.write(page)
+        except OSError as error:
+            run.captures.problems.append(f"the job's summary could not be written: {error}")
+    return outcome
+
+
+def workflow_commands(outcome: Outcome, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """What GitHub's runner turns into annotations; nothing elsewhere."""
+    return list(error_commands(outcome.failed)) if environ.get(ACTIONS) == "true" else []
+
+
+def _outcome(run: Run, orphans: Orphans | None, selected: set[str], exit_status: int) -> Outcome:
+    tests = {
+        verdict.case: run.tests_by_case[verdict.case] for verdict in run.verdicts if verdict.case in run.tests_by_case
+    }
+    elsewhere = run.settings.elsewhere
+    return Outcome(
+        verdicts=tuple(run.verdicts),
+        tests=tests,
+        texts={v.case: explain(v, test=tests.get(v.case, ""), elsewhere=elsewhere) for v in run.verdicts if v.fails},
+        not_judged=tuple(sorted(selected - set(tests.values()))),
+        problems=tuple(_problems(run, orphans)),
+        baseline_edits=tuple(_baseline_edits(run)) if run.settings.strict else (),
+        elsewhere=elsewhere,
+        exit_status=exit_status,
+    )
+
+
+def _problems(run: Run, orphans: Orphans | None) -> Iterator[str]:
+    if run.unfit:
+        yield run.unfit
+    if orphans is not None and run.settings.strict and not run.settings.against:
+        yield from (f"{run.short(path)}: its test is gone or has another name" for path in orphans.paths)
+    if orphans is not None:
+        yield from (f"{run.short(error.path)} is unreadable: {error.reason}" for error in orphans.unreadable)
+
+
+def _baseline_edits(run: Run) -> list[str]:
+    """What the checkout changes in the stored baselines since it left the trunk; a gate must not hide that."""
+    try:
+        base = against.resolve(run.project, against.MERGE_BASE)
+        command = ["git", "-C", str(run.project), "diff", "--name-status", base, "--", str(run.settings.stored)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_TIMEOUT_S)
+    except Exception:  # noqa: BLE001 - no git, no trunk: there is nothing to show against
+        return []
+    return done.stdout.splitlines()

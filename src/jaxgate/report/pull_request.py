@@ -1,0 +1,155 @@
+"""A whole run as Markdown, for a job's summary or a pull request: what moved, why, and what to do about it.
+
+Names of tests come from whoever opened the pull request: nothing that they hold is Markdown or HTML here.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from jaxgate.model import Finding, Status, Verdict
+from jaxgate.model.outcome import Outcome
+from jaxgate.report.units import show_pair, show_ratio
+
+MAX_ROWS = 40
+MAX_FOLDS = 20
+MAX_EDITS = 50
+"""GitHub takes a million characters of a job's summary, and 65,536 of a comment."""
+_ICONS = {
+    Status.SAME: "✅", Status.FASTER: "✅", Status.IMPROVED: "✅", Status.EXPECTED: "⚠️", Status.UNDECIDED: "⚠️",
+    Status.WAIVED: "⚠️", Status.NO_BASELINE: "⚠️", Status.STALE_BASELINE: "⚠️",
+}  # fmt: skip
+_BAD = "❌"
+_QUIET = frozenset({Status.SAME, Status.UNDECIDED})
+
+
+def pull_request_page(outcome: Outcome) -> str:
+    """The page: a headline that says how it ended, a table of what moved, and a fold for each case that failed."""
+    parts = [f"## {_headline(outcome)}", _counts(outcome)]
+    parts += [f"- {_bad(problem)}" for problem in outcome.problems]
+    if outcome.not_judged:
+        listed = ", ".join(_code(test) for test in outcome.not_judged[:MAX_FOLDS])
+        more = " …" if len(outcome.not_judged) > MAX_FOLDS else ""
+        parts.append(f"{_BAD} **{len(outcome.not_judged)} not judged**: {listed}{more}")
+    moved = [verdict for verdict in outcome.verdicts if verdict.fails or verdict.status not in _QUIET]
+    if moved:
+        parts.append("\n".join(_table(sorted(moved, key=lambda verdict: not verdict.fails))))
+    parts += _folds(outcome)
+    parts += _environment(outcome)
+    if outcome.baseline_edits:
+        edits = "\n".join(outcome.baseline_edits[:MAX_EDITS])
+        more = (
+            f"\n… and {len(outcome.baseline_edits) - MAX_EDITS} more" if len(outcome.baseline_edits) > MAX_EDITS else ""
+        )
+        title = f"This change edits {len(outcome.baseline_edits)} baseline files: what is green may be green because of that"
+        parts.append(_fold(f"⚠️ {title}", _fenced(edits + more)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _headline(outcome: Outcome) -> str:
+    total = len(outcome.verdicts)
+    if not total:
+        return f"{_BAD} jaxgate: no case was judged"
+    cases = "1 case" if total == 1 else f"{total} cases"
+    if outcome.failed:
+        return f"{_BAD} jaxgate: {len(outcome.failed)} of {cases} failed"
+    if not outcome.green:
+        return f"{_BAD} jaxgate: no case of {total} failed, and the run is not green"
+    return f"✅ jaxgate: {cases} passed"
+
+
+def _counts(outcome: Outcome) -> str:
+    counts = Counter(verdict.status for verdict in outcome.verdicts)
+    shown = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status]) or "nothing"
+    slugs = sorted({verdict.hardware.slug for verdict in outcome.verdicts if verdict.hardware})
+    where = f" on {', '.join(_code(slug) for slug in slugs)}" if slugs else ""
+    against = f", against {_code(outcome.elsewhere)}" if outcome.elsewhere else ""
+    return f"{shown}{where}{against}."
+
+
+def _table(verdicts: list[Verdict]) -> Iterator[str]:
+    yield "| verdict | case | what moved most | now | before | |"
+    yield "|---|---|---|--:|--:|--:|"
+    for verdict in verdicts[:MAX_ROWS]:
+        yield f"| {_icon(verdict)} {verdict.status} | {_code(verdict.case)} | {_moved(verdict)} |"
+    if len(verdicts) > MAX_ROWS:
+        yield f"| | … and {len(verdicts) - MAX_ROWS} more | | | | |"
+
+
+def _moved(verdict: Verdict) -> str:
+    """The deciding finding as four cells."""
+    decision, worst = verdict.time.decision, verdict.worst
+    if decision is not None and verdict.status in (Status.SLOWER, Status.FASTER):
+        now, before = show_pair("run_ns", decision.now_ns, decision.baseline_ns)
+        return f"time of a call | {now} | {before} | {decision.ratio:.2f} ×"
+    if worst is None:
+        return " | | | "
+    finding = next((f for f in verdict.findings if f.status is verdict.status), worst)
+    return _cells(finding)
+
+
+def _cells(finding: Finding) -> str:
+    if finding.now is None or finding.against is None:
+        return f"{_code(finding.name or finding.kind)} {_text(finding.detail)} | | | "
+    quantity = finding.name.split(" ")[0]
+    now, against = show_pair(quantity, finding.now, finding.against)
+    return f"{_code(finding.name)} | {now} | {against} | {show_ratio(finding.now, finding.against)}"
+
+
+def _folds(outcome: Outcome) -> Iterator[str]:
+    for verdict in outcome.failed[:MAX_FOLDS]:
+        title = f"{_BAD} {verdict.status} <code>{html.escape(_line(verdict.case))}</code>"
+        yield _fold(title, _fenced(outcome.texts.get(verdict.case, "")))
+    if len(outcome.failed) > MAX_FOLDS:
+        yield f"… and {len(outcome.failed) - MAX_FOLDS} more that failed"
+
+
+def _environment(outcome: Outcome) -> Iterator[str]:
+    """What differs from the environments of the baselines, each difference with the number of cases that have it."""
+    changes = Counter(
+        difference
+        for verdict in outcome.verdicts
+        if verdict.origin is not None
+        for difference in verdict.origin.differences
+        if "→" in difference
+    )
+    if changes:
+        lines = "\n".join(f"{change}  ({count} cases)" for change, count in changes.most_common())
+        yield _fold("What differs from the environment of the baselines", _fenced(lines))
+
+
+def _icon(verdict: Verdict) -> str:
+    return _BAD if verdict.fails else _ICONS.get(verdict.status, _BAD)
+
+
+def _bad(problem: str) -> str:
+    return f"{_BAD} {_text(problem)}"
+
+
+def _fold(title: str, body: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _fenced(text: str) -> str:
+    """A block whose fence is longer than any within it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _text(text: str) -> str:
+    """Plain words: nothing of them is markup, a mention or a link."""
+    return re.sub(r"([\\`*_{}\[\]()#+!|~@:<>&])", lambda match: f"&#{ord(match[1])};", _line(text))
+
+
+def _code(text: str) -> str:
+    """A name in a cell or a sentence, as it is; no bar or backtick of it is the table's."""
+    shown = _line(text).replace("`", "'").replace("|", "\\|")
+    return f"`{shown}`" if shown else ""

@@ -1,0 +1,72 @@
+"""A whole run as JSON, for machines; ``docs/results.md`` says what each key means."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from jaxgate.model import Finding, Status, Verdict
+from jaxgate.model.outcome import Outcome
+
+RESULTS_SCHEMA = 1
+"""Changes where a key goes or means something else; a new key changes nothing."""
+
+
+def results_json(outcome: Outcome) -> str:
+    """The run: how it ended, and every case with what was not the same."""
+    content = {
+        "schema": RESULTS_SCHEMA,
+        "jaxgate": version("jaxgate"),
+        "green": outcome.green,
+        "exit_status": outcome.exit_status,
+        "elsewhere": outcome.elsewhere,
+        "not_judged": list(outcome.not_judged),
+        "problems": list(outcome.problems),
+        "baseline_edits": list(outcome.baseline_edits),
+        "cases": [_case(verdict, outcome) for verdict in outcome.verdicts],
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
+    decision = verdict.time.decision
+    return {
+        "case": verdict.case,
+        "test": outcome.tests.get(verdict.case, ""),
+        "hardware": verdict.hardware.slug if verdict.hardware else None,
+        "status": str(verdict.status),
+        "fails": verdict.fails,
+        "run_ns": verdict.run_ns,
+        "time": {
+            "status": str(verdict.time.status),
+            "reason": verdict.time.reason,
+            "ratio": decision and decision.ratio,
+            "low": decision and decision.low,
+            "high": decision and decision.high,
+            "pairs": decision and decision.pairs,
+            "sees": decision and decision.sees,
+            "confirmed": list(verdict.time.confirmed),
+        },
+        "findings": [_finding(finding) for finding in verdict.findings if finding.status is not Status.SAME],
+        "causes": [str(cause) for cause in verdict.causes],
+        "operations": [asdict(row) for row in verdict.capture.table.culprits]
+        if verdict.capture is not None and verdict.capture.table is not None
+        else [],
+        "baseline": verdict.baseline,
+        "origin": verdict.origin and verdict.origin.place,
+        "bundle": verdict.capture.folder if verdict.capture is not None else "",
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "name": finding.name,
+        "status": str(finding.status),
+        "now": finding.now,
+        "against": finding.against,
+        "allowed": finding.allowed,
+        "detail": finding.detail,
+    }
