@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.observe.placing import apply_settings, restore, settings, to_files
+from jaxgate.observe.placing import all_settings, apply_settings, restore, settings, settings_of, to_files
 from jaxgate.observe.signature import to_host
 
 WEAK = jnp.asarray(3.0)
@@ -87,3 +87,21 @@ def test_settings_travel_as_json():
     assert found["jax_enable_x64"] is False
     assert found["jax_threefry_partitionable"] is True
     assert found["jax_default_prng_impl"] == "threefry2x32"
+
+
+def test_settings_come_back_for_a_while_only():
+    """Unset ones too: what a test had set must not stay on after its capture, nor what is set now."""
+    unset = all_settings()
+    assert unset["jax_default_matmul_precision"] is None
+    try:
+        jax.config.update("jax_default_matmul_precision", "bfloat16")
+        with settings_of(unset):
+            assert jax.config.jax_default_matmul_precision is None
+        assert jax.config.jax_default_matmul_precision == "bfloat16"
+        there = all_settings()
+    finally:
+        jax.config.update("jax_default_matmul_precision", None)
+    with pytest.raises(ValueError, match="within"), settings_of(there):
+        assert jax.config.jax_default_matmul_precision == "bfloat16"
+        raise ValueError("within")
+    assert all_settings() == unset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,10 +23,14 @@ def write_scalars(folder: Path, step: int, cases: Mapping[str, Mapping[str, floa
     """
     from tensorboard.summary import Writer  # noqa: PLC0415 - takes a second
 
-    writer = Writer(str(folder))
-    try:
-        for case, metrics in sorted(cases.items()):
-            for name, value in metrics.items():
-                writer.add_scalar(f"{case}/{name}", float(value), step)
-    finally:
-        writer.close()
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as aside:
+        writer = Writer(aside)
+        try:
+            for case, metrics in sorted(cases.items()):
+                for name, value in metrics.items():
+                    writer.add_scalar(f"{case}/{name}", float(value), step)
+        finally:
+            writer.close()
+        for file in Path(aside).iterdir():  # named by second and process: two runs of one process may share them
+            file.replace(folder / f"{file.name}.{step}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -25,6 +26,32 @@ def apply_settings(found: Mapping[str, Any]) -> None:
     """Set JAX as the other process had it."""
     for name, value in found.items():
         jax.config.update(name, value)
+
+
+@contextmanager
+def settings_of(found: Mapping[str, Any]) -> Iterator[None]:
+    """Have JAX for a while as it was; afterwards as it is now, unset values too.
+
+    Args:
+        found: What ``all_settings`` gave then.
+    """
+    here = all_settings()
+    _change(here, found)
+    try:
+        yield
+    finally:
+        _change(all_settings(), here)
+
+
+def all_settings() -> dict[str, Any]:
+    """Every JAX setting that changes programs, as it is now; an unset one is ``None``."""
+    return {name: getattr(jax.config, name) for name in SETTINGS if hasattr(jax.config, name)}
+
+
+def _change(here: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    for name, value in wanted.items():
+        if here.get(name) != value:
+            jax.config.update(name, value)
 
 
 def to_files(leaves: Sequence[Any]) -> tuple[list[np.ndarray[Any, Any]], list[str]]:

@@ -28,7 +28,7 @@ from jaxgate.model.cost import Cost
 from jaxgate.observe.failures import describe
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observed import Observed
-from jaxgate.observe.placing import apply_settings, settings
+from jaxgate.observe.placing import all_settings, settings_of
 from jaxgate.plugin.calibrate import calibrate
 from jaxgate.plugin.confirm import Capturing
 from jaxgate.plugin.fitted import fit
@@ -170,15 +170,11 @@ class Gate:
         may = captures.wants(replace(verdict, fails=True)) and not captures.why_not_profiled(
             replace(verdict, fails=True)
         )
-        held, there = observed if may else None, settings()
+        held, there = observed if may else None, all_settings()
 
         def capture(final: Verdict, progress: Callable[[str], None]) -> Verdict:
-            here = settings()
-            apply_settings(there)
-            try:
+            with settings_of(there):
                 return captures.take(final, held, record, explain=self._explain, now=now, progress=progress)
-            finally:
-                apply_settings(here)
 
         return capture
 
