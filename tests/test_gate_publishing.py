@@ -120,6 +120,25 @@ def test_edits_of_baselines_are_named_under_ci(recorded):
     assert "This change edits" in summary(recorded)
 
 
+def test_without_a_trunk_edits_are_not_known(recorded):
+    """Under CI the page says so, and the run is judged all the same."""
+    assert recorded.run("--perf-strict").code == 0
+    assert results(recorded)["baseline_edits"] is None
+    assert "is not known" in summary(recorded)
+
+
+def test_a_page_that_fails_does_not_take_the_run_with_it(recorded, monkeypatch):
+    """Pytest's own summary, and ours, still come."""
+
+    def fail(_):
+        raise KeyError("hardware")
+
+    monkeypatch.setattr("jaxgate.plugin.publishing.pull_request_page", fail)
+    result = recorded.run()
+    assert result.code == 0
+    result.shows("2 cases: 2 SAME", "what the run came to could not be written down: KeyError: 'hardware'")
+
+
 def test_the_schema_is_documented():
     """Every key of a real file stands in the page."""
     from pathlib import Path

@@ -112,6 +112,14 @@ def test_edits_of_baselines_are_shown_as_such():
     assert "M\tbaselines/cpu/scan/rnn.json" in page
 
 
+def test_edits_that_cannot_be_known_are_not_none():
+    """A checkout without history: silence would say that nothing was edited."""
+    run = outcome(GREEN, baseline_edits=None)
+    assert "Whether this change edits baselines is not known" in pull_request_page(run)
+    assert json.loads(results_json(run))["baseline_edits"] is None
+    assert "baselines" not in pull_request_page(outcome(GREEN))
+
+
 def test_what_differs_in_the_environment_is_counted():
     """Once for all cases, not in each."""
     moved = Origin(place="environment", differences=("jax 0.10.2 → 0.12.0.1", "program changed"))

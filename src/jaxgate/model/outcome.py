@@ -18,7 +18,8 @@ class Outcome:
         texts: Failure text of each case that failed.
         not_judged: Node ids of selected gates without a verdict: interrupted, skipped, or failed before.
         problems: What else is wrong: orphaned and unreadable baselines, a machine that is unfit.
-        baseline_edits: Baselines that the checkout changes against its trunk, as git tells them.
+        baseline_edits: Baselines that the checkout changes against its trunk, as git tells them; ``None`` if it cannot,
+            as in a checkout without history.
         elsewhere: The options that chose something else to compare with than the stored baselines.
         exit_status: pytest's.
     """
@@ -28,7 +29,7 @@ class Outcome:
     texts: Mapping[str, str]
     not_judged: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-    baseline_edits: tuple[str, ...] = ()
+    baseline_edits: tuple[str, ...] | None = ()
     elsewhere: str = ""
     exit_status: int = 0
 

@@ -191,12 +191,15 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     from jaxgate.plugin import publishing  # noqa: PLC0415 - imports what only gates need
 
-    config.stash[_OUTCOME] = publishing.publish(
-        run,
-        config.stash.get(_ORPHANS, None),
-        selected=config.stash.get(_SELECTED, set()),
-        exit_status=int(session.exitstatus),
-    )
+    try:
+        config.stash[_OUTCOME] = publishing.publish(
+            run,
+            config.stash.get(_ORPHANS, None),
+            selected=config.stash.get(_SELECTED, set()),
+            exit_status=int(session.exitstatus),
+        )
+    except Exception as error:  # noqa: BLE001 - the run was judged, and its own summary is still to come
+        run.captures.problems.append(f"what the run came to could not be written down: {type(error).__name__}: {error}")
 
 
 def _settle(session: pytest.Session, exitstatus: int) -> None:

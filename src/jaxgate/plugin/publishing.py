@@ -62,7 +62,7 @@ def _outcome(run: Run, orphans: Orphans | None, selected: set[str], exit_status:
         texts={v.case: explain(v, test=tests.get(v.case, ""), elsewhere=elsewhere) for v in run.verdicts if v.fails},
         not_judged=tuple(sorted(selected - set(tests.values()))),
         problems=tuple(_problems(run, orphans)),
-        baseline_edits=tuple(_baseline_edits(run)) if run.settings.strict else (),
+        baseline_edits=_baseline_edits(run) if run.settings.strict else (),
         elsewhere=elsewhere,
         exit_status=exit_status,
     )
@@ -77,12 +77,12 @@ def _problems(run: Run, orphans: Orphans | None) -> Iterator[str]:
         yield from (f"{run.short(error.path)} is unreadable: {error.reason}" for error in orphans.unreadable)
 
 
-def _baseline_edits(run: Run) -> list[str]:
-    """What the checkout changes in the stored baselines since it left the trunk; a gate must not hide that."""
+def _baseline_edits(run: Run) -> tuple[str, ...] | None:
+    """What the checkout changes in the stored baselines since it left the trunk; ``None`` if git cannot tell."""
     try:
         base = against.resolve(run.project, against.MERGE_BASE)
         command = ["git", "-C", str(run.project), "diff", "--name-status", base, "--", str(run.settings.stored)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_TIMEOUT_S)
-    except Exception:  # noqa: BLE001 - no git, no trunk: there is nothing to show against
-        return []
-    return done.stdout.splitlines()
+    except Exception:  # noqa: BLE001 - no git, a checkout without history: the page says that it is not known
+        return None
+    return tuple(done.stdout.splitlines())

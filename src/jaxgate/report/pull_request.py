@@ -39,7 +39,9 @@ def pull_request_page(outcome: Outcome) -> str:
         parts.append("\n".join(_table(sorted(moved, key=lambda verdict: not verdict.fails))))
     parts += _folds(outcome)
     parts += _environment(outcome)
-    if outcome.baseline_edits:
+    if outcome.baseline_edits is None:
+        parts.append("⚠️ Whether this change edits baselines is not known: git finds no trunk; check out its history.")
+    elif outcome.baseline_edits:
         edits = "\n".join(outcome.baseline_edits[:MAX_EDITS])
         more = (
             f"\n… and {len(outcome.baseline_edits) - MAX_EDITS} more" if len(outcome.baseline_edits) > MAX_EDITS else ""

@@ -24,7 +24,7 @@ def results_json(outcome: Outcome) -> str:
         "elsewhere": outcome.elsewhere,
         "not_judged": list(outcome.not_judged),
         "problems": list(outcome.problems),
-        "baseline_edits": list(outcome.baseline_edits),
+        "baseline_edits": None if outcome.baseline_edits is None else list(outcome.baseline_edits),
         "cases": [_case(verdict, outcome) for verdict in outcome.verdicts],
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
