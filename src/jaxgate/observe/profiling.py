@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 import time
 from contextlib import suppress
@@ -25,6 +26,8 @@ SLOW_STEP_S, SLOWEST_STEP_S = 1.0, 5.0
 """A step above the first is profiled as rarely as can be, one above the second not at all."""
 MAX_BYTES = 1_500_000
 """Of one side's events: a step on eight devices with loops takes 0.7 MB. Fewer steps than three would have no floor."""
+LARGEST_BYTES = 2_250_000
+"""Of one side with its programs, which are beside it as text: above it they are left out."""
 WARM_STEPS = 2
 MAX_SLUG = 100
 CLOSED = "a profile that the code had left open was closed"
@@ -83,7 +86,10 @@ def _take(profiled: Profiled, folder: Path, session: str) -> Taken:
         with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
             note, arguments = _trace(profiled, arguments, Path(name), session, steps=1, programs=False)
             steps = max(FEWEST_STEPS, min(steps, MAX_BYTES // max(1, _size(Path(name)))))
-    found, _ = _trace(profiled, arguments, folder, session, steps=steps)
+    found, arguments = _trace(profiled, arguments, folder, session, steps=steps)
+    if profiled.forget is None and not slow and _size(folder) > LARGEST_BYTES:
+        shutil.rmtree(folder)
+        _trace(profiled, arguments, folder, session, steps=FEWEST_STEPS, programs=False)
     return Taken(note=note or found)
 
 

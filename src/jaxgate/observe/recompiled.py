@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxgate.model import StoredProgram
-from jaxgate.observe.duelling import prepare
+from jaxgate.observe.duelling import Contender, prepare
 from jaxgate.observe.executables import executable_fingerprint
 from jaxgate.observe.observed import Observed
 from jaxgate.observe.reference import ReferenceStore
@@ -24,10 +24,12 @@ class Recompiled:
     Attributes:
         facts: The facts that the compiler gives, by name.
         executable: Fingerprint of the executable; ``None`` where it has none.
+        contender: The program itself, ready to be called; ``None`` where only what is known of it was read.
     """
 
     facts: Mapping[str, int | None]
     executable: str | None
+    contender: Contender | None = None
 
 
 class Opponents:
@@ -55,6 +57,7 @@ class Opponents:
             numbers, _ = found
             return Recompiled(facts=numbers["facts"], executable=numbers["executable"])
         contender = prepare(program, observed.leaves(), observed.contract)
-        fresh = Recompiled(facts=contender.facts, executable=executable_fingerprint(contender.function))
+        executable = executable_fingerprint(contender.function)
+        fresh = Recompiled(facts=contender.facts, executable=executable, contender=contender)
         self._store.save(key, {"facts": dict(fresh.facts), "executable": fresh.executable}, [])
         return fresh

@@ -92,7 +92,7 @@ class Stopwatch:
     Attributes:
         spent_ns: What all duels together have taken so far.
         on_baselines_ns: What baselines' programs have taken: to be compiled here, and to be duelled with.
-        opponent: The baseline's program of the last duel, compiled: a red case is profiled beside it. Holds arrays.
+        opponent: The baseline's program of the last case, if it was compiled: a red case is profiled beside it. Holds arrays.
     """
 
     def __init__(
@@ -165,6 +165,7 @@ class Stopwatch:
         progress("compiling the baseline's program")
         before = StoredProgram(record=stored, content=content)
         here = self._opponents.compiled(before, observed)
+        self.opponent = None if here.contender is None else (before, here.contender)
         now_at = (observed.measurement.environment, observed.measurement.hardware)
         if now_at != (record.baseline.environment, record.baseline.hardware):
             known = {name: value for name, value in here.facts.items() if value is not None}
@@ -182,7 +183,7 @@ class Stopwatch:
             return Timed(record, why_not="the budget for duels is spent (--perf-budget)")
         begin = self._clock()
         try:
-            return self._duel(observed, record, before, alike=alike, progress=progress)
+            return self._duel(observed, record, before, here.contender, alike=alike, progress=progress)
         finally:
             self.charge(self._clock() - begin)
 
@@ -191,6 +192,7 @@ class Stopwatch:
         observed: Observed,
         record: Record,
         before: StoredProgram,
+        contender: Contender | None,
         *,
         alike: bool,
         progress: Callable[[str], None],
@@ -199,7 +201,7 @@ class Stopwatch:
         today = observed.export()
         if not today.record.stored:
             return Timed(record, why_not=f"today's program cannot be duelled: {today.record.why_not}")
-        now, baseline = (prepare(program, leaves, contract) for program in (today, before))
+        now, baseline = prepare(today, leaves, contract), contender or prepare(before, leaves, contract)
         self.opponent = before, baseline
         if alike and same_executable(now.function, baseline.function):  # both exported: in the same order, too
             return Timed(record, same_executable=True)
