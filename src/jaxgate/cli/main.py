@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         "policy", allow_abbrev=False, help="print what gates, and by how much it may move, as Markdown"
     )
     policy.set_defaults(run=_policy)
+    _declare_baselines(commands)
     board = commands.add_parser(
         "tensorboard",
         allow_abbrev=False,
@@ -87,6 +88,34 @@ def _parser() -> argparse.ArgumentParser:
     board.add_argument("--links", action="store_true", help="print the links and start nothing")
     board.set_defaults(run=_tensorboard)
     return parser
+
+
+def _declare_baselines(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    stored = commands.add_parser(
+        "baselines",
+        allow_abbrev=False,
+        help="list the stored baselines: how many, how old, recorded with what and why, and what is wrong with them",
+        description="Read every baseline, program and waiver of the project. Exit code 1 if one of them is unreadable "
+        "or missing, or there is no baseline.",
+    )
+    stored.add_argument(
+        "--baselines",
+        default=None,
+        metavar="DIR",
+        help="their folder (default: JAXGATE_BASELINES, perf_baselines in pyproject.toml, baselines)",
+    )
+    stored.add_argument("--cases", action="store_true", help="one row for each case, with its commit, owner and reason")
+    stored.add_argument("--json", action="store_true", help="everything, for machines")
+    stored.set_defaults(run=_baselines)
+
+
+def _baselines(known: argparse.Namespace, rest: list[str]) -> int:
+    from jaxgate.cli.baselines import show_baselines  # noqa: PLC0415 - only this command needs it
+
+    if rest:
+        print(f"jaxgate baselines: unknown arguments {' '.join(rest)}", file=sys.stderr)  # noqa: T201 - a command
+        return 2
+    return show_baselines(known.baselines, cases=known.cases, as_json=known.json)
 
 
 def _policy(_known: argparse.Namespace, rest: list[str]) -> int:

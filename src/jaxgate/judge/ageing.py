@@ -43,6 +43,18 @@ def ageing(recorded: Mapping[str, str], *, today: date) -> Ageing | None:
     return Ageing(programs=len(old), oldest=recorded[case], case=case)
 
 
+def last_day(recorded: str) -> date | None:
+    """The last day of jax's promise for a program; ``None`` if it was recorded on what is no date."""
+    day = _day(recorded)
+    return date.fromordinal(day + WINDOW_DAYS) if day else None
+
+
+def age_days(recorded: str, *, today: date) -> int | None:
+    """Days since it was recorded; ``None`` if that is no date."""
+    day = _day(recorded)
+    return today.toordinal() - day if day else None
+
+
 def window_note(recorded: str, *, today: date) -> str:
     """Say when jax's promise for a program was over; empty if it is not."""
     day = _day(recorded)

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from jaxgate.keep.baselines import BaselineStore
+from jaxgate.keep.log import append_log
 from jaxgate.keep.programs import ProgramStore
-from jaxgate.keep.provenance import append_log
 
 
 def adopt(other: Path, into: Path, slug: str, *, serves: Callable[..., bool], why: str) -> list[str]:

@@ -65,6 +65,21 @@ class ProgramStore:
         write_atomic(path, gzip.compress(content, mtime=0))
         return digest
 
+    def files(self) -> list[Path]:
+        """All stored programs."""
+        return sorted(self.folder.glob(f"*{SUFFIX}"))
+
+    @staticmethod
+    def fingerprint_of(path: Path) -> str:
+        """The structural fingerprint that a file is addressed by."""
+        return path.name.removesuffix(SUFFIX).partition("-")[0]
+
+    @staticmethod
+    def digest_of(path: Path) -> str | None:
+        """SHA-256 of the content of a file; ``None`` if it is damaged."""
+        content = _read(path)
+        return None if content is None else _digest(content)
+
     def _paths(self, fingerprint: str) -> list[Path]:
         return [self.path(fingerprint), *sorted(self.folder.glob(f"{fingerprint}-*{SUFFIX}"))]
 

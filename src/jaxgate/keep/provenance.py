@@ -1,18 +1,14 @@
-"""Where a recording comes from, and the log of who recorded what and why."""
+"""Where a recording comes from, and what git knows of the files that it wrote."""
 
 from __future__ import annotations
 
 import datetime as dt
+import os
 import subprocess
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from jaxgate.keep.atomic import write_atomic
 from jaxgate.model import Provenance
-
-LOG = "LOG.md"
-_HEADING = "# Baselines: what was recorded, when and why\n\n"
 
 
 def utc_today() -> dt.date:
@@ -37,29 +33,38 @@ def provenance(project: Path, *, today: dt.date | None = None) -> Provenance:
     )
 
 
-def append_log(root: Path, *, created: Sequence[str], refreshed: Sequence[str], hardware: str, why: str) -> Path:
-    """Add one dated line to ``LOG.md``; create the file with its heading if it is not there.
+def uncommitted(folder: Path) -> tuple[str, ...] | None:
+    """The files under a folder that differ from the last commit, removed and new ones too, relative to the folder.
 
-    Args:
-        root: The folder of the baselines.
-        created: Cases that had no baseline before.
-        refreshed: Cases whose baseline was replaced.
-        hardware: Where they were recorded.
-        why: The reason that was given; an empty one is written down as such.
+    Returns:
+        ``None`` where git cannot tell: there is no checkout, or the folder lies outside it.
     """
-    path = root / LOG
-    text = path.read_text(encoding="utf-8") if path.exists() else _HEADING
-    if not text.endswith("\n"):
-        text += "\n"
-    date = utc_today().isoformat()
-    what = "; ".join(
-        f"{word} {', '.join(f'`{case}`' for case in sorted(cases))}"
-        for word, cases in (("created", created), ("refreshed", refreshed))
-        if cases
-    )
-    reason = " ".join(why.split()) or "(no reason given)"
-    write_atomic(path, f"{text}- {date} on `{hardware}`: {what}. Why: {reason}\n".encode())
-    return path
+    if not folder.is_dir():
+        return None
+    # names as they are, each ended by a NUL; without a rename no entry has a second name
+    answer = _git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".")
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    if answer is None or not top:
+        return None
+    found = [Path(top) / entry.lstrip()[2:].lstrip() for entry in answer.split("\0") if entry.strip()]
+    return tuple(sorted(os.path.relpath(path, folder.resolve()) for path in found))
+
+
+def last_committers(folder: Path) -> dict[Path, str]:
+    """Who committed each file under a folder last, from one look at the history.
+
+    A shallow checkout knows its last commit only, which would have made every file: it tells nothing.
+    """
+    top = _git(folder, "rev-parse", "--show-toplevel") if folder.is_dir() else None
+    if not top or _git(folder, "rev-parse", "--is-shallow-repository") != "false":
+        return {}
+    answer = _git(folder, "log", "--format=%x01%an", "--name-only", "-z", "--", ".") or ""
+    found: dict[Path, str] = {}
+    for commit in answer.split("\x01")[1:]:
+        who, *names = commit.replace("\n", "\0").split("\0")
+        for name in filter(None, names):
+            found.setdefault(Path(top) / name, who)
+    return found
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -20,6 +20,8 @@ class Outcome:
         problems: What else is wrong: orphaned and unreadable baselines, a machine that is unfit.
         baseline_edits: Baselines that the checkout changes against its trunk, as git tells them; ``None`` if it cannot,
             as in a checkout without history.
+        needs_commit: Files of the baselines that the last commit does not have as they are: recorded by this run, or,
+            under CI, before it.
         elsewhere: The options that chose something else to compare with than the stored baselines.
         exit_status: pytest's.
     """
@@ -30,6 +32,7 @@ class Outcome:
     not_judged: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     baseline_edits: tuple[str, ...] | None = ()
+    needs_commit: tuple[str, ...] = ()
     elsewhere: str = ""
     exit_status: int = 0
 
@@ -40,5 +43,10 @@ class Outcome:
 
     @property
     def green(self) -> bool:
-        """Whether this run is: something was judged, everything that was selected was, and nothing is wrong."""
+        """Whether this run is: something was judged, everything selected was, nothing is wrong, and git has the baselines."""
+        return not self.needs_commit and self.passed
+
+    @property
+    def passed(self) -> bool:
+        """Whether all is well but for a commit that is missing, perhaps."""
         return bool(self.verdicts) and not (self.failed or self.not_judged or self.problems or self.exit_status)

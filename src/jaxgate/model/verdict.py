@@ -115,6 +115,8 @@ class Verdict:
         run_ns: Median time of a call, for the eye only.
         amount: What a call gets done; for the eye only.
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
+        recorded: What became of its baseline in this run, if anything did.
+        replaced: Structure of the program that the replaced baseline named; nothing else may need it now.
         accuses_machine: Whether it fails for no other reason than that the machine is the suspect.
         capture: Where its profiles and programs are, and where the time goes, once they were captured.
     """
@@ -134,6 +136,7 @@ class Verdict:
     p99_ns: int | None = None
     amount: Amount | None = None
     recorded: Literal["", "created", "refreshed"] = ""
+    replaced: str = ""
     accuses_machine: bool = False
     capture: Capture | None = None
 

@@ -44,6 +44,7 @@ class Captures:
         root: The project, which paths are shown relative to.
         programs: Where the baselines' programs are.
         opponent: Gives the last baseline's program that was compiled for a duel, if there is one.
+        bundles: Whether cases leave any; a run that records all of them leaves its pages only.
 
     Attributes:
         taken: Cases that have a bundle, in order.
@@ -58,11 +59,14 @@ class Captures:
         root: Path,
         programs: ProgramStore,
         opponent: Callable[[], Opponent | None] = lambda: None,
+        *,
+        bundles: bool = True,
     ) -> None:
         self._settings = settings
         self._root = root
         self._programs = programs
         self._opponent = opponent
+        self._bundles = bundles
         self._scalars: dict[str, dict[str, float]] = {}
         self._room = {True: 0, False: 0} if settings is None else dict.fromkeys((True, False), settings.captures)
         self.taken: list[str] = []
@@ -85,7 +89,7 @@ class Captures:
 
     def finish(self) -> None:
         """Write the scalars of this run, where TensorBoard is installed to do it."""
-        if not self._writes or not self._scalars or not can_write_scalars():
+        if not self._writes or not self._bundles or not self._scalars or not can_write_scalars():
             return
         try:
             write_scalars(self.artifacts.history, self.artifacts.number(), self._scalars)
@@ -103,7 +107,7 @@ class Captures:
 
     def wants(self, verdict: Verdict) -> bool:
         """Whether a case is to leave a bundle."""
-        if self._settings is None or not self._writes or verdict.recorded:
+        if self._settings is None or not self._writes or not self._bundles or verdict.recorded:
             return False
         return verdict.fails or self._settings.when == "always"
 

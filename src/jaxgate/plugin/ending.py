@@ -43,6 +43,13 @@ def find_idle_waivers(
     run.idle_waivers = waiving.idle(run, waiving.Collection(tests=collected, gates=gates, roots=whole))
 
 
+def tidy_baselines(config: pytest.Config, run: Run) -> None:
+    """Leave the folder of the baselines as it should be; a worker leaves that to the process it reports to."""
+    from jaxgate.plugin.afterwards import tidy  # noqa: PLC0415 - imports what only gates need
+
+    tidy(run, worker=hasattr(config, "workerinput"))
+
+
 def adopt_baselines(run: Run) -> None:
     """Keep what the other revision recorded, where this hardware has no baselines yet: ready to be committed."""
     settings = run.settings

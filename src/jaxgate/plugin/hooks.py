@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.plugin import ending, options, peaks, plan, recorder, replay, starting
+from jaxgate.plugin import ending, options, peaks, plan, recorder, replay, starting, trimming
 from jaxgate.plugin.guards import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
 from jaxgate.plugin.starting import RUN, SETTINGS, STDERR
+from jaxgate.plugin.updating import Update
 from jaxgate.plugin.worktree import NOT_FROM, ONLY_FROM, refuse_installed_copies, refuse_modules_from
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options, and keep a way to the terminal that capture does not close."""
     config.stash[SETTINGS] = options.read_settings(config)
+    config.stash[_COLLECTED], config.stash[_GATES] = set(), set()
     if config.stash[SETTINGS].against_env:
         from jaxgate.plugin.environments import parse  # noqa: PLC0415 - rarely needed
 
@@ -60,8 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(recorder.Recorder(), "jaxgate-recorder")
     if config.stash[SETTINGS].peak:
         config.pluginmanager.register(peaks.Peaks(), "jaxgate-peaks")
-    config.stash[_COLLECTED] = set()
-    config.stash[_GATES] = set()
+    if config.stash[SETTINGS].update is Update.TRIM:
+        trimmer = trimming.Trimmer(config.stash[_COLLECTED], config.stash[_GATES], _whole_roots)
+        config.pluginmanager.register(trimmer, "jaxgate-trim")
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
         config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]
 
@@ -183,11 +186,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Settle how the run ends, then write that down for others."""
-    _settle(session, exitstatus)
     config = session.config
     run = config.stash.get(RUN, None)
     settings = config.stash[SETTINGS]
-    if run is None or run.calibrated or settings.update or settings.as_measured or settings.peak_into:
+    if run is not None and settings.update is Update.REVIEW:
+        from jaxgate.plugin.reviewing import review  # noqa: PLC0415 - rarely needed
+
+        exitstatus = review(session, run, exitstatus)
+    _settle(session, exitstatus)
+    if run is None or run.calibrated or settings.other_side or settings.as_measured or settings.peak_into:
         return
     from jaxgate.plugin import publishing  # noqa: PLC0415 - imports what only gates need
 
@@ -212,6 +219,7 @@ def _settle(session: pytest.Session, exitstatus: int) -> None:
         refuse_installed_copies(Path(os.environ[ONLY_FROM]))
     if run is not None:
         run.write_log()
+        ending.tidy_baselines(config, run)
         ending.adopt_baselines(run)
         run.captures.finish()
         run.calibrated.finish(run.project, run.floors)

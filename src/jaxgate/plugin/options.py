@@ -1,7 +1,7 @@
 """Options, parsed once at the border.
 
-Precedence: command line, environment variable, ini key, default. ``--perf-update`` and ``--perf-why`` are
-commands, not settings, so they exist on the command line only: a forgotten variable must not rewrite baselines.
+Precedence: command line, environment variable, ini key, default. ``--perf-update`` and ``--perf-why``, in
+``updating.py``, are commands and exist on the command line only.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from jaxgate.model import Size
-from jaxgate.plugin import artifacts, quieting, sizing
-from jaxgate.plugin.recording import AS_MEASURED
+from jaxgate.plugin import artifacts, quieting, sizing, updating
+from jaxgate.plugin.recording import AS_MEASURED, OTHER_SIDE
+from jaxgate.plugin.updating import Update
 
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"", "0", "false", "no", "off"})
 
@@ -38,7 +39,7 @@ class Settings:
     """What the user asked for.
 
     Attributes:
-        update: Record the selected cases instead of judging them against their baselines.
+        update: Which of the selected cases are recorded instead of being judged.
         why: The reason for a recording, for the log.
         baselines: Folder of the baselines to compare with.
         stored: Folder of the project's own baselines; the same, but where something else is compared with.
@@ -50,6 +51,8 @@ class Settings:
         against_env: The other environment to compare with, item by item; empty for stored baselines.
         launches: Processes of each environment.
         as_measured: Record what breaks a claim too: this process is the other side of a comparison.
+        typed: Options that a command which records the same cases must repeat.
+        other_side: What this process records is for another one, which reads it and throws it away.
         max_undecided: Share of UNDECIDED cases above which the run is not green.
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
         strict: A missing, stale or orphaned baseline fails the run.
@@ -61,7 +64,7 @@ class Settings:
         artifacts: What is kept of a case that failed, and where.
     """
 
-    update: bool
+    update: Update
     why: str
     baselines: Path
     stored: Path
@@ -77,6 +80,8 @@ class Settings:
     record_times: int = 0
     busy_ok: bool = False
     as_measured: bool = False
+    other_side: bool = False
+    typed: tuple[str, ...] = ()
     peak: bool = False
     peak_into: Path | None = None
     size: Size | None = None
@@ -84,8 +89,8 @@ class Settings:
 
     @property
     def runs_tests(self) -> bool:
-        """Whether this process runs the tests: other processes do for times and peaks, none for a prediction."""
-        return not (self.plan or self.record_times or self.peak)
+        """Whether this process runs the tests: others do for times and peaks, none to predict or to trim."""
+        return not (self.plan or self.record_times or self.peak or self.update is Update.TRIM)
 
     @property
     def elsewhere(self) -> str:
@@ -100,10 +105,7 @@ class Settings:
 def add_options(parser: pytest.Parser) -> None:
     """Declare options and ini keys."""
     group = parser.getgroup("jaxgate", "performance gates (jaxgate)")
-    group.addoption(
-        "--perf-update", action="store_true", help="record the selected cases as baselines; touch no other baseline"
-    )
-    group.addoption("--perf-why", metavar="TEXT", default="", help="reason for the recording, kept in LOG.md")
+    updating.add_options(group)
     group.addoption(
         "--perf-baselines",
         metavar="DIR",
@@ -184,11 +186,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
     Raises:
         pytest.UsageError: If a value makes no sense.
     """
-    update = bool(config.getoption("--perf-update"))
-    if update and config.getoption("--benchmark-disable", default=False):
-        raise pytest.UsageError("--perf-update needs samples; drop --benchmark-disable")
-    if update and config.getoption("--perf-against"):
-        raise pytest.UsageError("--perf-update records, --perf-against compares; choose one")
+    update = updating.read_update(config)
     others = config.getoption("--perf-against-env")
     if others and (update or config.getoption("--perf-against") or config.getoption("--perf-calibrate")):
         raise pytest.UsageError("--perf-against-env goes with no other kind of run; drop the other --perf- option")
@@ -198,8 +196,6 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         raise pytest.UsageError(f"--perf-launches: expected 1 or more, found {config.getoption('--perf-launches')}")
     if config.getoption("--perf-plan"):
         _refuse_beside_plan(config)
-    if config.getoption("--perf-why") and not update:
-        raise pytest.UsageError("--perf-why gives the reason of a recording; it needs --perf-update")
     record_times = quieting.read_record_times(config)
     folder = config.getoption("--perf-baselines") or environ.get("JAXGATE_BASELINES") or config.getini("perf_baselines")
     strict = _strict(config, environ)
@@ -218,6 +214,8 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         against_env=tuple(others),
         launches=config.getoption("--perf-launches"),
         as_measured=AS_MEASURED in environ,
+        other_side=OTHER_SIDE in environ,
+        typed=updating.read_typed(config),
         quiet=quieting.read_quiet(config, environ),
         record_times=record_times,
         busy_ok=config.getoption("--perf-busy-ok"),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxgate.keep.baselines import CorruptBaselineError
-from jaxgate.plugin.run import Run
+from jaxgate.model import Baseline
+
+if TYPE_CHECKING:
+    from jaxgate.plugin.run import Run
 
 
 @dataclass(slots=True)
@@ -33,24 +38,44 @@ def find_orphans(run: Run, collected: set[str], roots: list[str]) -> Orphans:
     found = Orphans()
     if run.comparison is not None:
         return found  # the stored baselines were not looked at
-    files = {test.partition("::")[0] for test in collected}
     names: dict[str, set[str]] = {}
     for case, test in run.tests_by_case.items():
         names.setdefault(test, set()).add(case)
+    baselines: dict[Path, Baseline] = {}
     for slug in sorted({verdict.hardware.slug for verdict in run.verdicts if verdict.hardware}):
         for path in sorted((run.settings.baselines / slug).glob("*/*.json")):
             try:
-                baseline = run.store.read(path)
+                baselines[path] = run.store.read(path)
             except CorruptBaselineError as error:
                 found.unreadable.append(error)
-                continue
-            file = baseline.test.partition("::")[0]
-            seen = file in files or not (run.project / file).exists()  # an ignored file tells nothing
-            inside = seen and any(is_inside(baseline.test, root) for root in roots)
-            renamed = baseline.test in names and baseline.case not in names[baseline.test]
-            if (inside and baseline.test not in collected) or renamed:
-                found.paths.append(path)
+    found.paths += without_test(baselines, run.project, collected, roots, names)
     return found
+
+
+def without_test(
+    baselines: Mapping[Path, Baseline],
+    project: Path,
+    collected: set[str],
+    roots: list[str],
+    names: Mapping[str, set[str]],
+) -> Iterator[Path]:
+    """The baselines whose test is gone, or has another case now.
+
+    Args:
+        baselines: By file.
+        project: Root folder of the tests.
+        collected: Node ids of all collected tests, before any was deselected.
+        roots: Files and folders that were collected whole, relative to the root folder.
+        names: Test to the cases that it has; a test that was not run is not in it.
+    """
+    files = {test.partition("::")[0] for test in collected}
+    for path, baseline in baselines.items():
+        file = baseline.test.partition("::")[0]
+        seen = file in files or not (project / file).exists()  # an ignored file tells nothing
+        inside = seen and any(is_inside(baseline.test, root) for root in roots)
+        renamed = baseline.test in names and baseline.case not in names[baseline.test]
+        if (inside and baseline.test not in collected) or renamed:
+            yield path
 
 
 def is_inside(test: str, root: str) -> bool:

@@ -63,6 +63,7 @@ def _outcome(run: Run, orphans: Orphans | None, selected: set[str], exit_status:
         not_judged=tuple(sorted(selected - set(tests.values()))),
         problems=tuple(_problems(run, orphans)),
         baseline_edits=_baseline_edits(run) if run.settings.strict else (),
+        needs_commit=run.afterwards.needs_commit,
         elsewhere=elsewhere,
         exit_status=exit_status,
     )

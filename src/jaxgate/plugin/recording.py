@@ -17,6 +17,9 @@ from jaxgate.plugin.sizing import CPU_DEVICES, SIZE
 AS_MEASURED = "JAXGATE_AS_MEASURED"
 """Set for a process whose recording is only held against: it records also what breaks a claim."""
 
+OTHER_SIDE = "JAXGATE_OTHER_SIDE"
+"""Set for every process that records for another one: nothing of it is to be committed, and it leaves no pages."""
+
 _RECORDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 _TAIL = 15
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?) - (.*)$", re.MULTILINE)
@@ -91,9 +94,8 @@ def record(side: Side, chosen: Selection, into: Path) -> dict[str, str]:
     command += ["-k", chosen.keyword] if chosen.keyword else []
     command += ["-m", chosen.markers] if chosen.markers else []
     command += ["--perf-update", f"--perf-baselines={into}", "--no-perf-strict", "--perf-max-undecided=1"]
-    done = subprocess.run(
-        command, cwd=side.project, env=dict(side.environment), capture_output=True, text=True, check=False
-    )
+    environment = {**side.environment, OTHER_SIDE: "1"}
+    done = subprocess.run(command, cwd=side.project, env=environment, capture_output=True, text=True, check=False)
     if done.returncode not in _RECORDED:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL:])
         raise pytest.UsageError(f"{side.option}: the other side could not be recorded:\n{tail}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -12,17 +13,18 @@ import pytest
 
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.judge.ageing import Ageing, ageing
-from jaxgate.judge.order import ALWAYS_FAIL, has_red_phase, severest, waits_for_confirmation
+from jaxgate.judge.order import ALWAYS_FAIL, has_red_phase, waits_for_confirmation
 from jaxgate.judge.waivers import apply_waivers
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
 from jaxgate.keep.duels import DuelCache
 from jaxgate.keep.floors import FloorStore
+from jaxgate.keep.log import append_log
 from jaxgate.keep.programs import ProgramStore
-from jaxgate.keep.provenance import append_log, provenance, utc_today
+from jaxgate.keep.provenance import provenance, utc_today
 from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import (
-    Baseline,
     Case,
+    HardwareKey,
     InvalidCaseError,
     Provenance,
     Record,
@@ -33,9 +35,10 @@ from jaxgate.model import (
 )
 from jaxgate.model.cost import Cost
 from jaxgate.model.waiver import TIME
-from jaxgate.observe.exporting import serves_as
 from jaxgate.observe.observed import Observed
 from jaxgate.observe.recompiled import Opponents
+from jaxgate.plugin.accepting import Candidate, record_case
+from jaxgate.plugin.afterwards import Afterwards
 from jaxgate.plugin.again import PhaseRepeat
 from jaxgate.plugin.against_reference import ReferenceDuels, Told
 from jaxgate.plugin.calibrated import Calibrated
@@ -45,10 +48,10 @@ from jaxgate.plugin.explaining import judge_with_buffers, with_changes
 from jaxgate.plugin.launching import Comparison
 from jaxgate.plugin.margins import Margins
 from jaxgate.plugin.options import Settings
+from jaxgate.plugin.reviewing import Review, candidate
 from jaxgate.plugin.stored import Repeat, StoredClock
 from jaxgate.plugin.timing import Rematch, Stopwatch, Timed
-
-_FAILING = frozenset({Status.INVALID, Status.REGRESSED})
+from jaxgate.plugin.updating import Update
 
 
 class Run:
@@ -83,10 +86,14 @@ class Run:
             self.programs, settings.budget_s, self.today, margins=self.margins, opponents=Opponents(self.references)
         )
         measures_only = (
-            settings.update or settings.as_measured or settings.calibrate or settings.peak_into or comparison
+            settings.other_side or settings.as_measured or settings.calibrate or settings.peak_into or comparison
         )
         self.captures = Captures(
-            None if measures_only else settings.artifacts, project, self.programs, lambda: self.stopwatch.opponent
+            None if measures_only else settings.artifacts,
+            project,
+            self.programs,
+            lambda: self.stopwatch.opponent,
+            bundles=settings.update is not Update.BOTH,
         )
         self.reference_duels = ReferenceDuels(self.stopwatch, DuelCache(self.references))
         self.verdicts: list[Verdict] = []
@@ -94,6 +101,10 @@ class Run:
         self.suspects: dict[str, Suspect] = {}
         self.rematches: dict[str, list[Rematch | Repeat | PhaseRepeat]] = {}
         self.records: dict[str, Record | None] = {}  # of the case that is being judged
+        self.recording: set[str] = set()  # cases that are recorded instead of judged
+        self.candidates: dict[str, Candidate | str] = {}  # what a review may accept, or why it cannot
+        self.reviewed: Review | None = None
+        self.afterwards = Afterwards()
         self.adopted: dict[str, str] = {}
         self.failed_there = failed_there or {}  # by test, in the revision that is compared with
         self.dates: dict[str, str] = {}  # of the stored programs that baselines of this run name
@@ -123,17 +134,18 @@ class Run:
         if self.comparison is not None:
             verdict = self.comparison.judge(case, now, test=test)
             return apply_waivers(verdict, self._in_force, today=self.today, strict=False)
+        recording = self._records(now.hardware, case.name)
         try:
             record = self.store.load(now.hardware, case.name)
         except CorruptBaselineError as error:
-            if not self.settings.update:
+            if not recording:
                 return replace(judge_invalid(case.name, self._unreadable(error)), hardware=now.hardware)
             record = None
         if record is not None and record.baseline.program.stored:
             self.dates[case.name] = record.baseline.provenance.date
         timed = Timed(record)
         try:
-            if now.samples is not None and not self.settings.update:
+            if now.samples is not None and not recording:
                 timed = self.stopwatch.time(observed, record, progress)
                 timed = self.stored_clock.time(case.name, test, now, record, timed)
             told = self._against_reference(case, observed, progress)
@@ -158,11 +170,23 @@ class Run:
         if record is not None and has_red_phase(verdict):
             again = PhaseRepeat(project=self.project, test=test, now=now, before=record.baseline.phases)
             self.rematches[case.name].append(again)
-        if self.settings.update:  # a waived claim is broken all the same, and never recorded
-            return self._record(observed, verdict, record, test)
+        if recording:  # a waived claim is broken all the same, and never recorded
+            return record_case(self, observed, verdict, record, test=test)
+        self._keep_candidate(observed, verdict, record, test)
         if verdict.status in ALWAYS_FAIL:
             verdict = with_changes(verdict, observed, record, self.programs)
         return apply_waivers(verdict, self._in_force, today=self.today, strict=self._strict)
+
+    def _records(self, hardware: HardwareKey, case: str) -> bool:
+        """Whether a case is recorded instead of judged."""
+        if self.settings.update.records(exists=os.path.lexists(self.store.path(hardware, case))):
+            self.recording.add(case)
+        return case in self.recording
+
+    def _keep_candidate(self, observed: Observed, verdict: Verdict, record: Record | None, test: str) -> None:
+        """Keep what a review may accept."""
+        if self.settings.update is Update.REVIEW:
+            self.candidates |= candidate(observed, verdict, record, test=test, provenance=lambda: self.made_from)
 
     @property
     def _in_force(self) -> Sequence[Waiver]:
@@ -177,7 +201,8 @@ class Run:
     def suspect(self, verdict: Verdict, row: dict[str, Any]) -> Suspect | None:
         """The case, if only fresh processes can say whether it is red; a recording does not wait for them."""
         rematches = self.rematches.pop(verdict.case, [])  # arrays and programs that nothing else needs
-        if self.settings.update or self.comparison is not None or not waits_for_confirmation(verdict):
+        recording = verdict.case in self.recording
+        if recording or self.comparison is not None or not waits_for_confirmation(verdict):
             return None
         rematches = [
             r
@@ -192,26 +217,6 @@ class Run:
             "reading the baseline",
             f"{path} {error.reason}; restore it (git checkout -- {path}) or record it again with --perf-update",
         )
-
-    def _record(self, observed: Observed, verdict: Verdict, record: Record | None, test: str) -> Verdict:
-        """Accept a measurement, unless something is wrong that no baseline can make right."""
-        now = observed.measurement
-        blocking = [f for f in verdict.findings if f.kind in ("claim", "case") and f.status in _FAILING]
-        if blocking and not self.settings.as_measured:
-            return replace(verdict, fails=True)
-        existed = self.store.path(now.hardware, verdict.case).exists()
-        made_from = self._provenance
-        program = observed.export()
-        about = program.record
-        if about.stored:  # the program first: a baseline never names a file that is not there
-            serves = partial(serves_as, content=program.content)
-            about = replace(about, digest=self.programs.save(now.fingerprints.program, program.content, serves))
-        self.store.save(Baseline.of(now, case=verdict.case, test=test, provenance=made_from, program=about))
-        known = record is not None and not record.borrowed
-        left_open = any(f.kind == "claim" and f.status is Status.UNDECIDED for f in verdict.findings)
-        found = severest(finding.status for finding in verdict.findings)  # time is not judged when recording
-        status = found if known else Status.UNDECIDED if left_open else Status.SAME
-        return replace(verdict, status=status, fails=False, recorded="refreshed" if existed else "created")
 
     @property
     def _strict(self) -> bool:
@@ -262,7 +267,7 @@ class Run:
         return ""
 
     @cached_property
-    def _provenance(self) -> Provenance:
+    def made_from(self) -> Provenance:
         """Taken before the first file is written: our own writing must not make the checkout dirty."""
         return provenance(self.project)
 

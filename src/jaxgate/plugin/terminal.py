@@ -13,6 +13,7 @@ import pytest
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS
 from jaxgate.keep.waivers import FILE
 from jaxgate.model import Status
+from jaxgate.plugin.advising import show_advice
 from jaxgate.plugin.launching import Comparison
 from jaxgate.plugin.orphans import Orphans
 from jaxgate.plugin.run import Run
@@ -54,6 +55,7 @@ def show(out: pytest.TerminalReporter, run: Run, orphans: Orphans | None, folder
         _what_next(out, run, folder)
         _notices(out, run, folder)
         _bundles(out, run, folder)
+        show_advice(out, run)
         if orphans:
             _orphans(out, run, orphans, folder)
 
@@ -98,7 +100,7 @@ def _what_next(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
         out.write_line(f"{run.unfit}{' (exit code 2)' if run.ended_unfit else ''}", red=True)
     if any(verdict.recorded for verdict in run.verdicts):
         baselines = os.path.relpath(run.settings.baselines, folder)
-        out.write_line(f"Recorded under {baselines}; commit it, its LOG.md with it.")
+        out.write_line(f"Recorded under {baselines}; commit it, its log with it.")
     elif run.settings.against:
         out.write_line(
             f"Compared with {run.settings.against[:10]}, recorded now; NO_BASELINE is a case that is not in it."

@@ -30,6 +30,8 @@ def pull_request_page(outcome: Outcome) -> str:
     """The page: a headline that says how it ended, a table of what moved, and a fold for each case that failed."""
     parts = [f"## {_headline(outcome)}", _counts(outcome)]
     parts += [f"- {_bad(problem)}" for problem in outcome.problems]
+    if outcome.needs_commit:
+        parts.append(_uncommitted(outcome.needs_commit))
     if outcome.not_judged:
         listed = ", ".join(_code(test) for test in outcome.not_judged[:MAX_FOLDS])
         more = " …" if len(outcome.not_judged) > MAX_FOLDS else ""
@@ -58,14 +60,29 @@ def _headline(outcome: Outcome) -> str:
     cases = "1 case" if total == 1 else f"{total} cases"
     if outcome.failed:
         return f"{_BAD} jaxgate: {len(outcome.failed)} of {cases} failed"
+    if outcome.passed and outcome.needs_commit:
+        recorded = sum(bool(verdict.recorded) for verdict in outcome.verdicts)
+        did = f"{recorded} of {cases} recorded" if recorded else f"{cases} passed"
+        return f"⚠️ jaxgate: {did}, and the baselines are not committed"
     if not outcome.green:
         return f"{_BAD} jaxgate: no case of {total} failed, and the run is not green"
     return f"✅ jaxgate: {cases} passed"
 
 
+def _uncommitted(files: tuple[str, ...]) -> str:
+    """Which baselines git does not have: a verdict that rests on them is nobody else's yet."""
+    listed = "\n".join(files[:MAX_EDITS])
+    more = f"\n… and {len(files) - MAX_EDITS} more" if len(files) > MAX_EDITS else ""
+    baselines = "1 file of the baselines needs" if len(files) == 1 else f"{len(files)} files of the baselines need"
+    return _fold(f"⚠️ {baselines} a commit: without it nobody else has them", _fenced(listed + more))
+
+
 def _counts(outcome: Outcome) -> str:
-    counts = Counter(verdict.status for verdict in outcome.verdicts)
-    shown = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status]) or "nothing"
+    recorded = Counter(verdict.recorded.upper() for verdict in outcome.verdicts if verdict.recorded)
+    counts = Counter(verdict.status for verdict in outcome.verdicts if not verdict.recorded)
+    parts = [f"{number} {word}" for word, number in sorted(recorded.items())]
+    parts += [f"{counts[status]} {status}" for status in Status if counts[status]]
+    shown = ", ".join(parts) or "nothing"
     slugs = sorted({verdict.hardware.slug for verdict in outcome.verdicts if verdict.hardware})
     where = f" on {', '.join(_code(slug) for slug in slugs)}" if slugs else ""
     against = f", against {_code(outcome.elsewhere)}" if outcome.elsewhere else ""

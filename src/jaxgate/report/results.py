@@ -25,6 +25,7 @@ def results_json(outcome: Outcome) -> str:
         "not_judged": list(outcome.not_judged),
         "problems": list(outcome.problems),
         "baseline_edits": None if outcome.baseline_edits is None else list(outcome.baseline_edits),
+        "needs_commit": list(outcome.needs_commit),
         "cases": [_case(verdict, outcome) for verdict in outcome.verdicts],
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -38,6 +39,7 @@ def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
         "hardware": verdict.hardware.slug if verdict.hardware else None,
         "status": str(verdict.status),
         "fails": verdict.fails,
+        "recorded": verdict.recorded,
         "run_ns": verdict.run_ns,
         "time": {
             "status": str(verdict.time.status),

@@ -1,0 +1,76 @@
+"""``jaxgate baselines``: what is stored, how old it is, and what is wrong with it. Needs no JAX and no device."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from jaxgate.judge.ageing import age_days, last_day
+from jaxgate.keep.inventory import read_inventory
+from jaxgate.keep.provenance import utc_today
+from jaxgate.report.inventory import inventory_json, inventory_text
+
+DEFAULT = "baselines"
+
+
+class IniError(Exception):
+    """``pyproject.toml`` cannot be read, so where the baselines are is not known."""
+
+
+def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
+    """Print what is stored.
+
+    Args:
+        folder: Where the baselines are; ``None`` for what pytest would take.
+        cases: One row for each case.
+        as_json: For machines.
+
+    Returns:
+        The exit code: 1 if a file is unreadable or missing, or there is no baseline at all.
+    """
+    try:
+        root = Path(folder) if folder else usual_folder(Path.cwd())
+    except IniError as error:
+        print(f"jaxgate baselines: {error}; name the folder: --baselines DIR", file=sys.stderr)  # noqa: T201 - a command
+        return 1
+    if not root.is_dir():
+        shown = os.path.relpath(root)
+        print(f"jaxgate baselines: expected a folder {shown}, found none; name it: --baselines DIR", file=sys.stderr)  # noqa: T201
+        return 1
+    today = utc_today()
+    found = read_inventory(root, today=today)
+    days = {case.date for case in found.cases}
+    ages = {day: age_days(day, today=today) for day in days}
+    ends = {day: "" if (last := last_day(day)) is None else last.isoformat() for day in days}
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    text = inventory_json(found, ages, ends) if as_json else inventory_text(found, ages, ends, cases=cases, width=width)
+    sys.stdout.write(text)
+    return 0 if found.sound else 1
+
+
+def usual_folder(start: Path) -> Path:
+    """Where pytest would look: the environment, ``perf_baselines`` of the nearest ``pyproject.toml``, the default.
+
+    Raises:
+        IniError: If that file cannot be read.
+    """
+    project = next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), start)
+    named = os.environ.get("JAXGATE_BASELINES") or _ini(project / "pyproject.toml") or DEFAULT
+    return project / named
+
+
+def _ini(file: Path) -> str:
+    """The ini key ``perf_baselines``; empty where there is none."""
+    if not file.is_file():
+        return ""
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise IniError(f"{file.name} cannot be read: {error}") from error
+    section: Any = content.get("tool", {}).get("pytest", {})
+    found = section.get("perf_baselines") or section.get("ini_options", {}).get("perf_baselines")
+    return found if isinstance(found, str) else ""

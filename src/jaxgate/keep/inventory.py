@@ -1,0 +1,79 @@
+"""Everything stored for a project, read without judging it: for ``jaxgate baselines``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+
+from jaxgate.keep.log import read_log
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.keep.provenance import last_committers
+from jaxgate.keep.unreferenced import named_by, read_all, unreferenced
+from jaxgate.keep.waivers import FILE, WaiverError, read_waivers
+from jaxgate.model import Baseline, Waiver
+from jaxgate.model.inventory import Inventory, KeptCase, StoredFile
+
+
+def read_inventory(root: Path, *, today: date) -> Inventory:
+    """Read all baselines, programs and waivers of a project.
+
+    Args:
+        root: The folder of the baselines.
+        today: The UTC date; a waiver applies up to and on its last day.
+    """
+    baselines, unreadable = read_all(root)
+    store = ProgramStore(root)
+    digests = {path: store.digest_of(path) for path in store.files()}
+    stored = {(store.fingerprint_of(path), digest) for path, digest in digests.items() if digest is not None}
+    reasons = {(entry.hardware, case): entry.why for entry in read_log(root) for case in entry.cases}
+    committers = last_committers(root)
+    unneeded = None if unreadable else unreferenced(root, named_by(baselines.values()))
+    waivers, problem = _waivers(root, today)
+    return Inventory(
+        cases=tuple(_kept(path, baseline, stored, committers, reasons) for path, baseline in baselines.items()),
+        unreadable=tuple((_relative(error.path, root), error.reason) for error in unreadable),
+        programs=tuple(_file(path, root) for path in digests),
+        unreferenced=None if unneeded is None else tuple(_file(path, root) for path in unneeded),
+        waivers=waivers,
+        waiver_problem=problem,
+    )
+
+
+def _kept(
+    path: Path,
+    baseline: Baseline,
+    stored: set[tuple[str, str]],
+    committers: Mapping[Path, str],
+    reasons: Mapping[tuple[str, str], str],
+) -> KeptCase:
+    slug, made = path.parents[1].name, baseline.provenance
+    digest = baseline.program.digest
+    return KeptCase(
+        hardware=slug,
+        case=baseline.case,
+        date=made.date,
+        commit=(made.commit or "")[:10] + ("+changes" if made.dirty else ""),
+        environment=baseline.environment,
+        why_no_program=baseline.program.why_not,
+        has_program=digest is None or (baseline.fingerprints.program, digest) in stored,
+        by=committers.get(path.resolve(), ""),
+        why=reasons.get((slug, baseline.case), ""),
+    )
+
+
+def _waivers(root: Path, today: date) -> tuple[tuple[Waiver, ...], str]:
+    """Those in force; or why they cannot be read."""
+    try:
+        return tuple(waiver for waiver in read_waivers(root) if today <= waiver.expires), ""
+    except WaiverError as error:
+        return (), str(error).replace(str(root / FILE), FILE)
+
+
+def _file(path: Path, root: Path) -> StoredFile:
+    return StoredFile(path=_relative(path, root), nbytes=path.stat().st_size)
+
+
+def _relative(path: Path, root: Path) -> str:
+    return os.path.relpath(path, root)

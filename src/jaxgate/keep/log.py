@@ -1,0 +1,75 @@
+"""The log of who accepted what and why: one small file for each entry, ``<baselines>/log/<moment>-<word>.md``.
+
+One file that everybody appends to conflicts whenever two branches record; ``merge=union`` mends that in a local
+git only (GitHub takes no notice of it, and runs no checks on a pull request that conflicts). Files of their own
+merge everywhere, and ``cat baselines/log/*.md`` reads like the ``LOG.md`` of earlier days, which is still read.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxgate.keep.atomic import write_atomic
+from jaxgate.model.inventory import LogEntry
+
+FOLDER = "log"
+OLD = "LOG.md"
+_ENTRY = re.compile(r"- (\d{4}-\d\d-\d\d) on `([^`]+)`: (.*?)\. Why: (.*)")
+_NAMED = re.compile(r"`([^`]+)`")
+
+
+def append_log(root: Path, *, created: Sequence[str], refreshed: Sequence[str], hardware: str, why: str) -> Path:
+    """Add the entry of a recording on one hardware.
+
+    Args:
+        root: The folder of the baselines.
+        created: Cases that had no baseline before.
+        refreshed: Cases whose baseline was replaced.
+        hardware: Where they were recorded.
+        why: The reason that was given; an empty one is written down as such.
+    """
+    what = "; ".join(
+        f"{word} {', '.join(f'`{case}`' for case in sorted(cases))}"
+        for word, cases in (("created", created), ("refreshed", refreshed))
+        if cases
+    )
+    return _write(root, f"on `{hardware}`: {what}", why)
+
+
+def log_trimmed(root: Path, *, removed: Sequence[str], programs: int, why: str) -> Path:
+    """Add the entry of a trim.
+
+    Args:
+        root: The folder of the baselines.
+        removed: Baselines that were removed, as ``hardware/family/sentence``.
+        programs: How many programs were.
+        why: The reason that was given.
+    """
+    parts = [f"baselines {', '.join(f'`{name}`' for name in sorted(removed))}"] if removed else []
+    parts += [f"{programs} program{'' if programs == 1 else 's'} that no baseline names"] if programs else []
+    return _write(root, f"trimmed {' and '.join(parts)}", why)
+
+
+def read_log(root: Path) -> tuple[LogEntry, ...]:
+    """Every entry of a recording, oldest first; what people wrote by hand in other words is passed over."""
+    old = root / OLD
+    files = [*([old] if old.is_file() else []), *sorted((root / FOLDER).glob("*.md"))]
+    lines = [line for file in files for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
+    return tuple(_read(match) for match in map(_ENTRY.match, lines) if match)
+
+
+def _read(match: re.Match[str]) -> LogEntry:
+    date, hardware, what, why = match.groups()
+    return LogEntry(date=date, hardware=hardware, cases=tuple(_NAMED.findall(what)), why=why)
+
+
+def _write(root: Path, what: str, why: str) -> Path:
+    now = dt.datetime.now(dt.UTC)
+    path = root / FOLDER / f"{now.strftime('%Y-%m-%dT%H-%M-%S')}-{secrets.token_hex(4)}.md"  # sorts by time
+    reason = " ".join(why.split()) or "(no reason given)"
+    write_atomic(path, f"- {now.date().isoformat()} {what}. Why: {reason}\n".encode())
+    return path

@@ -1,0 +1,85 @@
+"""What is stored: the baselines of a project, their programs, and what is known about each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jaxgate.model.waiver import Waiver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One recording, as its log has it: the day, the hardware, the cases that were created or refreshed, the reason."""
+
+    date: str
+    hardware: str
+    cases: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """A file by its path relative to the baselines, and its size."""
+
+    path: str
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptCase:
+    """One stored baseline.
+
+    Attributes:
+        hardware: The folder of its hardware.
+        case: ``family/sentence``.
+        date: The UTC day of its recording, as the file has it.
+        commit: The checkout that it was recorded from, ``+changes`` if files differed; empty if there was none.
+        environment: What it was recorded with.
+        why_no_program: Why its program is not stored; empty if it is.
+        has_program: Whether the program that it names is there and whole; true where it names none.
+        by: Who committed its file last; empty where git cannot tell.
+        why: The reason, from the log; empty where the log does not name it.
+    """
+
+    hardware: str
+    case: str
+    date: str
+    commit: str
+    environment: Mapping[str, str]
+    why_no_program: str
+    has_program: bool
+    by: str = ""
+    why: str = ""
+
+    @property
+    def family(self) -> str:
+        """The first word of its name."""
+        return self.case.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """Everything under one folder of baselines.
+
+    Attributes:
+        cases: The readable baselines, by hardware and name.
+        unreadable: Files that cannot be trusted, each with the reason.
+        programs: All stored programs.
+        unreferenced: Those that no baseline names; ``None`` while a file is unreadable, whose program is unknown.
+        waivers: Those in force.
+        waiver_problem: Why the waivers could not be read; empty if they could.
+    """
+
+    cases: tuple[KeptCase, ...]
+    unreadable: tuple[tuple[str, str], ...]
+    programs: tuple[StoredFile, ...]
+    unreferenced: tuple[StoredFile, ...] | None
+    waivers: tuple[Waiver, ...]
+    waiver_problem: str = ""
+
+    @property
+    def sound(self) -> bool:
+        """Whether every file can be used for what it is there for."""
+        programs = all(case.has_program for case in self.cases)
+        return bool(self.cases) and programs and not self.unreadable and not self.waiver_problem
