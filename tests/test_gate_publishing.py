@@ -29,7 +29,6 @@ def recorded(project, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     project.write("test_model.py", MODEL)
     assert project.run("--perf-update").code == 0
-    assert not (project.path / "perf-artifacts/results.json").exists()  # a recording judges nothing
     return project
 
 

@@ -125,6 +125,16 @@ def test_programs_that_differ_in_unused_arguments(project):
         assert np.asarray(prepare(program, leaves).call(leaves)[0]).tolist() == [0.0, 2.0, 4.0, 6.0]
 
 
+def lend(own, content):
+    """Write the baseline of a TPU that names a program of the same structure."""
+    text = json.loads(own.read_text())
+    text["hardware"] = {"platform": "tpu", "device_kind": "v5e", "devices": 1}
+    text["program"]["digest"] = hashlib.sha256(content).hexdigest()
+    theirs = own.parents[2] / "tpu-v5e-1" / own.parent.name / own.name
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text(json.dumps(text))
+
+
 @pytest.mark.parametrize("other", ["unreadable", "tpu"])
 def test_recording_again_mends_a_program_that_cannot_run_here(project, other):
     """A sound file of this structure, of a JAX to come or of another platform: ``--perf-update`` helps."""
@@ -136,8 +146,11 @@ def test_recording_again_mends_a_program_that_cannot_run_here(project, other):
     if other == "tpu":
         foreign = bytes(replace(load_program(recorded), platforms=("tpu",)).serialize())
     path.write_bytes(gzip.compress(foreign))
+    (own,) = (project.path / "baselines").glob("cpu-*/*/*.json")
+    if other == "tpu":
+        lend(own, foreign)
     project.run("--perf-update").counts(passed=1)
-    (mended,) = programs(project)
+    (mended, *_) = programs(project)
     assert load_program(mended).platforms == load_program(recorded).platforms
     kept = [gzip.decompress(path.read_bytes()) for path in project.path.rglob("*.export.gz")]
     assert foreign in kept or other == "unreadable"  # the other platform's baseline still needs it

@@ -1,4 +1,4 @@
-"""Where a recording comes from: the state of the checkout, and a line in the log."""
+"""Where a recording comes from, and what git knows of the files that it wrote."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from jaxgate.keep import provenance as module
-from jaxgate.keep.provenance import append_log, provenance
+from jaxgate.keep.provenance import last_committers, provenance, uncommitted
 
 DAY = dt.date(2026, 11, 20)
-HEADING = "# Baselines: what was recorded, when and why\n\n"
 
 
 def git(folder, *arguments):
@@ -132,64 +131,39 @@ def set_clock(monkeypatch):
     monkeypatch.setattr(module, "dt", SimpleNamespace(UTC=dt.UTC, datetime=SimpleNamespace(now=now)))
 
 
-@pytest.fixture
-def log(tmp_path, monkeypatch):
-    """Appends to the log of a folder that does not exist yet; gives back its text."""
-    set_clock(monkeypatch)
-
-    def append(why="a reason", created=(), refreshed=()):
-        root = tmp_path / "baselines"
-        path = append_log(root, created=created, refreshed=refreshed, hardware="cpu-amd-epyc-1", why=why)
-        assert path == root / "LOG.md"
-        assert list(root.iterdir()) == [path]
-        return path.read_text(encoding="utf-8")
-
-    return append
-
-
-def test_the_first_line_comes_under_a_heading(log):
-    """The file is made with its heading; a line says when, where, what and why."""
-    assert log("first recording", created=["scan/rnn"]) == (
-        HEADING + "- 2026-11-20 on `cpu-amd-epyc-1`: created `scan/rnn`. Why: first recording\n"
-    )
+def test_files_that_git_does_not_have_are_named(checkout):
+    """Changed, removed, staged and new ones under the folder, relative to it; none outside, none that is committed."""
+    folder = checkout / "baselines"
+    folder.mkdir()
+    for name in ("changed", "gone", "same"):
+        (folder / name).write_text("1")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "--quiet", "-m", "second")
+    assert uncommitted(folder) == ()
+    (folder / "changed").write_text("2")
+    (folder / "gone").unlink()
+    (folder / "deep").mkdir()
+    (folder / "deep/new one").write_text("1")
+    (folder / "staged").write_text("1")
+    git(checkout, "add", "baselines/staged")
+    (checkout / "outside").write_text("1")
+    assert uncommitted(folder) == ("changed", "deep/new one", "gone", "staged")
 
 
-def test_later_lines_are_added_below(log):
-    """The heading stands once, earlier lines stay as they are, cases are sorted and told apart."""
-    first = log("one", created=["scan/rnn"])
-    second = log("two", created=["vmap/b", "vmap/a"], refreshed=["scan/rnn"])
-    assert second == (
-        first + "- 2026-11-20 on `cpu-amd-epyc-1`: created `vmap/a`, `vmap/b`; refreshed `scan/rnn`. Why: two\n"
-    )
-    assert second.count(HEADING.strip()) == 1
+def test_without_git_what_is_committed_is_not_known(checkout):
+    """That is not the same as nothing; nor has a folder that is not there anything in it."""
+    outside = checkout.parent / "outside"
+    outside.mkdir()
+    assert uncommitted(outside) is None
+    assert uncommitted(checkout / "none") is None
 
 
-@pytest.mark.parametrize(
-    ("why", "written"),
-    [
-        ("one\ntwo\r\n  three\tfour \n", "one two three four"),
-        ("\n- 2026-01-01 on `gpu`: created", "- 2026-01-01 on `gpu`: created"),
-        ("größer × 2", "größer × 2"),
-        ("", "(no reason given)"),
-        (" \n\t ", "(no reason given)"),
-    ],
-    ids=["lines", "a line like ours", "not ASCII", "none", "blank"],
-)
-def test_a_reason_is_one_line(log, why, written):
-    """A reason cannot make lines of its own, and none is written down as such."""
-    assert log(why, created=["scan/rnn"]).splitlines()[2:] == [
-        f"- 2026-11-20 on `cpu-amd-epyc-1`: created `scan/rnn`. Why: {written}"
-    ]
-
-
-def test_what_people_wrote_stays(log, tmp_path):
-    """Lines added by hand are kept, and the next one does not run into the last."""
-    path = tmp_path / "baselines/LOG.md"
-    path.parent.mkdir()
-    path.write_text("# Ours\n\nwritten by hand, without a newline", encoding="utf-8")
-    assert log(created=["scan/rnn"]).splitlines() == [
-        "# Ours",
-        "",
-        "written by hand, without a newline",
-        "- 2026-11-20 on `cpu-amd-epyc-1`: created `scan/rnn`. Why: a reason",
-    ]
+def test_who_committed_a_file_last(checkout):
+    """The last one to touch it, by one look at the history; a shallow checkout cannot tell."""
+    (checkout / "two.py").write_text("1")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "--quiet", "--author", "B <b@b.c>", "-m", "second")
+    assert last_committers(checkout) == {checkout / "model.py": "A", checkout / "two.py": "B"}
+    clone = checkout.parent / "clone"
+    git(checkout.parent, "clone", "--quiet", "--depth=1", f"file://{checkout}", str(clone))
+    assert last_committers(clone) == {}

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from jaxgate.plugin import starting
+from jaxgate.plugin.updating import Update
 
 
 @pytest.fixture
@@ -103,9 +104,9 @@ def test_an_absolute_folder_stays(settings, tmp_path):
 def test_recording_is_a_command(settings):
     """It is asked for on the command line, with a reason; no variable can switch it on."""
     found = settings("--perf-update", "--perf-why", "new compiler")
-    assert (found.update, found.why) == (True, "new compiler")
+    assert (found.update, found.why) == (Update.BOTH, "new compiler")
     found = settings(JAXGATE_UPDATE="1", PERF_UPDATE="1", JAXGATE_PERF_UPDATE="1", JAXGATE_WHY="because")
-    assert (found.update, found.why) == (False, "")
+    assert (found.update, found.why) == (Update.NOTHING, "")
 
 
 def test_recording_is_no_ini_key(project):
