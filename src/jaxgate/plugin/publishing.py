@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jaxgate.model.outcome import Outcome
 from jaxgate.plugin import against
+from jaxgate.plugin.fitness import unfit
 from jaxgate.plugin.orphans import Orphans
 from jaxgate.plugin.run import Run
 from jaxgate.report.annotations import error_commands
@@ -69,8 +70,10 @@ def _outcome(run: Run, orphans: Orphans | None, selected: set[str], exit_status:
 
 
 def _problems(run: Run, orphans: Orphans | None) -> Iterator[str]:
-    if run.unfit:
-        yield run.unfit
+    why_unfit = unfit(run)
+    if why_unfit:
+        yield why_unfit
+    yield from run.clashes
     if orphans is not None and run.settings.strict and not run.settings.against:
         yield from (f"{run.short(path)}: its test is gone or has another name" for path in orphans.paths)
     if orphans is not None:
