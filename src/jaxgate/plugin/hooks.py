@@ -8,21 +8,31 @@ import sys
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.plugin import accelerators, benchmarks, ending, options, peaks, plan, recorder, replay, starting, workers
+from jaxgate.plugin import (
+    accelerators,
+    benchmarks,
+    deadline,
+    options,
+    peaks,
+    plan,
+    recorder,
+    replay,
+    sizing,
+    starting,
+    workers,
+)
 from jaxgate.plugin.guards import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
+from jaxgate.plugin.settling import ORPHANS, nothing_judged, settle
 from jaxgate.plugin.starting import RUN, SETTINGS, STDERR, SUSPECT, TESTS, Tests
-from jaxgate.plugin.worktree import NOT_FROM, ONLY_FROM, refuse_installed_copies, refuse_modules_from
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate
 
 _HELD = pytest.StashKey[dict[str, list[pytest.TestReport]]]()
-_ORPHANS = pytest.StashKey[Any]()
 _OUTCOME = pytest.StashKey[Any]()
 
 
@@ -50,10 +60,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.stash[SETTINGS].peak:
         config.pluginmanager.register(peaks.Peaks(), "jaxgate-peaks")
     config.stash[TESTS] = Tests()
+    limit = sizing.read_limit(config)
     if workers.is_worker(config):
-        config.pluginmanager.register(workers.Worker(config), "jaxgate-worker")
+        worker = workers.Worker(config)
+        config.pluginmanager.register(worker, "jaxgate-worker")
+        limit = worker.what_is_left_of(limit)
     elif workers.is_controller(config):
         config.pluginmanager.register(workers.Controller(config), "jaxgate-controller")
+    if limit is not None and not config.option.collectonly:
+        config.pluginmanager.register(deadline.Deadline(config, limit, _end_unfinished), deadline.NAME)
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
         config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]
 
@@ -160,7 +175,13 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config = session.config
     if workers.is_worker(config):
         return
-    _settle(session, exitstatus)
+    settle(session, exitstatus)
+    _publish(session)
+
+
+def _publish(session: pytest.Session) -> None:
+    """Write down what the run came to, if it judged."""
+    config = session.config
     run = config.stash.get(RUN, None)
     settings = config.stash[SETTINGS]
     if run is None or run.calibrated or settings.update or settings.as_measured or settings.peak_into:
@@ -170,7 +191,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     try:
         config.stash[_OUTCOME] = publishing.publish(
             run,
-            config.stash.get(_ORPHANS, None),
+            config.stash.get(ORPHANS, None),
             selected=config.stash[TESTS].selected,
             exit_status=int(session.exitstatus),
         )
@@ -178,67 +199,15 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         run.captures.problems.append(f"what the run came to could not be written down: {type(error).__name__}: {error}")
 
 
-def _settle(session: pytest.Session, exitstatus: int) -> None:
-    """Write the log of a recording, look for orphans, and refuse to be green where nothing was judged."""
-    config = session.config
-    run = config.stash.get(RUN, None)
-    foreign = os.environ.get(NOT_FROM)
-    if foreign:
-        refuse_modules_from(Path(foreign))
-        refuse_installed_copies(Path(os.environ[ONLY_FROM]))
-    if run is not None:
-        controller = config.pluginmanager.get_plugin("jaxgate-controller")
-        if controller is not None:
-            controller.settle(run)
-        run.write_log()
-        ending.adopt_baselines(run)
-        run.captures.finish()
-        run.calibrated.finish(run.project, run.floors)
-        plan.remember(config, run.costs)
-    if config.getoption("--perf-strict") and exitstatus == pytest.ExitCode.INTERRUPTED and session.testsfailed:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED  # 2 is for a machine that is unfit, not for broken imports
-    over = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
-    if over or config.option.collectonly or not config.stash[SETTINGS].runs_tests:
-        return
-    strict = config.stash[SETTINGS].strict
-    failed = False
-    if run is not None:
-        from jaxgate.plugin.orphans import find_orphans  # noqa: PLC0415 - imports what only gates need
-
-        orphans = find_orphans(run, config.stash[TESTS].collected, _whole_roots(config))
-        config.stash[_ORPHANS] = orphans
-        gates, roots = config.stash[TESTS].gates, _whole_roots(config)
-        ending.find_idle_waivers(config, run, collected=config.stash[TESTS].collected, gates=gates, roots=roots)
-        failed = bool(orphans.unreadable or run.clashes) or (
-            strict and bool(orphans) and not config.stash[SETTINGS].against
-        )
-    if strict and _nothing_judged(config):
-        failed = True
-    if failed and exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    elif run is not None and not failed:
-        ending.end_as_unfit(session, exitstatus, run)
-
-
-def _nothing_judged(config: pytest.Config) -> bool:
-    """Whether gates were selected and none gave a verdict, without the user having asked for that."""
-    run = config.stash.get(RUN, None)
-    judged = run is not None and bool(run.verdicts or run.calibrated)
-    return bool(config.stash[TESTS].selected) and not judged and not config.getoption("benchmark_skip", False)
-
-
-def _whole_roots(config: pytest.Config) -> list[str]:
-    """The files and folders that were collected whole: arguments that name no single test."""
-    if config.getoption("lf", default=False):
-        return []  # it leaves out, while collecting, what passed the last time
-    roots = []
-    for argument in config.args:
-        if "::" in argument or "[" in argument:
-            continue
-        path = (config.invocation_params.dir / argument).resolve()
-        if path.is_relative_to(config.rootpath):
-            roots.append(path.relative_to(config.rootpath).as_posix())
-    return roots
+def _end_unfinished(session: pytest.Session) -> None:
+    """Write down what was judged of a run that is about to be ended from outside its tests."""
+    session.exitstatus = pytest.ExitCode.INTERRUPTED
+    controller = session.config.pluginmanager.get_plugin("jaxgate-controller")
+    run = session.config.stash.get(RUN, None)
+    if controller is not None and run is not None:
+        controller.settle(run)
+    if not workers.is_worker(session.config):
+        _publish(session)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -247,7 +216,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if run is not None:
         from jaxgate.plugin import terminal  # noqa: PLC0415 - imports what only gates need
 
-        terminal.show(terminalreporter, run, config.stash.get(_ORPHANS, None), config.invocation_params.dir)
+        terminal.show(terminalreporter, run, config.stash.get(ORPHANS, None), config.invocation_params.dir)
         if run.calibrated:
             return
     if _OUTCOME in config.stash:
@@ -259,7 +228,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     selected = len(config.stash[TESTS].selected)
     missing = selected - (len(run.verdicts) if run is not None else 0)
     if missing > 0 and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
-        strict = config.stash[SETTINGS].strict and _nothing_judged(config)
+        strict = config.stash[SETTINGS].strict and nothing_judged(config)
         verb = "was" if missing == 1 else "were"
         why = "; no gate was judged, and that is not green here" if strict else ""
         terminalreporter.ensure_newline()

@@ -107,6 +107,7 @@ class Run:
         self.accused = 0  # tests that failed because the machine is the suspect
         self.only_machine = False  # and for no other reason
         self.ended_unfit = False  # nothing failed, and too little was decided
+        self.time_over = ""  # why this run stopped before it was done
         self.clashes: list[str] = []  # cases that two tests have
         self._tests: dict[str, str] = {}
 

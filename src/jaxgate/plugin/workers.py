@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ class Given:
 
     Attributes:
         run: Names the run: all its workers write into one folder.
+        began: When it began, in seconds of the clock that all processes share.
         workers: How many there are.
         other_side: Folder of what the other revision recorded, and what failed there; ``None`` without one.
         made_from: Provenance of what is recorded: taken before the first worker writes a file.
@@ -39,6 +41,7 @@ class Given:
     """
 
     run: str
+    began: float
     workers: int
     other_side: starting.OtherSide | None = None
     made_from: Any = None
@@ -94,6 +97,10 @@ class Worker:
         config.stash[starting.MADE_FROM] = self.given.made_from
         accelerators.pin(self.given.accelerator)
 
+    def what_is_left_of(self, limit_s: float | None) -> float | None:
+        """Seconds that are left of the run's: a worker that replaces another one begins late."""
+        return None if limit_s is None else max(1.0, limit_s - (time.time() - self.given.began))
+
     def pytest_sessionstart(self) -> None:
         """Leave files to the controller."""
         from jaxgate.plugin.benchmarks import leave_to_controller  # noqa: PLC0415 - only workers need it
@@ -146,6 +153,7 @@ class Controller:
         if wrong:
             raise pytest.UsageError(f"--perf-{wrong} runs one process after the other; drop -n")
         self._name = uuid.uuid4().hex
+        self._began = time.time()
         config.stash[SETTINGS] = replace(settings, artifacts=replace(settings.artifacts, run=self._name))
         self._accelerators: list[dict[str, str]] | None = None
         self._nodes: dict[str, int] = {}
@@ -171,6 +179,7 @@ class Controller:
         own = accelerators.share_of(self._place_of(node), self._accelerators)
         given = Given(
             run=self._name,
+            began=self._began,
             workers=node.workerinput["workercount"],
             other_side=self._config.stash.get(starting.OTHER_SIDE, None),
             made_from=starting.made_from(self._config),
