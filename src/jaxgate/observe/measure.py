@@ -119,7 +119,8 @@ def observe(
         )
         check_agreement(stepped.first_output, reference.output, rtol=computation.rtol, atol=computation.atol)
     feeds = find_feeds(lowered, call, stepped.next_args)
-    progress("sampling")
+    if sampling:
+        progress("sampling")
     sampled = take_samples(
         lowered,
         feeder,
@@ -130,11 +131,12 @@ def observe(
         clock=clock,
         contract=computation.contract,
     )
+    host_ns = host_time(lowered, feeder, platform=hardware.platform, clock=clock) if sampling else None
+    progress("reading")
     rivals = observe_rivals(
         computation.rivals, surroundings=beyond, store=store, progress=progress, clock=clock, thread_clock=thread_clock
     )
     largest, reference = _fit(computation, reference, Fitting(store, beyond, progress))
-    host_ns = host_time(lowered, feeder, platform=hardware.platform, clock=clock) if sampling else None
     measurement = Measurement(
         hardware=hardware,
         environment=surroundings,

@@ -31,17 +31,13 @@ class Afterwards:
     needs_commit: tuple[str, ...] = ()
 
 
-def tidy(run: Run, *, worker: bool) -> None:
+def tidy(run: Run) -> None:
     """Remove the programs that refreshed baselines no longer name, and find what is to be committed.
 
-    At the end, and in one process: while several workers record, a program that nothing names yet may be one whose
-    baseline is being written.
-
-    Args:
-        run: The run, with all verdicts.
-        worker: Whether this process is one of several that report to another.
+    At the end, and in the one process that knows all verdicts: while several workers record, a program that nothing
+    names yet may be one whose baseline is being written.
     """
-    if worker or run.settings.other_side or run.settings.elsewhere:
+    if run.settings.other_side or run.settings.elsewhere:
         return
     removed: tuple[tuple[Path, int], ...] = ()
     why_kept = ""

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jaxgate.plugin.updating import Update
+
 if TYPE_CHECKING:
     from jaxgate.plugin.run import Run
 
@@ -15,7 +17,9 @@ UNFIT = pytest.ExitCode.INTERRUPTED
 
 def end_as_unfit(session: pytest.Session, exitstatus: int, run: Run) -> None:
     """Set the exit code where nothing is wrong but the machine: no test failed, or each one because of it."""
-    if exitstatus == pytest.ExitCode.OK and run.unfit:
+    from jaxgate.plugin.fitness import unfit  # noqa: PLC0415 - imports what only gates need
+
+    if exitstatus == pytest.ExitCode.OK and unfit(run):
         run.ended_unfit = True
         session.exitstatus = UNFIT
     elif exitstatus == pytest.ExitCode.TESTS_FAILED and run.accused and run.accused == session.testsfailed:
@@ -43,11 +47,20 @@ def find_idle_waivers(
     run.idle_waivers = waiving.idle(run, waiving.Collection(tests=collected, gates=gates, roots=whole))
 
 
-def tidy_baselines(config: pytest.Config, run: Run) -> None:
-    """Leave the folder of the baselines as it should be; a worker leaves that to the process it reports to."""
+def review_what_moved(session: pytest.Session, run: Run, exitstatus: int) -> int:
+    """Ask about what moved, where that is wanted; gives how the run would end now."""
+    if run.settings.update is not Update.REVIEW:
+        return exitstatus
+    from jaxgate.plugin.reviewing import review  # noqa: PLC0415 - rarely needed
+
+    return review(session, run, exitstatus)
+
+
+def tidy_baselines(run: Run) -> None:
+    """Leave the folder of the baselines as it should be."""
     from jaxgate.plugin.afterwards import tidy  # noqa: PLC0415 - imports what only gates need
 
-    tidy(run, worker=hasattr(config, "workerinput"))
+    tidy(run)
 
 
 def adopt_baselines(run: Run) -> None:

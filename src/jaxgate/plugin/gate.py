@@ -35,7 +35,6 @@ from jaxgate.plugin.fitted import fit
 from jaxgate.plugin.functions import Names, case_name, function_case
 from jaxgate.plugin.keywords import split_claims
 from jaxgate.plugin.peaking import leave_peak
-from jaxgate.plugin.progress import Progress
 from jaxgate.plugin.replay import replay
 from jaxgate.plugin.run import Run
 from jaxgate.report.sections import sections
@@ -138,7 +137,7 @@ class Gate:
         suspect = self._run.suspect(verdict, self._benchmark.extra_info)
         if suspect is None:
             try:
-                with Progress(self._run.stderr, case.name) as progress:
+                with self._run.progress(case.name) as progress:
                     verdict = capture(verdict, progress)
             except BaseException:  # Ctrl-C: the verdict is final all the same
                 self._run.verdicts.append(verdict)
@@ -182,7 +181,7 @@ class Gate:
         """Measure the gate instead of the case; the verdict is that nothing was decided."""
         calibrated = self._run.calibrated
         try:
-            with Progress(self._run.stderr, case.name) as progress:
+            with self._run.progress(case.name) as progress:
                 observed = observe(case.build, store=self._run.references, progress=progress, sampling=False)
                 row = calibrate(case.name, observed, duels=self._run.settings.calibrate, progress=progress)
         except InvalidCaseError as error:
@@ -205,7 +204,7 @@ class Gate:
     def _judge(self, case: Case) -> tuple[Verdict, Observed | None]:
         begin = time.perf_counter_ns()
         try:
-            with Progress(self._run.stderr, case.name) as progress:
+            with self._run.progress(case.name) as progress:
                 observed = observe(
                     case.build, store=self._run.references, progress=progress, sampling=self._benchmark.enabled
                 )

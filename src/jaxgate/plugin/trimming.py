@@ -7,13 +7,13 @@ everything would look unneeded, and nothing is removed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.plugin.starting import SETTINGS
+from jaxgate.plugin.settling import whole_roots
+from jaxgate.plugin.starting import SETTINGS, TESTS
 
 if TYPE_CHECKING:
     from jaxgate.model import Baseline
@@ -22,18 +22,9 @@ Removed = tuple[Path, int]
 
 
 class Trimmer:
-    """Registered for a run that trims: runs no test, removes files, shows what it removed.
+    """Registered for a run that trims: runs no test, removes files, shows what it removed."""
 
-    Args:
-        collected: Node ids of all tests, filled while they are collected, before any is deselected.
-        gates: Those of them that gate.
-        whole_roots: Gives the files and folders that were collected whole.
-    """
-
-    def __init__(self, collected: set[str], gates: set[str], whole_roots: Callable[[pytest.Config], list[str]]) -> None:
-        self._collected = collected
-        self._gates = gates
-        self._whole_roots = whole_roots
+    def __init__(self) -> None:
         self._refused = ""
         self._baselines: list[Removed] = []
         self._programs: list[Removed] = []
@@ -67,7 +58,7 @@ class Trimmer:
             return (
                 f"expected a collection without errors, found {errors}: tests that are there look gone; mend it first"
             )
-        if not self._gates:
+        if not session.config.stash[TESTS].gates:
             return "expected tests that gate, collected none: every baseline would look orphaned; name the folder of the suite"
         return ""
 
@@ -90,7 +81,7 @@ class Trimmer:
             return f"expected baselines that can be read, found {told}. Its program would look unneeded; restore it with git"
         if not baselines:
             return f"expected baselines under {_short(root, config)}, found none; name their folder: --perf-baselines"
-        gone = list(without_test(baselines, config.rootpath, self._collected, self._whole_roots(config), {}))
+        gone = list(without_test(baselines, config.rootpath, config.stash[TESTS].collected, whole_roots(config), {}))
         kept = {path: baseline for path, baseline in baselines.items() if path not in gone}
         try:
             for path in gone:

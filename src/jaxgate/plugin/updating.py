@@ -84,7 +84,8 @@ def read_update(config: pytest.Config) -> Update:
         raise pytest.UsageError(f"{OPTION} needs samples; drop --benchmark-disable")
     if config.getoption("--perf-against"):
         raise pytest.UsageError(f"{OPTION} records, --perf-against compares; choose one")
-    if update in (Update.TRIM, Update.REVIEW) and config.getoption("numprocesses", default=None):
+    distributed = config.getoption("numprocesses", default=None) or config.getoption("dist", default="no") != "no"
+    if update in (Update.TRIM, Update.REVIEW) and distributed:
         why = "runs no test" if update is Update.TRIM else "asks about what one process measured"
         raise pytest.UsageError(f"{OPTION}={update} {why}; drop -n")
     return update

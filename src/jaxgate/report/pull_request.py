@@ -29,7 +29,7 @@ _QUIET = frozenset({Status.SAME, Status.UNDECIDED})
 def pull_request_page(outcome: Outcome) -> str:
     """The page: a headline that says how it ended, a table of what moved, and a fold for each case that failed."""
     parts = [f"## {_headline(outcome)}", _counts(outcome)]
-    parts += [f"- {_bad(problem)}" for problem in outcome.problems]
+    parts += [f"- {_bad(problem)}" for problem in (*outcome.unfit, *outcome.problems)]
     if outcome.needs_commit:
         parts.append(_uncommitted(outcome.needs_commit))
     if outcome.not_judged:
