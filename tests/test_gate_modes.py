@@ -112,7 +112,7 @@ def test_a_recording_is_not_green_until_it_is_committed(half):
     result = half.run("-k", "second", "--perf-update=create", "--perf-strict")
     assert result.code == 0
     found = results(half)
-    assert (found["green"], found["exit_status"]) == (False, 0)
+    assert (found["green"], found["exit_status"], found["gate_exit"]) == (False, 0, 3)
     files = found["needs_commit"]
     assert [name.split("/")[1] for name in files if "second.json" not in name] == ["log", "programs"]
     assert any(name.endswith("/model/second.json") for name in files)
@@ -126,7 +126,8 @@ def test_a_recording_is_not_green_until_it_is_committed(half):
     git(half.path, "add", ".")
     git(half.path, "commit", "--quiet", "-m", "two")
     half.run("-k", "second", "--perf-strict")
-    assert (results(half)["green"], results(half)["needs_commit"]) == (True, [])
+    found = results(half)
+    assert (found["green"], found["gate_exit"], found["needs_commit"]) == (True, 0, [])
 
 
 def test_a_refresh_removes_the_program_that_nothing_names(half):
@@ -139,6 +140,17 @@ def test_a_refresh_removes_the_program_that_nothing_names(half):
     after = {path.name for path in store.iterdir()}
     assert (len(before), len(after), len(before & after)) == (2, 2, 1)
     assert "Removed" not in half.run("--perf-update").text  # nothing changed
+
+
+def test_workers_that_refresh_at_once_leave_what_is_needed(half):
+    """The controller removes what was replaced when all have written: both cases come to one program, and keep it."""
+    half.run("-k", "second", "--perf-update")
+    half.edit("test_model.py", "return x + 1", WORSE[1])
+    assert half.run("-n", "2", "--perf-update=refresh").code == 0
+    assert len(list((half.path / "baselines/programs").iterdir())) == 1
+    assert half.run("--perf-strict").code == 0
+    names = [path.read_text() for path in (half.path / "baselines/log").glob("*.md")]
+    assert len([text for text in names if "refreshed `model/first`, `model/second`" in text]) == 1
 
 
 def test_a_program_stays_while_a_baseline_cannot_be_read(half):
