@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from jaxgate.plugin import recording
 from jaxgate.plugin.updating import Update
 
 TWO = """
@@ -217,3 +218,26 @@ def test_a_line_that_is_committed_cannot_record(project, monkeypatch, where):
     result = project.pytester.runpytest_inprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "expected it on the command line, found it in addopts or PYTEST_ADDOPTS" in result.stderr.str()
+
+
+def test_a_recording_for_another_process_leaves_nothing_else(half, monkeypatch, tmp_path):
+    """It is told to be one, leaves no pages, and above all does not empty the folder of the run that asked for it."""
+    half.run("-k", "first")
+    page = half.path / "perf-artifacts/results.json"
+    before = page.read_bytes()
+    seen = {}
+
+    def run(command, *, env, **_):
+        seen.update(env)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recording.subprocess, "run", run)
+        side = recording.Side(half.path, {"A": "b"}, "--option")
+        recording.record(side, recording.Selection((), "", ""), tmp_path)
+    assert seen == {"A": "b", recording.OTHER_SIDE: "1"}
+    monkeypatch.setenv(recording.OTHER_SIDE, "1")
+    result = half.run("--perf-update", "--perf-baselines", str(tmp_path / "kept"))
+    assert result.code == 0
+    assert page.read_bytes() == before
+    assert "NEEDS COMMIT" not in result.text
