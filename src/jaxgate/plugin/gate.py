@@ -37,6 +37,7 @@ from jaxgate.plugin.keywords import split_claims
 from jaxgate.plugin.peaking import leave_peak
 from jaxgate.plugin.replay import replay
 from jaxgate.plugin.run import Run
+from jaxgate.report.properties import properties
 from jaxgate.report.sections import sections
 from jaxgate.report.text import explain, in_short
 
@@ -150,6 +151,7 @@ class Gate:
             self._run.suspects[self._item.nodeid] = replace(suspect, capture=capture)
             return verdict
         self._run.verdicts.append(verdict)
+        self._item.user_properties += properties(verdict)
         self.verdict = verdict
         if verdict.fails:
             pytest.fail(self._explain(verdict), pytrace=False)

@@ -10,6 +10,7 @@ from jaxgate.plugin.confirm import confirm, duelled, too_many
 from jaxgate.plugin.expecting import tell_expected
 from jaxgate.plugin.progress import CONFIRMING
 from jaxgate.plugin.run import Run
+from jaxgate.report.properties import properties
 from jaxgate.report.text import explain
 
 
@@ -35,6 +36,8 @@ def repeat_suspects(config: pytest.Config, run: Run, held: Mapping[str, list[pyt
         del suspect
         if test not in held:  # it failed for another reason, and is red already
             continue
+        for report in held[test]:
+            report.user_properties += properties(verdict)
         report = held[test][0]
         if verdict.fails:
             report.outcome = "failed"
