@@ -51,6 +51,9 @@ def outcome(*statuses, **about):
         (outcome(Status.REGRESSED, exit_status=2, not_judged=("a",)), GateExit.REGRESSION),
         (outcome(Status.SAME, exit_status=1, problems=("an orphan",)), GateExit.REGRESSION),
         (outcome(), GateExit.BROKEN),
+        (outcome(Status.SAME, needs_commit=("baselines/a",)), GateExit.MISSING),
+        (outcome(Status.REGRESSED, exit_status=1, needs_commit=("baselines/a",)), GateExit.REGRESSION),
+        (outcome(Status.SAME, not_judged=("a",), needs_commit=("baselines/a",)), GateExit.BROKEN),
     ],
 )
 def test_the_exit_code_says_what_a_pipeline_can_do(run, code):
@@ -100,6 +103,14 @@ def test_without_results_nothing_is_known(played, capsys, tmp_path):
     assert gate([], {"JAX_PLATFORMS": "cpu", "GITHUB_STEP_SUMMARY": str(page)}) == 2
     assert "pytest ended with exit code 0 and judged nothing (exit code 2)" in capsys.readouterr().out
     assert page.read_text().startswith("## ❌ jaxgate: no result")
+
+
+def test_baselines_that_are_not_committed_are_missing(played, capsys):
+    """They may be all that the run passed by."""
+    played[1]["results"] = results(3, needs_commit=["baselines/a", "baselines/b"])
+    assert gate([], {"JAX_PLATFORMS": "cpu"}) == 3
+    told = "all passed, by baselines that are not in the commit: 2 files of them to commit (exit code 3)"
+    assert told in capsys.readouterr().out
 
 
 def test_a_run_that_was_killed_is_broken(played, capsys):
@@ -205,7 +216,8 @@ def repository(tmp_path, monkeypatch):
         commands.append(command)
         (tmp_path / "baselines/cpu-x-1").mkdir(parents=True, exist_ok=True)
         (tmp_path / "baselines/cpu-x-1/step.json").write_text("{}")
-        (tmp_path / "baselines/LOG.md").write_text("- today\n")
+        (tmp_path / "baselines/log").mkdir(exist_ok=True)
+        (tmp_path / "baselines/log/today.md").write_text("- today\n")
         return subprocess.CompletedProcess(command, status[0])
 
     monkeypatch.setattr(records.subprocess, "run", fake)

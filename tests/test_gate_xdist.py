@@ -118,7 +118,8 @@ def test_a_recording_is_one_recording(written):
     git("add", ".")
     git("commit", "-m", "all")
     assert written.run("-n", "2", "--perf-update", "--perf-why=first").code == 0
-    assert (written.path / "baselines/LOG.md").read_text().count("first") == 1
+    (entry,) = (written.path / "baselines/log").iterdir()
+    assert entry.read_text().count("first") == 1
     stored = [json.loads(content) for content in written.baselines().values()]
     assert len(stored) == 6
     assert not any(baseline["provenance"]["dirty"] for baseline in stored)

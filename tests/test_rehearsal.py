@@ -161,6 +161,10 @@ def test_baselines_are_recorded_as_a_patch(checkout):
     assert {path.name: path.read_bytes() for path in checkout.path.glob("baselines/*/*/*.json")} == kept
     assert len(kept) == 2
     code, out = checkout.gate()
+    assert code == 3, out  # nobody else has them yet
+    assert "5 files of them to commit" in out
+    checkout.commit("baselines of this hardware")
+    code, out = checkout.gate()
     assert code == 0, out
     found = json.loads((checkout.path / "perf-artifacts/results.json").read_text())
     assert found["commit"] == checkout.git("rev-parse", "HEAD").strip()

@@ -1,7 +1,7 @@
 """``jaxgate gate``: the suite as CI runs it, with exit codes that a pipeline can act on.
 
 Exit codes: 0 fine · 1 a case or a baseline failed · 2 the suite is broken or the machine unfit, so that nothing is
-known · 3 nothing but baselines is missing, and ``ci/record`` makes them.
+known · 3 nothing but baselines is missing, and ``ci/record`` makes them; or they are there, and not committed.
 """
 
 from __future__ import annotations
@@ -90,6 +90,9 @@ def _meaning(results: Mapping[str, Any] | None, status: int | None) -> tuple[Gat
         return GateExit.BROKEN, f"nothing failed, and pytest ended with exit code {status}"
     if code is GateExit.FINE:
         return code, f"{_count(len(cases), 'case')} passed"
+    if code is GateExit.MISSING and not failed:
+        files = _count(len(results["needs_commit"]), "file")
+        return code, f"all passed, by baselines that are not in the commit: {files} of them to commit"
     if code is GateExit.MISSING:
         return code, f"{_count(len(failed), 'baseline')} missing or of other arguments; {_RECORD}"
     reasons = [*results["unfit"], *results["problems"]]

@@ -88,8 +88,8 @@ def _parser() -> argparse.ArgumentParser:
         "Exit codes: 0 recorded, 1 a case could not be, 2 nothing was: the machine is noisy, baselines have changes "
         f"that are not committed, or the suite is broken. All other arguments are pytest's; without a path {SUITE}/.",
     )
-    record.add_argument("--why", required=True, metavar="TEXT", help="the reason, for LOG.md")
-    record.add_argument("--busy-ok", action="store_true", help="record on a noisy machine, too, and note it in LOG.md")
+    record.add_argument("--why", required=True, metavar="TEXT", help="the reason, for the log")
+    record.add_argument("--busy-ok", action="store_true", help="record on a noisy machine, too, and note it in the log")
     record.set_defaults(run=_record)
     comment = commands.add_parser(
         "comment",

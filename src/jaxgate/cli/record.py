@@ -15,6 +15,7 @@ from pathlib import Path
 
 from jaxgate.cli.selection import baselines_folder, platform, suite, value_of
 from jaxgate.keep.artifacts import Artifacts
+from jaxgate.keep.log import last_line
 from jaxgate.observe.quiet import Seen, Ticks, look, read_ticks
 
 PATCH = "baselines.patch"
@@ -73,8 +74,10 @@ def record(
         return _refuse("nothing was recorded")
     folder = Path(value_of(arguments, "--perf-artifacts") or environ.get("JAXGATE_ARTIFACTS") or "perf-artifacts")
     Artifacts(folder).write_page(PATCH, patch)
-    lines = (baselines / "LOG.md").read_text(encoding="utf-8").splitlines()
-    told = [*lines[-1:], f"{len(patch.encode()):,} bytes in {folder / PATCH}; apply them: git apply {folder / PATCH}"]
+    told = [
+        last_line(baselines),
+        f"{len(patch.encode()):,} bytes in {folder / PATCH}; apply them: git apply {folder / PATCH}",
+    ]
     print("\n".join(told))  # noqa: T201 - a command
     return _RECORDED if status == 0 else _SOME_FAILED
 

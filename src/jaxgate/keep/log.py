@@ -54,6 +54,12 @@ def log_trimmed(root: Path, *, removed: Sequence[str], programs: int, why: str) 
     return _write(root, f"trimmed {' and '.join(parts)}", why)
 
 
+def last_line(root: Path) -> str:
+    """The newest entry as it stands; empty where there is none."""
+    files = sorted((root / FOLDER).glob("*.md"))
+    return files[-1].read_text(encoding="utf-8").strip() if files else ""
+
+
 def read_log(root: Path) -> tuple[LogEntry, ...]:
     """Every entry of a recording, oldest first; what people wrote by hand in other words is passed over."""
     old = root / OLD

@@ -73,7 +73,7 @@ def _uncommitted(files: tuple[str, ...]) -> str:
     listed = "\n".join(files[:MAX_EDITS])
     more = f"\n… and {len(files) - MAX_EDITS} more" if len(files) > MAX_EDITS else ""
     baselines = "1 file of the baselines needs" if len(files) == 1 else f"{len(files)} files of the baselines need"
-    return _fold(f"⚠️ {baselines} a commit: without it nobody else has them", _fenced(listed + more))
+    return fold(f"⚠️ {baselines} a commit: without it nobody else has them", fenced(listed + more))
 
 
 def _counts(outcome: Outcome) -> str:
