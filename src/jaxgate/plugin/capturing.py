@@ -149,6 +149,8 @@ class Captures:
             why_not = self.why_not_profiled(verdict)
             if why_not and self._settings is not None and self._settings.when != "never" and now is not None:
                 self.left.append(verdict.case)
+            if now is not None and now.processes > 1:
+                why_not = why_not or "not profiled: several processes"
             if observed is None or verdict.status is Status.RESOURCE_EXHAUSTED:
                 why_not = why_not or "not profiled: it could not be measured"
             if why_not:
