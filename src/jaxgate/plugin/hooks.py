@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.plugin import ending, options, peaks, plan, recorder, replay, starting
+from jaxgate.plugin import ending, options, peaks, plan, ranks, recorder, replay, starting
 from jaxgate.plugin.guards import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
-from jaxgate.plugin.starting import RUN, SETTINGS, STDERR
+from jaxgate.plugin.starting import RUN, SELECTED, SETTINGS, STDERR
 from jaxgate.plugin.worktree import NOT_FROM, ONLY_FROM, refuse_installed_copies, refuse_modules_from
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _COLLECTED = pytest.StashKey[set[str]]()
 _GATES = pytest.StashKey[set[str]]()
 _HELD = pytest.StashKey[dict[str, list[pytest.TestReport]]]()
-_SELECTED = pytest.StashKey[set[str]]()
 _ORPHANS = pytest.StashKey[Any]()
 _OUTCOME = pytest.StashKey[Any]()
 
@@ -60,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(recorder.Recorder(), "jaxgate-recorder")
     if config.stash[SETTINGS].peak:
         config.pluginmanager.register(peaks.Peaks(), "jaxgate-peaks")
+    ranks.configure(config)
     config.stash[_COLLECTED] = set()
     config.stash[_GATES] = set()
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
@@ -91,7 +91,7 @@ def gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate:
         pytest.fail(XDIST_REFUSED, pytrace=False)
     from jaxgate.plugin.gate import Gate  # noqa: PLC0415 - imports JAX
 
-    return Gate(request.node, benchmark, starting.run(request.config))
+    return ranks.own_gate(request, benchmark) or Gate(request.node, benchmark, starting.run(request.config))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -177,7 +177,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     selected = {item.nodeid for item in session.items if item.nodeid in config.stash[_GATES]}
     if selected and not config.option.collectonly:
         starting.read_waivers(config)
-    config.stash[_SELECTED] = selected
+    config.stash[SELECTED] = selected
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -195,7 +195,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         config.stash[_OUTCOME] = publishing.publish(
             run,
             config.stash.get(_ORPHANS, None),
-            selected=config.stash.get(_SELECTED, set()),
+            selected=config.stash.get(SELECTED, set()),
             exit_status=int(session.exitstatus),
         )
     except Exception as error:  # noqa: BLE001 - the run was judged, and its own summary is still to come
@@ -243,7 +243,7 @@ def _nothing_judged(config: pytest.Config) -> bool:
     """Whether gates were selected and none gave a verdict, without the user having asked for that."""
     run = config.stash.get(RUN, None)
     judged = run is not None and bool(run.verdicts or run.calibrated)
-    return bool(config.stash.get(_SELECTED, set())) and not judged and not config.getoption("benchmark_skip", False)
+    return bool(config.stash.get(SELECTED, set())) and not judged and not config.getoption("benchmark_skip", False)
 
 
 def _whole_roots(config: pytest.Config) -> list[str]:
@@ -275,7 +275,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for command in workflow_commands(config.stash[_OUTCOME]):
             terminalreporter.ensure_newline()
             terminalreporter.write_line(command)
-    selected = len(config.stash.get(_SELECTED, set()))
+    selected = len(config.stash.get(SELECTED, set()))
     missing = selected - (len(run.verdicts) if run is not None else 0)
     if missing > 0 and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
         strict = config.stash[SETTINGS].strict and _nothing_judged(config)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from jaxgate.model import Size
-from jaxgate.plugin import artifacts, quieting, sizing
+from jaxgate.plugin import artifacts, quieting, ranks_options, sizing
 from jaxgate.plugin.recording import AS_MEASURED
 
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"", "0", "false", "no", "off"})
@@ -157,6 +157,7 @@ def add_options(parser: pytest.Parser) -> None:
     quieting.add_options(parser, group)
     sizing.add_options(parser, group)
     artifacts.add_options(parser, group)
+    ranks_options.add_options(group)
     group.addoption(
         "--perf-max-undecided",
         metavar="SHARE",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from jaxgate.plugin.run import Run
 
 SETTINGS = pytest.StashKey[options.Settings]()
+SELECTED = pytest.StashKey[set[str]]()
+"""Node ids of the gates that this process is to judge."""
 STDERR = pytest.StashKey[int]()
 """A descriptor of the terminal that pytest's capture does not close."""
 RUN = pytest.StashKey["Run"]()
@@ -35,7 +37,7 @@ def run(config: pytest.Config) -> Run:
         folder = None if cache is None else Path(cache.mkdir("jaxgate"))
         quiet = config.get_verbosity() < 0
         descriptor = None if quiet else config.stash.get(STDERR, None)
-        _give_devices(config)
+        give_devices(config)
         comparison = _launches(config, folder, descriptor) if config.stash[SETTINGS].against_env else None
         failed_there = _against(config, descriptor)
         waivers = config.stash.get(_WAIVERS, ())
@@ -51,7 +53,7 @@ def run(config: pytest.Config) -> Run:
     return config.stash[RUN]
 
 
-def _give_devices(config: pytest.Config) -> None:
+def give_devices(config: pytest.Config) -> None:
     """Divide the CPU before anything touches a device; where that is too late, no test is run."""
     count = config.stash[SETTINGS].cpu_devices
     if count is None:
