@@ -78,7 +78,9 @@ class Ranks:
                 line = wire.enter(found.coordinator, told, found.process, timeout_s=settings.timeout_s)
                 self._station = Follow(found.process, line, name, **options)
         except (NotJoinedError, wire.WireError) as error:
-            self._config.add_cleanup(lambda: end_process(1))  # JAX would wait for the others at its own end
+            self._config.add_cleanup(
+                lambda: end_process(self._config, 1)
+            )  # JAX would wait for the others at its own end
             pytest.exit(f"{OPTION}: {error}", returncode=1)
         finally:
             timer.cancel()
@@ -166,6 +168,7 @@ class Ranks:
             session.exitstatus = status
             self._notes.append(f"rank 0 ended with exit code {status}")
 
+    @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say who took part; on other ranks than 0 also, in short, what rank 0 judged."""
         station = self._station

@@ -48,11 +48,14 @@ class Ending:
             self._report(text)
         finally:
             station.wait_for_others()
-            end_process(1)
+            end_process(self._config, 1)
 
     def _report(self, text: str) -> None:
         """What the thread of the tests would have done: fail the test, judge the case, show and write what there is."""
         session, item, run = self.session, self.item, self._config.stash.get(RUN, None)
+        capture = self._config.pluginmanager.getplugin("capturemanager")
+        if capture is not None:
+            capture.suspend_global_capture(in_=True)  # the test that does not end still has the terminal's descriptors
         if run is not None and item is not None:
             from jaxgate.judge import judge_invalid  # noqa: PLC0415 - imports what only gates need
 
@@ -69,7 +72,7 @@ class Ending:
         """End the process for good: JAX would wait for the lost rank at its own end."""
         if self._station.broken:
             self._station.wait_for_others()
-            end_process(int(self.session.exitstatus) or 1)
+            end_process(self._config, int(self.session.exitstatus) or 1)
 
 
 def say(config: pytest.Config, text: str) -> None:
@@ -80,8 +83,11 @@ def say(config: pytest.Config, text: str) -> None:
         return
 
 
-def end_process(status: int) -> None:
+def end_process(config: pytest.Config, status: int) -> None:
     """End without what Python and JAX do at their end."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    if terminal is not None:
+        terminal.flush()  # its file is not the captured one
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from jaxgate.plugin.ranks_station import ANSWER_S, LeftError, Station, hanging
 from jaxgate.plugin.ranks_wire import Line, Message
+
+LEAVE_S = 10.0
+"""How long it waits for the others to be gone: JAX aborts whoever outlives it."""
 
 
 class Lead(Station):
@@ -82,6 +86,12 @@ class Lead(Station):
         """See ``Station``."""
         with self.changed:
             self.progressed, self._asked = self._clock(), None
+
+    def wait_for_others(self) -> None:
+        """Wait until the others are gone, if they go."""
+        end = self._clock() + LEAVE_S
+        while self._clock() < end and any(line.open for line in self.lines):
+            time.sleep(0.05)
 
     def leave(self, text: str) -> None:
         """See ``Station``."""

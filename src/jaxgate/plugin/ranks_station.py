@@ -20,8 +20,6 @@ GRACE_S = 2.0
 """How long the thread of the tests has to hear that the job is broken; after that it is taken to be stuck in JAX."""
 ALONE_GRACE_S = 60.0
 """The same while rank 0 judges by itself: no other rank can make it wait, and JAX ends it only later."""
-LEAVE_S = 10.0
-"""How long rank 0 waits for the others to be gone: JAX aborts whoever outlives it."""
 ANSWER_S = 2.0
 NOTHING = "the session began"
 
@@ -97,6 +95,9 @@ class Station:
         """Note that this rank makes progress."""
         raise NotImplementedError
 
+    def wait_for_others(self) -> None:
+        """Before rank 0 ends: wait for those that JAX would abort."""
+
     def leave(self, text: str) -> None:
         """End the job: this rank goes, for a reason that the others are told."""
         raise NotImplementedError
@@ -134,12 +135,6 @@ class Station:
             self.changed.notify_all()
         self._pass_on(text)
         threading.Thread(target=self.on_broken, args=(text,), daemon=True, name="jaxgate ending").start()
-
-    def wait_for_others(self) -> None:
-        """Wait until the others are gone, if they go."""
-        end = self._clock() + LEAVE_S
-        while self._clock() < end and any(line.open for line in self.lines):
-            time.sleep(0.05)
 
     def where(self) -> str:
         """The line that the thread of the tests is at: the project's own where there is one."""
