@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,7 +113,7 @@ class Door:
             WireError: If one does not come in time, or two say that they are the same.
         """
         lines: dict[int, Line] = {}
-        with self._server:
+        with self._server, ExitStack() as unless_all_come:
             while len(lines) < count - 1:
                 self._server.settimeout(max(0.01, deadline - clock()))
                 try:
@@ -121,14 +121,16 @@ class Door:
                 except TimeoutError:
                     absent = ", ".join(str(rank) for rank in range(1, count) if rank not in lines)
                     raise WireError(f"expected {count} ranks, found no rank {absent} in time") from None
+                unless_all_come.callback(connection.close)
                 hello = self._hello(connection)
                 if hello is None:
-                    connection.close()  # a stranger, who knows nothing
+                    connection.close()  # a stranger, who does not know the word
                     continue
                 rank = hello["rank"]
                 if rank in lines or not 0 < rank < count:
                     raise WireError(f"expected one each of the ranks 1 to {count - 1}, found another rank {rank}")
                 lines[rank] = Line(connection, rank, name_of(rank, str(hello["host"]), int(hello["pid"])))
+            unless_all_come.pop_all()
         me = {"welcome": own_name(0)}
         for line in lines.values():
             line.send(me)
@@ -157,10 +159,12 @@ def enter(coordinator: str, address: str, rank: int, *, timeout_s: float) -> Lin
     told = json.loads(address)
     host = "127.0.0.1" if coordinator in _LOOPBACK else coordinator
     try:
-        connection = socket.create_connection((host, told["port"]), timeout=timeout_s)
-        hello = {"word": told["word"], "rank": rank, "host": socket.gethostname(), "pid": os.getpid()}
-        connection.sendall(json.dumps(hello).encode() + b"\n")
-        welcome = json.loads(_first_line(connection, timeout_s))["welcome"]
+        with ExitStack() as unless_let_in:
+            connection = unless_let_in.enter_context(socket.create_connection((host, told["port"]), timeout=timeout_s))
+            hello = {"word": told["word"], "rank": rank, "host": socket.gethostname(), "pid": os.getpid()}
+            connection.sendall(json.dumps(hello).encode() + b"\n")
+            welcome = json.loads(_first_line(connection, timeout_s))["welcome"]
+            unless_let_in.pop_all()
     except (OSError, ValueError, KeyError) as error:
         raise WireError(f"rank 0 at {host}:{told['port']} did not let this rank in: {error or 'no answer'}") from error
     return Line(connection, 0, str(welcome))
