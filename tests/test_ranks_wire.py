@@ -199,10 +199,10 @@ def test_rank_0_that_is_silent_hangs(ranks):
     """A stopped process sends no sign of life, and its connection stays open."""
     job = ranks(start=False)
     follower = job.others[0]
-    job.now = 59.0
+    job.now = 69.0
     follower._tick()
     assert not follower.broken
-    job.now = 61.0
+    job.now = 71.0
     follower._tick()
     assert follower.broken == "rank 0 (a, pid 10) has not been heard of for 60 s while `scan/rnn` ran"
 

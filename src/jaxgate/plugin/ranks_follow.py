@@ -9,6 +9,10 @@ from jaxgate.plugin.ranks_station import LeftError, Station
 from jaxgate.plugin.ranks_wire import Line, Message
 
 
+SLACK_S = 10.0
+"""Beyond the limit before a silent rank 0 is given up: while it can speak, it knows more of who hangs."""
+
+
 class Follow(Station):
     """Any other rank."""
 
@@ -64,5 +68,5 @@ class Follow(Station):
     def _tick(self) -> None:
         if self.over or not self._line.open:
             raise StopIteration
-        if self._clock() - self.progressed > self.timeout_s:
+        if self._clock() - self.progressed > self.timeout_s + SLACK_S:
             self.break_up(f"{self._line.name} has not been heard of for {self.timeout_s:g} s while {self.doing}")
