@@ -273,13 +273,6 @@ def test_two_tests_with_one_case_name_fail(project):
     result.shows("expected one test for the case `model/step`, found two: a/test_model.py::test_step and b/")
 
 
-def test_xdist_is_refused(simple):
-    """Under -n pytest-benchmark measures nothing and says passed; the gate says so and fails."""
-    result = simple.run("-n", "1")
-    assert result.code == 1
-    result.shows("jaxgate does not measure under pytest-xdist yet", "Run again without -n")
-
-
 def test_a_vanished_metric_is_invalid(recorded):
     """A fact that the baseline has and today's measurement lacks must not pass."""
     path = stored(recorded)

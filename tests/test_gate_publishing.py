@@ -150,3 +150,23 @@ def test_the_schema_is_documented():
     assert f"schema {RESULTS_SCHEMA}" in page
     for key in json.loads(results_json(Outcome(verdicts=(), tests={}, texts={}))):
         assert f"`{key}`" in page
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "1")])
+def test_junit_has_each_verdict_as_properties(recorded, options):
+    """Once for each test, red or green, from whichever process."""
+    from xml.etree import ElementTree as ET
+
+    recorded.edit("test_model.py", *MORE)
+    recorded.run("--junit-xml=junit.xml", *options)
+    tree = ET.parse(recorded.path / "junit.xml")
+    found = {}
+    for case in tree.iter("testcase"):
+        pairs = [(each.get("name"), each.get("value")) for each in case.iter("property")]
+        assert len(pairs) == len(dict(pairs))
+        found[case.get("name")] = dict(pairs)
+    assert set(found) == {"test_step", "test_other"}
+    assert found["test_step"]["jaxgate.status"] == "REGRESSED"
+    assert found["test_step"]["jaxgate.worst"] == "output_bytes"
+    assert float(found["test_step"]["jaxgate.now"]) > float(found["test_step"]["jaxgate.against"])
+    assert found["test_step"]["jaxgate.case"] == "model/step"

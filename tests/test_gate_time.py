@@ -77,8 +77,12 @@ class Lab:
         return result
 
     def junit_children(self):
-        """For each test case in the junit file, the tags of what it holds."""
-        return [[child.tag for child in case] for case in self.junit.iter("testcase")]
+        """For each test case in the junit file, the tags of what it holds beside its properties."""
+        return [[child.tag for child in case if child.tag != "properties"] for case in self.junit.iter("testcase")]
+
+    def junit_statuses(self):
+        """The verdicts among the properties."""
+        return [each.get("value") for each in self.junit.iter("property") if each.get("name") == "jaxgate.status"]
 
     def slower(self, *extra):
         """Record with exp, change to sin."""
@@ -186,6 +190,7 @@ def test_junit_has_one_red_test(lab):
         "skipped": "0",
     }
     assert lab.junit_children() == [["failure"]]
+    assert lab.junit_statuses() == ["SLOWER"]
     assert "SLOWER  model/wave" in next(lab.junit.iter("failure")).text
 
 

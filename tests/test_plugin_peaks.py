@@ -119,6 +119,7 @@ def run_with(monkeypatch, *, stdout="", stderr="", code=1, content=None, text=No
 def test_a_fresh_process_is_told_the_test_and_the_file_and_no_more(monkeypatch):
     """Variables of this run of jaxgate do not reach it; those of XLA do."""
     monkeypatch.setenv("JAXGATE_STRICT", "1")
+    monkeypatch.delenv("JAXGATE_MACHINE_HELD")
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     kept = PeakRecord(case="model/wave", why_not="none")
     outcome, record, [(command, cwd, env)] = run_with(monkeypatch, content=kept)

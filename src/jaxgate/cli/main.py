@@ -7,13 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
+from jaxgate.cli.selection import SUITE, suite
+
 DUELS = 20
-SUITE = "perf"
-_TAKE_A_VALUE = frozenset({"-c", "-k", "-m", "-o", "-p", "-r", "-W"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,6 +68,39 @@ def _parser() -> argparse.ArgumentParser:
         f"All arguments are pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
     )
     peak.set_defaults(run=_peak)
+    gate = commands.add_parser(
+        "gate",
+        allow_abbrev=False,
+        usage="jaxgate gate [-h] [pytest arguments ...]",
+        help="run the suite as CI does: strict, in time, against the merge base where there are no baselines",
+        description="Run the suite strictly and with a time limit (--perf-time-limit, an hour by default); where no "
+        "stored baseline can serve this hardware, compare with the merge base. Exit codes: 0 fine, 1 a case or a "
+        "baseline failed, 2 the suite is broken or the machine unfit, 3 nothing but baselines is missing. All "
+        f"arguments are pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
+    )
+    gate.set_defaults(run=_gate)
+    record = commands.add_parser(
+        "record",
+        allow_abbrev=False,
+        usage="jaxgate record [-h] --why TEXT [--busy-ok] [pytest arguments ...]",
+        help="record baselines where CI runs, and write them as a patch",
+        description="Record the selected baselines, write perf-artifacts/baselines.patch and print the line of the log. "
+        "Exit codes: 0 recorded, 1 a case could not be, 2 nothing was: the machine is noisy, baselines have changes "
+        f"that are not committed, or the suite is broken. All other arguments are pytest's; without a path {SUITE}/.",
+    )
+    record.add_argument("--why", required=True, metavar="TEXT", help="the reason, for LOG.md")
+    record.add_argument("--busy-ok", action="store_true", help="record on a noisy machine, too, and note it in LOG.md")
+    record.set_defaults(run=_record)
+    comment = commands.add_parser(
+        "comment",
+        allow_abbrev=False,
+        help="print the text of a pull request's one comment, from what a run left",
+        description="Print Markdown whose first line is a mark to find the last comment by. Where no run left a result "
+        "the text says so, in red.",
+    )
+    comment.add_argument("--artifacts", default="perf-artifacts", metavar="DIR", help="default: perf-artifacts")
+    comment.add_argument("--commit", default="", metavar="SHA", help="the results must be of this commit")
+    comment.set_defaults(run=_comment)
     policy = commands.add_parser(
         "policy", allow_abbrev=False, help="print what gates, and by how much it may move, as Markdown"
     )
@@ -109,6 +141,27 @@ def _tensorboard(known: argparse.Namespace, rest: list[str]) -> int:
     return open_tensorboard(Path(known.logdir), known.port, links_only=known.links)
 
 
+def _gate(_known: argparse.Namespace, rest: list[str]) -> int:
+    from jaxgate.cli.gate import gate  # noqa: PLC0415 - only this command needs it
+
+    return gate(rest)
+
+
+def _record(known: argparse.Namespace, rest: list[str]) -> int:
+    from jaxgate.cli.record import record  # noqa: PLC0415 - only this command needs it
+
+    return record(known.why, rest, busy_ok=known.busy_ok)
+
+
+def _comment(known: argparse.Namespace, rest: list[str]) -> int:
+    from jaxgate.cli.comment import comment  # noqa: PLC0415 - only this command needs it
+
+    if rest:
+        print(f"jaxgate comment: unknown arguments {' '.join(rest)}", file=sys.stderr)  # noqa: T201 - a command
+        return 2
+    return comment(Path(known.artifacts), known.commit)
+
+
 def _calibrate(known: argparse.Namespace, rest: list[str]) -> int:
     _become_pytest([f"--perf-calibrate={known.duels}", "--benchmark-disable"], rest)
 
@@ -119,18 +172,9 @@ def _peak(_known: argparse.Namespace, rest: list[str]) -> int:
 
 def _become_pytest(own: list[str], rest: list[str]) -> NoReturn:
     """Become pytest, so that its exit code, its output and Ctrl-C are its own."""
-    paths = [] if _names_a_path(rest) or not Path(SUITE).is_dir() else [SUITE]
-    command = [sys.executable, "-m", "pytest", *paths, *own, *rest]
+    command = [sys.executable, "-m", "pytest", *suite(rest), *own, *rest]
     sys.stdout.flush()
     os.execv(sys.executable, command)  # noqa: S606 - a fixed command line, no shell
-
-
-def _names_a_path(arguments: Sequence[str]) -> bool:
-    """Whether pytest is told what to collect: an argument that is neither an option nor the value of one."""
-    return any(
-        not argument.startswith("-") and before not in _TAKE_A_VALUE and Path(argument.partition("::")[0]).exists()
-        for before, argument in pairwise(["", *arguments])
-    )
 
 
 def _count(text: str) -> int:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.machine import lock_of
 
 MARKER = ".jaxgate-artifacts"
 """Says that the folder is jaxgate's to empty; its number counts the runs."""
 HISTORY = "history"
 """Scalars of every run, for TensorBoard; stays."""
+CLAIMS = ".profiled"
+"""One empty file for each case that was profiled: several processes count them together."""
 _KEPT = frozenset({HISTORY, "calibration"})
 """What other runs than this one are about: a calibration takes minutes, and is worth keeping."""
 
@@ -25,13 +30,15 @@ class Artifacts:
 
     Args:
         root: The folder; made with the first file.
+        run: Names a run of several processes: the first of them empties the folder. Empty for one process.
 
     Attributes:
         root: The folder.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, run: str = "") -> None:
         self.root = root
+        self._run = run
         self._before = 0
         self._number = 0
 
@@ -42,6 +49,17 @@ class Artifacts:
             ForeignFolderError: If somebody else's files are there: nothing is touched.
             OSError: If they cannot be removed.
         """
+        if not self._run:
+            self._empty()
+            return
+        with lock_of(self.root):
+            if _read(self.root / MARKER).get("run") == self._run:
+                self._before = _count(self.root / MARKER)
+                return
+            self._empty()
+            self._mark(self._before)
+
+    def _empty(self) -> None:
         marker = self.root / MARKER
         if not self.root.exists():
             return
@@ -79,6 +97,17 @@ class Artifacts:
             self._mark(self._before)
         write_atomic(self.root / name, text.encode())
 
+    def claims(self, kind: str) -> int:
+        """How many cases of a kind were profiled, by all processes of this run."""
+        return sum(1 for _ in (self.root / CLAIMS).glob(f"{kind}-*"))
+
+    def claim(self, kind: str, case: str) -> None:
+        """Count a case as profiled."""
+        if not (self.root / MARKER).exists():
+            self._mark(self._before)
+        name = hashlib.sha256(case.encode()).hexdigest()[:16]
+        write_atomic(self.root / CLAIMS / f"{kind}-{name}", b"")
+
     @property
     def history(self) -> Path:
         """The folder of the scalars."""
@@ -92,7 +121,9 @@ class Artifacts:
         return self._number
 
     def _mark(self, runs: int) -> None:
-        write_atomic(self.root / MARKER, json.dumps({"runs": runs}).encode())
+        about = {"runs": runs, "run": self._run} if self._run else {"runs": runs}
+        self.root.mkdir(parents=True, exist_ok=True)
+        write_atomic(self.root / MARKER, json.dumps(about).encode())
 
 
 def _remove(path: Path) -> None:
@@ -104,8 +135,16 @@ def _remove(path: Path) -> None:
             continue
 
 
+def _read(marker: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(marker.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def _count(marker: Path) -> int:
     try:
-        return int(json.loads(marker.read_text())["runs"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return int(_read(marker)["runs"])
+    except (ValueError, KeyError, TypeError):
         return 0  # a damaged count numbers the runs anew

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 
+from jaxgate.model.status import Status
 from jaxgate.model.verdict import Verdict
+
+
+class GateExit(IntEnum):
+    """Exit codes of ``ci/gate``."""
+
+    FINE = 0
+    REGRESSION = 1
+    """A case or a baseline failed."""
+    BROKEN = 2
+    """The suite is broken, the machine unfit, or something was not judged."""
+    MISSING = 3
+    """Nothing but baselines is missing: never recorded here, or of other arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,11 +31,13 @@ class Outcome:
         tests: pytest node id of each case.
         texts: Failure text of each case that failed.
         not_judged: Node ids of selected gates without a verdict: interrupted, skipped, or failed before.
-        problems: What else is wrong: orphaned and unreadable baselines, a machine that is unfit.
+        problems: What is wrong with baselines: orphaned and unreadable ones, cases that two tests have.
+        unfit: Why the run was no gate: too little was decided, or its time was over.
         baseline_edits: Baselines that the checkout changes against its trunk, as git tells them; ``None`` if it cannot,
             as in a checkout without history.
         elsewhere: The options that chose something else to compare with than the stored baselines.
         exit_status: pytest's.
+        commit: What was checked out; ``None`` if git does not tell.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -29,9 +45,11 @@ class Outcome:
     texts: Mapping[str, str]
     not_judged: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    unfit: tuple[str, ...] = ()
     baseline_edits: tuple[str, ...] | None = ()
     elsewhere: str = ""
     exit_status: int = 0
+    commit: str | None = None
 
     @property
     def failed(self) -> tuple[Verdict, ...]:
@@ -41,4 +59,18 @@ class Outcome:
     @property
     def green(self) -> bool:
         """Whether this run is: something was judged, everything that was selected was, and nothing is wrong."""
-        return bool(self.verdicts) and not (self.failed or self.not_judged or self.problems or self.exit_status)
+        wrong = self.failed or self.not_judged or self.problems or self.unfit or self.exit_status
+        return bool(self.verdicts) and not wrong
+
+    @property
+    def gate_exit(self) -> GateExit:
+        """What a gate ends with: a regression that was seen stands, whatever else went wrong."""
+        missing = {Status.NO_BASELINE, Status.STALE_BASELINE}
+        if self.green:
+            return GateExit.FINE
+        if self.problems or any(v.status not in missing and not v.accuses_machine for v in self.failed):
+            return GateExit.REGRESSION
+        only_missing = bool(self.failed) and all(v.status in missing for v in self.failed)
+        if only_missing and not self.not_judged and not self.unfit:
+            return GateExit.MISSING
+        return GateExit.BROKEN

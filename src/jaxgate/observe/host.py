@@ -91,7 +91,8 @@ def observe_host(
     launched = _count(subject, stepped.devices, together)
     if launched.programs is not None and not launched.programs:
         raise InvalidCaseError("profiling a call of the subject", "expected device programs, found none launched")
-    progress("sampling")
+    if sampling:
+        progress("sampling")
     samples, events = sample_host(
         subject, stepped, computation.contract, single=not sampling, clock=clock, together=together
     )

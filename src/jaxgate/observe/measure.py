@@ -126,7 +126,8 @@ def observe(
         )
         check_agreement(stepped.first_output, reference.output, rtol=computation.rtol, atol=computation.atol)
     feeds = find_feeds(lowered, call, stepped.next_args)
-    progress("sampling")
+    if sampling:
+        progress("sampling")
     sampled = take_samples(
         lowered,
         feeder,
@@ -138,6 +139,8 @@ def observe(
         contract=computation.contract,
         together=together,
     )
+    host_ns = host_time(lowered, feeder, platform=hardware.platform, clock=clock) if sampling else None
+    progress("reading")
     rivals = observe_rivals(
         computation.rivals,
         surroundings=beyond,
@@ -148,7 +151,6 @@ def observe(
         together=together,
     )
     largest, reference = _fit(computation, reference, Fitting(store, beyond, progress, together))
-    host_ns = host_time(lowered, feeder, platform=hardware.platform, clock=clock) if sampling else None
     measurement = Measurement(
         hardware=hardware,
         processes=processes,

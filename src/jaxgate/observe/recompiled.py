@@ -7,7 +7,7 @@ of all that it depends on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jaxgate.model import StoredProgram
 from jaxgate.observe.duelling import Contender, prepare
@@ -29,7 +29,7 @@ class Recompiled:
 
     facts: Mapping[str, int | None]
     executable: str | None
-    contender: Contender | None = None
+    contender: Contender | None = field(default=None, compare=False)
 
 
 class Opponents:

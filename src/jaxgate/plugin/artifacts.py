@@ -23,11 +23,13 @@ class ArtifactSettings:
         when: Which cases are profiled.
         folder: Where bundles go.
         captures: Cases that are profiled at most; others leave a bundle without profiles.
+        run: Names a run of several processes, which share the folder; empty for one process.
     """
 
     when: When
     folder: Path
     captures: int
+    run: str = ""
 
 
 def add_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from jaxgate.observe.profiling import session_name, side_folder, take_profile
 from jaxgate.observe.sides import Profiled, reference, stored, today
 from jaxgate.observe.texts import texts_of
 from jaxgate.plugin.artifacts import ArtifactSettings
+from jaxgate.plugin.progress import PROFILING
 from jaxgate.plugin.reading import read_table
 from jaxgate.report.bundle import report, verdict_json
 
@@ -50,6 +51,7 @@ class Captures:
         profiled: How many of them have profiles.
         left: Cases that were not profiled because enough were.
         problems: Why there are no bundles, or no scalars of this run.
+        scalars: Metrics of this run, by case.
     """
 
     def __init__(
@@ -63,13 +65,12 @@ class Captures:
         self._root = root
         self._programs = programs
         self._opponent = opponent
-        self._scalars: dict[str, dict[str, float]] = {}
-        self._room = {True: 0, False: 0} if settings is None else dict.fromkeys((True, False), settings.captures)
+        self.scalars: dict[str, dict[str, float]] = {}
         self.taken: list[str] = []
         self.profiled = 0
         self.left: list[str] = []
         self.problems: list[str] = []
-        self.artifacts = Artifacts(root if settings is None else settings.folder)
+        self.artifacts = Artifacts(root) if settings is None else Artifacts(settings.folder, settings.run)
         self._writes = settings is not None
         if settings is not None:
             try:
@@ -81,14 +82,30 @@ class Captures:
     def note(self, case: str, row: Mapping[str, Any], run_ns: float | None) -> None:
         """Remember a case's metrics for the scalars of this run."""
         numbers = {**row, "run_ns": run_ns}
-        self._scalars[case] = {name: value for name in _SCALARS if (value := numbers.get(name)) is not None}
+        self.scalars[case] = {name: value for name in _SCALARS if (value := numbers.get(name)) is not None}
+
+    def add(
+        self,
+        scalars: Mapping[str, Mapping[str, float]],
+        *,
+        taken: Sequence[str],
+        left: Sequence[str],
+        problems: Sequence[str],
+        profiled: int,
+    ) -> None:
+        """Count what another process of this run left in the same folder."""
+        self.scalars |= {case: dict(numbers) for case, numbers in scalars.items()}
+        self.taken += taken
+        self.left += left
+        self.problems += [problem for problem in problems if problem not in self.problems]
+        self.profiled += profiled
 
     def finish(self) -> None:
         """Write the scalars of this run, where TensorBoard is installed to do it."""
-        if not self._writes or not self._scalars or not can_write_scalars():
+        if not self._writes or not self.scalars or not can_write_scalars():
             return
         try:
-            write_scalars(self.artifacts.history, self.artifacts.number(), self._scalars)
+            write_scalars(self.artifacts.history, self.artifacts.number(), self.scalars)
         except Exception as error:  # noqa: BLE001 - TensorBoard's writer, a full disk: the run was judged all the same
             self.problems.append(f"the scalars of this run could not be written: {describe(error)}")
 
@@ -108,10 +125,10 @@ class Captures:
         return verdict.fails or self._settings.when == "always"
 
     def why_not_profiled(self, verdict: Verdict) -> str:
-        """Why a case is not to be profiled; empty if it is. Green ones, of ``always``, take no room from red ones."""
+        """Why a case is not to be profiled; empty if it is. It is asked again once nothing else runs."""
         if self._settings is None or self._settings.when == "never":
             return "not profiled: --perf-profile=never"
-        if not self._room[verdict.fails]:
+        if self.artifacts.claims(_kind(verdict)) >= self._settings.captures:
             cases = "1 case was" if self._settings.captures == 1 else f"{self._settings.captures} cases were"
             return f"not profiled: {cases} already (--perf-captures)"
         return ""
@@ -141,22 +158,27 @@ class Captures:
         """
         if not self.wants(verdict):
             return verdict
-        begin = time.perf_counter()
         capture, texts = Capture(folder=""), dict[str, str]()
+        begin = time.perf_counter()
         try:
             folder = self.artifacts.bundle(verdict.case)
             capture = Capture(folder=os.path.relpath(folder, self._root))
-            why_not = self.why_not_profiled(verdict)
-            if why_not and self._settings is not None and self._settings.when != "never" and now is not None:
+            several = now is not None and now.processes > 1
+            if not several and not self.why_not_profiled(verdict):
+                progress(PROFILING)  # alone: no other process counts meanwhile
+                begin = time.perf_counter()
+            why_not = self.why_not_profiled(verdict) or ("not profiled: several processes" if several else "")
+            if (
+                why_not
+                and not several
+                and self._settings is not None
+                and self._settings.when != "never"
+                and now is not None
+            ):
                 self.left.append(verdict.case)
-            if now is not None and now.processes > 1:
-                why_not = why_not or "not profiled: several processes"
-            if observed is None or verdict.status is Status.RESOURCE_EXHAUSTED:
-                why_not = why_not or "not profiled: it could not be measured"
-            if why_not:
-                capture = replace(capture, notes=(why_not,))
+            if observed is None or verdict.status is Status.RESOURCE_EXHAUSTED or why_not:
+                capture = replace(capture, notes=(why_not or "not profiled: it could not be measured",))
             else:
-                progress("profiling both sides")
                 capture, texts = self._profile(capture, verdict, observed, record)
             verdict = replace(verdict, capture=replace(capture, seconds=time.perf_counter() - begin))
             texts["verdict.json"] = verdict_json(verdict)
@@ -175,10 +197,8 @@ class Captures:
         return verdict
 
     def _profile(
-        self, capture: Capture, verdict: Verdict, observed: Observed | None, record: Record | None
+        self, capture: Capture, verdict: Verdict, observed: Observed, record: Record | None
     ) -> tuple[Capture, dict[str, str]]:
-        if observed is None:
-            return capture, {}
         cold = any(f.name.split(" ")[0] in _RETRACES and f.status is Status.REGRESSED for f in verdict.findings)
         notes: list[str] = []
         sides: list[Profiled] = []
@@ -199,7 +219,7 @@ class Captures:
             profiled += [] if taken.why_not else [side]
         table = None
         if profiled and profiled[0].side == "now":
-            self._room[verdict.fails] -= 1
+            self.artifacts.claim(_kind(verdict), verdict.case)
             self.profiled += 1
             table = read_table(self.artifacts.bundle(verdict.case), profiled, notes)
         texts: dict[str, str] = {}
@@ -235,3 +255,8 @@ class Captures:
         if found is None:
             notes.append("there is nothing to hold it against: no other program of the baseline, no reference")
         return [] if found is None else [found]
+
+
+def _kind(verdict: Verdict) -> str:
+    """Green ones take no room from red ones."""
+    return "red" if verdict.fails else "green"

@@ -15,7 +15,9 @@ UNFIT = pytest.ExitCode.INTERRUPTED
 
 def end_as_unfit(session: pytest.Session, exitstatus: int, run: Run) -> None:
     """Set the exit code where nothing is wrong but the machine: no test failed, or each one because of it."""
-    if exitstatus == pytest.ExitCode.OK and run.unfit:
+    from jaxgate.plugin.fitness import unfit  # noqa: PLC0415 - imports what only gates need
+
+    if exitstatus == pytest.ExitCode.OK and unfit(run):
         run.ended_unfit = True
         session.exitstatus = UNFIT
     elif exitstatus == pytest.ExitCode.TESTS_FAILED and run.accused and run.accused == session.testsfailed:

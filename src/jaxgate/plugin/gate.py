@@ -35,9 +35,9 @@ from jaxgate.plugin.fitted import fit
 from jaxgate.plugin.functions import Names, case_name, function_case
 from jaxgate.plugin.keywords import split_claims
 from jaxgate.plugin.peaking import leave_peak
-from jaxgate.plugin.progress import Progress
 from jaxgate.plugin.replay import replay
 from jaxgate.plugin.run import Run
+from jaxgate.report.properties import properties
 from jaxgate.report.sections import sections
 from jaxgate.report.text import explain, in_short
 
@@ -138,7 +138,7 @@ class Gate:
         suspect = self._run.suspect(verdict, self._benchmark.extra_info)
         if suspect is None:
             try:
-                with Progress(self._run.stderr, case.name) as progress:
+                with self._run.progress(case.name) as progress:
                     verdict = capture(verdict, progress)
             except BaseException:  # Ctrl-C: the verdict is final all the same
                 self._run.verdicts.append(verdict)
@@ -151,6 +151,7 @@ class Gate:
             self._run.suspects[self._item.nodeid] = replace(suspect, capture=capture)
             return verdict
         self._run.verdicts.append(verdict)
+        self._item.user_properties += properties(verdict)
         self.verdict = verdict
         if verdict.fails:
             pytest.fail(self._explain(verdict), pytrace=False)
@@ -182,7 +183,7 @@ class Gate:
         """Measure the gate instead of the case; the verdict is that nothing was decided."""
         calibrated = self._run.calibrated
         try:
-            with Progress(self._run.stderr, case.name) as progress:
+            with self._run.progress(case.name) as progress:
                 observed = observe(case.build, store=self._run.references, progress=progress, sampling=False)
                 row = calibrate(case.name, observed, duels=self._run.settings.calibrate, progress=progress)
         except InvalidCaseError as error:
@@ -205,7 +206,7 @@ class Gate:
     def _judge(self, case: Case) -> tuple[Verdict, Observed | None]:
         begin = time.perf_counter_ns()
         try:
-            with Progress(self._run.stderr, case.name) as progress:
+            with self._run.progress(case.name) as progress:
                 observed = self._observe(case, progress)
                 measurement = observed.measurement
                 engine_ns = time.perf_counter_ns() - begin - _jax_ns(measurement)

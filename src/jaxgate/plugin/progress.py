@@ -1,4 +1,4 @@
-"""A line on stderr when a stage of a case takes long, past pytest's capture."""
+"""The stages of a case: which of them has the machine to itself, and a line on stderr when one takes long."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ import threading
 from types import TracebackType
 from typing import Self
 
+from jaxgate.keep.machine import Machine
+
+SAMPLING, CONFIRMING, PROFILING = "sampling", "measuring it again in fresh processes", "profiling both sides"
+_TIMED = frozenset({SAMPLING, CONFIRMING, PROFILING})
+"""Stages in which nothing else may run on the machine; in all others this process works beside others that work."""
+_WAITING = "waiting until nothing else is measured on this machine"
 PATIENCE_S = 2.0
 REPEAT_S = 15.0
 
 
 class Progress:
-    """Tells what is being done once it has taken two seconds, then now and again.
+    """Tells what is being done once it has taken two seconds, then now and again; takes the machine for what is timed.
 
     Args:
         descriptor: Where to write; ``None`` writes nothing.
         case: Name to show.
+        machine: This process's hold on the machine; ``None`` where nothing is measured here.
     """
 
-    def __init__(self, descriptor: int | None, case: str) -> None:
+    def __init__(self, descriptor: int | None, case: str, machine: Machine | None = None) -> None:
         self._descriptor = descriptor
         self._case = case
+        self._machine = machine
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -33,13 +41,23 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Fall silent, whatever happened."""
+        """Fall silent and let others have the machine, whatever happened."""
         self._stop()
+        if self._machine is not None:
+            self._machine.leave()
 
     def __call__(self, stage: str) -> None:
         """Enter a stage. While calls are sampled no thread of ours is alive."""
         self._stop()
-        if stage != "sampling" and self._descriptor is not None:
+        if self._machine is not None:
+            take = self._machine.alone if stage in _TIMED else self._machine.work
+            take(lambda: self._start(_WAITING))
+            self._stop()
+        if stage != SAMPLING:
+            self._start(stage)
+
+    def _start(self, stage: str) -> None:
+        if self._descriptor is not None:
             self._over = threading.Event()
             self._thread = threading.Thread(target=self._watch, args=(self._over, stage), daemon=True)
             self._thread.start()

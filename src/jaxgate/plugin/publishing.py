@@ -7,8 +7,11 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
+
 from jaxgate.model.outcome import Outcome
 from jaxgate.plugin import against
+from jaxgate.plugin.fitness import unfit
 from jaxgate.plugin.orphans import Orphans
 from jaxgate.plugin.run import Run
 from jaxgate.report.annotations import error_commands
@@ -18,6 +21,8 @@ from jaxgate.report.text import explain
 
 SUMMARY, RESULTS = "summary.md", "results.json"
 STEP_SUMMARY, ACTIONS = "GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"
+INTO = "JAXGATE_RESULTS_INTO"
+"""Set by ``jaxgate gate``: a file of its own for the results, wherever the bundles go."""
 GIT_TIMEOUT_S = 20
 
 
@@ -35,8 +40,11 @@ def publish(
     """
     outcome = _outcome(run, orphans, selected, exit_status)
     page = pull_request_page(outcome)
-    for name, text in ((SUMMARY, page), (RESULTS, results_json(outcome))):
+    results = results_json(outcome)
+    for name, text in ((SUMMARY, page), (RESULTS, results)):
         run.captures.write_page(name, text)
+    if environ.get(INTO):
+        Path(environ[INTO]).write_text(results, encoding="utf-8")
     if environ.get(STEP_SUMMARY):
         try:
             with Path(environ[STEP_SUMMARY]).open("a", encoding="utf-8") as file:
@@ -62,6 +70,8 @@ def _outcome(run: Run, orphans: Orphans | None, selected: set[str], exit_status:
         texts={v.case: explain(v, test=tests.get(v.case, ""), elsewhere=elsewhere) for v in run.verdicts if v.fails},
         not_judged=tuple(sorted(selected - set(tests.values()))),
         problems=tuple(_problems(run, orphans)),
+        unfit=tuple(filter(None, (run.time_over, unfit(run)))),
+        commit=_git(run, "rev-parse", "HEAD"),
         baseline_edits=_baseline_edits(run) if run.settings.strict else (),
         elsewhere=elsewhere,
         exit_status=exit_status,
@@ -69,8 +79,7 @@ def _outcome(run: Run, orphans: Orphans | None, selected: set[str], exit_status:
 
 
 def _problems(run: Run, orphans: Orphans | None) -> Iterator[str]:
-    if run.unfit:
-        yield run.unfit
+    yield from run.clashes
     if orphans is not None and run.settings.strict and not run.settings.against:
         yield from (f"{run.short(path)}: its test is gone or has another name" for path in orphans.paths)
     if orphans is not None:
@@ -81,8 +90,16 @@ def _baseline_edits(run: Run) -> tuple[str, ...] | None:
     """What the checkout changes in the stored baselines since it left the trunk; ``None`` if git cannot tell."""
     try:
         base = against.resolve(run.project, against.MERGE_BASE)
-        command = ["git", "-C", str(run.project), "diff", "--name-status", base, "--", str(run.settings.stored)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_TIMEOUT_S)
-    except Exception:  # noqa: BLE001 - no git, a checkout without history: the page says that it is not known
+    except pytest.UsageError:  # no git, a checkout without history: the page says that it is not known
         return None
-    return tuple(done.stdout.splitlines())
+    edits = _git(run, "diff", "--name-status", base, "--", str(run.settings.stored))
+    return None if edits is None else tuple(edits.splitlines())
+
+
+def _git(run: Run, *arguments: str) -> str | None:
+    command = ["git", "-C", str(run.project), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

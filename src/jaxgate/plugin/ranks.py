@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.plugin import starting
+from jaxgate.plugin import deadline, starting
 from jaxgate.plugin.ranks_options import OPTION, RankSettings, read_settings
-from jaxgate.plugin.starting import SELECTED, SETTINGS, STDERR
+from jaxgate.plugin.starting import SETTINGS, TESTS
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate
@@ -77,6 +77,7 @@ class Ranks:
                 told = job.get("door", settings.timeout_s)
                 line = wire.enter(found.coordinator, told, found.process, timeout_s=settings.timeout_s)
                 self._station = Follow(found.process, line, name, **options)
+                self._leave_time_to_rank_0()
         except (NotJoinedError, wire.WireError) as error:
             self._config.add_cleanup(
                 lambda: end_process(self._config, 1)
@@ -99,7 +100,7 @@ class Ranks:
     def pytest_collection_finish(self) -> None:
         """Only rank 0 has to have judged what was selected."""
         if self._station is not None and self._station.rank:
-            self._config.stash[SELECTED] = set()
+            self._config.stash[TESTS].selected = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -144,7 +145,8 @@ class Ranks:
         if station is None or station.over or station.broken:
             return
         if exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
-            station.leave(f"ended its session with exit code {int(exitstatus)}")
+            why = session.shouldstop or f"exit code {int(exitstatus)}"
+            station.leave(f"ended its session: {why}")
             return
         mine = {"name": station.name, "failed": session.testsfailed}
         found = self._meet("the end of its tests", mine, list, ends=False)
@@ -201,9 +203,14 @@ class Ranks:
             raise pytest.UsageError(f"{OPTION}: this process has not joined the others")
         if self._run is None:  # writes nothing, remembers nothing
             settings = replace(self._config.stash[SETTINGS], as_measured=True)
-            descriptor = None if self._config.get_verbosity() < 0 else self._config.stash.get(STDERR, None)
-            self._run = Run(settings, self._config.rootpath, None, descriptor)
-        return FollowingGate(request.node, benchmark, self._run, station)
+            self._run = Run(settings, self._config.rootpath, None, starting.terminal(self._config))
+        return FollowingGate(request.node, benchmark, self._run, station, starting.terminal(self._config))
+
+    def _leave_time_to_rank_0(self) -> None:
+        """All ranks would stop at a time limit, each behind another test; when rank 0 does, the others are told."""
+        limit = self._config.pluginmanager.get_plugin(deadline.NAME)
+        if limit is not None:
+            limit.stand_down()
 
     def _meet(self, what: str, value: Any, decide: Any, *, ends: bool = True) -> Any:
         """Meet outside a gate; a broken job ends the session there and then, or is noted where it ends anyway."""

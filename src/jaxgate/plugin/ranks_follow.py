@@ -8,7 +8,6 @@ from typing import Any
 from jaxgate.plugin.ranks_station import LeftError, Station
 from jaxgate.plugin.ranks_wire import Line, Message
 
-
 SLACK_S = 10.0
 """Beyond the limit before a silent rank 0 is given up: while it can speak, it knows more of who hangs."""
 

@@ -51,9 +51,8 @@ class RankedCase:
         """A teller of progress that waits for the others at the door of each stage."""
 
         def enter(stage: str) -> None:
-            progress(f"waiting for the other processes before {stage}")
+            progress(stage)  # on rank 0 it takes the machine for what is timed, for all that run there
             self._station.meet(f"`{self._case}`, {stage}")
-            progress(stage)
 
         return enter
 
@@ -153,15 +152,16 @@ class FollowingGate(_RankedGate):
 
     _station: Follow
 
-    def __init__(self, item: pytest.Item, benchmark: Any, run: Run, station: Follow) -> None:
+    def __init__(self, item: pytest.Item, benchmark: Any, run: Run, station: Follow, terminal: int | None) -> None:
         super().__init__(item, benchmark, run)
         self._station = station
+        self._terminal = terminal
         self._told: Message = {}
 
     def _judge(self, case: Case) -> tuple[Verdict, Observed | None]:
         station, hardware = self._station, None
         try:
-            with Progress(self._run.stderr, case.name) as progress:
+            with Progress(self._terminal, case.name) as progress:  # the machine is rank 0's to take
                 observed, left = self._measure(case, progress)
                 own = None if observed is None else Share.of(observed.measurement, station.name).to_plain()
                 progress("waiting for the verdict of rank 0")

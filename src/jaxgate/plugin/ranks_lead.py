@@ -96,7 +96,7 @@ class Lead(Station):
     def leave(self, text: str) -> None:
         """See ``Station``."""
         self.take_over()
-        self.break_up(text)
+        self.break_up(f"{self.name} {text}")
 
     def _send_after(self, where: str, left: Message) -> None:
         """Send those who still go on after the one that could not."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from jaxgate.keep.machine import HELD
 from jaxgate.plugin.sizing import CPU_DEVICES, SIZE
 
 AS_MEASURED = "JAXGATE_AS_MEASURED"
@@ -63,7 +64,8 @@ def selection(config: pytest.Config) -> Selection:
 
 def clean_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment of this process without what belongs to this run of pytest; what is run stays the same."""
-    dropped, kept = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS"), (SIZE, CPU_DEVICES)
+    dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS", "PYTEST_XDIST")
+    kept = (SIZE, CPU_DEVICES, HELD)
     found = {name: value for name, value in environ.items() if name in kept or not name.startswith(dropped)}
     found["COLUMNS"] = "400"  # pytest cuts its reasons to the width of the terminal
     return found

@@ -17,6 +17,7 @@ from jaxgate.judge.waivers import apply_waivers
 from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
 from jaxgate.keep.duels import DuelCache
 from jaxgate.keep.floors import FloorStore
+from jaxgate.keep.machine import Machine
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import append_log, provenance, utc_today
 from jaxgate.keep.references import ReferenceCache
@@ -45,6 +46,7 @@ from jaxgate.plugin.explaining import judge_with_buffers, with_changes
 from jaxgate.plugin.launching import Comparison
 from jaxgate.plugin.margins import Margins
 from jaxgate.plugin.options import Settings
+from jaxgate.plugin.progress import Progress
 from jaxgate.plugin.stored import Repeat, StoredClock
 from jaxgate.plugin.timing import Rematch, Stopwatch, Timed
 
@@ -64,10 +66,13 @@ class Run:
         *,
         waivers: tuple[Waiver, ...] = (),
         failed_there: Mapping[str, str] | None = None,
+        made_from: Provenance | None = None,
     ) -> None:
         self.settings = settings
         self.project = project
-        self.stderr = stderr
+        self._stderr = stderr
+        self._made_from = made_from
+        self.machine = Machine()
         self.comparison = comparison
         self.store = BaselineStore(settings.baselines)
         self.programs = ProgramStore(settings.baselines)
@@ -88,6 +93,7 @@ class Run:
         self.captures = Captures(
             None if measures_only else settings.artifacts, project, self.programs, lambda: self.stopwatch.opponent
         )
+        self.captures.problems += [self.machine.problem] if self.machine.problem else []
         self.reference_duels = ReferenceDuels(self.stopwatch, DuelCache(self.references))
         self.verdicts: list[Verdict] = []
         self.calibrated = Calibrated()
@@ -101,7 +107,13 @@ class Run:
         self.accused = 0  # tests that failed because the machine is the suspect
         self.only_machine = False  # and for no other reason
         self.ended_unfit = False  # nothing failed, and too little was decided
+        self.time_over = ""  # why this run stopped before it was done
+        self.clashes: list[str] = []  # cases that two tests have
         self._tests: dict[str, str] = {}
+
+    def progress(self, case: str) -> Progress:
+        """The stages of a case: told, and with the machine to itself where they are timed."""
+        return Progress(self._stderr, case, self.machine)
 
     def claim_name(self, case: str, test: str) -> None:
         """Take a case's name for a test.
@@ -109,13 +121,21 @@ class Run:
         Raises:
             pytest.fail.Exception: If another test has it: they would share one baseline.
         """
+        problem = self.add_name(case, test)
+        if problem:
+            pytest.fail(problem, pytrace=False)
+
+    def add_name(self, case: str, test: str) -> str:
+        """Note whose a case is; gives why it cannot be, where another test has it."""
         owner = self._tests.setdefault(case, test)
-        if owner != test:
-            pytest.fail(
-                f"expected one test for the case `{case}`, found two: {owner} and {test}\n"
-                "give one of them a name of its own: gate(..., name='family/sentence')",
-                pytrace=False,
-            )
+        if owner == test:
+            return ""
+        problem = (
+            f"expected one test for the case `{case}`, found two: {owner} and {test}\n"
+            "give one of them a name of its own: gate(..., name='family/sentence')"
+        )
+        self.clashes.append(problem)
+        return problem
 
     def judge(self, case: Case, observed: Observed, *, test: str, progress: Callable[[str], None]) -> Verdict:
         """Judge what was observed against its baseline, with a duel where the program changed; or record it."""
@@ -218,53 +238,16 @@ class Run:
         return self.settings.strict and not self.settings.against  # a new case has no other side
 
     @property
-    def undecided_share(self) -> float:
-        """Share of the cases that ended UNDECIDED, would have without a waiver, or failed in the other revision."""
-        lost = self.lost
-        left_open = [
-            verdict.status is Status.UNDECIDED
-            or verdict.case in lost
-            or (self.settings.against and verdict.status is Status.STALE_BASELINE)
-            or (
-                verdict.status is Status.WAIVED
-                and Status.UNDECIDED in {verdict.time.status, *(finding.status for finding in verdict.findings)}
-            )
-            for verdict in self.verdicts
-        ]
-        return sum(left_open) / max(1, len(left_open))
-
-    @property
-    def lost(self) -> dict[str, str]:
-        """Cases that the other revision has too and could not record, with the reason: nothing compares them."""
-        return {
-            verdict.case: self.failed_there[self._tests[verdict.case]]
-            for verdict in self.verdicts
-            if verdict.status is Status.NO_BASELINE and self._tests.get(verdict.case) in self.failed_there
-        }
-
-    @property
     def ageing(self) -> Ageing | None:
         """The stored programs of this run's cases that should be recorded again."""
         again = {verdict.case for verdict in self.verdicts if verdict.recorded}
         kept = {case: date for case, date in self.dates.items() if case not in again}
         return ageing(kept, today=self.today)
 
-    @property
-    def unfit(self) -> str:
-        """Why this run, though nothing in it failed, did not gate; empty if it did."""
-        share, most = self.undecided_share, self.settings.max_undecided
-        if share > most:
-            what = "UNDECIDED or failed in the other revision" if self.lost else "UNDECIDED"
-            return f"{share:.0%} of the cases are {what}, {most:.0%} may be: this machine is unfit to gate"
-        nothing = all(verdict.status in (Status.NO_BASELINE, Status.STALE_BASELINE) for verdict in self.verdicts)
-        if self.settings.against and self.settings.strict and self.verdicts and nothing:
-            return f"nothing could be compared: {self.settings.against[:10]} has none of these cases, or with other arguments"
-        return ""
-
     @cached_property
     def _provenance(self) -> Provenance:
         """Taken before the first file is written: our own writing must not make the checkout dirty."""
-        return provenance(self.project)
+        return self._made_from or provenance(self.project)
 
     def write_log(self) -> None:
         """Add a line to the log for what this run recorded, one for each hardware key."""

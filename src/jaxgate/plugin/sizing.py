@@ -1,4 +1,4 @@
-"""Options about what is run: the size of the workloads, and how many virtual devices a CPU is divided into."""
+"""Options about what is run: the size of the workloads, how many virtual devices a CPU has, and for how long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from jaxgate.model import Size
 
-SIZE, CPU_DEVICES = "JAXGATE_SIZE", "JAXGATE_CPU_DEVICES"
+SIZE, CPU_DEVICES, LIMIT = "JAXGATE_SIZE", "JAXGATE_CPU_DEVICES", "JAXGATE_TIME_LIMIT"
 """Read by the processes that a run starts, too: they must run the same workloads."""
 
 
@@ -27,6 +27,14 @@ def add_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
     parser.addini(
         "perf_cpu_devices", "virtual devices that JAX divides the CPU into, for cases on several devices", default=""
     )
+    group.addoption(
+        "--perf-time-limit",
+        metavar="SECONDS",
+        default=None,
+        help="begin no test after so many seconds, and end the run, not green, with what was not run "
+        f"(default: no limit; {LIMIT}, perf_time_limit)",
+    )
+    parser.addini("perf_time_limit", "seconds after which a run begins no further test", default="")
 
 
 def read_size(config: pytest.Config, environ: Mapping[str, str]) -> Size | None:
@@ -69,3 +77,22 @@ def read_cpu_devices(config: pytest.Config, environ: Mapping[str, str]) -> int |
     if not text.isdecimal() or int(text) < 1:
         raise pytest.UsageError(f"perf_cpu_devices ({CPU_DEVICES}): expected 1 or more, found {text!r}")
     return int(text)
+
+
+def read_limit(config: pytest.Config, environ: Mapping[str, str] = os.environ) -> float | None:
+    """Read the limit in seconds; ``None`` for none.
+
+    Raises:
+        pytest.UsageError: If it is no number of seconds above 0.
+    """
+    option = config.getoption("--perf-time-limit")
+    text = (option or environ.get(LIMIT, "") or config.getini("perf_time_limit")).strip()
+    if not text:
+        return None
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = -1.0
+    if not 0 < limit < float("inf"):
+        raise pytest.UsageError(f"--perf-time-limit: expected a number of seconds above 0, found {text!r}")
+    return limit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,16 +13,45 @@ import pytest
 from jaxgate.plugin import options
 
 if TYPE_CHECKING:
-    from jaxgate.model import Waiver
+    from jaxgate.model import Provenance, Waiver
     from jaxgate.plugin.launching import Comparison
     from jaxgate.plugin.run import Run
 
 SETTINGS = pytest.StashKey[options.Settings]()
-SELECTED = pytest.StashKey[set[str]]()
-"""Node ids of the gates that this process is to judge."""
 STDERR = pytest.StashKey[int]()
 """A descriptor of the terminal that pytest's capture does not close."""
 RUN = pytest.StashKey["Run"]()
+SUSPECT = "suspect"
+"""Outcome of a test that was slower in this process and waits for the others."""
+
+
+@dataclass(slots=True)
+class Tests:
+    """The node ids of a run: all that were collected before any was deselected, those that gate, those selected of them."""
+
+    collected: set[str] = field(default_factory=set)
+    gates: set[str] = field(default_factory=set)
+    selected: set[str] = field(default_factory=set)
+
+    def add(self, other: Tests) -> None:
+        """Take those that another process knows of."""
+        self.collected |= other.collected
+        self.gates |= other.gates
+        self.selected |= other.selected
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSide:
+    """What the other revision recorded: in which folder, and what failed there, by test."""
+
+    folder: Path
+    failed: dict[str, str]
+
+
+TESTS = pytest.StashKey[Tests]()
+OTHER_SIDE = pytest.StashKey["OtherSide | None"]()
+MADE_FROM = pytest.StashKey["Provenance | None"]()
+"""Where a recording comes from, where another process of this run knew it first."""
 _NOT_RECORDED = (pytest.UsageError, OSError, subprocess.SubprocessError)
 """What preparing the other side of a comparison raises: one line, once, and no test is run."""
 _WAIVERS = pytest.StashKey[tuple["Waiver", ...]]()
@@ -35,11 +64,13 @@ def run(config: pytest.Config) -> Run:
     if RUN not in config.stash:
         cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
         folder = None if cache is None else Path(cache.mkdir("jaxgate"))
-        quiet = config.get_verbosity() < 0
-        descriptor = None if quiet else config.stash.get(STDERR, None)
+        descriptor = terminal(config)
         give_devices(config)
         comparison = _launches(config, folder, descriptor) if config.stash[SETTINGS].against_env else None
-        failed_there = _against(config, descriptor)
+        record_other_side(config)
+        other = config.stash.get(OTHER_SIDE, None)
+        if other is not None:
+            config.stash[SETTINGS] = replace(config.stash[SETTINGS], baselines=other.folder)
         waivers = config.stash.get(_WAIVERS, ())
         config.stash[RUN] = Run(
             config.stash[SETTINGS],
@@ -48,7 +79,8 @@ def run(config: pytest.Config) -> Run:
             descriptor,
             comparison,
             waivers=waivers,
-            failed_there=failed_there,
+            failed_there=None if other is None else other.failed,
+            made_from=config.stash.get(MADE_FROM, None),
         )
     return config.stash[RUN]
 
@@ -56,8 +88,8 @@ def run(config: pytest.Config) -> Run:
 def give_devices(config: pytest.Config) -> None:
     """Divide the CPU before anything touches a device; where that is too late, no test is run."""
     count = config.stash[SETTINGS].cpu_devices
-    if count is None:
-        return
+    if count is None or config.pluginmanager.hasplugin("jaxgate-controller"):
+        return  # a controller of workers touches no device
     from jaxgate.observe.virtual import DevicesChosenError, give_cpu_devices  # noqa: PLC0415 - imports JAX
 
     try:
@@ -80,29 +112,40 @@ def read_waivers(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
-def _against(config: pytest.Config, descriptor: int | None) -> dict[str, str]:
-    """Record the other revision first, if there is one; before this process takes a device.
-
-    Returns:
-        What failed there, by test.
-    """
+def record_other_side(config: pytest.Config) -> None:
+    """Record the other revision, if there is one and it is not yet; before this process takes a device."""
     settings = config.stash[SETTINGS]
-    failed: dict[str, str] = {}
-    if settings.against:
-        from jaxgate.plugin import against, recording  # noqa: PLC0415 - rarely needed
-        from jaxgate.plugin.progress import Progress  # noqa: PLC0415
+    if not settings.against or OTHER_SIDE in config.stash:
+        return
+    from jaxgate.plugin import against, recording  # noqa: PLC0415 - rarely needed
+    from jaxgate.plugin.progress import Progress  # noqa: PLC0415
 
-        folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
-        config.add_cleanup(folder.cleanup)
-        try:
-            with Progress(descriptor, settings.against[:10]) as progress:
-                progress("recording it for comparison")
-                chosen, into = recording.selection(config), Path(folder.name)
-                failed = against.record(config.rootpath, settings.against, chosen, into)
-        except _NOT_RECORDED as error:
-            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
-        config.stash[SETTINGS] = replace(settings, baselines=into)
-    return failed
+    folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
+    config.add_cleanup(folder.cleanup)
+    try:
+        with Progress(terminal(config), settings.against[:10]) as progress:
+            progress("recording it for comparison")
+            chosen, into = recording.selection(config), Path(folder.name)
+            failed = against.record(config.rootpath, settings.against, chosen, into)
+    except _NOT_RECORDED as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+    config.stash[OTHER_SIDE] = OtherSide(into, failed)
+
+
+def made_from(config: pytest.Config) -> Provenance | None:
+    """Where a recording comes from, before the first process of this run writes a file; ``None`` if none is recorded."""
+    if not config.stash[SETTINGS].update:
+        return None
+    if MADE_FROM not in config.stash:
+        from jaxgate.keep.provenance import provenance  # noqa: PLC0415 - only recordings need it
+
+        config.stash[MADE_FROM] = provenance(config.rootpath)
+    return config.stash[MADE_FROM]
+
+
+def terminal(config: pytest.Config) -> int | None:
+    """A descriptor for progress; none where pytest is to be quiet."""
+    return None if config.get_verbosity() < 0 else config.stash.get(STDERR, None)
 
 
 def _launches(config: pytest.Config, cache: Path | None, descriptor: int | None) -> Comparison:

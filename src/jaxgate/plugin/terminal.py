@@ -13,6 +13,7 @@ import pytest
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS
 from jaxgate.keep.waivers import FILE
 from jaxgate.model import Status
+from jaxgate.plugin.fitness import lost, unfit
 from jaxgate.plugin.launching import Comparison
 from jaxgate.plugin.orphans import Orphans
 from jaxgate.plugin.run import Run
@@ -94,8 +95,11 @@ def _environments(out: pytest.TerminalReporter, comparison: Comparison) -> None:
 def _what_next(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
     for note in run.margins.notes:
         out.write_line(note, yellow=True)
-    if run.unfit:
-        out.write_line(f"{run.unfit}{' (exit code 2)' if run.ended_unfit else ''}", red=True)
+    why_unfit = unfit(run)
+    if why_unfit:
+        out.write_line(f"{why_unfit}{' (exit code 2)' if run.ended_unfit else ''}", red=True)
+    for problem in run.clashes:
+        out.write_line(problem, red=True)
     if any(verdict.recorded for verdict in run.verdicts):
         baselines = os.path.relpath(run.settings.baselines, folder)
         out.write_line(f"Recorded under {baselines}; commit it, its LOG.md with it.")
@@ -103,7 +107,7 @@ def _what_next(out: pytest.TerminalReporter, run: Run, folder: Path) -> None:
         out.write_line(
             f"Compared with {run.settings.against[:10]}, recorded now; NO_BASELINE is a case that is not in it."
         )
-        for case, why in run.lost.items():
+        for case, why in lost(run).items():
             out.write_line(f"NOT COMPARED {case}: it failed in that revision: {why}", yellow=True)
         for slug, told in run.adopted.items():
             out.write_line(f"{slug}: {told}.")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import TypeAdapter
 
 from jaxgate.model import Measurement, Record, Verdict
+from jaxgate.report.markdown import fenced
 from jaxgate.report.optable import markdown_table, step_line
 from jaxgate.report.sections import sections
 from jaxgate.report.units import show, show_ratio
@@ -59,17 +60,17 @@ def report(
         files: Names of the other files of the bundle.
         logdir: Folder of all bundles, relative to the project.
     """
-    parts = [f"# {verdict.status}: {verdict.case}", f"```text\n{_unfenced(text)}\n```"]
+    parts = [f"# {verdict.status}: {verdict.case}", fenced(text)]
     capture = verdict.capture
     if capture is not None and capture.table is not None:
         parts += ["## Where the time goes", f"{step_line(capture.table).capitalize()}.", markdown_table(capture.table)]
     if capture is not None and capture.notes:
-        parts += [f"```text\n{_unfenced(chr(10).join(capture.notes))}\n```"]
+        parts += [fenced("\n".join(capture.notes))]
     memory = list(_memory(now, record))
     if memory:
         parts += ["## Memory of one device", "\n".join(["| | baseline | now | |", "|---|--:|--:|--:|", *memory])]
     for title, lines in sections(verdict):
-        parts += [f"## {title.removeprefix('jaxgate: ').capitalize()}", f"```text\n{_unfenced(lines)}\n```"]
+        parts += [f"## {title.removeprefix('jaxgate: ').capitalize()}", fenced(lines)]
     if capture is not None and capture.sides:
         parts += ["## Look at the profiles", f"```console\n$ jaxgate tensorboard --logdir {shlex.quote(logdir)}\n```"]
     if capture is not None and capture.seconds:
@@ -86,8 +87,3 @@ def _memory(now: Measurement | None, record: Record | None) -> Iterator[str]:
         if ours is not None:
             against = "–" if theirs is None else show(name, theirs)
             yield f"| `{name}` | {against} | {show(name, ours)} | {show_ratio(ours, theirs)} |"
-
-
-def _unfenced(text: str) -> str:
-    """Text that cannot end the block it stands in."""
-    return text.replace("```", "'''")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxgate.model.profile import OpRow, OpTable
+from jaxgate.report.markdown import code
 from jaxgate.report.units import show
 
 _NAME_WIDTH = 48
@@ -33,13 +34,13 @@ def markdown_table(table: OpTable) -> str:
     """All rows beyond the floor, what was folded, and the sum."""
     if not table.other:
         lines = ["| operation | line | now |", "|---|---|--:|"]
-        lines += [f"| {_code(row.name)} | {_code(row.line)} | {show('ns', row.now_ns)} |" for row in _by_time(table)]
+        lines += [f"| {code(row.name)} | {code(row.line)} | {show('ns', row.now_ns)} |" for row in _by_time(table)]
         lines += _folded(table, f"{show('ns', table.folded_now_ns)} |")
         return "\n".join([*lines, f"| **step** | | **{show('ns', table.now_ns)}** |"])
     lines = [f"| operation | line | {table.other} | now | difference |", "|---|---|--:|--:|--:|"]
     for row in table.rows:
         times = f"{show('ns', row.other_ns)} | {show('ns', row.now_ns)} | {_more(row.more_ns)}"
-        lines.append(f"| {_code(row.name)} | {_code(row.line)} | {times} |")
+        lines.append(f"| {code(row.name)} | {code(row.line)} | {times} |")
     difference = _more(table.folded_now_ns - table.folded_other_ns)
     lines += _folded(table, f"{show('ns', table.folded_other_ns)} | {show('ns', table.folded_now_ns)} | {difference} |")
     total = f"**{show('ns', table.other_ns)}** | **{show('ns', table.now_ns)}** | **{_more(table.more_ns)}**"
@@ -65,12 +66,6 @@ def _folded(table: OpTable, cells: str) -> list[str]:
 
 def _more(nanoseconds: float) -> str:
     return f"{'+' if nanoseconds >= 0 else '−'}{show('ns', abs(nanoseconds))}"
-
-
-def _code(text: str) -> str:
-    """Text of a cell: no bar, backtick or line end of it is the table's."""
-    shown = " ".join(text.split()).replace("|", "\\|").replace("`", "'")
-    return f"`{shown}`" if shown else ""
 
 
 def _short(name: str) -> str:

@@ -5,13 +5,12 @@ Names of tests come from whoever opened the pull request: nothing that they hold
 
 from __future__ import annotations
 
-import html
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 from jaxgate.model import Finding, Status, Verdict
 from jaxgate.model.outcome import Outcome
+from jaxgate.report.markdown import code, fenced, fold, inline_code, plain
 from jaxgate.report.units import show_pair, show_ratio
 
 MAX_ROWS = 40
@@ -29,9 +28,9 @@ _QUIET = frozenset({Status.SAME, Status.UNDECIDED})
 def pull_request_page(outcome: Outcome) -> str:
     """The page: a headline that says how it ended, a table of what moved, and a fold for each case that failed."""
     parts = [f"## {_headline(outcome)}", _counts(outcome)]
-    parts += [f"- {_bad(problem)}" for problem in outcome.problems]
+    parts += [f"- {_bad(problem)}" for problem in (*outcome.unfit, *outcome.problems)]
     if outcome.not_judged:
-        listed = ", ".join(_code(test) for test in outcome.not_judged[:MAX_FOLDS])
+        listed = ", ".join(code(test) for test in outcome.not_judged[:MAX_FOLDS])
         more = " …" if len(outcome.not_judged) > MAX_FOLDS else ""
         parts.append(f"{_BAD} **{len(outcome.not_judged)} not judged**: {listed}{more}")
     moved = [verdict for verdict in outcome.verdicts if verdict.fails or verdict.status not in _QUIET]
@@ -47,7 +46,7 @@ def pull_request_page(outcome: Outcome) -> str:
             f"\n… and {len(outcome.baseline_edits) - MAX_EDITS} more" if len(outcome.baseline_edits) > MAX_EDITS else ""
         )
         title = f"This change edits {len(outcome.baseline_edits)} baseline files: what is green may be green because of that"
-        parts.append(_fold(f"⚠️ {title}", _fenced(edits + more)))
+        parts.append(fold(f"⚠️ {title}", fenced(edits + more)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -67,8 +66,8 @@ def _counts(outcome: Outcome) -> str:
     counts = Counter(verdict.status for verdict in outcome.verdicts)
     shown = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status]) or "nothing"
     slugs = sorted({verdict.hardware.slug for verdict in outcome.verdicts if verdict.hardware})
-    where = f" on {', '.join(_code(slug) for slug in slugs)}" if slugs else ""
-    against = f", against {_code(outcome.elsewhere)}" if outcome.elsewhere else ""
+    where = f" on {', '.join(code(slug) for slug in slugs)}" if slugs else ""
+    against = f", against {code(outcome.elsewhere)}" if outcome.elsewhere else ""
     return f"{shown}{where}{against}."
 
 
@@ -76,7 +75,7 @@ def _table(verdicts: list[Verdict]) -> Iterator[str]:
     yield "| verdict | case | what moved most | now | before | |"
     yield "|---|---|---|--:|--:|--:|"
     for verdict in verdicts[:MAX_ROWS]:
-        yield f"| {_icon(verdict)} {verdict.status} | {_code(verdict.case)} | {_moved(verdict)} |"
+        yield f"| {_icon(verdict)} {verdict.status} | {code(verdict.case)} | {_moved(verdict)} |"
     if len(verdicts) > MAX_ROWS:
         yield f"| | … and {len(verdicts) - MAX_ROWS} more | | | | |"
 
@@ -95,16 +94,16 @@ def _moved(verdict: Verdict) -> str:
 
 def _cells(finding: Finding) -> str:
     if finding.now is None or finding.against is None:
-        return f"{_code(finding.name or finding.kind)} {_text(finding.detail)} | | | "
+        return f"{code(finding.name or finding.kind)} {plain(finding.detail)} | | | "
     quantity = finding.name.split(" ")[0]
     now, against = show_pair(quantity, finding.now, finding.against)
-    return f"{_code(finding.name)} | {now} | {against} | {show_ratio(finding.now, finding.against)}"
+    return f"{code(finding.name)} | {now} | {against} | {show_ratio(finding.now, finding.against)}"
 
 
 def _folds(outcome: Outcome) -> Iterator[str]:
     for verdict in outcome.failed[:MAX_FOLDS]:
-        title = f"{_BAD} {verdict.status} <code>{html.escape(_line(verdict.case))}</code>"
-        yield _fold(title, _fenced(outcome.texts.get(verdict.case, "")))
+        title = f"{_BAD} {verdict.status} {inline_code(verdict.case)}"
+        yield fold(title, fenced(outcome.texts.get(verdict.case, "")))
     if len(outcome.failed) > MAX_FOLDS:
         yield f"… and {len(outcome.failed) - MAX_FOLDS} more that failed"
 
@@ -120,7 +119,7 @@ def _environment(outcome: Outcome) -> Iterator[str]:
     )
     if changes:
         lines = "\n".join(f"{change}  ({count} cases)" for change, count in changes.most_common())
-        yield _fold("What differs from the environment of the baselines", _fenced(lines))
+        yield fold("What differs from the environment of the baselines", fenced(lines))
 
 
 def _icon(verdict: Verdict) -> str:
@@ -128,30 +127,4 @@ def _icon(verdict: Verdict) -> str:
 
 
 def _bad(problem: str) -> str:
-    return f"{_BAD} {_text(problem)}"
-
-
-def _fold(title: str, body: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
-
-
-def _fenced(text: str) -> str:
-    """A block whose fence is longer than any within it."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text}\n{fence}"
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _text(text: str) -> str:
-    """Plain words: nothing of them is markup, a mention or a link."""
-    return re.sub(r"([\\`*_{}\[\]()#+!|~@:<>&])", lambda match: f"&#{ord(match[1])};", _line(text))
-
-
-def _code(text: str) -> str:
-    """A name in a cell or a sentence, as it is; no bar or backtick of it is the table's."""
-    shown = _line(text).replace("`", "'").replace("|", "\\|")
-    return f"`{shown}`" if shown else ""
+    return f"{_BAD} {plain(problem)}"

@@ -21,9 +21,12 @@ def results_json(outcome: Outcome) -> str:
         "jaxgate": version("jaxgate"),
         "green": outcome.green,
         "exit_status": outcome.exit_status,
+        "gate_exit": int(outcome.gate_exit),
+        "commit": outcome.commit,
         "elsewhere": outcome.elsewhere,
         "not_judged": list(outcome.not_judged),
         "problems": list(outcome.problems),
+        "unfit": list(outcome.unfit),
         "baseline_edits": None if outcome.baseline_edits is None else list(outcome.baseline_edits),
         "cases": [_case(verdict, outcome) for verdict in outcome.verdicts],
     }

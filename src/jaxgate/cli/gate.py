@@ -1,0 +1,125 @@
+"""``jaxgate gate``: the suite as CI runs it, with exit codes that a pipeline can act on.
+
+Exit codes: 0 fine · 1 a case or a baseline failed · 2 the suite is broken or the machine unfit, so that nothing is
+known · 3 nothing but baselines is missing, and ``ci/record`` makes them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxgate.cli.selection import baselines_folder, has_option, platform, suite, value_of
+from jaxgate.model.outcome import GateExit
+
+TIME_LIMIT_S = 3600.0
+KILL_AFTER_S = 180.0
+"""Beyond the limit: a run ends itself a minute after it, unless nothing of it runs any more."""
+_RECORD = "record them where CI runs: ci/record --why TEXT"
+
+
+def gate(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
+    """Run the suite strictly, and say in one line what that means.
+
+    Args:
+        arguments: pytest's.
+        environ: Environment variables.
+
+    Returns:
+        The exit code.
+    """
+    command = [sys.executable, "-m", "pytest", *suite(arguments), "--perf-strict"]
+    against = [] if has_option(arguments, "--perf-against", "--perf-against-env") else _merge_base(arguments, environ)
+    limit = _limit(arguments, environ)
+    own = [] if has_option(arguments, "--perf-time-limit") else [f"--perf-time-limit={limit:g}"]
+    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+        into = Path(name) / "results.json"
+        status = _run([*command, *against, *own, *arguments], {**environ, "JAXGATE_RESULTS_INTO": str(into)}, limit)
+        results = _read(into)
+    code, why = _meaning(results, status)
+    if results is None:
+        _tell_summary(why, environ)
+    print(f"jaxgate gate: {why} (exit code {int(code)})")  # noqa: T201 - a command
+    return int(code)
+
+
+def _limit(arguments: Sequence[str], environ: Mapping[str, str]) -> float:
+    text = value_of(arguments, "--perf-time-limit") or environ.get("JAXGATE_TIME_LIMIT", "")
+    try:
+        return float(text)
+    except ValueError:
+        return TIME_LIMIT_S  # what makes no sense is pytest's to refuse
+
+
+def _run(command: Sequence[str], environ: Mapping[str, str], limit_s: float) -> int | None:
+    """Run pytest; ``None`` if it had to be killed."""
+    with subprocess.Popen(command, env=dict(environ)) as process:
+        try:
+            return process.wait(timeout=limit_s + KILL_AFTER_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None
+        except KeyboardInterrupt:
+            process.wait()
+            return 2
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _meaning(results: Mapping[str, Any] | None, status: int | None) -> tuple[GateExit, str]:
+    """What a run means for a pipeline, and why."""
+    if results is None:
+        ended = "was killed after its time limit" if status is None else f"ended with exit code {status}"
+        return GateExit.BROKEN, f"pytest {ended} and judged nothing"
+    code = GateExit(results["gate_exit"])
+    cases = results["cases"]
+    failed = [case for case in cases if case["fails"]]
+    if code is GateExit.FINE and status != 0:
+        return GateExit.BROKEN, f"nothing failed, and pytest ended with exit code {status}"
+    if code is GateExit.FINE:
+        return code, f"{_count(len(cases), 'case')} passed"
+    if code is GateExit.MISSING:
+        return code, f"{_count(len(failed), 'baseline')} missing or of other arguments; {_RECORD}"
+    reasons = [*results["unfit"], *results["problems"]]
+    reasons += [f"{_count(len(failed), 'case')} failed"] if failed else []
+    reasons += [f"{_count(len(results['not_judged']), 'case')} not judged"] if results["not_judged"] else []
+    return code, "; ".join(reasons) or f"pytest ended with exit code {status}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"1 {what}" if number == 1 else f"{number} {what}s"
+
+
+def _tell_summary(why: str, environ: Mapping[str, str]) -> None:
+    """Say on GitHub's page of the job what no run could."""
+    file = environ.get("GITHUB_STEP_SUMMARY")
+    if file:
+        with Path(file).open("a", encoding="utf-8") as page:
+            page.write(f"## ❌ jaxgate: no result\n\n{why}\n")
+
+
+def _merge_base(arguments: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The option that compares with the merge base, where no stored baseline could serve this hardware."""
+    folder = baselines_folder(arguments, environ)
+    recorded = {path.name.partition("-")[0] for path in folder.glob("*-*") if next(path.glob("*/*.json"), None)}
+    if recorded:
+        here = platform(environ)
+        if here in recorded:
+            return []
+        why = f"no baseline of a {here} in {folder}"
+    else:
+        why = f"no baseline in {folder}"
+    print(f"jaxgate gate: {why}: comparing with the merge base", flush=True)  # noqa: T201
+    return ["--perf-against=merge-base"]

@@ -1,0 +1,110 @@
+"""``jaxgate record``: baselines from where CI runs, as a patch that anyone can apply.
+
+Exit codes: 0 recorded · 1 a case could not be recorded; the patch has the others · 2 nothing was: the machine is noisy,
+the checkout has changed baselines, or the suite is broken.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from jaxgate.cli.selection import baselines_folder, platform, suite, value_of
+from jaxgate.keep.artifacts import Artifacts
+from jaxgate.observe.quiet import Seen, Ticks, look, read_ticks
+
+PATCH = "baselines.patch"
+_RECORDED, _SOME_FAILED, _NOTHING = 0, 1, 2
+"""Exit codes of this command."""
+
+
+def record(
+    why: str,
+    arguments: Sequence[str],
+    *,
+    busy_ok: bool,
+    environ: Mapping[str, str] = os.environ,
+    see: Callable[..., Seen] = look,
+    ticks: Callable[[], Ticks | None] = read_ticks,
+) -> int:
+    """Record baselines, and write what that changed as a patch.
+
+    Args:
+        why: The reason, for the log.
+        arguments: pytest's.
+        busy_ok: Record on a noisy machine, too, and say so in the log.
+        environ: Environment variables.
+        see: Looks at the machine.
+        ticks: Reads the counters of its processors.
+
+    Returns:
+        The exit code.
+    """
+    baselines = baselines_folder(arguments, environ)
+    changed = _git("status", "--porcelain", "--", str(baselines))
+    if changed is None:
+        return _refuse("expected a git checkout, found none: a patch is made against its commit")
+    if changed:
+        return _refuse(f"expected {baselines} as it was committed, found changes; commit them, or git stash")
+    here, begin = platform(environ), ticks()
+    noise = list(see(here, after_work=True).objections)  # the load of the last minute is that of this job itself
+    if noise and not busy_ok:
+        return _refuse(
+            f"the machine is not quiet: {'; '.join(noise)}. Nothing was recorded; --busy-ok records all the same"
+        )
+    reason = f"{why} (on a machine that was not quiet: {'; '.join(noise)})" if noise else why
+    command = [sys.executable, "-m", "pytest", *suite(arguments), "--perf-update", f"--perf-why={reason}", *arguments]
+    status = subprocess.run(command, check=False, env=dict(environ)).returncode
+    after = see(here, after_work=True, since=begin).objections
+    if after and not busy_ok:
+        _restore(baselines)
+        return _refuse(
+            f"the machine did not stay quiet: {'; '.join(after)}. What was recorded was taken back; --busy-ok keeps it"
+        )
+    if status not in (0, 1):
+        _restore(baselines)
+        return _refuse(f"pytest ended with exit code {status}; what was recorded was taken back")
+    patch = _patch(baselines)
+    if not patch:
+        return _refuse("nothing was recorded")
+    folder = Path(value_of(arguments, "--perf-artifacts") or environ.get("JAXGATE_ARTIFACTS") or "perf-artifacts")
+    Artifacts(folder).write_page(PATCH, patch)
+    lines = (baselines / "LOG.md").read_text(encoding="utf-8").splitlines()
+    told = [*lines[-1:], f"{len(patch.encode()):,} bytes in {folder / PATCH}; apply them: git apply {folder / PATCH}"]
+    print("\n".join(told))  # noqa: T201 - a command
+    return _RECORDED if status == 0 else _SOME_FAILED
+
+
+def _patch(baselines: Path) -> str:
+    """What changed in the baselines, new files with it; the index of the checkout is left alone."""
+    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+        environ = {**os.environ, "GIT_INDEX_FILE": str(Path(name) / "index")}
+        for arguments in (("read-tree", "HEAD"), ("add", "--all", "--", str(baselines))):
+            command = ["git", *arguments]
+            subprocess.run(command, check=True, env=environ, capture_output=True)
+        command = ["git", "diff", "--cached", "--binary", "HEAD", "--", str(baselines)]
+        return subprocess.run(command, check=True, env=environ, capture_output=True).stdout.decode()
+
+
+def _restore(baselines: Path) -> None:
+    """Take back what was recorded: nothing else in there had changed."""
+    _git("checkout", "--quiet", "HEAD", "--", str(baselines))
+    _git("clean", "--quiet", "--force", "-d", "--", str(baselines))
+
+
+def _git(*arguments: str) -> str | None:
+    command = ["git", *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _refuse(text: str) -> int:
+    print(f"jaxgate record: {text}", file=sys.stderr)  # noqa: T201 - a command
+    return _NOTHING

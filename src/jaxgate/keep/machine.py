@@ -1,0 +1,114 @@
+"""The lock of this machine: work that only counts goes on side by side, a timed section has the machine to itself.
+
+It is one file for each user, so that two runs in two terminals, or several workers of one run, do not disturb each
+other's times. The operating system lets go of it when a process dies.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from filelock import FileLock, ReadWriteLock, Timeout
+
+HELD = "JAXGATE_MACHINE_HELD"
+"""Set while this process has the machine to itself: what it starts then measures in its name, and must not wait."""
+
+STEP_S = 1.0
+
+State = Literal["out", "working", "alone"]
+
+
+class Machine:
+    """This process's hold on the machine.
+
+    Args:
+        folder: Where the lock lies; one of the user's in the folder for temporary files by default.
+
+    Attributes:
+        problem: Why there is no lock, so that other runs may disturb the times of this one; empty if there is one.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._state: State = "out"
+        self.problem = ""
+        self._locks: tuple[FileLock, ReadWriteLock] | None = None
+        if os.environ.get(HELD):
+            return
+        try:
+            where = lock_folder() if folder is None else folder
+            where.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Who waits to be alone holds the turn: those who work cannot keep it out by taking over from each other.
+            turn = FileLock(where / "turn.lock", is_singleton=False)
+            self._locks = turn, ReadWriteLock(where / "timing.db", is_singleton=False)
+        except Exception as error:  # noqa: BLE001 - no such folder, a read-only disk, a filesystem without locks
+            self.problem = f"no lock keeps other runs away from the times of this one: {error}"
+
+    def work(self, told: Callable[[], None] = lambda: None) -> None:
+        """Work beside others that work, once nobody times; ``told`` is called if that is not at once."""
+        self._enter("working", told)
+
+    def alone(self, told: Callable[[], None] = lambda: None) -> None:
+        """Time: once nobody else works or times, and until this process does something else."""
+        self._enter("alone", told)
+
+    def leave(self) -> None:
+        """Let the others."""
+        state, self._state = self._state, "out"
+        if self._locks is None or state == "out":
+            return
+        if state == "alone":
+            os.environ.pop(HELD, None)
+        self._locks[1].release()
+
+    def _enter(self, state: State, told: Callable[[], None]) -> None:
+        if self._locks is None or self._state == state:
+            return
+        self.leave()  # a lock that others read cannot be taken to write
+        turn, lock = self._locks
+        patience = _Patience(told)
+        patience.take(turn.acquire)
+        try:
+            patience.take(lock.acquire_write if state == "alone" else lock.acquire_read)
+        finally:
+            turn.release()
+        self._state = state
+        if state == "alone":
+            os.environ[HELD] = str(os.getpid())
+
+
+class _Patience:
+    """Waits for a lock in steps, so that Ctrl-C is heard, and tells once that it does."""
+
+    def __init__(self, told: Callable[[], None]) -> None:
+        self._told = told
+        self._waited = False
+
+    def take(self, acquire: Callable[..., object]) -> None:
+        while True:
+            try:
+                acquire(timeout=STEP_S if self._waited else 0)
+            except Timeout:
+                if not self._waited:
+                    self._waited = True
+                    self._told()
+            else:
+                return
+
+
+def lock_folder() -> Path:
+    """The folder of this user's locks."""
+    return Path(tempfile.gettempdir()) / f"jaxgate-{getattr(os, 'getuid', getpass.getuser)()}"
+
+
+def lock_of(path: Path) -> FileLock:
+    """A lock for what a path names, without a file beside it."""
+    import hashlib  # noqa: PLC0415 - rarely needed
+
+    folder = lock_folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return FileLock(folder / f"{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}.lock")
