@@ -104,13 +104,14 @@ class LeadingGate(_RankedGate):
         super().__init__(item, benchmark, run)
         self._station = station
         self._worst: dict[str, str] = {}
+        self._handed_in = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Verdict:
         """See ``Gate``; whatever comes of it, the other ranks are told."""
         try:
             return super().__call__(*args, **kwargs)
         finally:
-            if self._station.alone:
+            if self._handed_in:
                 self._station.answer(self._told())
 
     def _observe(self, case: Case, progress: Callable[[str], None]) -> Observed:
@@ -118,7 +119,7 @@ class LeadingGate(_RankedGate):
         station = self._station
         own = None if observed is None else Share.of(observed.measurement, station.name).to_plain()
         found = station.gather(f"the result of `{case.name}`", own, left=left, last=True)
-        station.alone = True
+        station.alone = self._handed_in = True
         if left is not None and not left["induced"] and self._failure is not None:
             raise self._failure
         names = [station.name, *(line.name for line in station.lines)]
