@@ -17,6 +17,7 @@ test: $(READY)
 
 lint: $(READY)
 	@$(RUN) ruff check . && $(RUN) ruff format --check . && $(RUN) mypy
+	@$(VENV)/bin/zizmor --offline --quiet .github action.yml
 
 ready: $(READY)
 

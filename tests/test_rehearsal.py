@@ -135,6 +135,14 @@ def test_a_pull_request(checkout):
     assert "1 baseline missing or of other arguments; record them where CI runs" in out
 
 
+def test_the_trunk_is_not_held_against_itself(checkout):
+    """That would be green whatever it holds: its baselines are missing, and it says so."""
+    checkout.git("checkout", "-q", "main")
+    code, out = checkout.gate()
+    assert code == 3, out
+    assert "this is the trunk: nothing to compare with" in out
+
+
 def test_what_broke_is_not_a_regression(checkout):
     """A suite that cannot be collected, or selects nothing, is 2, and an old green comment does not stay."""
     code, out = checkout.gate("-k", "nothing_of_that_name")

@@ -60,7 +60,7 @@ def _configured(file: Path = Path("pyproject.toml")) -> str:
 
 def platform(environ: Mapping[str, str] = os.environ, ask: Callable[[], str] | None = None) -> str:
     """Where JAX will run: by its variable, else as a process of its own sees it, which lets the devices go."""
-    named = environ.get("JAX_PLATFORMS", "").lower().split(",")[0].strip()
+    named = environ.get("JAX_PLATFORMS", "").lower().strip()  # of several, JAX may take another than the first
     return _PLATFORMS[named] if named in _PLATFORMS else (ask or _ask)()
 
 
