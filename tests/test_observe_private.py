@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
+import socket
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.private import CACHE_LOGGERS, TRACING_LOGGER, compiler_options, stop_trace, traced_call
+from jaxgate.observe.private import CACHE_LOGGERS, TRACING_LOGGER, compiler_options, membership, stop_trace, traced_call
 
 X = jnp.ones(3)
 
@@ -91,3 +95,20 @@ def test_a_profile_that_cannot_be_exported_is_over_all_the_same(tmp_path):
     jax.profiler.start_trace(str(tmp_path / "b"))
     stop_trace()
     assert list((tmp_path / "b").rglob("*.xplane.pb"))
+
+
+def test_the_coordination_service_is_found_without_a_device():
+    """Which process this is, of how many, where they meet, and a board for short texts; nothing before that."""
+    assert membership() is None
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    code = (
+        "import jax, jaxgate.observe.private as private\n"
+        f"jax.distributed.initialize('127.0.0.1:{port}', 1, 0)\n"
+        "found = private.membership()\n"
+        "found.client.key_value_set('jaxgate/a', 'text')\n"
+        "print(found.process, found.count, found.coordinator, found.client.blocking_key_value_get('jaxgate/a', 1000))\n"
+    )
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["0", "1", "127.0.0.1", "text"], done.stderr

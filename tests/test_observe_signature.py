@@ -12,7 +12,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxgate.model import Leaf
 from jaxgate.observe.compiling import lower
-from jaxgate.observe.signature import argument_names, explain, inputs_fingerprint, leaves_with_paths, see, to_host
+from jaxgate.observe.shards import inputs_fingerprint
+from jaxgate.observe.signature import argument_names, explain, leaves_with_paths, see, to_host
 
 X = jnp.ones((2, 3))
 

@@ -85,7 +85,7 @@ def descend(params: Tree, grads: Tree, rate: float) -> Tree:
 
 
 def grid(**axes: int) -> Mesh:
-    """A mesh over the first devices of this machine, axes by name and extent, automatic: ``grid(data=2, model=4)``."""
+    """A mesh over the first devices of this process, axes by name and extent, automatic: ``grid(data=2, model=4)``."""
     extents = tuple(axes.values())
-    devices = jax.devices()[: int(np.prod(extents))]
+    devices = jax.local_devices()[: int(np.prod(extents))]
     return jax.make_mesh(extents, tuple(axes), axis_types=(AxisType.Auto,) * len(extents), devices=devices)

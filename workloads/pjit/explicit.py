@@ -25,7 +25,7 @@ LAYOUTS = {name: mlp.LAYOUTS[name] for name in ("batch", "hybrid", "fsdp")}
 def explicit_mesh(name: str) -> Mesh:
     """The mesh of that name, all of its axes explicit."""
     axes = MESHES[name]
-    devices = jax.devices()[: devices_of(name)]
+    devices = jax.local_devices()[: devices_of(name)]
     types = (AxisType.Explicit,) * len(axes)
     return jax.make_mesh(tuple(axes.values()), tuple(axes), axis_types=types, devices=devices)
 

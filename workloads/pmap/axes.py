@@ -87,7 +87,7 @@ ROWS: dict[str, Callable[[Sequence[jax.Device]], list[jax.Device]]] = {
 
 def chosen(size: Extent, where: str) -> Computation:
     """A network on devices that were asked for; results go round in their order, not in the machine's."""
-    devices = ROWS[where](jax.devices()[:DEVICES])
+    devices = ROWS[where](jax.local_devices()[:DEVICES])
     mesh = line(devices)
     draw = drawing()
     params = mlp_params(draw, size.width, LAYERS)

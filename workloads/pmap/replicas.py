@@ -18,7 +18,7 @@ DEVICES = 8
 
 def line(devices: int | Sequence[jax.Device] = DEVICES) -> Mesh:
     """A mesh of one axis in the very order of the devices, as ``pmap`` lays them out: nothing moves before a call."""
-    return Mesh(np.array(jax.devices()[:devices] if isinstance(devices, int) else devices), (AXIS,))
+    return Mesh(np.array(jax.local_devices()[:devices] if isinstance(devices, int) else devices), (AXIS,))
 
 
 def stacked(tree: Tree, mesh: Mesh, axis: int = 0) -> Tree:

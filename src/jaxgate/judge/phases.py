@@ -21,8 +21,8 @@ STILL_OPEN = frozenset({"trace_ns"})
 def compare_phases(now: Measurement, record: Record) -> Iterator[Finding]:
     """Hold every phase against the baseline's, where it was recorded on this hardware."""
     baseline = record.baseline
-    if record.borrowed or now.hardware != baseline.hardware:
-        return
+    if record.borrowed or now.hardware != baseline.hardware or now.processes > 1:
+        return  # of several processes none can be started again to confirm it
     identical = not differs(now, baseline)
     slowness = slower_machine(now.phases, baseline.phases)
     for policy in STORED_PHASE_POLICIES:

@@ -46,7 +46,7 @@ class HardwareKey:
 
     Attributes:
         platform: ``cpu``, ``gpu`` or ``tpu``.
-        device_kind: As JAX names it; on CPU the processor's model.
+        device_kind: As JAX names it; on CPU the processor's model. Of several processes with their number.
         devices: How many the case uses.
     """
 
@@ -157,6 +157,7 @@ class Measurement:
         rivals: Facts and phases of other ways of doing the same, which claims are held against.
         host: Whether the subject is plain Python around device programs, called as it is.
         launched: Device programs that one warm call of such a subject launches, by name; empty where unknown.
+        processes: How many processes its devices belong to.
     """
 
     hardware: HardwareKey
@@ -180,3 +181,4 @@ class Measurement:
     culprits: Culprits = field(default_factory=Culprits)
     host: bool = False
     launched: Mapping[str, int] = field(default_factory=dict)
+    processes: int = 1

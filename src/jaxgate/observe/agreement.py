@@ -11,13 +11,17 @@ import numpy as np
 from jaxgate.model import Batch, InvalidCaseError
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call
+from jaxgate.observe.shards import Values, on_host, pieces, place_of, side_by_side
 from jaxgate.observe.signature import leaves_with_paths, short, to_host
+from jaxgate.observe.together import ALONE, Together
 
 
 def check_agreement(subject: Any, reference: Any, *, rtol: float, atol: float) -> None:
     """Compare two outputs, leaf by leaf: ``|subject - reference| <= atol + rtol * |reference|``.
 
     Integers and booleans must be equal: there is no tolerance between two token ids.
+
+    Of an array that is spread over processes each compares the parts that it holds; together they hold all of it.
 
     Args:
         subject: Output tree with leaves on the host.
@@ -37,18 +41,20 @@ def check_agreement(subject: Any, reference: Any, *, rtol: float, atol: float) -
     for (path, left), right in zip(ours, theirs, strict=True):
         if left.shape != right.shape or left.dtype != right.dtype:
             raise InvalidCaseError(stage, f"{path}: subject gives {short(left)}, reference {short(right)}")
-        a, b = _numbers(left), _numbers(right)
-        exact = a.dtype.kind in "biu"
-        close = a == b if exact else np.isclose(a, b, rtol=rtol, atol=atol)
-        if close.all():
-            continue
-        worst = np.unravel_index(int(np.argmax(np.where(close, -1.0, np.abs(_signed(a) - _signed(b))))), a.shape)
-        place = str(list(map(int, worst))) if worst else ""
-        raise InvalidCaseError(
-            stage,
-            f"{path}{place}: subject gives {_text(a[worst])}, reference {_text(b[worst])}; "
-            f"{int((~close).sum()):,} of {a.size:,} elements differ by more than {atol:g} + {rtol:g} × |reference|",
-        )
+        for place, ours_here, theirs_here in side_by_side(left, right, stage=stage, what=path):
+            a, b = _numbers(ours_here), _numbers(theirs_here)
+            exact = a.dtype.kind in "biu"
+            close = a == b if exact else np.isclose(a, b, rtol=rtol, atol=atol)
+            if close.all():
+                continue
+            worst = np.unravel_index(int(np.argmax(np.where(close, -1.0, np.abs(_signed(a) - _signed(b))))), a.shape)
+            begins = [begin for begin, _ in place] or [0] * len(worst)
+            where = str([begin + int(index) for begin, index in zip(begins, worst, strict=True)]) if worst else ""
+            raise InvalidCaseError(
+                stage,
+                f"{path}{where}: subject gives {_text(a[worst])}, reference {_text(b[worst])}; "
+                f"{int((~close).sum()):,} of {a.size:,} elements differ by more than {atol:g} + {rtol:g} × |reference|",
+            )
 
 
 def _numbers(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -65,7 +71,9 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if value.dtype.kind in "fc" else str(value)
 
 
-def check_batch(function: Callable[..., Any], call: Call, batch: Batch, *, donates: bool) -> None:
+def check_batch(
+    function: Callable[..., Any], call: Call, batch: Batch, *, donates: bool, together: Together = ALONE
+) -> None:
     """Change single samples and see the result change: a batch that is silently cut does not notice.
 
     The first, the middle and the last sample are tried; cutting drops a tail, and a wrong reshape a stride.
@@ -75,6 +83,7 @@ def check_batch(function: Callable[..., Any], call: Call, batch: Batch, *, donat
         call: Its arguments; those under ``batch.argument`` have the samples on ``batch.axis``.
         batch: What was declared.
         donates: Whether the function consumes its arguments, so that each call needs copies.
+        together: The ranks that make these calls: a sample may influence what another one holds.
 
     Raises:
         InvalidCaseError: If the argument holds another number of samples than declared, or one is ignored.
@@ -92,7 +101,7 @@ def check_batch(function: Callable[..., Any], call: Call, batch: Batch, *, donat
                 f"expected {batch.size} samples on axis {batch.axis}, found {found} in {short(leaf) if hasattr(leaf, 'shape') else repr(leaf)}",
             )
 
-    def run(changed: list[Any]) -> list[np.ndarray[Any, Any]]:
+    def run(changed: list[Any]) -> list[Values]:
         argument = jax.tree.unflatten(tree, changed)
         if isinstance(batch.argument, int):
             now = (*args[: batch.argument], argument, *args[batch.argument + 1 :])
@@ -102,12 +111,14 @@ def check_batch(function: Callable[..., Any], call: Call, batch: Batch, *, donat
         if donates:
             inputs = jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, inputs)
         with guarded(stage):
-            return [to_host(leaf) for leaf in jax.tree.leaves(function(*inputs[0], **inputs[1]))]
+            output = [on_host(leaf) for leaf in jax.tree.leaves(function(*inputs[0], **inputs[1]))]
+        return [part for values in output for _, part in pieces(values)]
 
     plain = run(leaves)
     for sample in sorted({0, 1 % batch.size, batch.size // 2, batch.size - 1}):
         changed = run([_disturb(leaf, batch.axis, sample) for leaf in leaves])
-        if all(np.array_equal(a, b) for a, b in zip(plain, changed, strict=True)):
+        seen = not all(np.array_equal(a, b) for a, b in zip(plain, changed, strict=True))
+        if not together.anyone(f"sample {sample} influences the result", seen):
             raise InvalidCaseError(
                 stage,
                 f"sample {sample} of {batch.size} does not influence the result: the batch is cut, "
@@ -117,7 +128,19 @@ def check_batch(function: Callable[..., Any], call: Call, batch: Batch, *, donat
 
 def _disturb(leaf: Any, axis: int, sample: int) -> Any:
     """Change one sample: numbers become NaN, which nothing on the way to the result can swallow; others flip."""
+    if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+        return _disturb_parts(leaf, axis, sample)
     values = np.array(to_host(leaf))
+    _change(values, axis, sample)
+    if not isinstance(leaf, jax.Array):
+        return values  # of a subject on the host, which is called with what it was given
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        values = jax.random.wrap_key_data(values, impl=jax.random.key_impl(leaf))
+    return jax.device_put(values, leaf.sharding if leaf.committed else None)  # as the original: no recompile
+
+
+def _change(values: Values, axis: int, sample: int) -> None:
+    """Change one sample in place."""
     index = (slice(None),) * axis + (sample,)
     if values.dtype.kind in "fcV":
         values[index] = np.nan
@@ -126,8 +149,21 @@ def _disturb(leaf: Any, axis: int, sample: int) -> Any:
     else:
         other = np.roll(values, 1, axis=axis)[index]
         values[index] = np.where(other == values[index], values[index] ^ 1, other)
-    if not isinstance(leaf, jax.Array):
-        return values  # of a subject on the host, which is called with what it was given
+
+
+def _disturb_parts(leaf: jax.Array, axis: int, sample: int) -> jax.Array:
+    """The same of an array that is spread over processes: the process that holds the sample changes it."""
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        values = jax.random.wrap_key_data(values, impl=jax.random.key_impl(leaf))
-    return jax.device_put(values, leaf.sharding if leaf.committed else None)  # as the original: no recompile
+        raise InvalidCaseError(
+            "checking the batch", f"{short(leaf)} is spread over processes: single random keys of it cannot be changed"
+        )
+    held = {place_of(shard.index, leaf.shape): to_host(shard.data) for shard in leaf.addressable_shards}
+
+    def part(index: tuple[slice, ...]) -> Values:
+        place = place_of(index, leaf.shape)
+        values, (begin, end) = np.array(held[place]), place[axis]
+        if begin <= sample < end:
+            _change(values, axis, sample - begin)
+        return values
+
+    return jax.make_array_from_callback(leaf.shape, leaf.sharding, part)

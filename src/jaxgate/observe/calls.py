@@ -17,7 +17,9 @@ from jaxgate.observe.events import record
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder, on_device
 from jaxgate.observe.retraces import Blame, retrace_lines
-from jaxgate.observe.signature import Seen, leaves_with_paths, see, to_host
+from jaxgate.observe.shards import on_host, pieces
+from jaxgate.observe.signature import Seen, leaves_with_paths, see
+from jaxgate.observe.together import ALONE, Together
 
 STEPS = 3
 """Threaded steps: the commonest retrace comes at the second, and shows whether it settles at the third."""
@@ -85,7 +87,7 @@ def take_steps(lowered: Lowered, feeder: Feeder, next_args: NextArgs | None, *, 
         if step == 1:
             stepped.first_call_ns = stepped.call_ns
             stepped.first_fed = (args, kwargs)
-            stepped.first_output = jax.tree.map(to_host, output)
+            stepped.first_output = jax.tree.map(on_host, output)
         culprits = blame.culprits(events)
         if step == 1:  # the first call may compile helpers that place its arguments (pmap does), but not the subject
             culprits = [culprit for culprit in culprits if culprit.function == lowered.name]
@@ -125,17 +127,17 @@ def refuse_nan(output: Any, what: str) -> None:
         InvalidCaseError: If a leaf holds one; names the leaf.
     """
     for path, leaf in leaves_with_paths((output,), {}, ("result",)):
-        values = to_host(leaf)
-        if values.dtype.kind not in "fcV":  # V: bfloat16, float8 and the like
-            continue
-        try:
-            broken = int(np.isnan(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)).sum())
-        except (TypeError, ValueError):
-            continue  # an opaque dtype that has no NaN
-        if broken:
-            raise InvalidCaseError(
-                f"checking {what}", f"expected numbers, found {broken} NaN of {values.size} in {path}"
-            )
+        for _, values in pieces(on_host(leaf)):
+            if values.dtype.kind not in "fcV":  # V: bfloat16, float8 and the like
+                continue
+            try:
+                broken = int(np.isnan(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)).sum())
+            except (TypeError, ValueError):
+                continue  # an opaque dtype that has no NaN
+            if broken:
+                raise InvalidCaseError(
+                    f"checking {what}", f"expected numbers, found {broken} NaN of {values.size} in {path}"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,7 @@ def take_samples(
     apart: bool,
     clock: Clock,
     contract: Contract = "pipelined",
+    together: Together = ALONE,
 ) -> Sampled:
     """Time bursts of calls within a fixed budget.
 
@@ -185,10 +188,12 @@ def take_samples(
             the clock: each call is waited for alone.
         clock: Monotonic nanoseconds.
         contract: What the time of a call means; ``blocked`` makes each burst a single call.
+        together: The ranks that take the sample: all of them make the same calls.
     """
     calls, rounds = plan(call_ns, consumed=feeder.copies and next_args is None, contract=contract)
     if single:
         calls = rounds = 1
+    calls, rounds = together.first("calls of a burst, and bursts", (calls, rounds))
     bursts = []
     traces = lowerings = compiles = hits = 0
     for _ in range(rounds):
@@ -201,9 +206,11 @@ def take_samples(
         compiles += len(events.compiles)
         hits += len(events.cache_hits)
     retraces: tuple[str, ...] = ()
-    if traces or lowerings or compiles:
+    missed = bool(traces or lowerings or compiles)
+    if together.anyone("calling the sample again", missed):
         word = "retraced" if traces else "recompiled"
-        retraces = call_again(lowered, feeder, next_args, calls=calls, settled=STEPS, word=word)
+        again = call_again(lowered, feeder, next_args, calls=calls, settled=STEPS, word=word)
+        retraces = again if missed else ()
     return Sampled(
         samples=Samples(bursts_ns=tuple(bursts), calls_per_burst=calls, contract=contract),
         traces=traces,

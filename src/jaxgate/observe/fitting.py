@@ -13,6 +13,7 @@ from jaxgate.observe.fingerprint import program_fingerprint
 from jaxgate.observe.private import compiler_options
 from jaxgate.observe.reference import ReferenceStore
 from jaxgate.observe.surroundings import fingerprint
+from jaxgate.observe.together import ALONE, Together
 
 _STRAIGHT = 4
 """Steps that trust memory to grow in proportion to the batch (seen: three find it); then the gap is halved."""
@@ -26,11 +27,13 @@ class Fitting:
         store: Where the peaks of programs are kept between runs.
         surroundings: Fingerprint of environment and hardware.
         progress: Told before each compile.
+        together: The ranks that look: each compiles what one of them does not remember, and all see one peak.
     """
 
     store: ReferenceStore
     surroundings: str
     progress: Callable[[str], None]
+    together: Together = ALONE
 
     def largest_batch(self, function: Callable[..., Any], fits: Fits, *, role: str) -> int:
         """Find the largest multiple of ``fits.step`` at which one call's ``peak_bytes`` stay within the budget.
@@ -80,12 +83,13 @@ class Fitting:
         program = program_fingerprint(lowered.compiler_ir("stablehlo"))
         key = fingerprint("peak", program, options, self.surroundings)
         known = self.store.load(key) if options is not None else None
-        if known is not None:
+        if not self.together.anyone(f"{stage}: not remembered", known is None) and known is not None:
             return int(known[0]["peak_bytes"])
         with guarded(stage):
             executable = lowered.compile()
         peak = Facts(**compiled_facts(executable)).peak_bytes
         if peak is None:
             raise InvalidCaseError(stage, "the largest batch cannot be found: this backend does not tell peak_bytes")
+        (peak,) = self.together.first(stage, (peak,))
         self.store.save(key, {"peak_bytes": peak}, [])
         return peak

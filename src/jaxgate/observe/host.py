@@ -40,9 +40,11 @@ from jaxgate.observe.hostcalls import (
 from jaxgate.observe.jitted import jitted_functions
 from jaxgate.observe.launches import Launched, count_launches
 from jaxgate.observe.lines import at
-from jaxgate.observe.signature import inputs_fingerprint, leaves_with_paths, short, to_host
+from jaxgate.observe.shards import inputs_fingerprint, on_host
+from jaxgate.observe.signature import leaves_with_paths, short
 from jaxgate.observe.source import source_fingerprint
 from jaxgate.observe.surroundings import environment, fingerprint, hardware_key
+from jaxgate.observe.together import ALONE, Together, own_devices, processes_of
 from jaxgate.observe.yardstick import read_yardstick
 
 WHY_NOT = "plain Python around jitted calls cannot be stored"
@@ -55,6 +57,7 @@ def observe_host(
     progress: Callable[[str], None],
     sampling: bool,
     clock: Clock,
+    together: Together = ALONE,
 ) -> Measurement:
     """Measure a subject on the host.
 
@@ -64,6 +67,7 @@ def observe_host(
         progress: Told what is being done.
         sampling: Whether to time calls.
         clock: Monotonic nanoseconds.
+        together: The ranks that call it.
 
     Raises:
         InvalidCaseError: If it cannot be called, its results are wrong, or it gives nothing to wait for.
@@ -72,24 +76,31 @@ def observe_host(
     subject = HostSubject(computation.subject, call, "subject")
     progress("running")
     stepped = take_host_steps(subject, computation.next_args, clock=clock)
+    processes = processes_of(stepped.devices)
     if computation.batch is not None:
-        check_batch(subject.on_copies, call, computation.batch, donates=False)
+        progress("checking the batch")
+        check_batch(subject.on_copies, call, computation.batch, donates=False, together=together)
     reference: ReferenceFacts | None = None
     if computation.reference is not None:
         progress("running the reference")
-        reference, output = _observe_reference(computation.reference, call, sampling=sampling, clock=clock)
+        reference, output = _observe_reference(
+            computation.reference, call, sampling=sampling, clock=clock, together=together
+        )
         check_agreement(stepped.first_output, output, rtol=computation.rtol, atol=computation.atol)
     progress("profiling")
-    launched = _count(subject, stepped.devices)
+    launched = _count(subject, stepped.devices, together)
     if launched.programs is not None and not launched.programs:
         raise InvalidCaseError("profiling a call of the subject", "expected device programs, found none launched")
     if sampling:
         progress("sampling")
-    samples, events = sample_host(subject, stepped, computation.contract, single=not sampling, clock=clock)
+    samples, events = sample_host(
+        subject, stepped, computation.contract, single=not sampling, clock=clock, together=together
+    )
     signature = _signature(subject, call, stepped.consumed)
     surroundings = environment(stepped.devices[0])
     return Measurement(
-        hardware=hardware_key(stepped.devices[0], len(stepped.devices)),
+        hardware=hardware_key(stepped.devices[0], len(stepped.devices), processes),
+        processes=processes,
         environment=surroundings,
         fingerprints=Fingerprints(
             source=source_fingerprint(computation.subject, build),
@@ -110,7 +121,7 @@ def observe_host(
         ),
         phases=Phases(
             first_call_ns=stepped.first_call_ns,
-            host_ns=host_call_time(subject, stepped.call_ns, clock=clock) if sampling else None,
+            host_ns=host_call_time(subject, stepped.call_ns, clock=clock, together=together) if sampling else None,
             yardstick_ns=read_yardstick(clock),
         ),
         operations={},
@@ -127,7 +138,7 @@ def observe_host(
 
 
 def _observe_reference(
-    function: Callable[..., Any], call: Call, *, sampling: bool, clock: Clock
+    function: Callable[..., Any], call: Call, *, sampling: bool, clock: Clock, together: Together
 ) -> tuple[ReferenceFacts, Any]:
     """What can be said of a reference, and its first result on the host; its first call need not be a cold one."""
     subject = HostSubject(function, call, "reference")
@@ -137,25 +148,26 @@ def _observe_reference(
         output = subject.call(copies)
     devices = learn(HostSteps(), subject, output, copies, held).devices
     refuse_nan(output, "the reference's result")
-    found = jax.tree.map(to_host, output)
+    found = jax.tree.map(on_host, output)
     with guarded("running the reference"):
         copies = subject.fresh()
         begin = clock()
         subject.call(copies)
         call_ns = clock() - begin
-    launched = _count(subject, devices)
+    launched = _count(subject, devices, together)
     facts = Facts(launches=_total(launched.programs), host_transfers=_total(launched.transfers))
-    phases = Phases(host_ns=host_call_time(subject, call_ns, clock=clock) if sampling else None)
+    host_ns = host_call_time(subject, call_ns, clock=clock, together=together) if sampling else None
+    phases = Phases(host_ns=host_ns)
     return ReferenceFacts(facts=facts, phases=phases, cached=False), found
 
 
-def _count(subject: HostSubject, devices: tuple[jax.Device, ...]) -> Launched:
+def _count(subject: HostSubject, devices: tuple[jax.Device, ...], together: Together) -> Launched:
     def make_call() -> Callable[[], Any]:
         call = subject.fresh()
         return lambda: subject.call(call)
 
     with guarded(f"profiling a call of the {subject.role}"):
-        return count_launches(make_call, devices)
+        return count_launches(make_call, own_devices(devices), together)
 
 
 def _signature(subject: HostSubject, call: Call, consumed: frozenset[int]) -> tuple[Leaf, ...]:

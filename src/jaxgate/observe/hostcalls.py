@@ -21,8 +21,10 @@ from jaxgate.observe.events import Events, record
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call
 from jaxgate.observe.retraces import Blame, retrace_lines
-from jaxgate.observe.signature import Seen, argument_names, see, to_host
+from jaxgate.observe.shards import on_host
+from jaxgate.observe.signature import Seen, argument_names, see
 from jaxgate.observe.threading import Carry
+from jaxgate.observe.together import ALONE, Together
 
 VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
 """Leaves, besides device arrays, whose values are known; of other objects only the type is."""
@@ -142,7 +144,7 @@ def take_host_steps(subject: HostSubject, next_args: NextArgs | None, *, clock: 
         culprits = blame.culprits(events)
         if before is None:
             stepped.first_call_ns = stepped.call_ns
-            stepped.first_output = jax.tree.map(to_host, output)
+            stepped.first_output = jax.tree.map(on_host, output)
             learn(stepped, subject, output, call, held)
         elif culprits:
             stepped.retraces += retrace_lines(f"step {step}", culprits, subject="", before=before, after=seen)
@@ -182,7 +184,7 @@ def learn(stepped: HostSteps, subject: HostSubject, output: Any, call: Call, hel
         index for index, leaf in enumerate(leaves) if isinstance(leaf, jax.Array) and leaf.is_deleted()
     )
     arrays = [*subject.arrays(output, call), *(leaf for leaf in leaves if isinstance(leaf, jax.Array))]
-    widest = max((array.sharding.device_set for array in arrays), key=len, default=set(jax.devices()[:1]))
+    widest = max((array.sharding.device_set for array in arrays), key=len, default=set(jax.local_devices()[:1]))
     stepped.devices = tuple(sorted(widest, key=lambda device: device.id))
     return stepped
 
@@ -199,13 +201,20 @@ def _next(subject: HostSubject, stepped: HostSteps, output: Any, call: Call) -> 
 
 
 def sample_host(
-    subject: HostSubject, stepped: HostSteps, contract: Contract, *, single: bool, clock: Clock
+    subject: HostSubject,
+    stepped: HostSteps,
+    contract: Contract,
+    *,
+    single: bool,
+    clock: Clock,
+    together: Together = ALONE,
 ) -> tuple[Samples, Events]:
     """Time bursts of calls, and record what they trace and compile; each burst starts from copies."""
     next_args = stepped.next_args
     calls, rounds = plan(stepped.call_ns, consumed=bool(stepped.consumed) and next_args is None, contract=contract)
     if single:
         calls = rounds = 1
+    calls, rounds = together.first("calls of a burst, and bursts", (calls, rounds))
     bursts, all_events = [], Events()
     for _ in range(rounds):
         call = subject.fresh()
@@ -231,10 +240,11 @@ def _burst(subject: HostSubject, call: Call, next_args: NextArgs | None, *, call
     return spent_ns
 
 
-def host_call_time(subject: HostSubject, call_ns: int, *, clock: Clock) -> int:
+def host_call_time(subject: HostSubject, call_ns: int, *, clock: Clock, together: Together = ALONE) -> int:
     """Median time of a warm call, waited for."""
     taken = []
-    for _ in range(min(LAUNCHES, max(MIN_BURSTS, BUDGET_NS // max(call_ns, 1)))):
+    (count,) = together.first("timed calls", (min(LAUNCHES, max(MIN_BURSTS, BUDGET_NS // max(call_ns, 1))),))
+    for _ in range(count):
         call = subject.fresh()
         with guarded(f"timing calls of the {subject.role}"):
             begin = clock()

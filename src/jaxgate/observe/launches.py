@@ -24,6 +24,7 @@ from jaxgate.observe.failures import describe
 from jaxgate.observe.lines import places
 from jaxgate.observe.marking import marked_line, marking_lines
 from jaxgate.observe.private import stop_trace
+from jaxgate.observe.together import ALONE, Together
 
 CAPTURES = 2
 """Profiles that must agree. Twenty of one loop body gave equal counts on both supported lines of JAX."""
@@ -82,12 +83,15 @@ class _Counts:
     transfer_lines: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter), compare=False)
 
 
-def count_launches(make_call: Callable[[], Callable[[], Any]], devices: Sequence[jax.Device]) -> Launched:
+def count_launches(
+    make_call: Callable[[], Callable[[], Any]], devices: Sequence[jax.Device], together: Together = ALONE
+) -> Launched:
     """Profile a warm call, twice, and count.
 
     Args:
         make_call: Prepares one call, outside the profile; what it gives makes the call and waits for its result.
-        devices: Those that the call uses.
+        devices: Those of this process that the call uses.
+        together: The ranks that make it: all of them make as many.
 
     Raises:
         Exception: Whatever the call raises.
@@ -95,8 +99,9 @@ def count_launches(make_call: Callable[[], Callable[[], Any]], devices: Sequence
     found = []
     for _ in range(CAPTURES):
         counted = _capture(make_call(), devices)
-        if isinstance(counted, str):
-            return Launched(None, None, counted)
+        problem = counted if isinstance(counted, str) else ""
+        if together.anyone("the profile shows nothing", bool(problem)) or isinstance(counted, str):
+            return Launched(None, None, problem or "another rank's profile shows nothing")
         found.append(counted)
     first = found[0]
     programs = all(counts.programs == first.programs for counts in found)

@@ -38,10 +38,12 @@ from jaxgate.observe.lines import at
 from jaxgate.observe.observed import Observed, Progress
 from jaxgate.observe.reference import Reference, ReferenceStore, observe_reference
 from jaxgate.observe.rivals import observe_rivals
-from jaxgate.observe.signature import inputs_fingerprint, read_results
+from jaxgate.observe.shards import inputs_fingerprint
+from jaxgate.observe.signature import read_results
 from jaxgate.observe.source import source_fingerprint
 from jaxgate.observe.surroundings import environment, fingerprint, hardware_key, refuse_settings
 from jaxgate.observe.threading import carry_donated
+from jaxgate.observe.together import ALONE, Together, processes_of
 from jaxgate.observe.yardstick import read_yardstick
 
 
@@ -53,6 +55,7 @@ def observe(
     sampling: bool = True,
     clock: Clock = time.perf_counter_ns,
     thread_clock: Clock = time.thread_time_ns,
+    together: Together = ALONE,
 ) -> Observed:
     """Measure one case.
 
@@ -66,6 +69,7 @@ def observe(
         clock: Monotonic nanoseconds.
         thread_clock: Nanoseconds that this thread has run, for tracing and lowering: all of that is Python in it, and
             beside eight busy processes on two cores the other clock was seen to more than double it.
+        together: The ranks that run the case, all of them with the same calls.
 
     Returns:
         What was seen, and the subject itself for a duel.
@@ -78,7 +82,7 @@ def observe(
     with guarded("building the workload"):
         computation = build()
     if computation.host:
-        return _observe_host(computation, build, progress=progress, sampling=sampling, clock=clock)
+        return _observe_host(computation, build, progress=progress, sampling=sampling, clock=clock, together=together)
     with guarded("building the workload"):
         call = on_device(computation.args, computation.kwargs)
         jax.block_until_ready(call)
@@ -90,7 +94,8 @@ def observe(
     refuse_idle(program)
     devices = devices_of(program.executable)
     device = devices[0]
-    hardware = hardware_key(device, len(devices))
+    processes = processes_of(devices)
+    hardware = hardware_key(device, len(devices), processes)
     communication = read_communication(program, devices)
     surroundings = environment(device)
     beyond = fingerprint(hardware, sorted(surroundings.items()))
@@ -104,7 +109,8 @@ def observe(
     stepped = take_steps(lowered, feeder, next_args, clock=clock)
     donation = read_donation(program, stepped.first_fed)
     if computation.batch is not None:
-        check_batch(lowered.function, call, computation.batch, donates=donates)
+        progress("checking the batch")
+        check_batch(lowered.function, call, computation.batch, donates=donates, together=together)
     reference: Reference | None = None
     if computation.reference is not None:
         reference = observe_reference(
@@ -116,6 +122,7 @@ def observe(
             progress=progress,
             clock=clock,
             thread_clock=thread_clock,
+            together=together,
         )
         check_agreement(stepped.first_output, reference.output, rtol=computation.rtol, atol=computation.atol)
     feeds = find_feeds(lowered, call, stepped.next_args)
@@ -130,15 +137,23 @@ def observe(
         apart=stepped.next_args is not None and feeds is None,
         clock=clock,
         contract=computation.contract,
+        together=together,
     )
     host_ns = host_time(lowered, feeder, platform=hardware.platform, clock=clock) if sampling else None
     progress("reading")
     rivals = observe_rivals(
-        computation.rivals, surroundings=beyond, store=store, progress=progress, clock=clock, thread_clock=thread_clock
+        computation.rivals,
+        surroundings=beyond,
+        store=store,
+        progress=progress,
+        clock=clock,
+        thread_clock=thread_clock,
+        together=together,
     )
-    largest, reference = _fit(computation, reference, Fitting(store, beyond, progress))
+    largest, reference = _fit(computation, reference, Fitting(store, beyond, progress, together))
     measurement = Measurement(
         hardware=hardware,
+        processes=processes,
         environment=surroundings,
         fingerprints=Fingerprints(
             source=source_fingerprint(computation.subject, build),
@@ -207,9 +222,12 @@ def _observe_host(
     progress: Progress,
     sampling: bool,
     clock: Clock,
+    together: Together,
 ) -> Observed:
     return Observed(
-        measurement=observe_host(computation, build, progress=progress, sampling=sampling, clock=clock),
+        measurement=observe_host(
+            computation, build, progress=progress, sampling=sampling, clock=clock, together=together
+        ),
         lowered=None,
         call=(computation.args, dict(computation.kwargs)),
         feeds=None,

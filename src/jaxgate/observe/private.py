@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -92,3 +93,35 @@ def stop_trace() -> None:
         if state is not None and getattr(state, "profile_session", None) is not None:
             state.reset()
         raise
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What JAX's coordination service knows of this process, without touching a device.
+
+    Attributes:
+        process: Which one it is.
+        count: How many there are.
+        coordinator: Host of process 0, as the others reach it.
+        client: Has ``key_value_set`` and ``blocking_key_value_get``.
+    """
+
+    process: int
+    count: int
+    coordinator: str
+    client: Any
+
+
+def membership() -> Membership | None:
+    """Read what ``jax.distributed.initialize`` found out; public names tell it only once devices are taken.
+
+    Returns:
+        ``None`` if it was not called, or this release keeps it elsewhere.
+    """
+    state = getattr(getattr(getattr(jax, "_src", None), "distributed", None), "global_state", None)
+    client, address = getattr(state, "client", None), getattr(state, "coordinator_address", None)
+    process, count = getattr(state, "process_id", None), getattr(state, "num_processes", None)
+    usable = hasattr(client, "key_value_set") and hasattr(client, "blocking_key_value_get")
+    if not usable or not isinstance(address, str) or not isinstance(process, int) or not isinstance(count, int):
+        return None
+    return Membership(process, count, address.rpartition(":")[0].strip("[]"), client)

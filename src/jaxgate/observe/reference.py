@@ -20,8 +20,9 @@ from jaxgate.observe.communication import read_communication
 from jaxgate.observe.compiling import Clock, Lowered, compile_program, devices_of, lower
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder
-from jaxgate.observe.signature import to_host
+from jaxgate.observe.shards import Shards, on_host
 from jaxgate.observe.surroundings import fingerprint
+from jaxgate.observe.together import ALONE, Together
 
 MAX_STORED_BYTES = 64 * 1024 * 1024
 """Outputs larger than this are computed again each time."""
@@ -56,6 +57,7 @@ def observe_reference(
     progress: Callable[[str], None],
     clock: Clock,
     thread_clock: Clock,
+    together: Together = ALONE,
 ) -> Reference:
     """Lower the reference, then compile and run it unless the store knows the outcome.
 
@@ -68,6 +70,7 @@ def observe_reference(
         progress: Told before anything that may take long.
         clock: Monotonic nanoseconds.
         thread_clock: Nanoseconds that this thread has run.
+        together: The ranks that run it: all of them, or none.
 
     Raises:
         InvalidCaseError: If the reference fails at any stage or returns NaN.
@@ -79,7 +82,7 @@ def observe_reference(
     layout = [field.name for field in fields(Facts)]  # another version of this engine measured other facts
     key = fingerprint("reference", layout, lowered.fingerprint, lowered.options_text, inputs, surroundings, tree)
     found = store.load(key)
-    if found is not None:
+    if not together.anyone("the reference is not remembered", found is None) and found is not None:
         numbers, outputs = found
         known = Facts(**numbers["facts"])
         phases = _phases(lowered, numbers["compile_ns"])
@@ -92,10 +95,11 @@ def observe_reference(
     progress("running the reference")
     args, kwargs = Feeder(call, donates=any(leaf.donated for leaf in lowered.signature)).fresh()
     with guarded("running the reference"):
-        output = jax.tree.map(to_host, jax.block_until_ready(lowered.function(*args, **kwargs)))
+        output = jax.tree.map(on_host, jax.block_until_ready(lowered.function(*args, **kwargs)))
     refuse_nan(output, "the reference's result")
     outputs = jax.tree.leaves(output)
-    if sum(array.nbytes for array in outputs) <= MAX_STORED_BYTES:
+    whole = not any(isinstance(array, Shards) for array in outputs)
+    if whole and sum(array.nbytes for array in outputs) <= MAX_STORED_BYTES:
         store.save(key, {"facts": asdict(measured), "compile_ns": program.compile_ns}, outputs)
     return Reference(ReferenceFacts(facts=measured, phases=program.phases, cached=False), output, lowered)
 

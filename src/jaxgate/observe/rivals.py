@@ -11,6 +11,7 @@ from jaxgate.observe.communication import read_communication
 from jaxgate.observe.compiling import Clock, Lowered, compile_program, devices_of, lower
 from jaxgate.observe.reference import ReferenceStore
 from jaxgate.observe.surroundings import fingerprint
+from jaxgate.observe.together import ALONE, Together
 
 
 def observe_rivals(
@@ -21,6 +22,7 @@ def observe_rivals(
     progress: Callable[[str], None],
     clock: Clock,
     thread_clock: Clock,
+    together: Together = ALONE,
 ) -> dict[str, ReferenceFacts]:
     """Compile each rival, unless the store knows its facts from an earlier run.
 
@@ -31,6 +33,7 @@ def observe_rivals(
         progress: Told before anything that may take long.
         clock: Monotonic nanoseconds.
         thread_clock: Nanoseconds that this thread has run.
+        together: The ranks that compile them: all of them, or none, as compiling may wait for the others.
 
     Raises:
         InvalidCaseError: If one cannot be traced, lowered or compiled.
@@ -42,7 +45,7 @@ def observe_rivals(
         layout = [field.name for field in fields(Facts)]  # another version of this engine measured other facts
         key = fingerprint("rival", layout, lowered.fingerprint, lowered.options_text, surroundings)
         fresh = _recalled(lowered, store.load(key))
-        if fresh is None:
+        if together.anyone(f"the rival {name} is not remembered", fresh is None) or fresh is None:
             progress(f"compiling the rival {name}")
             fresh = _compiled(lowered, clock)
             store.save(key, {"facts": asdict(fresh.facts), "compile_ns": fresh.phases.compile_ns}, [])

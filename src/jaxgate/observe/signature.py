@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -219,17 +218,3 @@ def to_host(leaf: Any) -> np.ndarray[Any, Any]:
     # What jaxgate reads for itself is no transfer of the program, even where the project forbids all of them.
     with jax.transfer_guard("allow"):
         return np.asarray(leaf)
-
-
-def inputs_fingerprint(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Hash the values of all arguments: a loop bound of 3 or of 3000 is the same program."""
-    state = hashlib.blake2b(digest_size=16)
-    for leaf in jax.tree_util.tree_leaves((tuple(args), dict(sorted(kwargs.items())))):
-        if isinstance(leaf, (jax.Array, np.ndarray)):
-            values = to_host(leaf)
-            state.update(f"{values.dtype}{values.shape}".encode())
-            state.update(np.ascontiguousarray(values).view(np.uint8).data if values.size else b"")
-        else:
-            text = repr(leaf).encode()
-            state.update(b"P" + len(text).to_bytes(8, "little") + text)
-    return state.hexdigest()

@@ -56,15 +56,17 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine() or "unknown"
 
 
-def hardware_key(device: jax.Device, devices: int) -> HardwareKey:
+def hardware_key(device: jax.Device, devices: int, processes: int = 1) -> HardwareKey:
     """Name the hardware of a case.
 
     Args:
         device: One of the devices that the case's program runs on.
         devices: How many it uses.
+        processes: How many processes these belong to; two of four devices are not one of eight.
     """
     kind = cpu_model() if device.platform == "cpu" else device.device_kind
-    return HardwareKey(platform=device.platform, device_kind=kind, devices=devices)
+    spread = f", {processes} processes" if processes > 1 else ""
+    return HardwareKey(platform=device.platform, device_kind=f"{kind}{spread}", devices=devices)
 
 
 def first_device() -> HardwareKey:

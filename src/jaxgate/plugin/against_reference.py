@@ -16,7 +16,7 @@ from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.failures import describe
 from jaxgate.observe.observed import Observed
 from jaxgate.observe.opponents import export_opponents, opponents_fingerprint
-from jaxgate.plugin.timing import Rematch, Stopwatch
+from jaxgate.plugin.timing import SEVERAL, Rematch, Stopwatch
 
 _SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
 
@@ -120,6 +120,8 @@ class ReferenceDuels:
 
 
 def _hopeless(now: Measurement) -> str:
+    if now.processes > 1:
+        return SEVERAL
     if now.host:
         return "plain Python around device programs cannot be stored and duelled"
     return _SHARED_CORES if now.hardware.platform == "cpu" and now.hardware.devices > 1 else ""

@@ -167,11 +167,18 @@ class Captures:
         try:
             folder = self.artifacts.bundle(verdict.case)
             capture = Capture(folder=os.path.relpath(folder, self._root))
-            if not self.why_not_profiled(verdict):
+            several = now is not None and now.processes > 1
+            if not several and not self.why_not_profiled(verdict):
                 progress(PROFILING)  # alone: no other process counts meanwhile
                 begin = time.perf_counter()
-            why_not = self.why_not_profiled(verdict)
-            if why_not and self._settings is not None and self._settings.when != "never" and now is not None:
+            why_not = self.why_not_profiled(verdict) or ("not profiled: several processes" if several else "")
+            if (
+                why_not
+                and not several
+                and self._settings is not None
+                and self._settings.when != "never"
+                and now is not None
+            ):
                 self.left.append(verdict.case)
             if observed is None or verdict.status is Status.RESOURCE_EXHAUSTED or why_not:
                 capture = replace(capture, notes=(why_not or "not profiled: it could not be measured",))

@@ -53,6 +53,10 @@ class Deadline:
         """Why the run stops."""
         return f"the time limit of {self.limit_s:g} s is over (--perf-time-limit)"
 
+    def stand_down(self) -> None:
+        """Leave the time to another process, which ends this one too."""
+        self._over.set()
+
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Begin to watch."""
         threading.Thread(target=self._watch, args=(session,), daemon=True).start()

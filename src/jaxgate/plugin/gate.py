@@ -207,9 +207,7 @@ class Gate:
         begin = time.perf_counter_ns()
         try:
             with self._run.progress(case.name) as progress:
-                observed = observe(
-                    case.build, store=self._run.references, progress=progress, sampling=self._benchmark.enabled
-                )
+                observed = self._observe(case, progress)
                 measurement = observed.measurement
                 engine_ns = time.perf_counter_ns() - begin - _jax_ns(measurement)
                 before_ns = self._run.stopwatch.on_baselines_ns
@@ -228,6 +226,9 @@ class Gate:
                 duel_s=duel_ns / 1e9 if verdict.time.decision is not None else None,
             )
         return verdict, observed
+
+    def _observe(self, case: Case, progress: Callable[[str], None]) -> Observed:
+        return observe(case.build, store=self._run.references, progress=progress, sampling=self._benchmark.enabled)
 
     def _fill_row(self, case: Case, measurement: Measurement, verdict: Verdict, engine_ns: int) -> None:
         if self._benchmark.group is None:

@@ -19,6 +19,7 @@ from jaxgate.plugin import (
     options,
     peaks,
     plan,
+    ranks,
     recorder,
     replay,
     sizing,
@@ -61,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(recorder.Recorder(), "jaxgate-recorder")
     if config.stash[SETTINGS].peak:
         config.pluginmanager.register(peaks.Peaks(), "jaxgate-peaks")
+    ranks.configure(config)
     config.stash[TESTS] = Tests()
     if config.stash[SETTINGS].update is Update.TRIM:
         config.pluginmanager.register(trimming.Trimmer(), "jaxgate-trim")
@@ -112,7 +114,7 @@ def gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate:
     if workers.is_worker(request.config):
         benchmarks.switch_on(benchmark, request.config)
 
-    return Gate(request.node, benchmark, starting.run(request.config))
+    return ranks.own_gate(request, benchmark) or Gate(request.node, benchmark, starting.run(request.config))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from jaxgate.model import Size
-from jaxgate.plugin import artifacts, quieting, sizing, updating
+from jaxgate.plugin import artifacts, quieting, ranks_options, sizing, updating
 from jaxgate.plugin.recording import AS_MEASURED, OTHER_SIDE
 from jaxgate.plugin.updating import Update
 
@@ -159,6 +159,7 @@ def add_options(parser: pytest.Parser) -> None:
     quieting.add_options(parser, group)
     sizing.add_options(parser, group)
     artifacts.add_options(parser, group)
+    ranks_options.add_options(group)
     group.addoption(
         "--perf-max-undecided",
         metavar="SHARE",

@@ -64,8 +64,8 @@ def run(config: pytest.Config) -> Run:
     if RUN not in config.stash:
         cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
         folder = None if cache is None else Path(cache.mkdir("jaxgate"))
-        descriptor = _terminal(config)
-        _give_devices(config)
+        descriptor = terminal(config)
+        give_devices(config)
         comparison = _launches(config, folder, descriptor) if config.stash[SETTINGS].against_env else None
         record_other_side(config)
         other = config.stash.get(OTHER_SIDE, None)
@@ -85,7 +85,7 @@ def run(config: pytest.Config) -> Run:
     return config.stash[RUN]
 
 
-def _give_devices(config: pytest.Config) -> None:
+def give_devices(config: pytest.Config) -> None:
     """Divide the CPU before anything touches a device; where that is too late, no test is run."""
     count = config.stash[SETTINGS].cpu_devices
     if count is None or config.pluginmanager.hasplugin("jaxgate-controller"):
@@ -123,7 +123,7 @@ def record_other_side(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
     config.add_cleanup(folder.cleanup)
     try:
-        with Progress(_terminal(config), settings.against[:10]) as progress:
+        with Progress(terminal(config), settings.against[:10]) as progress:
             progress("recording it for comparison")
             chosen, into = recording.selection(config), Path(folder.name)
             failed = against.record(config.rootpath, settings.against, chosen, into)
@@ -143,7 +143,7 @@ def made_from(config: pytest.Config) -> Provenance | None:
     return config.stash[MADE_FROM]
 
 
-def _terminal(config: pytest.Config) -> int | None:
+def terminal(config: pytest.Config) -> int | None:
     """A descriptor for progress; none where pytest is to be quiet."""
     return None if config.get_verbosity() < 0 else config.stash.get(STDERR, None)
 

@@ -101,7 +101,7 @@ class StoredClock:
         Raises:
             InvalidCaseError: If their file cannot be trusted, or today's time is none.
         """
-        if record is None or now.hardware.slug not in self._quiet:
+        if record is None or now.processes > 1 or now.hardware.slug not in self._quiet:
             return timed
         if not may_answer(now, record, duelled=timed.decision is not None):
             return timed

@@ -78,6 +78,10 @@ class Timed:
     rematch: Rematch | Repeat | None = None
 
 
+SEVERAL = "several processes: not duelled yet"
+"""Why a program that runs over several processes is not timed against another."""
+
+
 class Stopwatch:
     """Runs the duels of one run within its budget.
 
@@ -232,6 +236,8 @@ def _invalid(error: Exception) -> InvalidCaseError:
 def _hopeless(now: Measurement, record: Record) -> str:
     """Why no duel could say anything; empty if one could."""
     ours, theirs = now.fingerprints, record.baseline.fingerprints
+    if now.processes > 1:
+        return SEVERAL
     if now.host or record.baseline.host or now.facts.host_callbacks:
         return "it cannot be stored and duelled"
     if ours.program == theirs.program and ours.inputs != theirs.inputs:

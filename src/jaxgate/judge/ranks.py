@@ -1,0 +1,148 @@
+"""One measurement out of those of several ranks: what must be equal is, of the rest the worst counts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+
+from jaxgate.judge.policy import BY_NAME
+from jaxgate.model import Facts, Fingerprints, InvalidCaseError, Measurement, Status, Verdict
+from jaxgate.model.share import Share
+
+STAGE = "comparing what the ranks measured"
+PROGRAM_FACTS = frozenset({
+    "donated_bytes", "constant_bytes", "host_callbacks", "matmul_flops", "widened_bytes", "stablehlo_ops", "collectives",
+    "collective_bytes", "largest_batch",
+})  # fmt: skip
+"""What follows from the program alone, and so is the same wherever that is; of all other facts the worst rank counts."""
+_TIMED = ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
+
+
+def merge(own: Measurement, others: Sequence[Share], name: str) -> tuple[Measurement, dict[str, str]]:
+    """Make one measurement of what all ranks saw.
+
+    Args:
+        own: Rank 0's.
+        others: Those of the other ranks.
+        name: Rank 0, for people.
+
+    Returns:
+        The measurement: the worst fact, the phases and the samples of the slowest rank; and which rank each fact comes
+        from that is not equal on all of them.
+
+    Raises:
+        InvalidCaseError: If the ranks did not measure one program in one environment; names the rank.
+    """
+    mine = Share.of(own, name)
+    shares = [mine, *others]
+    for share in others:
+        _refuse_other(mine, share)
+    facts, worst = _worst_facts(shares)
+    slowest = max(shares, key=_once_ns)
+    sampled = [share for share in shares if share.samples is not None]
+    if sampled and len(sampled) < len(shares):
+        raise InvalidCaseError(STAGE, "expected samples of all ranks or of none; give all of them the same options")
+    latest = max(sampled, key=_run_ns, default=mine)
+    merged = replace(
+        own,
+        facts=facts,
+        phases=replace(slowest.phases, host_ns=_most(share.phases.host_ns for share in shares)),
+        samples=latest.samples,
+        fingerprints=_fingerprints(shares),
+        unknown={key: why for share in reversed(shares) for key, why in share.unknown.items()},
+        culprits=replace(
+            own.culprits,
+            retraces=_lines([(share.name, share.retraces) for share in shares]),
+            lost=_lines([(share.name, share.lost) for share in shares]),
+        ),
+    )
+    return merged, worst
+
+
+def name_ranks(verdict: Verdict, worst: dict[str, str]) -> Verdict:
+    """Say of each finding that is not the same on all ranks which one it comes from."""
+    findings = []
+    for finding in verdict.findings:
+        rank = worst.get(finding.name.split(" ")[0])
+        if rank and finding.kind in ("fact", "claim") and finding.status is not Status.SAME:
+            detail = f"{finding.detail}; on {rank}" if finding.detail else f"on {rank}"
+            findings.append(replace(finding, detail=detail))
+        else:
+            findings.append(finding)
+    return replace(verdict, findings=tuple(findings))
+
+
+def _refuse_other(mine: Share, share: Share) -> None:
+    """Refuse a rank that ran something else, or elsewhere."""
+    for what, ours, theirs in (
+        ("the hardware", mine.hardware.slug, share.hardware.slug),
+        ("the number of processes", mine.processes, share.processes),
+        ("the kind of subject", mine.host, share.host),
+        ("the arguments and results", mine.avals, share.avals),
+        ("the compiler options", mine.fingerprints.options, share.fingerprints.options),
+        ("the source", mine.fingerprints.source, share.fingerprints.source),
+    ):
+        if ours != theirs:
+            _refuse(what, mine, ours, share, theirs)
+    for key in sorted({*mine.environment, *share.environment}):
+        if mine.environment.get(key) != share.environment.get(key):
+            _refuse(key, mine, mine.environment.get(key), share, share.environment.get(key))
+    if not mine.host and mine.fingerprints.program != share.fingerprints.program:
+        _refuse("the program", mine, mine.fingerprints.program, share, share.fingerprints.program)
+    for field in sorted(PROGRAM_FACTS):
+        ours, theirs = getattr(mine.facts, field), getattr(share.facts, field)
+        if ours != theirs and not mine.host:
+            _refuse(field, mine, ours, share, theirs)
+
+
+def _refuse(what: str, mine: Share, ours: object, share: Share, theirs: object) -> None:
+    raise InvalidCaseError(
+        STAGE, f"expected {what} to be the same on all ranks, found {ours} on {mine.name} and {theirs} on {share.name}"
+    )
+
+
+def _worst_facts(shares: Sequence[Share]) -> tuple[Facts, dict[str, str]]:
+    """The worst of each fact, and whose it is where they differ; one that a rank does not know is not known."""
+    found: dict[str, int | None] = {}
+    whose: dict[str, str] = {}
+    for field in fields(Facts):
+        values = [(getattr(share.facts, field.name), share.name) for share in shares]
+        if any(value is None for value, _ in values):
+            found[field.name] = None
+            continue
+        choose = max if BY_NAME[field.name].better == "lower" else min
+        value, name = choose(values, key=lambda item: item[0])
+        found[field.name] = value
+        if any(other != value for other, _ in values):
+            whose[field.name] = name
+    return Facts(**found), whose
+
+
+def _fingerprints(shares: Sequence[Share]) -> Fingerprints:
+    """Those of rank 0 where all are equal; what differs from rank to rank is known by all of them in order."""
+    own = shares[0].fingerprints
+    inputs = _together([share.fingerprints.inputs for share in shares])
+    return replace(own, inputs=inputs, program=_together([share.fingerprints.program for share in shares]))
+
+
+def _together(hashes: Sequence[str]) -> str:
+    return hashes[0] if len(set(hashes)) == 1 else "+".join(hashes)
+
+
+def _lines(lines: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
+    """Rank 0's lines, and those of other ranks that it does not have, under their names."""
+    own = lines[0][1]
+    return (*own, *(f"{name}: {line}" for name, found in lines[1:] for line in found if line not in own))
+
+
+def _once_ns(share: Share) -> int:
+    return sum(getattr(share.phases, name) or 0 for name in _TIMED)
+
+
+def _run_ns(share: Share) -> float:
+    return 0.0 if share.samples is None else share.samples.run_ns
+
+
+def _most(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return max(known, default=None)

@@ -1,0 +1,83 @@
+"""What one process of several measured of a case, fit to be sent: numbers and texts, no arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jaxgate.model.measurement import Fingerprints, HardwareKey, Measurement
+from jaxgate.model.numbers import Facts, Phases, Samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """One rank's part in the measurement of a case.
+
+    Attributes:
+        name: The rank, for people.
+        hardware, environment, fingerprints, facts, phases, samples, host, processes: As in the measurement.
+        avals: dtype and shape of each argument and result.
+        retraces: Who traced or compiled again there.
+        lost: Donated arrays that were not reused there.
+        unknown: Facts that could not be had there, with the reason.
+    """
+
+    name: str
+    hardware: HardwareKey
+    environment: Mapping[str, str]
+    fingerprints: Fingerprints
+    facts: Facts
+    phases: Phases
+    samples: Samples | None
+    avals: tuple[str, ...]
+    retraces: tuple[str, ...]
+    lost: tuple[str, ...]
+    unknown: Mapping[str, str]
+    host: bool
+    processes: int
+
+    @classmethod
+    def of(cls, measurement: Measurement, name: str) -> Share:
+        """What a rank measured."""
+        return cls(
+            name=name,
+            hardware=measurement.hardware,
+            environment=dict(measurement.environment),
+            fingerprints=measurement.fingerprints,
+            facts=measurement.facts,
+            phases=measurement.phases,
+            samples=measurement.samples,
+            avals=tuple(leaf.aval for leaf in (*measurement.signature, *measurement.results)),
+            retraces=measurement.culprits.retraces,
+            lost=measurement.culprits.lost,
+            unknown=dict(measurement.unknown),
+            host=measurement.host,
+            processes=measurement.processes,
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Share:
+        """Back from JSON.
+
+        Raises:
+            TypeError: If it is something else.
+            KeyError: Likewise.
+            ValueError: Likewise.
+        """
+        samples = plain["samples"]
+        return cls(
+            **{
+                **plain,
+                "hardware": HardwareKey(**plain["hardware"]),
+                "fingerprints": Fingerprints(**plain["fingerprints"]),
+                "facts": Facts(**plain["facts"]),
+                "phases": Phases(**plain["phases"]),
+                "samples": samples and Samples(**{**samples, "bursts_ns": tuple(samples["bursts_ns"])}),
+                **{name: tuple(plain[name]) for name in ("avals", "retraces", "lost")},
+            }
+        )
