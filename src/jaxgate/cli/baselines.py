@@ -5,20 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any
 
+from jaxgate.cli.selection import IniError, usual_folder
 from jaxgate.judge.ageing import age_days, last_day
 from jaxgate.keep.inventory import read_inventory
 from jaxgate.keep.provenance import utc_today
 from jaxgate.report.inventory import inventory_json, inventory_text
-
-DEFAULT = "baselines"
-
-
-class IniError(Exception):
-    """``pyproject.toml`` cannot be read, so where the baselines are is not known."""
 
 
 def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
@@ -50,27 +43,3 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     text = inventory_json(found, ages, ends) if as_json else inventory_text(found, ages, ends, cases=cases, width=width)
     sys.stdout.write(text)
     return 0 if found.sound else 1
-
-
-def usual_folder(start: Path) -> Path:
-    """Where pytest would look: the environment, ``perf_baselines`` of the nearest ``pyproject.toml``, the default.
-
-    Raises:
-        IniError: If that file cannot be read.
-    """
-    project = next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), start)
-    named = os.environ.get("JAXGATE_BASELINES") or _ini(project / "pyproject.toml") or DEFAULT
-    return project / named
-
-
-def _ini(file: Path) -> str:
-    """The ini key ``perf_baselines``; empty where there is none."""
-    if not file.is_file():
-        return ""
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise IniError(f"{file.name} cannot be read: {error}") from error
-    section: Any = content.get("tool", {}).get("pytest", {})
-    found = section.get("perf_baselines") or section.get("ini_options", {}).get("perf_baselines")
-    return found if isinstance(found, str) else ""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.cli.selection import baselines_folder, has_option, platform, suite, value_of
+from jaxgate.keep.provenance import merge_base, provenance
 from jaxgate.model.outcome import GateExit
 
 TIME_LIMIT_S = 3600.0
@@ -133,13 +134,5 @@ def _merge_base(arguments: Sequence[str], environ: Mapping[str, str]) -> list[st
 
 def _is_trunk() -> bool:
     """Whether the checkout is what it would be compared with."""
-    import pytest  # noqa: PLC0415 - only here
-
-    from jaxgate.keep.provenance import provenance  # noqa: PLC0415
-    from jaxgate.plugin.against import MERGE_BASE, resolve  # noqa: PLC0415
-
     here = provenance(Path.cwd())
-    try:
-        return not here.dirty and resolve(Path.cwd(), MERGE_BASE) == here.commit
-    except pytest.UsageError:
-        return False  # pytest says what is wrong
+    return here.commit is not None and not here.dirty and merge_base(Path.cwd()) == here.commit

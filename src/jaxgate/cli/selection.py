@@ -10,10 +10,16 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 SUITE = "perf"
 _TAKE_A_VALUE = frozenset({"-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W"})
+DEFAULT = "baselines"
 _PLATFORMS = {"cpu": "cpu", "cuda": "gpu", "gpu": "gpu", "rocm": "gpu", "tpu": "tpu"}
+
+
+class IniError(Exception):
+    """``pyproject.toml`` cannot be read, so where the baselines are is not known."""
 
 
 def suite(arguments: Sequence[str]) -> list[str]:
@@ -45,17 +51,37 @@ def value_of(arguments: Sequence[str], name: str) -> str:
     return found
 
 
-def baselines_folder(arguments: Sequence[str] = (), environ: Mapping[str, str] = os.environ) -> Path:
-    """Where pytest will look for baselines, from the root folder of the project."""
-    return Path(value_of(arguments, "--perf-baselines") or environ.get("JAXGATE_BASELINES") or _configured())
-
-
-def _configured(file: Path = Path("pyproject.toml")) -> str:
+def baselines_folder(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Path:
+    """Where pytest will look for baselines; where it cannot read its settings it will say so itself."""
+    named = value_of(arguments, "--perf-baselines")
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))["tool"]["pytest"]
-    except (OSError, ValueError, KeyError):
-        return "baselines"
-    return str(tables.get("ini_options", tables).get("perf_baselines") or "baselines")
+        return Path(named) if named else usual_folder(Path(), environ)
+    except IniError:
+        return Path(DEFAULT)
+
+
+def usual_folder(start: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """Where pytest would look: the environment, ``perf_baselines`` of the nearest ``pyproject.toml``, the default.
+
+    Raises:
+        IniError: If that file cannot be read.
+    """
+    project = next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), start)
+    named = environ.get("JAXGATE_BASELINES") or _ini(project / "pyproject.toml") or DEFAULT
+    return project / named
+
+
+def _ini(file: Path) -> str:
+    """The ini key ``perf_baselines``; empty where there is none."""
+    if not file.is_file():
+        return ""
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise IniError(f"{file.name} cannot be read: {error}") from error
+    section: Any = content.get("tool", {}).get("pytest", {})
+    found = section.get("perf_baselines") or section.get("ini_options", {}).get("perf_baselines")
+    return found if isinstance(found, str) else ""
 
 
 def platform(environ: Mapping[str, str] = os.environ, ask: Callable[[], str] | None = None) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from jaxgate.model import Provenance
 
+TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
+
 
 def utc_today() -> dt.date:
     """The UTC date of now."""
@@ -65,6 +67,11 @@ def last_committers(folder: Path) -> dict[Path, str]:
         for name in filter(None, names):
             found.setdefault(Path(top) / name, who)
     return found
+
+
+def merge_base(folder: Path) -> str | None:
+    """The commit where this branch left the trunk; ``None`` if git finds no trunk."""
+    return next(filter(None, (_git(folder, "merge-base", "HEAD", trunk) for trunk in TRUNKS)), None)
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from jaxgate.keep.provenance import TRUNKS, merge_base
 from jaxgate.plugin import recording
 from jaxgate.plugin.recording import Selection, Side
 from jaxgate.plugin.worktree import environment_for
 
 OPTION = "--perf-against"
 MERGE_BASE = "merge-base"
-_TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 
 def resolve(project: Path, revision: str) -> str:
@@ -36,11 +36,7 @@ def resolve(project: Path, revision: str) -> str:
         raise pytest.UsageError(f"--perf-against: {project} is not a git checkout")
     if revision != MERGE_BASE:
         return _git(project, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") or _unknown(revision)
-    for trunk in _TRUNKS:
-        commit = _git(project, "merge-base", "HEAD", trunk)
-        if commit:
-            return commit
-    return _unknown(f"{MERGE_BASE} with any of {', '.join(_TRUNKS)}")
+    return merge_base(project) or _unknown(f"{MERGE_BASE} with any of {', '.join(TRUNKS)}")
 
 
 def record(project: Path, commit: str, chosen: Selection, into: Path) -> dict[str, str]:
