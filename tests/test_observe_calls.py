@@ -9,7 +9,7 @@ import pytest
 
 from jaxgate.model import InvalidCaseError
 from jaxgate.observe.calls import STEPS, host_time, refuse_nan, take_samples, take_steps
-from jaxgate.observe.compiling import compile_program, lower
+from jaxgate.observe.compiling import CLOCKS, compile_program, lower
 from jaxgate.observe.feeding import Feeder
 
 DEVICE = jax.devices()[0]
@@ -31,7 +31,7 @@ def ready(function, args, kwargs=None):
     """A compiled subject and its feeder."""
     call = (args, kwargs or {})
     lowered = lower(function, *call, role="subject", clock=Clock())
-    compile_program(lowered, clock=Clock())
+    compile_program(lowered, clocks=CLOCKS)
     return lowered, Feeder(call, donates=any(leaf.donated for leaf in lowered.signature))
 
 

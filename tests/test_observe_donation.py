@@ -16,7 +16,7 @@ import pytest
 from jax.experimental.layout import Format, Layout
 
 from jaxgate.model import InvalidCaseError
-from jaxgate.observe.compiling import compile_program, lower
+from jaxgate.observe.compiling import CLOCKS, compile_program, lower
 from jaxgate.observe.donation import lost_bytes, read_donation, refuse_shared_buffers
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Feeder
@@ -32,7 +32,7 @@ def ones(*shape, dtype=jnp.float32):
 def compiled(function, *args, **kwargs):
     """A function, compiled."""
     lowered = lower(function, args, kwargs, role="subject", clock=time.perf_counter_ns)
-    return compile_program(lowered, clock=time.perf_counter_ns)
+    return compile_program(lowered, clocks=CLOCKS)
 
 
 def donation(function, *args, **kwargs):
@@ -257,7 +257,7 @@ warnings.simplefilter("ignore")
 jax.config.update("jax_num_cpu_devices", 8)
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxgate.model import InvalidCaseError
-from jaxgate.observe.compiling import compile_program, lower
+from jaxgate.observe.compiling import CLOCKS, compile_program, lower
 from jaxgate.observe.donation import read_donation, refuse_shared_buffers
 
 mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
@@ -268,7 +268,7 @@ found = {}
 def case(name, function, *args, **options):
     program = compile_program(
         lower(jax.jit(function, **{"donate_argnums": 0, **options}), args, {}, role="subject", clock=time.time_ns),
-        clock=time.time_ns,
+        clocks=CLOCKS,
     )
     jax.block_until_ready(program.lowered.function(*args))
     leaves = read_donation(program, (args, {}))

@@ -12,7 +12,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxgate.observe.compiling import compile_program, compiled_facts, lower
+from jaxgate.observe.compiling import CLOCKS, compile_program, compiled_facts, lower
 from jaxgate.observe.duelling import Contender, agree, prepare, run_duel
 from jaxgate.observe.exporting import NotReplayableError, export_program, split_call
 from jaxgate.observe.feeding import Feeder, on_device
@@ -100,7 +100,7 @@ def test_a_program_replays_its_subject(subject, args, kwargs):
     """The same numbers, types, memory and operations; the same arguments consumed; the caller's arrays untouched."""
     lowered, call, program, leaves = stored(subject, args, kwargs)
     side = prepare(program, leaves)
-    compiled = compile_program(lowered, clock=lambda: 0).executable
+    compiled = compile_program(lowered, clocks=CLOCKS).executable
     assert side.facts == compiled_facts(compiled)
     eaten, feeder = side.feeder.fresh()[0], Feeder(call, donates=True)
     theirs = feeder.fresh()

@@ -16,6 +16,7 @@ import pytest
 from flax import nnx
 
 from jaxgate.model import Batch, Computation, InvalidCaseError
+from jaxgate.observe.compiling import Clocks
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.host import WHY_NOT
 from jaxgate.observe.jitted import jitted_functions
@@ -57,7 +58,10 @@ def seen(subject, *args, sampling=True, **computation):
     """Observe a subject on the host under a fake clock."""
     computation = {"host": True, **computation}
     return observe(
-        lambda: Computation(subject=subject, args=args, **computation), store={}, sampling=sampling, clock=Clock()
+        lambda: Computation(subject=subject, args=args, **computation),
+        store={},
+        sampling=sampling,
+        clocks=Clocks(wall=Clock()),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from jaxgate.model import Batch, Computation, InvalidCaseError
+from jaxgate.observe.compiling import Clocks
 from jaxgate.observe.events import record
 from jaxgate.observe.measure import observe
 
@@ -44,7 +45,11 @@ def measure(subject, *args, store=None, progress=lambda _: None, sampling=True, 
 
     store = Store() if store is None else store
     return observe(
-        build, store=store, progress=progress, sampling=sampling, clock=Clock(), thread_clock=Clock()
+        build,
+        store=store,
+        progress=progress,
+        sampling=sampling,
+        clocks=Clocks(wall=Clock(), thread=Clock(), process=Clock()),
     ).measurement
 
 
@@ -166,7 +171,7 @@ def test_a_reference_is_compiled_once_and_remembered():
     assert len(store) == 1
     assert [name for name in events.compiles if "loop" in name] == []
     assert events.traces_of("loop") == 1
-    assert said == ["building", "tracing", "compiling", "running", "tracing the reference", "sampling"]
+    assert said == ["building", "tracing", "compiling", "running", "tracing the reference", "sampling", "reading"]
 
 
 @pytest.mark.parametrize(
@@ -290,7 +295,7 @@ def test_a_failing_builder_names_its_line():
     """The innermost line of the project is in the message."""
     line = fail.__code__.co_firstlineno + 2
     with pytest.raises(InvalidCaseError) as caught:
-        observe(lambda: fail("no data"), store=Store(), clock=Clock())
+        observe(lambda: fail("no data"), store=Store())
     assert caught.value.stage == "building the workload"
     assert caught.value.reason.startswith("ValueError: no data (at ")
     assert caught.value.reason.endswith(f"test_observe_measure.py:{line})")

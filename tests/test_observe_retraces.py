@@ -19,7 +19,7 @@ import pytest
 from flax import nnx
 
 from jaxgate.observe.calls import take_samples, take_steps
-from jaxgate.observe.compiling import compile_program, lower
+from jaxgate.observe.compiling import CLOCKS, compile_program, lower
 from jaxgate.observe.events import record
 from jaxgate.observe.explaining import read_miss
 from jaxgate.observe.feeding import Feeder
@@ -52,7 +52,7 @@ def ready(function, args, kwargs=None):
     """A compiled subject and its feeder."""
     call = (args, kwargs or {})
     lowered = lower(function, *call, role="subject", clock=clock)
-    compile_program(lowered, clock=clock)
+    compile_program(lowered, clocks=CLOCKS)
     return lowered, Feeder(call, donates=any(leaf.donated for leaf in lowered.signature))
 
 
@@ -597,14 +597,14 @@ import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 jax.config.update("jax_num_cpu_devices", 2)
 from jaxgate.observe.calls import take_steps
-from jaxgate.observe.compiling import compile_program, lower
+from jaxgate.observe.compiling import CLOCKS, compile_program, lower
 from jaxgate.observe.events import record
 from jaxgate.observe.feeding import Feeder
 from jaxgate.observe.retraces import Blame, retrace_lines
 
 def steps(function, old, new):
     lowered = lower(function, (old,), {}, role="subject", clock=lambda: 0)
-    compile_program(lowered, clock=lambda: 0)
+    compile_program(lowered, clocks=CLOCKS)
     taken = take_steps(lowered, Feeder(((old,), {}), donates=False), lambda *_: (new,), clock=lambda: 0)
     return [taken.traces, taken.lowerings, taken.compiles, taken.retraces]
 

@@ -11,6 +11,7 @@ import pytest
 
 from jaxgate.model import Computation
 from jaxgate.observe import yardstick
+from jaxgate.observe.compiling import Clocks
 from jaxgate.observe.events import record
 from jaxgate.observe.measure import observe
 from jaxgate.observe.yardstick import ROUNDS, read_yardstick
@@ -100,7 +101,7 @@ def test_a_slow_case_is_not_in_it(clock, host):
         clock.now += 100 * SECOND
         return Computation(subject=subject, args=(x,), host=host)
 
-    phases = observe(build, store=None, clock=clock, thread_clock=clock).measurement.phases
+    phases = observe(build, store=None, clocks=Clocks(wall=clock, thread=clock, process=clock)).measurement.phases
     assert phases.yardstick_ns == 1_000
     slow = phases.first_call_ns if host else phases.trace_ns
     assert slow is not None
@@ -109,5 +110,27 @@ def test_a_slow_case_is_not_in_it(clock, host):
 
 def test_it_is_read_where_nothing_is_sampled(clock):
     """A duel's process and a session without samples have phases too."""
-    seen = observe(lambda: Computation(subject=jnp.sin, args=(jnp.ones(4),)), store=None, sampling=False, clock=clock)
+    seen = observe(
+        lambda: Computation(subject=jnp.sin, args=(jnp.ones(4),)), store=None, sampling=False, clocks=Clocks(wall=clock)
+    )
     assert seen.measurement.phases.yardstick_ns == 1_000
+
+
+@pytest.mark.parametrize(("wall", "busy", "took"), [(1000, 300, 300), (300, 900, 300)])
+def test_a_busy_machine_does_not_make_a_compile_longer(monkeypatch, wall, busy, took):
+    """On CPU no longer than its threads ran, and no longer than it took; elsewhere the compiler waits for the device."""
+    import jax
+
+    from jaxgate.observe.compiling import compile_program, lower
+
+    def ticking(step):
+        now = iter(range(0, 100 * step, step))
+        return lambda: next(now)
+
+    clocks = Clocks(wall=ticking(wall), process=ticking(busy))
+    subject = lower(lambda x: jnp.tan(x) * wall, (jnp.ones(4),), {}, role="subject", clock=lambda: 0)
+    assert compile_program(subject, clocks=clocks).compile_ns == took
+    jax.clear_caches()
+    monkeypatch.setattr("jaxgate.observe.compiling.jax.default_backend", lambda: "gpu")
+    subject = lower(lambda x: jnp.tan(x) * wall, (jnp.ones(4),), {}, role="subject", clock=lambda: 0)
+    assert compile_program(subject, clocks=clocks).compile_ns == wall

@@ -14,7 +14,6 @@ allocators and in figures that people published; no two agree on the keys):
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ import jax
 from jaxgate.model import Computation
 from jaxgate.model.allocator import AllocatorFigures, AllocatorPeak, PeakRecord
 from jaxgate.observe.again import NextArgs
-from jaxgate.observe.compiling import compile_program, devices_of, lower, refuse_idle
+from jaxgate.observe.compiling import CLOCKS, compile_program, devices_of, lower, refuse_idle
 from jaxgate.observe.donation import refuse_shared_buffers
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, on_device
@@ -166,8 +165,8 @@ def measure_peak(case: str, build: Callable[[], Computation], environ: Mapping[s
 
 def _prepare(computation: Computation, call: Call) -> _Prepared:
     """Compile for the devices of the arguments."""
-    lowered = lower(computation.subject, *call, role="subject", clock=time.thread_time_ns)
-    program = compile_program(lowered, clock=time.perf_counter_ns)
+    lowered = lower(computation.subject, *call, role="subject", clock=CLOCKS.thread)
+    program = compile_program(lowered, clocks=CLOCKS)
     refuse_idle(program)
     refuse_shared_buffers(lowered, call)
     devices = devices_of(program.executable)

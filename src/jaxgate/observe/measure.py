@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from jaxgate.observe.agreement import check_agreement, check_batch
 from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
 from jaxgate.observe.captured import describe_constants
 from jaxgate.observe.communication import Communication, read_communication
-from jaxgate.observe.compiling import Clock, Program, compile_program, devices_of, lower, refuse_idle
+from jaxgate.observe.compiling import CLOCKS, Clock, Clocks, Program, compile_program, devices_of, lower, refuse_idle
 from jaxgate.observe.donation import (
     DonatedLeaf,
     lost_bytes,
@@ -53,8 +52,7 @@ def observe(
     store: ReferenceStore,
     progress: Progress = lambda _: None,
     sampling: bool = True,
-    clock: Clock = time.perf_counter_ns,
-    thread_clock: Clock = time.thread_time_ns,
+    clocks: Clocks = CLOCKS,
     together: Together = ALONE,
 ) -> Observed:
     """Measure one case.
@@ -66,9 +64,7 @@ def observe(
         store: Remembers references between runs.
         progress: Told what is being done, before anything that may take long.
         sampling: Whether to time calls; the counters are taken either way.
-        clock: Monotonic nanoseconds.
-        thread_clock: Nanoseconds that this thread has run, for tracing and lowering: all of that is Python in it, and
-            beside eight busy processes on two cores the other clock was seen to more than double it.
+        clocks: What is timed with which.
         together: The ranks that run the case, all of them with the same calls.
 
     Returns:
@@ -82,15 +78,17 @@ def observe(
     with guarded("building the workload"):
         computation = build()
     if computation.host:
-        return _observe_host(computation, build, progress=progress, sampling=sampling, clock=clock, together=together)
+        return _observe_host(
+            computation, build, progress=progress, sampling=sampling, clock=clocks.wall, together=together
+        )
     with guarded("building the workload"):
         call = on_device(computation.args, computation.kwargs)
         jax.block_until_ready(call)
-    yardstick_ns = read_yardstick(clock)
+    yardstick_ns = read_yardstick(clocks.wall)
     progress("tracing")
-    lowered = lower(computation.subject, *call, role="subject", clock=thread_clock)
+    lowered = lower(computation.subject, *call, role="subject", clock=clocks.thread)
     progress("compiling")
-    program = compile_program(lowered, clock=clock)
+    program = compile_program(lowered, clocks=clocks)
     refuse_idle(program)
     devices = devices_of(program.executable)
     device = devices[0]
@@ -106,7 +104,7 @@ def observe(
 
     progress("running")
     next_args = computation.next_args or carry_donated(lowered.stage, call[0])
-    stepped = take_steps(lowered, feeder, next_args, clock=clock)
+    stepped = take_steps(lowered, feeder, next_args, clock=clocks.wall)
     donation = read_donation(program, stepped.first_fed)
     if computation.batch is not None:
         progress("checking the batch")
@@ -120,8 +118,7 @@ def observe(
             surroundings=beyond,
             store=store,
             progress=progress,
-            clock=clock,
-            thread_clock=thread_clock,
+            clocks=clocks,
             together=together,
         )
         check_agreement(stepped.first_output, reference.output, rtol=computation.rtol, atol=computation.atol)
@@ -135,19 +132,18 @@ def observe(
         call_ns=stepped.call_ns,
         single=not sampling,
         apart=stepped.next_args is not None and feeds is None,
-        clock=clock,
+        clock=clocks.wall,
         contract=computation.contract,
         together=together,
     )
-    host_ns = host_time(lowered, feeder, platform=hardware.platform, clock=clock) if sampling else None
+    host_ns = host_time(lowered, feeder, platform=hardware.platform, clock=clocks.wall) if sampling else None
     progress("reading")
     rivals = observe_rivals(
         computation.rivals,
         surroundings=beyond,
         store=store,
         progress=progress,
-        clock=clock,
-        thread_clock=thread_clock,
+        clocks=clocks,
         together=together,
     )
     largest, reference = _fit(computation, reference, Fitting(store, beyond, progress, together))

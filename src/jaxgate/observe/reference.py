@@ -17,7 +17,7 @@ import numpy as np
 from jaxgate.model import Facts, Phases, ReferenceFacts
 from jaxgate.observe.calls import refuse_nan
 from jaxgate.observe.communication import read_communication
-from jaxgate.observe.compiling import Clock, Lowered, compile_program, devices_of, lower
+from jaxgate.observe.compiling import Clocks, Lowered, compile_program, devices_of, lower
 from jaxgate.observe.failures import guarded
 from jaxgate.observe.feeding import Call, Feeder
 from jaxgate.observe.shards import Shards, on_host
@@ -55,8 +55,7 @@ def observe_reference(
     surroundings: str,
     store: ReferenceStore,
     progress: Callable[[str], None],
-    clock: Clock,
-    thread_clock: Clock,
+    clocks: Clocks,
     together: Together = ALONE,
 ) -> Reference:
     """Lower the reference, then compile and run it unless the store knows the outcome.
@@ -68,8 +67,7 @@ def observe_reference(
         surroundings: Fingerprint of environment and hardware.
         store: Where earlier outcomes are kept.
         progress: Told before anything that may take long.
-        clock: Monotonic nanoseconds.
-        thread_clock: Nanoseconds that this thread has run.
+        clocks: What is timed with which.
         together: The ranks that run it: all of them, or none.
 
     Raises:
@@ -77,7 +75,7 @@ def observe_reference(
     """
     args, kwargs = call
     progress("tracing the reference")
-    lowered = lower(function, args, kwargs, role="reference", clock=thread_clock)
+    lowered = lower(function, args, kwargs, role="reference", clock=clocks.thread)
     tree = jax.tree.structure(lowered.stage.out_info)
     layout = [field.name for field in fields(Facts)]  # another version of this engine measured other facts
     key = fingerprint("reference", layout, lowered.fingerprint, lowered.options_text, inputs, surroundings, tree)
@@ -89,7 +87,7 @@ def observe_reference(
         remembered = ReferenceFacts(facts=known, phases=phases, cached=True)
         return Reference(remembered, jax.tree.unflatten(tree, outputs), lowered)
     progress("compiling the reference")
-    program = compile_program(lowered, clock=clock)
+    program = compile_program(lowered, clocks=clocks)
     communication = read_communication(program, devices_of(program.executable))
     measured = replace(program.facts, collectives=communication.count, collective_bytes=communication.nbytes)
     progress("running the reference")

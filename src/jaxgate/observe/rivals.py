@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxgate.model import Facts, Phases, ReferenceFacts, Rival
 from jaxgate.observe.communication import read_communication
-from jaxgate.observe.compiling import Clock, Lowered, compile_program, devices_of, lower
+from jaxgate.observe.compiling import Clocks, Lowered, compile_program, devices_of, lower
 from jaxgate.observe.reference import ReferenceStore
 from jaxgate.observe.surroundings import fingerprint
 from jaxgate.observe.together import ALONE, Together
@@ -20,8 +20,7 @@ def observe_rivals(
     surroundings: str,
     store: ReferenceStore,
     progress: Callable[[str], None],
-    clock: Clock,
-    thread_clock: Clock,
+    clocks: Clocks,
     together: Together = ALONE,
 ) -> dict[str, ReferenceFacts]:
     """Compile each rival, unless the store knows its facts from an earlier run.
@@ -31,8 +30,7 @@ def observe_rivals(
         surroundings: Fingerprint of environment and hardware.
         store: Where earlier outcomes are kept.
         progress: Told before anything that may take long.
-        clock: Monotonic nanoseconds.
-        thread_clock: Nanoseconds that this thread has run.
+        clocks: What is timed with which.
         together: The ranks that compile them: all of them, or none, as compiling may wait for the others.
 
     Raises:
@@ -41,13 +39,13 @@ def observe_rivals(
     known = {}
     for name, rival in sorted(rivals.items()):
         progress(f"tracing the rival {name}")
-        lowered = lower(rival.function, rival.args, {}, role=f"rival {name}", clock=thread_clock)
+        lowered = lower(rival.function, rival.args, {}, role=f"rival {name}", clock=clocks.thread)
         layout = [field.name for field in fields(Facts)]  # another version of this engine measured other facts
         key = fingerprint("rival", layout, lowered.fingerprint, lowered.options_text, surroundings)
         fresh = _recalled(lowered, store.load(key))
         if together.anyone(f"the rival {name} is not remembered", fresh is None) or fresh is None:
             progress(f"compiling the rival {name}")
-            fresh = _compiled(lowered, clock)
+            fresh = _compiled(lowered, clocks)
             store.save(key, {"facts": asdict(fresh.facts), "compile_ns": fresh.phases.compile_ns}, [])
         known[name] = fresh
     return known
@@ -61,8 +59,8 @@ def _recalled(lowered: Lowered, found: Any) -> ReferenceFacts | None:
     return ReferenceFacts(facts=Facts(**numbers["facts"]), phases=phases, cached=True)
 
 
-def _compiled(lowered: Lowered, clock: Clock) -> ReferenceFacts:
-    program = compile_program(lowered, clock=clock)
+def _compiled(lowered: Lowered, clocks: Clocks) -> ReferenceFacts:
+    program = compile_program(lowered, clocks=clocks)
     communication = read_communication(program, devices_of(program.executable))
     facts = replace(program.facts, collectives=communication.count, collective_bytes=communication.nbytes)
     return ReferenceFacts(facts=facts, phases=program.phases, cached=False)
