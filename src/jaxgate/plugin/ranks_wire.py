@@ -191,19 +191,20 @@ def listen(lines: list[Line], heard: Callable[[Line, Message | None], None], tic
         tick: Called about twice a second, until it raises ``StopIteration``.
     """
 
+    selector = selectors.DefaultSelector()
+    for line in lines:
+        selector.register(line.socket, selectors.EVENT_READ, line)
+
     def run() -> None:
-        with selectors.DefaultSelector() as selector:
-            for line in lines:
-                selector.register(line.socket, selectors.EVENT_READ, line)
-            with suppress(StopIteration):
-                while True:
-                    for key, _ in selector.select(TICK_S):
-                        messages = key.data.receive()
-                        if messages is None:
-                            selector.unregister(key.fileobj)
-                            heard(key.data, None)
-                        for message in messages or ():
-                            heard(key.data, message)
-                    tick()
+        with selector, suppress(StopIteration):
+            while True:
+                for key, _ in selector.select(TICK_S):
+                    messages = key.data.receive()
+                    if messages is None:
+                        selector.unregister(key.fileobj)
+                        heard(key.data, None)
+                    for message in messages or ():
+                        heard(key.data, message)
+                tick()
 
     threading.Thread(target=run, daemon=True, name="jaxgate ranks").start()
