@@ -190,7 +190,6 @@ def listen(lines: list[Line], heard: Callable[[Line, Message | None], None], tic
         heard: Told each message, and ``None`` once a connection is closed.
         tick: Called about twice a second, until it raises ``StopIteration``.
     """
-
     selector = selectors.DefaultSelector()
     for line in lines:
         selector.register(line.socket, selectors.EVENT_READ, line)
