@@ -42,6 +42,8 @@ JOB = "--perf-distributed=127.0.0.1:1234,2,0"
         ([JOB, "--perf-plan"], "drop --perf-plan"),
         ([JOB, "--perf-record-times=3"], "drop --perf-record-times"),
         ([JOB, "-n", "2"], "drop -n"),
+        ([JOB, "--perf-update=trim"], "--perf-update=trim is for one process; drop --perf-distributed"),
+        ([JOB, "--perf-update=review"], "--perf-update=review is for one process; drop --perf-distributed"),
     ],
     ids=lambda part: " ".join(part).replace("--perf-", "") if isinstance(part, list) else None,
 )

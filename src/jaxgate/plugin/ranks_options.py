@@ -14,6 +14,8 @@ TIMEOUT_S = 300.0
 """Longer than most programs take to compile; a stage of a case that takes longer needs the option."""
 AUTO = "auto"
 EXPECTED = f"{OPTION}: expected HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two processes) or {AUTO}"
+_ONE_PROCESS = ("trim", "review")
+"""Kinds of ``--perf-update`` that every rank would carry out, or that ask a person."""
 _OTHER_RUNS = ("against", "against-env", "calibrate", "peak", "plan", "record-times")
 
 
@@ -66,6 +68,9 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
     wrong = next((name for name in _OTHER_RUNS if config.getoption(f"--perf-{name}")), "")
     if wrong:
         raise pytest.UsageError(f"{OPTION} goes with runs that judge, and with --perf-update; drop --perf-{wrong}")
+    update = str(config.getoption("--perf-update") or "")
+    if update in _ONE_PROCESS:
+        raise pytest.UsageError(f"--perf-update={update} is for one process; drop {OPTION}")
     if config.getoption("numprocesses", default=None) or config.getoption("dist", default="no") != "no":
         raise pytest.UsageError(f"{OPTION} runs one test after the other on all processes; drop -n")
     timeout_s = _seconds(limit) if limit else TIMEOUT_S
