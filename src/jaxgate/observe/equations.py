@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -134,11 +135,21 @@ def _scaled_flops(equation: Any) -> int:
     return int(2 * equation.invars[0].aval.shape[-1] * prod(equation.outvars[0].aval.shape))
 
 
-_PRODUCTS = {
+def _attention_flops(products: int, equation: Any) -> int:
+    """CuDNN's fused attention: each of its products takes every query of every head to every key, masked or not."""
+    query, key = (atom.aval.shape for atom in equation.invars[:2])
+    heads_first = equation.params["layout"]
+    return int(products * 2 * prod(query) * key[2 if heads_first else 1])
+
+
+_PRODUCTS: dict[str, Callable[[Any], int]] = {
     "dot_general": _dot_flops,
     "conv_general_dilated": _conv_flops,
     "ragged_dot_general": _ragged_flops,
     "scaled_matmul_wrapper": _scaled_flops,
+    # Scores and weighted values; backward the scores again, and gradients of weights, values, queries and keys.
+    "dot_product_attention_fwd_wrapper": partial(_attention_flops, 2),
+    "dot_product_attention_bwd_wrapper": partial(_attention_flops, 5),
 }
 """Primitives that multiply matrices, with their FLOPs."""
 
