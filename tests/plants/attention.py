@@ -50,13 +50,12 @@ PLANTS = (
         edits=(
             (
                 'subject = jax.jit(by_library(size, "full"))',
-                "times = size.heads // size.key_heads\n"
-                '    library = by_library(size, "full")\n'
-                "    subject = jax.jit(lambda q, *kv: library(q, *(jnp.repeat(x, times, axis=2) for x in kv)))",
+                'library = by_library(size, "full")\n'
+                "    subject = jax.jit(lambda q, *kv: library(q, *(jnp.repeat(x, size.heads // x.shape[2], axis=2) for x in kv)))",
             ),
         ),
         moves=frozenset({"temp_bytes"}),
-        at=("jnp.repeat(x, times",),
+        at=("jnp.repeat(x, size.heads",),
     ),
     Plant(
         name="the mask is forgotten",
