@@ -358,3 +358,13 @@ def test_fused_attention_counts_its_products(layout, query, key):
     product = 2 * (2 * 6) * 8 * 16 * 4
     assert counted("dot_product_attention_fwd_wrapper") == 2 * product
     assert counted("dot_product_attention_bwd_wrapper") == 5 * product
+
+
+@pytest.mark.parametrize(("left", "right"), [("bfloat16", "float32"), ("float32", "bfloat16")])
+def test_a_product_of_two_widths_widens_the_narrow_operand(left, right):
+    """JAX writes no cast for it, and the compiler makes one; operands of one type need none."""
+    found = matmuls(jnp.matmul, X.astype(left), W.astype(right))
+    narrow = X if left == "bfloat16" else W
+    assert found.widened_bytes == 4 * narrow.size
+    assert found.widened == {f"bfloat16[{','.join(map(str, narrow.shape))}] → float32": 1}
+    assert not matmuls(jnp.matmul, X, W).widened

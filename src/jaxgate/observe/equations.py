@@ -59,6 +59,7 @@ def items_of(equation: Any) -> Iterator[Item]:
     name = equation.primitive.name
     if name in _PRODUCTS:
         yield Item(MATMUL, " x ".join(_short(atom.aval) for atom in equation.invars[:2]), _PRODUCTS[name](equation))
+        yield from _mixed(equation)
     if name.removesuffix("_start") in _COLLECTIVES:
         yield from _sent(equation)
     if name in _CALLBACKS:
@@ -84,6 +85,16 @@ def _widened(equation: Any) -> Iterator[Item]:
             source = next(atom.aval for atom in equation.invars if _float_bytes(atom.aval) == narrow)
             label = f"{_short(source)} → {jax.numpy.dtype(result.aval.dtype).name}"
             yield Item(WIDENING, label, _nbytes(result.aval))
+
+
+def _mixed(equation: Any) -> Iterator[Item]:
+    """A product of a narrow and a wide operand is one of wide operands: the compiler widens the narrow one for it."""
+    operands = [atom.aval for atom in equation.invars[:2]]
+    widest = max(operands, key=_float_bytes)
+    for operand in operands:
+        if 0 < _float_bytes(operand) < _float_bytes(widest):
+            label = f"{_short(operand)} → {jax.numpy.dtype(widest.dtype).name}"
+            yield Item(WIDENING, label, prod(operand.shape) * int(widest.dtype.itemsize))
 
 
 def _called(callback: Any) -> str:
