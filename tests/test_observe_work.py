@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from jax.experimental import pallas
 from jax.sharding import AbstractMesh, AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 
+from jaxgate.observe.equations import MATMUL, items_of
 from jaxgate.observe.fingerprint import program_fingerprint
 from jaxgate.observe.structure import read_structure
 from jaxgate.observe.work import count_work
@@ -335,3 +337,34 @@ def test_complex_numbers_widen_too():
         found = matmuls(lambda z: z.astype(jnp.complex128), X.astype(jnp.complex64))
         assert found.widened == {"complex64[8,4] → complex128": 1}
         assert matmuls(lambda x: x.astype(jnp.complex64), X).widened == {}
+
+
+@pytest.mark.parametrize(
+    ("layout", "query", "key"), [(0, (2, 8, 6, 4), (2, 16, 3, 4)), (1, (2, 6, 8, 4), (2, 3, 16, 4))]
+)
+def test_fused_attention_counts_its_products(layout, query, key):
+    """CuDNN's kernel is one operation to the tracer: two products forward, and five backward with its second scores.
+
+    It can be traced on a GPU only; what is read of it stands here.
+    """
+
+    def counted(name):
+        atoms = [SimpleNamespace(aval=jax.core.ShapedArray(shape, jnp.bfloat16)) for shape in (query, key, key)]
+        equation = SimpleNamespace(
+            primitive=SimpleNamespace(name=name), invars=atoms, outvars=atoms[:1], params={"layout": layout}
+        )
+        return sum(item.amount for item in items_of(equation) if item.kind == MATMUL)
+
+    product = 2 * (2 * 6) * 8 * 16 * 4
+    assert counted("dot_product_attention_fwd_wrapper") == 2 * product
+    assert counted("dot_product_attention_bwd_wrapper") == 5 * product
+
+
+@pytest.mark.parametrize(("left", "right"), [("bfloat16", "float32"), ("float32", "bfloat16")])
+def test_a_product_of_two_widths_widens_the_narrow_operand(left, right):
+    """JAX writes no cast for it, and the compiler makes one; operands of one type need none."""
+    found = matmuls(jnp.matmul, X.astype(left), W.astype(right))
+    narrow = X if left == "bfloat16" else W
+    assert found.widened_bytes == 4 * narrow.size
+    assert found.widened == {f"bfloat16[{','.join(map(str, narrow.shape))}] → float32": 1}
+    assert not matmuls(jnp.matmul, X, W).widened
