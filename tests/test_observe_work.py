@@ -79,6 +79,12 @@ CONVOLUTIONS = {
     # 6 features in 3 groups: each output sees a 2·2 window over 2 of them
     "grouped": (((1, 4, 4, 6), (2, 2, 2, 9)), {"feature_group_count": 3}, 2 * (3 * 3 * 9) * (2 * 2 * 2)),
     "strided": (((1, 5, 5, 3), (3, 3, 3, 7)), {"window_strides": (2, 2)}, 2 * (2 * 2 * 7) * (3 * 3 * 3)),
+    # 4·4 numbers with a zero after each: of a 2·2 window over 8·8 of them one in four is a number
+    "transposed": (
+        ((1, 4, 4, 3), (2, 2, 3, 7)),
+        {"lhs_dilation": (2, 2), "padding": ((1, 1), (1, 1))},
+        2 * (4 * 4 * 7) * (2 * 2 * 3),
+    ),
 }
 
 
@@ -88,6 +94,18 @@ def test_convolution(shapes, options, expected):
     options = {"window_strides": (1, 1), "padding": "VALID", **options}
     convolve = partial(lax.conv_general_dilated, dimension_numbers=("NHWC", "HWIO", "NHWC"), **options)
     assert flops(convolve, *map(jnp.ones, shapes)) == expected
+
+
+def test_the_gradient_of_a_strided_convolution_is_two_more_of_it():
+    """The zeros between the pixels that a stride skipped are no work."""
+    x, w = jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 7))
+
+    def total(x, w):
+        return lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).sum()
+
+    forward = 2 * (2 * 4 * 4 * 7) * (3 * 3 * 3)
+    assert flops(total, x, w) == forward
+    assert flops(jax.grad(total, argnums=(0, 1)), x, w) == 2 * forward
 
 
 def layers(x, length=5):

@@ -127,9 +127,11 @@ def _dot_flops(equation: Any) -> int:
 
 
 def _conv_flops(equation: Any) -> int:
+    """Two for each multiply-add with a number of the input: zeros between them, which a stride asks for on the way back, are no work."""
     kernel = equation.invars[1].aval.shape
     features = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
-    return int(2 * prod(equation.outvars[0].aval.shape) * prod(kernel) // features)
+    zeros = prod(equation.params["lhs_dilation"])
+    return int(2 * prod(equation.outvars[0].aval.shape) * prod(kernel) // (features * zeros))
 
 
 def _ragged_flops(equation: Any) -> int:
