@@ -402,6 +402,20 @@ def test_a_slow_step_is_profiled_less_or_not_at_all(red, monkeypatch, limit, ste
     assert found.count("jaxgate step") == steps
 
 
+def test_a_large_profile_leaves_its_programs_out(red, monkeypatch):
+    """They are beside it as text; the steps and their operations stay, each with its line."""
+    red.run()
+    [whole] = (bundle(red) / "now").rglob("*.xplane.pb")
+    before = whole.stat().st_size
+    monkeypatch.setattr("jaxgate.observe.profiling.LARGEST_BYTES", 1)
+    red.run()
+    [file] = (bundle(red) / "now").rglob("*.xplane.pb")
+    assert file.stat().st_size < before / 2
+    assert events(bundle(red) / "now").count("jaxgate step") == 3
+    rows = json.loads((bundle(red) / "verdict.json").read_text())["capture"]["table"]["rows"]
+    assert "test_model.py:6" in {row["line"] for row in rows if row["name"] == "sort"}
+
+
 def test_an_interrupted_capture_does_not_lose_the_verdict(red, monkeypatch):
     """Ctrl-C while both sides are profiled: the case was judged."""
 

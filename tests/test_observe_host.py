@@ -15,7 +15,7 @@ import optax
 import pytest
 from flax import nnx
 
-from jaxgate.model import Batch, Computation, InvalidCaseError
+from jaxgate.model import Amount, Batch, Computation, InvalidCaseError
 from jaxgate.observe.compiling import Clocks
 from jaxgate.observe.exporting import NotReplayableError
 from jaxgate.observe.host import WHY_NOT
@@ -99,7 +99,8 @@ def test_facts_of_a_loop_body():
 
 def test_times_of_a_call():
     """The first call is cold and whole, host_ns is a warm call waited for; nothing is told of phases within."""
-    now = measure(body, W, HOST_X)
+    now = measure(body, W, HOST_X, amount=Amount(count=8, unit="samples"))
+    assert now.amount == Amount(count=8, unit="samples")
     assert (now.phases.first_call_ns, now.phases.host_ns) == (100_000_000, 100_000_000)
     assert (now.phases.trace_ns, now.phases.lower_ns, now.phases.compile_ns) == (None, None, None)
     assert now.samples.bursts_ns == (100_000_000,) * 3

@@ -367,6 +367,21 @@ def test_the_argument_comes_before_the_helpers_that_follow_from_it():
     assert lines[2].startswith(f"step 2 retraced: <lambda>: v: float32[3] → float32[5] at {HERE}:")
 
 
+def test_data_on_the_host_comes_after_what_it_was_made_into():
+    """NumPy arrays of another length are no cause by themselves: they may be filled up; what was called tells more."""
+    helper = jax.jit(lambda v: v * 3)
+
+    def subject(data):
+        return helper(np.resize(data, len(data) // 2))  # padded
+
+    lines = plain_steps(subject, (np.ones(6, np.float32),), (np.ones(8, np.float32),))
+    where = line_of(test_data_on_the_host_comes_after_what_it_was_made_into, "# padded")
+    assert lines == [
+        f"step 2 retraced: <lambda>: v: float32[3] → float32[4] at {where}",
+        "step 2 retraced: data: float32[6] → float32[8]",
+    ]
+
+
 def test_the_lines_of_a_step_are_bounded():
     """Three functions are named, the others counted."""
     culprits = [Culprit(function=f"f{n}", shown=f"f{n}", traces=1) for n in range(5)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from jax.experimental import pallas
 from jax.sharding import AbstractMesh, AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 
+from jaxgate.observe.equations import MATMUL, items_of
 from jaxgate.observe.fingerprint import program_fingerprint
 from jaxgate.observe.structure import read_structure
 from jaxgate.observe.work import count_work
@@ -77,6 +79,12 @@ CONVOLUTIONS = {
     # 6 features in 3 groups: each output sees a 2·2 window over 2 of them
     "grouped": (((1, 4, 4, 6), (2, 2, 2, 9)), {"feature_group_count": 3}, 2 * (3 * 3 * 9) * (2 * 2 * 2)),
     "strided": (((1, 5, 5, 3), (3, 3, 3, 7)), {"window_strides": (2, 2)}, 2 * (2 * 2 * 7) * (3 * 3 * 3)),
+    # 4·4 numbers with a zero after each: of a 2·2 window over 8·8 of them one in four is a number
+    "transposed": (
+        ((1, 4, 4, 3), (2, 2, 3, 7)),
+        {"lhs_dilation": (2, 2), "padding": ((1, 1), (1, 1))},
+        2 * (4 * 4 * 7) * (2 * 2 * 3),
+    ),
 }
 
 
@@ -86,6 +94,18 @@ def test_convolution(shapes, options, expected):
     options = {"window_strides": (1, 1), "padding": "VALID", **options}
     convolve = partial(lax.conv_general_dilated, dimension_numbers=("NHWC", "HWIO", "NHWC"), **options)
     assert flops(convolve, *map(jnp.ones, shapes)) == expected
+
+
+def test_the_gradient_of_a_strided_convolution_is_two_more_of_it():
+    """The zeros between the pixels that a stride skipped are no work."""
+    x, w = jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 7))
+
+    def total(x, w):
+        return lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).sum()
+
+    forward = 2 * (2 * 4 * 4 * 7) * (3 * 3 * 3)
+    assert flops(total, x, w) == forward
+    assert flops(jax.grad(total, argnums=(0, 1)), x, w) == 2 * forward
 
 
 def layers(x, length=5):
@@ -335,3 +355,34 @@ def test_complex_numbers_widen_too():
         found = matmuls(lambda z: z.astype(jnp.complex128), X.astype(jnp.complex64))
         assert found.widened == {"complex64[8,4] → complex128": 1}
         assert matmuls(lambda x: x.astype(jnp.complex64), X).widened == {}
+
+
+@pytest.mark.parametrize(
+    ("layout", "query", "key"), [(0, (2, 8, 6, 4), (2, 16, 3, 4)), (1, (2, 6, 8, 4), (2, 3, 16, 4))]
+)
+def test_fused_attention_counts_its_products(layout, query, key):
+    """CuDNN's kernel is one operation to the tracer: two products forward, and five backward with its second scores.
+
+    It can be traced on a GPU only; what is read of it stands here.
+    """
+
+    def counted(name):
+        atoms = [SimpleNamespace(aval=jax.core.ShapedArray(shape, jnp.bfloat16)) for shape in (query, key, key)]
+        equation = SimpleNamespace(
+            primitive=SimpleNamespace(name=name), invars=atoms, outvars=atoms[:1], params={"layout": layout}
+        )
+        return sum(item.amount for item in items_of(equation) if item.kind == MATMUL)
+
+    product = 2 * (2 * 6) * 8 * 16 * 4
+    assert counted("dot_product_attention_fwd_wrapper") == 2 * product
+    assert counted("dot_product_attention_bwd_wrapper") == 5 * product
+
+
+@pytest.mark.parametrize(("left", "right"), [("bfloat16", "float32"), ("float32", "bfloat16")])
+def test_a_product_of_two_widths_widens_the_narrow_operand(left, right):
+    """JAX writes no cast for it, and the compiler makes one; operands of one type need none."""
+    found = matmuls(jnp.matmul, X.astype(left), W.astype(right))
+    narrow = X if left == "bfloat16" else W
+    assert found.widened_bytes == 4 * narrow.size
+    assert found.widened == {f"bfloat16[{','.join(map(str, narrow.shape))}] → float32": 1}
+    assert not matmuls(jnp.matmul, X, W).widened

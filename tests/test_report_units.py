@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxgate.model import Amount
-from jaxgate.report.units import show, show_pair, show_rate, show_ratio
+from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
 
 
 @pytest.mark.parametrize(
@@ -135,6 +135,14 @@ def test_ratios(now, against, text):
 def test_a_rate_is_read_at_a_glance(amount, run_ns, text):
     """Three digits and a prefix; a collective has its algorithm and its bus bandwidth (nccl-tests)."""
     assert show_rate(amount, run_ns) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.4149, "41 %"), (1.0, "100 %"), (0.0512, "5.1 %"), (0.00321, "0.32 %"), (0, "0 %")]
+)
+def test_a_share_has_two_digits(share, text):
+    """MFU is compared at a glance."""
+    assert show_share(share) == text
 
 
 @pytest.mark.parametrize("wrong", [{"count": 0}, {"count": -1}, {"count": float("inf")}, {"unit": " "}])

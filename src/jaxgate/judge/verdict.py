@@ -23,6 +23,7 @@ from jaxgate.model import (
     TimeVerdict,
     Tolerance,
     Verdict,
+    utilisation,
 )
 
 _NOT_TIMED = TimeVerdict(status=Status.UNDECIDED, reason="not judged")
@@ -95,6 +96,7 @@ def judge(
         baseline=described,
         run_ns=None if now.samples is None else now.samples.run_ns,
         amount=now.amount,
+        utilisation=utilisation(now),
         p99_ns=None if now.samples is None else now.samples.percentile_ns(99),
     )
 

@@ -1,6 +1,7 @@
 """Plain frozen data that the rooms of jaxgate hand to each other. No JAX, no files, no pytest."""
 
 from jaxgate.model.baseline import Baseline, Provenance, Record
+from jaxgate.model.chips import peak_flops, utilisation
 from jaxgate.model.claim import RIVALS, Claim, KnownBreak, at_least, at_most, equal
 from jaxgate.model.decision import Decision
 from jaxgate.model.duel import BrokenDuelError, Duel, ReferenceDuel
@@ -69,4 +70,6 @@ __all__ = [
     "at_most",
     "cases",
     "equal",
+    "peak_flops",
+    "utilisation",
 ]

@@ -114,6 +114,7 @@ class Verdict:
         baseline: One line on where the baseline comes from.
         run_ns: Median time of a call, for the eye only.
         amount: What a call gets done; for the eye only.
+        utilisation: Share of the chips' peak rate that its products reach (MFU), where that is known; likewise.
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
         recorded: What became of its baseline in this run, if anything did.
         replaced: Structure of the program that the replaced baseline named; nothing else may need it now.
@@ -135,6 +136,7 @@ class Verdict:
     run_ns: float | None = None
     p99_ns: int | None = None
     amount: Amount | None = None
+    utilisation: float | None = None
     recorded: Literal["", "created", "refreshed"] = ""
     replaced: str = ""
     accuses_machine: bool = False

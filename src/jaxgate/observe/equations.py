@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -58,6 +59,7 @@ def items_of(equation: Any) -> Iterator[Item]:
     name = equation.primitive.name
     if name in _PRODUCTS:
         yield Item(MATMUL, " x ".join(_short(atom.aval) for atom in equation.invars[:2]), _PRODUCTS[name](equation))
+        yield from _mixed(equation)
     if name.removesuffix("_start") in _COLLECTIVES:
         yield from _sent(equation)
     if name in _CALLBACKS:
@@ -83,6 +85,16 @@ def _widened(equation: Any) -> Iterator[Item]:
             source = next(atom.aval for atom in equation.invars if _float_bytes(atom.aval) == narrow)
             label = f"{_short(source)} → {jax.numpy.dtype(result.aval.dtype).name}"
             yield Item(WIDENING, label, _nbytes(result.aval))
+
+
+def _mixed(equation: Any) -> Iterator[Item]:
+    """A product of a narrow and a wide operand is one of wide operands: the compiler widens the narrow one for it."""
+    operands = [atom.aval for atom in equation.invars[:2]]
+    widest = max(operands, key=_float_bytes)
+    for operand in operands:
+        if 0 < _float_bytes(operand) < _float_bytes(widest):
+            label = f"{_short(operand)} → {jax.numpy.dtype(widest.dtype).name}"
+            yield Item(WIDENING, label, prod(operand.shape) * int(widest.dtype.itemsize))
 
 
 def _called(callback: Any) -> str:
@@ -115,9 +127,11 @@ def _dot_flops(equation: Any) -> int:
 
 
 def _conv_flops(equation: Any) -> int:
+    """Two for each multiply-add with a number of the input: zeros between them, which a stride asks for on the way back, are no work."""
     kernel = equation.invars[1].aval.shape
     features = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
-    return int(2 * prod(equation.outvars[0].aval.shape) * prod(kernel) // features)
+    zeros = prod(equation.params["lhs_dilation"])
+    return int(2 * prod(equation.outvars[0].aval.shape) * prod(kernel) // (features * zeros))
 
 
 def _ragged_flops(equation: Any) -> int:
@@ -134,11 +148,21 @@ def _scaled_flops(equation: Any) -> int:
     return int(2 * equation.invars[0].aval.shape[-1] * prod(equation.outvars[0].aval.shape))
 
 
-_PRODUCTS = {
+def _attention_flops(products: int, equation: Any) -> int:
+    """CuDNN's fused attention: each of its products takes every query of every head to every key, masked or not."""
+    query, key = (atom.aval.shape for atom in equation.invars[:2])
+    heads_first = equation.params["layout"]
+    return int(products * 2 * prod(query) * key[2 if heads_first else 1])
+
+
+_PRODUCTS: dict[str, Callable[[Any], int]] = {
     "dot_general": _dot_flops,
     "conv_general_dilated": _conv_flops,
     "ragged_dot_general": _ragged_flops,
     "scaled_matmul_wrapper": _scaled_flops,
+    # Scores and weighted values; backward the scores again, and gradients of weights, values, queries and keys.
+    "dot_product_attention_fwd_wrapper": partial(_attention_flops, 2),
+    "dot_product_attention_bwd_wrapper": partial(_attention_flops, 5),
 }
 """Primitives that multiply matrices, with their FLOPs."""
 

@@ -129,6 +129,7 @@ def observe_host(
         samples=samples if sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
+        amount=computation.amount,
         reference=reference,
         culprits=_culprits(computation.subject, stepped, launched),
         host=True,

@@ -171,7 +171,8 @@ def retrace_lines(
     """Describe a step that traced or compiled, the root cause first.
 
     The subject's arguments come first where they changed, unless everything that missed has another reason
-    (a new function object, a setting): then they are not to blame.
+    (a new function object, a setting): then they are not to blame. Data on the host may have another length at every
+    call, and be filled up before it is sent: where nothing else changed, what a function was called with comes first.
 
     Args:
         step: The step's name: ``step 2``.
@@ -185,16 +186,22 @@ def retrace_lines(
         At most ``MAX_NAMED`` lines, and one that counts the rest.
     """
     own = difference(before, after)
-    lines = []
+    lines: list[str] = []
+    last: list[str] = []
     main = next((culprit for culprit in culprits if subject and culprit.function == subject), None)
     if main is not None:
         cause = _NUMBERED.sub(lambda found: [*names, found[0]][min(int(found[1]), len(names))], _own_cause(main, own))
         lines.append(f"{step} {main.word}: {cause}")
     elif own and (moved := [culprit for culprit in culprits if culprit.kind not in ("new", "config")]):
-        lines.append(f"{step} {moved[0].word}: {own}")
-    lines += [f"{step} {culprit.word}: {culprit}" for culprit in culprits if culprit is not main]
+        explained = moved[0].kind is not None and _on_device(before) == _on_device(after)
+        (last if explained else lines).append(f"{step} {moved[0].word}: {own}")
+    lines += [f"{step} {culprit.word}: {culprit}" for culprit in culprits if culprit is not main] + last
     more = len(lines) - MAX_NAMED
     return lines[:MAX_NAMED] + ([f"{step}: and {more} more functions"] if more > 0 else [])
+
+
+def _on_device(call: Sequence[Seen]) -> list[Seen]:
+    return [seen for seen in call if seen.sharding]
 
 
 def _own_cause(culprit: Culprit, own: str) -> str:

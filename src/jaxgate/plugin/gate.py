@@ -23,6 +23,7 @@ from jaxgate.model import (
     TimeVerdict,
     Tolerance,
     Verdict,
+    utilisation,
 )
 from jaxgate.model.cost import Cost
 from jaxgate.observe.failures import describe
@@ -242,6 +243,7 @@ class Gate:
             analytic_flops=measurement.analytic_flops,
             **_singles(measurement),
             **_rate(measurement),
+            mfu=utilisation(measurement),
             **asdict(measurement.facts),
             **asdict(measurement.phases),
         )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from jaxgate.model import Finding, Status, Verdict
 from jaxgate.report.blame import blame
 from jaxgate.report.expected import expected_failures, unexpected_passes
-from jaxgate.report.units import show, show_pair, show_rate, show_ratio
+from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
 from jaxgate.report.waivers import has_waived, waiver_note, waiver_notes
 
 _MOVED = frozenset({Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER, Status.WAIVED})
@@ -103,7 +103,8 @@ def _call(verdict: Verdict) -> str:
         return ""
     tail = "" if verdict.p99_ns is None else f" (p99 {show('p99_ns', verdict.p99_ns)})"
     rate = "" if verdict.amount is None else f", {show_rate(verdict.amount, verdict.run_ns)}"
-    return f"{show('run_ns', verdict.run_ns)}{tail}{rate}"
+    share = "" if verdict.utilisation is None else f", {show_share(verdict.utilisation)} MFU"
+    return f"{show('run_ns', verdict.run_ns)}{tail}{rate}{share}"
 
 
 def _cut(text: str, width: int | None, used: int) -> str:

@@ -12,6 +12,7 @@ _SCALES = {
 
 _PREFIXES = ((1, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 _COARSE_RATIO = 100
+_WHOLE_PERCENT = 10
 
 
 def show(quantity: str, value: float | None) -> str:
@@ -33,6 +34,12 @@ def show_rate(amount: Amount, run_ns: float) -> str:
     if amount.bus_factor is not None:
         rates.append(rates[0] * amount.bus_factor)
     return ", bus ".join(_per_second(rate, amount.unit) for rate in rates)
+
+
+def show_share(share: float) -> str:
+    """A share of something, in per cent: ``41 %``, ``0.32 %``."""
+    percent = share * 100
+    return f"{percent:.0f} %" if percent >= _WHOLE_PERCENT else f"{percent:.2g} %"
 
 
 def _per_second(rate: float, unit: str) -> str:

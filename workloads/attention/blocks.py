@@ -1,0 +1,190 @@
+"""Attention that never holds all scores: over blocks of keys, and in a window.
+
+A running maximum and a running sum make softmax possible block by block (Rabe and Staats, 2021): memory grows with the
+text, not with its square. In the backward pass that is true only if blocks are computed again (``jax.checkpoint``):
+else the scan keeps the scores of each. A window that is only a mask saves nothing; in blocks it saves the products.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, cases, equal
+from workloads.attention.heads import (
+    BACKWARD,
+    FORWARD,
+    HIDDEN,
+    SIZES,
+    Extent,
+    Mask,
+    by_hand,
+    causal,
+    gradients,
+    make_args,
+    materialised,
+    onwards,
+    shapes,
+    weighted,
+)
+
+LONGER = 2  # times the tokens of the program whose memory shows how it grows
+AGAIN = 1  # the scores are made once more in the backward pass
+
+State = tuple[jax.Array, jax.Array, jax.Array]
+"""Largest score, sum of weights [batch, heads, time], and weighted values [batch, heads, time, head]; float32."""
+
+
+def chunked(query: jax.Array, key: jax.Array, value: jax.Array, *, mask: Mask, block: int) -> jax.Array:
+    """Attention over one block of keys after the other."""
+    batch, time, heads, head = query.shape
+    at = jnp.arange(time)
+
+    def take(state: State, given: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[State, None]:
+        most, total, sums = state
+        some_keys, some_values, to = given
+        scores = jnp.einsum("bqnh,bknh->bnqk", query, some_keys, preferred_element_type=jnp.float32) * head**-0.5
+        if mask == "causal":
+            scores = jnp.where(causal(at, to), scores, HIDDEN)
+        now = jnp.maximum(most, jax.lax.stop_gradient(scores.max(-1)))
+        weights, rescaled = jnp.exp(scores - now[..., None]), jnp.exp(most - now)
+        found = jnp.einsum(
+            "bnqk,bknh->bnqh", weights.astype(query.dtype), some_values, preferred_element_type=jnp.float32
+        )
+        return (now, total * rescaled + weights.sum(-1), sums * rescaled[..., None] + found), None
+
+    def parts(array: jax.Array) -> jax.Array:
+        return jnp.moveaxis(array.reshape(batch, -1, block, heads, head), 1, 0)
+
+    rows = (batch, heads, time)
+    start = jnp.full(rows, HIDDEN, jnp.float32), jnp.zeros(rows, jnp.float32), jnp.zeros((*rows, head), jnp.float32)
+    blocks = parts(key), parts(value), jnp.arange(key.shape[1]).reshape(-1, block)
+    (_, total, sums), _ = jax.lax.scan(jax.checkpoint(take), start, blocks)
+    return jnp.moveaxis(sums / total[..., None], 1, 2).astype(query.dtype)
+
+
+def forward(size: Extent, mask: Mask) -> Computation:
+    """Blocks of keys against all scores at once."""
+    subject = jax.jit(partial(chunked, mask=mask, block=size.block))
+    return Computation(
+        subject=subject,
+        reference=jax.jit(materialised(mask)),
+        rivals={"longer": Rival(function=subject, args=shapes(size.longer(LONGER)))} if mask == "full" else {},
+        args=make_args(size),
+        next_args=onwards,
+        batch=Batch(argument=0, size=size.batch),
+        amount=Amount(count=size.batch * size.time, unit="tokens"),
+        analytic_flops=size.products_flops(FORWARD),
+        rtol=size.rtol,
+        atol=size.atol,
+    )
+
+
+def forward_claims(mask: Mask) -> tuple[Claim, ...]:
+    """What blocks must give, on any hardware; the formula without a mask is what a compiler may fuse as it stands."""
+    less = at_most(0.5, "temp_bytes", why="one block's scores at a time")
+    linear = (
+        at_least(0.4, "temp_bytes", of="rivals", why="memory grows with the text, not with its square"),
+        equal("stablehlo_ops", to="rivals", why="a longer text needs no larger program"),
+    )
+    return (
+        *(linear if mask == "full" else (less,)),
+        equal("matmul_flops", to="reference", why="the same products on both sides"),
+        equal("matmul_flops", to="analytic_flops", why="each key meets each query once"),
+    )
+
+
+def gradient(size: Extent, mask: Mask) -> Computation:
+    """Gradients through blocks that are computed again, against all scores kept."""
+    query = shapes(size)[0]
+    return Computation(
+        subject=jax.jit(gradients(partial(chunked, mask=mask, block=size.block))),
+        reference=jax.jit(gradients(materialised(mask))),
+        args=make_args(size, query),
+        batch=Batch(argument=0, size=size.batch),
+        amount=Amount(count=size.batch * size.time, unit="tokens"),
+        analytic_flops=size.products_flops(FORWARD + BACKWARD + AGAIN),
+        rtol=size.rtol,
+        atol=3 * size.atol,  # each side rounds gradients of weights that nearly cancel
+    )
+
+
+def gradient_claims(mask: Mask) -> tuple[Claim, ...]:
+    """What blocks that are computed again must give, on any hardware."""
+    del mask
+    return (
+        at_most(0.6, "temp_bytes", why="scores are computed again, not kept"),
+        at_most(7 / 6, "matmul_flops", why="at most one product more, beside two forward and four backward"),
+        equal("matmul_flops", to="analytic_flops", why="scores twice, all else once"),
+    )
+
+
+def windowed(query: jax.Array, key: jax.Array, value: jax.Array, *, window: int) -> jax.Array:
+    """Causal attention to the last ``window`` keys: each block of queries meets its own block and the one before."""
+    batch, time, heads, head = query.shape
+
+    def parts(array: jax.Array) -> jax.Array:
+        return array.reshape(batch, -1, window, heads, head)
+
+    def with_last(array: jax.Array) -> jax.Array:
+        before = jnp.pad(parts(array), ((0, 0), (1, 0), (0, 0), (0, 0), (0, 0)))[:, :-1]
+        return jnp.concatenate([before, parts(array)], axis=2)
+
+    scores = jnp.einsum("bcqnh,bcknh->bcnqk", parts(query), with_last(key), preferred_element_type=jnp.float32)
+    at, to = jnp.arange(window), jnp.arange(2 * window) - window
+    in_window = causal(at, to) & (to > at[:, None] - window)
+    in_text = (jnp.arange(time // window) > 0)[:, None] | (to >= 0)  # the first block has none before it
+    weights = weighted(scores * head**-0.5, in_window & in_text[:, None, None]).astype(value.dtype)
+    return jnp.einsum("bcnqk,bcknh->bcqnh", weights, with_last(value)).reshape(query.shape)
+
+
+def sliding(size: Extent) -> Computation:
+    """A window in blocks, against the same window as a mask; its rival is the library's window."""
+    args = make_args(size)
+    masked = partial(jax.nn.dot_product_attention, is_causal=True, local_window_size=(size.window - 1, 0))
+    return Computation(
+        subject=jax.jit(partial(windowed, window=size.window)),
+        reference=jax.jit(partial(by_hand, mask="causal", window=size.window)),
+        rivals={"jax.nn": Rival(function=jax.jit(masked), args=args)},
+        args=args,
+        next_args=onwards,
+        batch=Batch(argument=0, size=size.batch),
+        amount=Amount(count=size.batch * size.time, unit="tokens"),
+        analytic_flops=size.products_flops(FORWARD, keys=2 * size.window),
+        rtol=size.rtol,
+        atol=size.atol,
+    )
+
+
+def sliding_claims(**_: Any) -> tuple[Claim, ...]:
+    """What a window must give, on any hardware."""
+    return (
+        at_most(1 / 4, "matmul_flops", why="two windows of keys for each query, not the whole text"),
+        at_most(1 / 4, "matmul_flops", of="rivals", why="where the window is a mask, it saves no products"),
+        equal("matmul_flops", to="analytic_flops", why="each query meets two windows of keys"),
+        at_most(0.6, "temp_bytes", why="nor are the scores of the whole text held"),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *cases(
+        "attention",
+        "{mask}-attention-forward-over-blocks-of-keys-vs-all-at-once",
+        forward,
+        ({"mask": "full"}, {"mask": "causal"}),
+        forward_claims,
+        sizes=SIZES,
+    ),
+    *cases(
+        "attention",
+        "{mask}-attention-gradient-over-blocks-of-keys-vs-all-at-once",
+        gradient,
+        ({"mask": "causal"},),
+        gradient_claims,
+        sizes=SIZES,
+    ),
+    *cases("attention", "attention-in-a-window-by-blocks-vs-by-mask", sliding, ({},), sliding_claims, sizes=SIZES),
+)

@@ -1,0 +1,161 @@
+"""What all ways of attention have in common: sizes, data, the plain formula, and how many products it takes.
+
+Arrays stand as ``jax.nn.dot_product_attention`` takes them: [batch, time, heads, head].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+
+from jaxgate.model import Size
+from workloads.parts import drawing
+
+Attend = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+"""Attention of queries [batch, time, heads, head] to keys and values [batch, keys, key heads, head]."""
+
+Mask = Literal["full", "causal"]
+
+HIDDEN = -1e9
+"""Score of a key that must not be seen: its weight is zero in any float type."""
+
+FORWARD, BACKWARD = 2, 4
+"""Products: scores and their values; then the gradients of weights, values, queries and keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How large the attention is.
+
+    Attributes:
+        batch: Texts.
+        time: Tokens of each; queries, and keys if not said otherwise.
+        heads: Of the queries.
+        head: Numbers in each head.
+        key_heads: Of keys and values where several heads of queries share them.
+        block: Keys that are taken at once where they are not taken all together.
+        tile: Queries, and keys, that a kernel takes at once.
+        window: Keys that a query sees, itself among them, where it does not see all.
+        dtype: Of queries, keys and values.
+        rtol: Between two ways; they round weights, and operands of products, in another order.
+        atol: Likewise; results are means over many values, about 0.04 to 0.1 in size.
+    """
+
+    batch: int
+    time: int
+    heads: int
+    head: int
+    key_heads: int
+    block: int
+    tile: int
+    window: int
+    dtype: str
+    rtol: float
+    atol: float
+
+    def longer(self, times: int) -> Extent:
+        """The same with longer texts."""
+        return replace(self, time=times * self.time)
+
+    def products_flops(self, products: int, *, queries: int | None = None, keys: int | None = None) -> int:
+        """FLOPs of products between queries and keys.
+
+        Args:
+            products: How many; each multiplies as much as another.
+            queries: Of each text; all if not given.
+            keys: That meet each query, masked ones too; all if not given.
+        """
+        met = (queries or self.time) * (keys or self.time)
+        return products * 2 * self.batch * self.heads * met * self.head
+
+
+SIZES: Mapping[Size, Extent] = {
+    "small": Extent(
+        batch=2,
+        time=256,
+        heads=4,
+        head=16,
+        key_heads=1,
+        block=32,
+        tile=64,
+        window=32,
+        dtype="float32",
+        rtol=1e-4,
+        atol=1e-5,
+    ),
+    "full": Extent(
+        batch=4,
+        time=2048,
+        heads=16,
+        head=64,
+        key_heads=4,
+        block=256,
+        tile=64,
+        window=256,
+        dtype="bfloat16",
+        rtol=5e-2,
+        atol=1e-2,
+    ),
+}
+
+
+def shapes(size: Extent, *, queries: int | None = None, key_heads: int | None = None) -> tuple[Any, ...]:
+    """Queries, keys and values as they are compiled for."""
+    query = size.batch, queries or size.time, size.heads, size.head
+    key = size.batch, size.time, key_heads or size.heads, size.head
+    return tuple(jax.ShapeDtypeStruct(shape, jnp.dtype(size.dtype)) for shape in (query, key, key))
+
+
+def make_args(size: Extent, *more: Any, queries: int | None = None, key_heads: int | None = None) -> Any:
+    """Draw queries, keys and values; ``more`` are shapes of further arrays."""
+    draw = drawing()
+    wanted = (*shapes(size, queries=queries, key_heads=key_heads), *more)
+    return tuple(jax.device_put(draw(one.shape).astype(one.dtype)) for one in wanted)
+
+
+def weighted(scores: jax.Array, seen: jax.Array | None) -> jax.Array:
+    """Softmax over the last axis, of what is seen."""
+    return jax.nn.softmax(scores if seen is None else jnp.where(seen, scores, HIDDEN), axis=-1)
+
+
+def causal(queries: jax.Array, keys: jax.Array) -> jax.Array:
+    """Which keys each query sees, by their positions: itself and what stands before it."""
+    return keys <= queries[:, None]
+
+
+def by_hand(query: jax.Array, key: jax.Array, value: jax.Array, *, mask: Mask, window: int = 0) -> jax.Array:
+    """The formula as it is written: softmax(QKᵀ / √head) V, with all scores in memory at once.
+
+    Scores are summed and weighed in float32, as every library does; weights have the type of the values.
+    """
+    scores = jnp.einsum("bqnh,bknh->bnqk", query, key, preferred_element_type=jnp.float32) * key.shape[-1] ** -0.5
+    at, to = jnp.arange(query.shape[1]), jnp.arange(key.shape[1])
+    seen = causal(at, to) if mask == "causal" else None
+    if window:
+        seen = causal(at, to) & (to > at[:, None] - window)
+    return jnp.einsum("bnqk,bknh->bqnh", weighted(scores, seen).astype(value.dtype), value)
+
+
+def gradients(attend: Attend) -> Callable[..., Any]:
+    """The result, and the gradients of queries, keys and values for a loss that grows in a direction of the result."""
+
+    def both(query: jax.Array, key: jax.Array, value: jax.Array, direction: jax.Array) -> tuple[jax.Array, ...]:
+        result, pull = jax.vjp(attend, query, key, value)
+        return result, *pull(direction)
+
+    return both
+
+
+def onwards(result: jax.Array, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What comes out are the next call's queries."""
+    return result, *args[1:]
+
+
+def materialised(mask: Mask) -> Attend:
+    """The plain formula under a mask."""
+    return partial(by_hand, mask=mask)

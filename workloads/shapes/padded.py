@@ -1,0 +1,145 @@
+"""A training step over texts of different lengths: all filled up to one shape, to one of a few, or each in its own.
+
+One shape is one program, and pays for tokens that are not there; a shape for each length is a program for each. Batches
+come in turn: the first holds short texts, the second longer ones, the third the longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+from workloads.parts import Tree, descend, drawing, squared_error
+from workloads.shapes.encoder import OUTPUTS, SIZES, Size, cycle, draw_tokens, encode, lengths_of, make_params
+
+LEARNING_RATE = 0.01
+TURNS = (3 / 8, 5 / 8, 1)
+"""The longest text of each batch, as a share of the longest of all."""
+BUCKETS = {1: (1,), 2: (1 / 2, 1), 3: TURNS}
+"""Lengths to which texts are filled up, as shares of the longest of all; the last are the batches' own."""
+
+Encoder = Callable[[Tree, jax.Array, jax.Array], jax.Array]
+
+
+def train_step(encoder: Encoder) -> Callable[..., tuple[Tree, jax.Array]]:
+    """One step of gradient descent, parameters in and out."""
+
+    def step(params: Tree, tokens: jax.Array, lengths: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
+        loss, grads = jax.value_and_grad(lambda p: squared_error(encoder(p, tokens, lengths), y))(params)
+        return descend(params, grads, LEARNING_RATE), loss
+
+    return step
+
+
+def each_alone(own: tuple[int, ...]) -> Encoder:
+    """Read each text in its own shape; its length is a part of the program."""
+
+    def encoder(params: Tree, tokens: jax.Array, lengths: jax.Array) -> jax.Array:
+        texts = [encode(params, tokens[i : i + 1, : own[i]], lengths[i : i + 1]) for i in range(len(own))]
+        return jnp.concatenate(texts)
+
+    return encoder
+
+
+def filled_up(longest: int) -> Encoder:
+    """Fill all texts up to one length."""
+
+    def encoder(params: Tree, tokens: jax.Array, lengths: jax.Array) -> jax.Array:
+        return encode(params, jnp.pad(tokens, ((0, 0), (0, longest - tokens.shape[1]))), lengths)
+
+    return encoder
+
+
+def bucket_of(length: int, buckets: tuple[int, ...]) -> int:
+    """The least bucket that holds a text."""
+    return min(bucket for bucket in buckets if bucket >= length)
+
+
+def batches(size: Size, buckets: tuple[int, ...]) -> list[tuple[Any, ...]]:
+    """Tokens [texts, bucket], lengths [texts] and targets [texts, OUTPUTS] of each turn."""
+    draw = drawing(1)
+    found = []
+    for turn, share in enumerate(TURNS):
+        lengths = (lengths_of(size, turn) * share).astype(np.int32)
+        bucket = bucket_of(int(lengths.max()), buckets)
+        tokens = draw_tokens(size, turn, size.texts * bucket).reshape(size.texts, bucket)
+        real = np.arange(bucket) < lengths[:, None]
+        found.append(jax.device_put((np.where(real, tokens, 0), lengths, draw((size.texts, OUTPUTS)))))
+    return found
+
+
+def stream(size: Size, shapes: int, reference: Callable[[tuple[int, ...]], Encoder]) -> Computation:
+    """The step over batches that are filled up to so many shapes."""
+    turns = batches(size, tuple(int(share * size.longest) for share in BUCKETS[shapes]))
+    tokens, lengths, _ = turns[0]
+    own = tuple(lengths.tolist())
+    after = cycle(turns, lengths=1)
+    return Computation(
+        subject=jax.jit(train_step(encode), donate_argnums=0),
+        reference=jax.jit(train_step(reference(own))),
+        args=(make_params(size), *turns[0]),
+        next_args=lambda result, args: (result[0], *after(args[1:])),
+        expected_traces=len({tokens.shape for tokens, _, _ in turns}),
+        batch=Batch(argument=1, size=size.texts),
+        amount=Amount(count=sum(own), unit="tokens"),
+        analytic_flops=3 * size.flops(size.texts, tokens.shape[1])
+        - 2 * tokens.size * size.width,  # shares: no gradient
+        rtol=size.rtol,
+        atol=size.rtol,
+    )
+
+
+def one_shape(size: Size) -> Computation:
+    """All texts of all batches in one shape, against each text in its own."""
+    return stream(size, 1, each_alone)
+
+
+def one_shape_claims() -> tuple[Claim, ...]:
+    """What one shape gives, and costs, on any hardware."""
+    return (
+        equal("compiles", to=1, why="one program for all lengths"),
+        at_most(0.3, "stablehlo_ops", why="the program does not grow with the number of lengths"),
+        equal("matmul_flops", to="analytic_flops", why="every text is multiplied as if it were the longest"),
+        at_least(1.5, "matmul_flops", why="which is the price: tokens that are not there are multiplied too"),
+    )
+
+
+def few_shapes(size: Size, shapes: int) -> Computation:
+    """Batches filled up to the least of a few lengths, against the longest of all."""
+    return stream(size, shapes, lambda _: filled_up(size.longest))
+
+
+def few_shapes_claims(shapes: int) -> tuple[Claim, ...]:
+    """What a few shapes give over one, on any hardware, for a batch of short texts."""
+    length = BUCKETS[shapes][0]
+    return (
+        equal("compiles", to=shapes, why="one program for each length that batches are filled up to, no more"),
+        equal("matmul_flops", to="analytic_flops", why="every text is multiplied as if it were as long as its bucket"),
+        at_most(length, "matmul_flops", why="fewer tokens that are not there"),
+        at_most(1.1 * length, "temp_bytes", why="and less is kept for the way back"),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *cases(
+        "shapes",
+        "ragged-texts-padded-to-one-shape-vs-each-in-its-own",
+        one_shape,
+        ({},),
+        one_shape_claims,
+        sizes=SIZES,
+    ),
+    *cases(
+        "shapes",
+        "ragged-batches-padded-to-{shapes}-shapes-vs-one",
+        few_shapes,
+        ({"shapes": 2}, {"shapes": 3}),
+        few_shapes_claims,
+        sizes=SIZES,
+    ),
+)

@@ -1,0 +1,209 @@
+"""What a language model's training step gains from a loop: over its layers, and over its logits.
+
+Layers written out one after the other make a program, and a compile, that grows with the depth; one loop over stacked
+layers does not. Logits [batch, tokens, vocabulary] are by far the largest array of a small model; made for some tokens
+at a time, and once more on the way back, they are never there at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from jaxgate.model import Case, Claim, Computation, Rival, at_most, cases, equal
+from workloads.parts import Tree
+from workloads.training import lm
+from workloads.training.states import ALWAYS, adamw, cross_entropy, filled, stepping, train_step, zeros
+from workloads.training.transformer import Block
+
+DEEPER = 2
+"""How much deeper the model is whose program must be as large."""
+
+LAYERS: dict[Literal["small", "full"], lm.Size] = {
+    "small": lm.Size(batch=4, tokens=32, vocabulary=128, width=64, layers=4, heads=2),
+    "full": lm.SIZES["full"],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunked:
+    """A model with a large vocabulary, and how many pieces its tokens are cut into for the loss."""
+
+    model: lm.Size
+    chunks: int
+
+
+LOGITS: dict[Literal["small", "full"], Chunked] = {
+    "small": Chunked(model=lm.Size(batch=4, tokens=64, vocabulary=2048, width=32, layers=1, heads=2), chunks=8),
+    "full": Chunked(model=replace(lm.SIZES["full"], layers=4), chunks=16),
+}
+
+
+class StackedLM(nnx.Module):  # type: ignore[misc]  # flax is partly typed, differently on each line
+    """The model of ``lm.LM``, the arrays of its blocks stacked along a leading axis ``layers``."""
+
+    def __init__(self, size: lm.Size, rngs: nnx.Rngs) -> None:
+        block = partial(Block, size.width, size.heads, size.dtype, causal=True)
+        self.embed = nnx.Embed(size.vocabulary, size.width, dtype=size.dtype, rngs=rngs)
+        self.positions = nnx.Param(jnp.zeros((size.tokens, size.width)))
+        self.blocks = nnx.split_rngs(splits=size.layers)(nnx.vmap(lambda rngs: block(rngs=rngs)))(rngs)
+        self.norm = nnx.LayerNorm(size.width, dtype=size.dtype, rngs=rngs)
+
+    def features(self, tokens: jax.Array, through: Through) -> jax.Array:
+        """What the logits are made of: tokens [batch, tokens] to [batch, tokens, width]."""
+        embedded = self.embed(tokens)
+        x = embedded + self.positions[...].astype(embedded.dtype)
+        # Split here, as nnx.scan refuses a module whose arrays are traced further out.
+        definition, layers = nnx.split(self.blocks)
+        found: jax.Array = self.norm(through(lambda x, layer: nnx.merge(definition, layer)(x), x, layers))
+        return found
+
+
+Through = Callable[[Callable[[jax.Array, Tree], jax.Array], jax.Array, Tree], jax.Array]
+"""Calls a function of one layer for each of the stacked layers, one after the other."""
+
+Ending = Callable[[nnx.Embed, jax.Array, jax.Array], jax.Array]
+"""Embeddings, features [batch, tokens, width] and the token after each to the mean loss."""
+
+
+def in_one_loop(layer: Callable[[jax.Array, Tree], jax.Array], x: jax.Array, layers: Tree) -> jax.Array:
+    """One compiled body for all layers."""
+    return jax.lax.scan(lambda x, params: (layer(x, params), None), x, layers)[0]
+
+
+def written_out(layer: Callable[[jax.Array, Tree], jax.Array], x: jax.Array, layers: Tree) -> jax.Array:
+    """A copy of the body for each layer."""
+    for index in range(len(jax.tree.leaves(layers)[0])):
+        x = layer(x, jax.tree.map(lambda leaf: leaf[index], layers))  # noqa: B023 - called at once
+    return x
+
+
+def at_once(embed: nnx.Embed, x: jax.Array, following: jax.Array) -> jax.Array:
+    """All logits in one array."""
+    return cross_entropy(embed.attend(x), following)
+
+
+def in_chunks(embed: nnx.Embed, x: jax.Array, following: jax.Array, *, chunks: int) -> jax.Array:
+    """Logits of some tokens at a time; none are kept for the way back."""
+
+    def cut(whole: jax.Array) -> jax.Array:
+        return jnp.moveaxis(whole.reshape(len(whole), chunks, -1, *whole.shape[2:]), 1, 0)
+
+    # A barrier against merging the two computations is not needed inside a loop.
+    @partial(jax.checkpoint, prevent_cse=False)
+    def add(total: jax.Array, piece: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        return total + at_once(embed, *piece), None
+
+    total, _ = jax.lax.scan(add, jnp.zeros(()), (cut(x), cut(following)))
+    return total / chunks
+
+
+def loss_of(size: lm.Size, through: Through, ending: Ending) -> Callable[..., jax.Array]:
+    """The loss as a pure function of the parameters."""
+    definition, _ = nnx.split(abstract(size))
+
+    def loss(params: nnx.State, tokens: jax.Array, following: jax.Array) -> jax.Array:
+        model = nnx.merge(definition, params)
+        return ending(model.embed, model.features(tokens, through), following)
+
+    return loss
+
+
+def abstract(size: lm.Size) -> StackedLM:
+    """The module with shapes in place of arrays."""
+    model: StackedLM = nnx.eval_shape(lambda: StackedLM(size, nnx.Rngs(0)))
+    return model
+
+
+def donating(size: lm.Size, through: Through, ending: Ending) -> Callable[..., Any]:
+    """The jitted step."""
+    step: Callable[..., Any] = jax.jit(train_step(loss_of(size, through, ending), adamw()), donate_argnums=(0, 1))
+    return step
+
+
+def shapes(size: lm.Size) -> tuple[Tree, Tree]:
+    """Of parameters and optimiser state."""
+    params = nnx.split(abstract(size))[1]
+    return params, jax.eval_shape(adamw().init, params)
+
+
+def make_args(size: lm.Size) -> tuple[Any, ...]:
+    """Parameters, optimiser state, tokens [batch, tokens] and the token after each."""
+    params, opt_state = shapes(size)
+    args: tuple[Any, ...] = jax.device_put((filled(params), zeros(opt_state), *lm.make_batch(size)))
+    return args
+
+
+def layers_in_a_loop(size: lm.Size) -> Computation:
+    """One loop over all layers against a copy for each; a deeper model as the rival."""
+    deeper = replace(size, layers=DEEPER * size.layers)
+    args = make_args(size)
+    rival = Rival(function=donating(deeper, in_one_loop, at_once), args=(*shapes(deeper), *args[2:]))
+    computation = stepping(
+        donating(size, in_one_loop, at_once),
+        donating(size, written_out, at_once),
+        args,
+        flops=size.blocks_flops + 3 * size.logits_flops,
+        amount=size.amount,
+        tolerance=size.tolerance,
+    )
+    return replace(computation, rivals={f"{DEEPER} times the layers": rival})
+
+
+def layers_claims() -> tuple[Claim, ...]:
+    """What one body for all layers gives, on any hardware."""
+    return (
+        *ALWAYS,
+        at_most(0.6, "stablehlo_ops", why="a layer is compiled once, forward and back"),
+        equal("stablehlo_ops", to="rivals", why="and a deeper model is no larger program"),
+        equal("matmul_flops", to="reference", why="the loop runs as many layers"),
+    )
+
+
+def logits_in_chunks(size: Chunked) -> Computation:
+    """Logits of some tokens at a time against all at once."""
+    model = size.model
+    return stepping(
+        donating(model, in_one_loop, partial(in_chunks, chunks=size.chunks)),
+        donating(model, in_one_loop, at_once),
+        make_args(model),
+        # Made forward, made again on the way back, and multiplied with both of their operands there.
+        flops=model.blocks_flops + 4 * model.logits_flops,
+        amount=model.amount,
+        tolerance=model.tolerance,
+    )
+
+
+def logits_claims() -> tuple[Claim, ...]:
+    """What logits in pieces give, and what they cost, on any hardware."""
+    return (
+        *ALWAYS,
+        at_most(0.6, "temp_bytes", why="all logits are never there at once"),
+        at_most(4 / 3, "matmul_flops", why="only the logits are made a second time, not the layers"),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *cases(
+        "training",
+        "lm-step-with-its-layers-in-one-scan-vs-written-out",
+        layers_in_a_loop,
+        ({},),
+        layers_claims,
+        sizes=LAYERS,
+    ),
+    *cases(
+        "training",
+        "lm-step-with-logits-in-chunks-vs-all-at-once",
+        logits_in_chunks,
+        ({},),
+        logits_claims,
+        sizes=LOGITS,
+    ),
+)

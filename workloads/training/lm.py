@@ -1,0 +1,223 @@
+"""A decoder-only language model (about GPT-2 small where it is large), in Flax NNX and in Flax Linen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen, nnx
+from flax.training.train_state import TrainState
+
+from jaxgate.model import Amount, Case, Claim, Computation, at_most, cases, equal
+from workloads.parts import Tree
+from workloads.training.states import ALWAYS, DONATED, adamw, cross_entropy, filled, stepping, train_step, zeros
+from workloads.training.transformer import EPSILON, Block, attend, forward_flops
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Extents of the model and its data.
+
+    Attributes:
+        batch: Sequences of one step.
+        tokens: Length of each.
+        vocabulary: Tokens that there are; their embedding is also what the result is multiplied with.
+        dtype: Type of activations and products; parameters are float32.
+        tolerance: Between subject and reference, relative.
+    """
+
+    batch: int
+    tokens: int
+    vocabulary: int
+    width: int
+    layers: int
+    heads: int
+    dtype: str = "float32"
+    tolerance: float = 1e-3
+
+    @property
+    def amount(self) -> Amount:
+        """What a step gets done."""
+        return Amount(count=self.batch * self.tokens, unit="tokens")
+
+    @property
+    def blocks_flops(self) -> int:
+        """Of a step, without the logits: the way back costs twice the forward pass."""
+        return 3 * self.layers * forward_flops(self.batch, self.tokens, self.width)
+
+    @property
+    def logits_flops(self) -> int:
+        """Of the logits, one forward pass."""
+        return 2 * self.batch * self.tokens * self.width * self.vocabulary
+
+
+SIZES: dict[Literal["small", "full"], Size] = {
+    "small": Size(batch=4, tokens=32, vocabulary=128, width=64, layers=2, heads=2),
+    "full": Size(
+        batch=4, tokens=1024, vocabulary=50304, width=768, layers=12, heads=12, dtype="bfloat16", tolerance=5e-2
+    ),
+}
+
+
+class LM(nnx.Module):  # type: ignore[misc]  # flax is partly typed, differently on each line
+    """Embeddings, causal blocks, and logits by the same embeddings."""
+
+    def __init__(self, size: Size, rngs: nnx.Rngs) -> None:
+        self.embed = nnx.Embed(size.vocabulary, size.width, dtype=size.dtype, rngs=rngs)
+        self.positions = nnx.Param(jnp.zeros((size.tokens, size.width)))
+        self.blocks = nnx.List(
+            [Block(size.width, size.heads, size.dtype, rngs, causal=True) for _ in range(size.layers)]
+        )
+        self.norm = nnx.LayerNorm(size.width, dtype=size.dtype, rngs=rngs)
+
+    def __call__(self, tokens: jax.Array) -> jax.Array:
+        """Predict: tokens [batch, tokens] to logits [batch, tokens, vocabulary]."""
+        embedded = self.embed(tokens)
+        x = embedded + self.positions[...].astype(embedded.dtype)
+        for block in self.blocks:
+            x = block(x)
+        logits: jax.Array = self.embed.attend(self.norm(x))
+        return logits
+
+
+class LinenBlock(linen.Module):  # type: ignore[misc]
+    """The block of ``transformer.Block``, its arrays under the same names."""
+
+    size: Size
+
+    @linen.compact  # type: ignore[untyped-decorator]
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Run one block: x [batch, tokens, width] to [batch, tokens, width]."""
+        width, dtype = self.size.width, self.size.dtype
+        inner = linen.Dense(3 * width, dtype=dtype, name="qkv")(self.norm("before")(x))
+        x = x + linen.Dense(width, dtype=dtype, name="out")(attend(inner, self.size.heads, causal=True))
+        inner = jax.nn.gelu(linen.Dense(4 * width, dtype=dtype, name="up")(self.norm("between")(x)))
+        return x + linen.Dense(width, dtype=dtype, name="down")(inner)
+
+    def norm(self, name: str) -> linen.LayerNorm:
+        """A normalisation of the last axis."""
+        return linen.LayerNorm(epsilon=EPSILON, dtype=self.size.dtype, name=name)
+
+
+class LinenLM(linen.Module):  # type: ignore[misc]
+    """The model of ``LM``; what is a list there is numbered names here."""
+
+    size: Size
+
+    @linen.compact  # type: ignore[untyped-decorator]
+    def __call__(self, tokens: jax.Array) -> jax.Array:
+        """Predict: tokens [batch, tokens] to logits [batch, tokens, vocabulary]."""
+        size = self.size
+        embed = linen.Embed(size.vocabulary, size.width, dtype=size.dtype, name="embed")
+        positions = self.param("positions", linen.initializers.zeros, (size.tokens, size.width))
+        embedded = embed(tokens)
+        x = embedded + positions.astype(embedded.dtype)
+        for index in range(size.layers):
+            x = LinenBlock(size, name=f"blocks_{index}")(x)
+        logits: jax.Array = embed.attend(linen.LayerNorm(epsilon=EPSILON, dtype=size.dtype, name="norm")(x))
+        return logits
+
+
+def nnx_loss(size: Size) -> Callable[..., jax.Array]:
+    """The module as a pure function of its parameters: split once, merged inside the step."""
+    definition, _ = nnx.split(abstract(size))
+
+    def loss_of(params: nnx.State, tokens: jax.Array, following: jax.Array) -> jax.Array:
+        return cross_entropy(nnx.merge(definition, params)(tokens), following)
+
+    return loss_of
+
+
+def linen_step(state: TrainState, tokens: jax.Array, following: jax.Array) -> tuple[TrainState, jax.Array]:
+    """One step as Flax's guides have it: the state knows the model and the optimiser."""
+
+    def loss_of(params: Tree) -> jax.Array:
+        return cross_entropy(state.apply_fn({"params": params}, tokens), following)
+
+    loss, grads = jax.value_and_grad(loss_of)(state.params)
+    return state.apply_gradients(grads=grads), loss
+
+
+def nnx_step_of_train_state(size: Size) -> Callable[..., tuple[TrainState, jax.Array]]:
+    """The same step over the same state, with the model in NNX."""
+    loss_of, (_, like) = nnx_loss(size), nnx.split(abstract(size))
+
+    def renamed(params: Tree) -> nnx.State:
+        blocks = {index: params[f"blocks_{index}"] for index in range(size.layers)}
+        others = {name: part for name, part in params.items() if not name.startswith("blocks_")}
+        found = jax.tree.map(lambda leaf: leaf, like)
+        nnx.replace_by_pure_dict(found, {**others, "blocks": blocks})
+        return found
+
+    def step(state: TrainState, tokens: jax.Array, following: jax.Array) -> tuple[TrainState, jax.Array]:
+        loss, grads = jax.value_and_grad(lambda params: loss_of(renamed(params), tokens, following))(state.params)
+        return state.apply_gradients(grads=grads), loss
+
+    return step
+
+
+def abstract(size: Size) -> LM:
+    """The module with shapes in place of arrays."""
+    model: LM = nnx.eval_shape(lambda: LM(size, nnx.Rngs(0)))
+    return model
+
+
+def make_batch(size: Size) -> tuple[Any, Any]:
+    """Tokens [batch, tokens], and the token that follows each."""
+    text = np.random.default_rng(1).integers(0, size.vocabulary, (size.batch, size.tokens + 1), dtype=np.int32)
+    return text[:, :-1], text[:, 1:]
+
+
+def with_nnx(size: Size) -> Computation:
+    """The step in NNX with its state donated, against one that copies."""
+    step = train_step(nnx_loss(size), adamw())
+    params = filled(nnx.split(abstract(size))[1])
+    args = jax.device_put((params, zeros(jax.eval_shape(adamw().init, params)), *make_batch(size)))
+    return stepping(
+        jax.jit(step, donate_argnums=(0, 1)),
+        jax.jit(step),
+        args,
+        flops=size.blocks_flops + 3 * size.logits_flops,
+        amount=size.amount,
+        tolerance=size.tolerance,
+    )
+
+
+def with_linen(size: Size) -> Computation:
+    """The step in Linen with a ``TrainState``, against the same with the model in NNX."""
+    model = LinenLM(size)
+    shapes = jax.eval_shape(model.init, jax.random.key(0), jax.ShapeDtypeStruct((size.batch, size.tokens), jnp.int32))
+    params = filled(shapes["params"])
+    opt_state = zeros(jax.eval_shape(adamw().init, params))
+    state = TrainState(
+        step=np.zeros((), np.int32), apply_fn=model.apply, params=params, tx=adamw(), opt_state=opt_state
+    )
+    return stepping(
+        jax.jit(linen_step, donate_argnums=0),
+        jax.jit(nnx_step_of_train_state(size), donate_argnums=0),
+        jax.device_put((state, *make_batch(size))),
+        flops=size.blocks_flops + 3 * size.logits_flops,
+        amount=size.amount,
+        tolerance=size.tolerance,
+    )
+
+
+def linen_claims() -> tuple[Claim, ...]:
+    """What the two ways to write a model must have in common: everything."""
+    return (
+        *ALWAYS,
+        equal("matmul_flops", to="reference", why="both are the same model"),
+        equal("argument_bytes", to="reference", why="with the same state"),
+        at_most(1.25, "temp_bytes", why="of either nothing is left once the step is traced"),
+        at_most(1.25, "xla_flops", why="nor of what surrounds its layers"),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *cases("training", "lm-adamw-step-in-nnx-donated-vs-copied", with_nnx, ({},), lambda: DONATED, sizes=SIZES),
+    *cases("training", "lm-step-in-linen-with-train-state-vs-nnx", with_linen, ({},), linen_claims, sizes=SIZES),
+)

@@ -1,0 +1,134 @@
+"""What the training steps share: parameters drawn for any framework, a loss of integer labels, and the step itself.
+
+A model is built with shapes only, so that nothing touches a device, and its arrays are drawn by NumPy: the same on
+every release of JAX and Flax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxgate.model import Amount, Batch, Claim, Computation, at_least, at_most, equal
+from workloads.parts import Draw, Tree, drawing
+
+Loss = Callable[[Tree, jax.Array, jax.Array], jax.Array]
+"""Parameters, inputs [batch, ...] and labels to a scalar."""
+
+
+def last_name(path: tuple[Any, ...]) -> str:
+    """What an array is called where it stands: ``kernel``, ``bias``, ``scale``."""
+    # NNX ends each path with the attribute ``value`` of its variable.
+    names = [str(getattr(key, "key", getattr(key, "name", ""))) for key in path]
+    return next(name for name in reversed(names) if name not in ("value", ""))
+
+
+def filled(abstract: Tree, seed: int = 0) -> Tree:
+    """Draw the arrays of a model, and zeros for its optimiser: NumPy arrays.
+
+    Kernels [..., inputs, outputs] are scaled by their inputs, so that what flows through keeps its size.
+    """
+    draw = drawing(seed)
+
+    def fill(path: tuple[Any, ...], leaf: Any) -> Any:
+        return _array(draw, last_name(path), leaf) if "opt_state" not in str(path) else np.zeros(leaf.shape, leaf.dtype)
+
+    return jax.tree_util.tree_map_with_path(fill, abstract)
+
+
+def _array(draw: Draw, name: str, leaf: Any) -> Any:
+    if name == "kernel":
+        # A convolution's kernel is [height, width, inputs, outputs], of a stack of layers [layers, inputs, outputs].
+        inputs = np.prod(leaf.shape[:-1]) if leaf.ndim == 4 else leaf.shape[-2]  # noqa: PLR2004 - axes of an image
+        return np.float32(inputs**-0.5) * draw(leaf.shape)
+    if name in ("embedding", "positions", "first"):
+        return np.float32(0.02) * draw(leaf.shape)
+    return (np.ones if name in ("scale", "var") else np.zeros)(leaf.shape, leaf.dtype)
+
+
+def zeros(abstract: Tree) -> Tree:
+    """An optimiser's state before the first step, as NumPy arrays."""
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), abstract)
+
+
+def only_kernels(params: Tree) -> Tree:
+    """Which arrays decay: matrices and kernels, but neither biases nor scales nor embeddings."""
+    return jax.tree_util.tree_map_with_path(lambda path, _: last_name(path) == "kernel", params)
+
+
+def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    """Mean over all labels [...], each the index of a class; logits [..., classes]."""
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), labels)
+    return jnp.mean(losses)
+
+
+def train_step(loss_of: Loss, optimiser: optax.GradientTransformation) -> Callable[..., Any]:
+    """One step of an optimiser: ``params, opt_state, inputs, labels`` to the next two and the loss."""
+
+    def step(params: Tree, opt_state: Tree, inputs: jax.Array, labels: jax.Array) -> tuple[Tree, Tree, jax.Array]:
+        loss, grads = jax.value_and_grad(loss_of)(params, inputs, labels)
+        updates, opt_state = optimiser.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, loss
+
+    return step
+
+
+def adamw() -> optax.GradientTransformation:
+    """AdamW that leaves biases, scales and embeddings alone."""
+    # The epsilon keeps the update of an element whose gradient is nearly nothing from turning rounding into a sign.
+    return optax.adamw(1e-3, eps=1e-4, weight_decay=0.1, mask=only_kernels)
+
+
+def stepping(
+    subject: Callable[..., Any],
+    reference: Callable[..., Any],
+    args: tuple[Any, ...],
+    *,
+    flops: int,
+    amount: Amount,
+    tolerance: float,
+) -> Computation:
+    """A training step whose state comes first in its arguments and in its results; then inputs and labels.
+
+    Args:
+        subject: The step, jitted; it donates its state.
+        reference: The same state, differently.
+        args: The state's trees, inputs [batch, ...], labels [batch, ...].
+        flops: Of one step, by the closed formula.
+        amount: What a step gets done.
+        tolerance: Between the two, relative; a hundredth of it absolute.
+    """  # fmt: skip
+    *state, inputs, _ = args
+    return Computation(
+        subject=subject,
+        reference=reference,
+        args=args,
+        next_args=lambda result, args: (*result[: len(state)], *args[len(state) :]),
+        batch=Batch(argument=len(state), size=inputs.shape[0]),
+        amount=amount,
+        analytic_flops=flops,
+        rtol=tolerance,
+        atol=tolerance / 10,
+    )
+
+
+ALWAYS: tuple[Claim, ...] = (
+    equal("matmul_flops", to="analytic_flops", why="one forward pass, one backward pass, and no product else"),
+    at_least(1, "donated_bytes", of="one", why="the state is donated at all"),
+    equal("aliased_bytes", to="donated_bytes", why="every array of the state is written where the old one was"),
+    equal("host_callbacks", to=0, why="the loss is returned, not read inside the step"),
+    equal("constant_bytes", to=0, why="parameters and data are arguments: captured ones would never be trained"),
+)
+"""What holds for each whole training step."""
+
+DONATED: tuple[Claim, ...] = (
+    *ALWAYS,
+    at_most(0.7, "state_bytes", why="old and new parameters, statistics and optimiser state share their memory"),
+    at_most(1.01, "xla_flops", why="donation adds no work"),
+)
+"""What else holds against a step that copies its state."""

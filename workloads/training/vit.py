@@ -1,0 +1,213 @@
+"""A vision transformer (ViT-B/16 at 224 x 224 where it is large) in Flax NNX, trained by AdamW with a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+
+from jaxgate.model import Amount, Case, Claim, Computation, at_most, cases, equal
+from workloads.parts import Tree, drawing
+from workloads.training.states import (
+    ALWAYS,
+    DONATED,
+    adamw,
+    cross_entropy,
+    filled,
+    last_name,
+    stepping,
+    train_step,
+    zeros,
+)
+from workloads.training.transformer import Block, forward_flops, plain_block, plain_linear, plain_norm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Extents of the model and its data.
+
+    Attributes:
+        batch: Images of one step, ``image`` x ``image`` pixels of three colours.
+        patch: Pixels along each side of what becomes a token.
+        dtype: Type of activations and products; parameters are float32.
+        tolerance: Between subject and reference, relative.
+    """
+
+    batch: int
+    image: int
+    patch: int
+    width: int
+    layers: int
+    heads: int
+    classes: int
+    dtype: str = "float32"
+    tolerance: float = 1e-3
+
+    @property
+    def patches(self) -> int:
+        """Of one image."""
+        return (self.image // self.patch) ** 2
+
+    @property
+    def step_flops(self) -> int:
+        """Three times the forward pass, but for the first product: nobody asks for the gradient of an image."""
+        first = 2 * self.batch * self.patches * 3 * self.patch**2 * self.width
+        blocks = self.layers * forward_flops(self.batch, self.patches + 1, self.width)
+        return 2 * first + 3 * (blocks + 2 * self.batch * self.width * self.classes)
+
+
+SIZES: dict[Literal["small", "full"], Size] = {
+    "small": Size(batch=8, image=32, patch=8, width=64, layers=2, heads=2, classes=10),
+    "full": Size(
+        batch=64, image=224, patch=16, width=768, layers=12, heads=12, classes=1000, dtype="bfloat16", tolerance=5e-2
+    ),
+}
+
+
+class ViT(nnx.Module):  # type: ignore[misc]
+    """Patches and a first token of its own, blocks, and a class read from that token."""
+
+    def __init__(self, size: Size, rngs: nnx.Rngs) -> None:
+        side = (size.patch, size.patch)
+        self.dtype = size.dtype
+        self.patches = nnx.Conv(3, size.width, side, strides=side, padding="VALID", dtype=size.dtype, rngs=rngs)
+        self.first = nnx.Param(jnp.zeros((1, 1, size.width)))
+        self.positions = nnx.Param(jnp.zeros((size.patches + 1, size.width)))
+        self.blocks = nnx.List(
+            [Block(size.width, size.heads, size.dtype, rngs, causal=False) for _ in range(size.layers)]
+        )
+        self.norm = nnx.LayerNorm(size.width, dtype=size.dtype, rngs=rngs)
+        self.head = nnx.Linear(size.width, size.classes, dtype=size.dtype, rngs=rngs)
+
+    def __call__(self, images: jax.Array) -> jax.Array:
+        """Classify: images [batch, image, image, 3] to [batch, classes]."""
+        x = with_first(self.patches(images), self.first[...], self.positions[...], self.dtype)
+        for block in self.blocks:
+            x = block(x)
+        logits: jax.Array = self.head(self.norm(x)[:, 0])
+        return logits
+
+
+def with_first(patches: jax.Array, first: jax.Array, positions: jax.Array, dtype: str) -> jax.Array:
+    """Patches [batch, side, side, width] as tokens [batch, 1 + side ** 2, width], after a learned first one."""
+    tokens = patches.reshape(len(patches), -1, patches.shape[-1])
+    beginning = jnp.broadcast_to(first.astype(dtype), (len(tokens), 1, tokens.shape[-1]))
+    return jnp.concatenate([beginning, tokens], axis=1) + positions.astype(dtype)
+
+
+def nnx_loss(size: Size) -> Callable[..., jax.Array]:
+    """The module as a pure function of its parameters: split once, merged inside the step."""
+    definition, _ = nnx.split(abstract(size))
+
+    def loss_of(params: nnx.State, images: jax.Array, labels: jax.Array) -> jax.Array:
+        return cross_entropy(nnx.merge(definition, params)(images), labels)
+
+    return loss_of
+
+
+def plain_loss(size: Size) -> Callable[..., jax.Array]:
+    """The same without a framework."""
+
+    def loss_of(params: nnx.State, images: jax.Array, labels: jax.Array) -> jax.Array:
+        tree = nnx.to_pure_dict(params)
+        cut = (len(images), size.image // size.patch, size.patch, size.image // size.patch, size.patch, 3)
+        pixels = images.reshape(cut).swapaxes(2, 3).reshape(len(images), size.patches, -1)
+        kernel = tree["patches"]["kernel"].reshape(-1, size.width)
+        patches = plain_linear({"kernel": kernel, "bias": tree["patches"]["bias"]}, pixels, size.dtype)
+        x = with_first(patches, tree["first"], tree["positions"], size.dtype)
+        for index in range(size.layers):
+            x = plain_block(tree["blocks"][index], x, size.heads, size.dtype, causal=False)
+        logits = plain_linear(tree["head"], plain_norm(tree["norm"], x, size.dtype)[:, 0], size.dtype)
+        scores = jax.nn.log_softmax(logits.astype(jnp.float32))
+        return -jnp.mean(jnp.take_along_axis(scores, labels[:, None], axis=1))
+
+    return loss_of
+
+
+def adamw_by_hand(loss_of: Callable[..., jax.Array]) -> Callable[..., Any]:
+    """AdamW as its authors write it (Loshchilov and Hutter, 2019), over the state that Optax keeps."""
+    rate, decay, first, second, epsilon = 1e-3, 0.1, 0.9, 0.999, 1e-4
+
+    def step(params: Tree, opt_state: Tree, images: jax.Array, labels: jax.Array) -> tuple[Tree, Tree, jax.Array]:
+        loss, grads = jax.value_and_grad(loss_of)(params, images, labels)
+        adam = opt_state[0]
+        count = adam.count + 1
+        mu = jax.tree.map(lambda m, g: first * m + (1 - first) * g, adam.mu, grads)
+        nu = jax.tree.map(lambda n, g: second * n + (1 - second) * g * g, adam.nu, grads)
+
+        def moved(path: tuple[Any, ...], p: jax.Array, m: jax.Array, n: jax.Array) -> jax.Array:
+            towards = m / (1 - first**count) / (jnp.sqrt(n / (1 - second**count)) + epsilon)
+            return p - rate * (towards + decay * p if last_name(path) == "kernel" else towards)
+
+        params = jax.tree_util.tree_map_with_path(moved, params, mu, nu)
+        return params, (adam._replace(count=count, mu=mu, nu=nu), *opt_state[1:]), loss
+
+    return step
+
+
+def abstract(size: Size) -> ViT:
+    """The module with shapes in place of arrays."""
+    model: ViT = nnx.eval_shape(lambda: ViT(size, nnx.Rngs(0)))
+    return model
+
+
+def make_args(size: Size, optimiser: optax.GradientTransformation) -> tuple[Any, ...]:
+    """Parameters, optimiser state, images [batch, image, image, 3] and labels [batch]."""
+    params = filled(nnx.split(abstract(size))[1])
+    opt_state = zeros(jax.eval_shape(optimiser.init, params))
+    images = drawing(1)((size.batch, size.image, size.image, 3))
+    labels = np.random.default_rng(2).integers(0, size.classes, size.batch, dtype=np.int32)
+    args: tuple[Any, ...] = jax.device_put((params, opt_state, images, labels))
+    return args
+
+
+def compared(size: Size, *, by_hand: bool) -> Computation:
+    """The step with its state donated against one that copies, or one without frameworks."""
+    step = train_step(nnx_loss(size), adamw())
+    donating = partial(jax.jit, donate_argnums=(0, 1))
+    return stepping(
+        donating(step),
+        donating(adamw_by_hand(plain_loss(size))) if by_hand else jax.jit(step),
+        make_args(size, adamw()),
+        flops=size.step_flops,
+        amount=Amount(count=size.batch, unit="images"),
+        tolerance=size.tolerance,
+    )
+
+
+def by_hand_claims() -> tuple[Claim, ...]:
+    """What Flax and Optax must cost beside plain functions: nothing."""
+    return (
+        *ALWAYS,
+        equal("matmul_flops", to="reference", why="a module multiplies what its functions multiply"),
+        equal("argument_bytes", to="reference", why="and holds no other state"),
+        at_most(1.25, "temp_bytes", why="modules are gone once the step is traced"),
+        at_most(1.25, "xla_flops", why="and so is the optimiser's chain of transformations"),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *cases(
+        "training",
+        "vit-adamw-step-in-nnx-donated-vs-copied",
+        partial(compared, by_hand=False),
+        ({},),
+        lambda: DONATED,
+        sizes=SIZES,
+    ),
+    *cases(
+        "training",
+        "vit-adamw-step-with-decay-of-kernels-only-vs-written-by-hand",
+        partial(compared, by_hand=True),
+        ({},),
+        by_hand_claims,
+        sizes=SIZES,
+    ),
+)
