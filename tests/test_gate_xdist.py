@@ -25,7 +25,13 @@ SLOW = (
     "    return jnp.tanh(x)",
     "    return jnp.tanh(x) if x.size != 64 else jax.lax.fori_loop(0, 400, lambda i, y: jnp.tanh(y), x)",
 )
-DIES_WHILE_IT_WAITS = """
+NO_PHASES = """
+import jaxgate.judge.phases
+jaxgate.judge.phases.STORED_PHASE_POLICIES = ()  # in workers, too: a busy machine is not what these tests are about
+"""
+DIES_WHILE_IT_WAITS = (
+    NO_PHASES
+    + """
 import os, signal
 import pytest
 
@@ -38,6 +44,7 @@ def pytest_runtestloop(session):
         os.kill(os.getpid(), signal.SIGKILL)
     return result
 """
+)
 FACTS = ("case", "test", "hardware", "status", "fails", "findings", "causes", "origin")
 
 
@@ -47,6 +54,7 @@ def written(project, monkeypatch):
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "DIES"):
         monkeypatch.delenv(name, raising=False)
     project.write("test_model.py", MODEL)
+    project.write("conftest.py", NO_PHASES)
     return project
 
 

@@ -59,7 +59,7 @@ def by_kernel(query: jax.Array, key: jax.Array, value: jax.Array, *, mask: Mask,
     The kernel's arrays are [batch, heads, time, head]: what a TPU cuts into blocks must be the last two axes.
     """
     batch, time, heads, head = query.shape
-    platform = jax.devices()[0].platform
+    platform = jax.local_devices()[0].platform
     some = pl.BlockSpec((None, None, block, head), lambda text, which, place: (text, which, place, 0))
     every = pl.BlockSpec((None, None, time, head), lambda text, which, _: (text, which, 0, 0))
     call = pl.pallas_call(

@@ -40,7 +40,7 @@ _FUSED_SINCE = 8.0  # compute capability from which cuDNN has the fused kernel
 
 def fused(dtype: str) -> bool:
     """Whether this hardware has the fused kernel for a type."""
-    device = jax.devices()[0]
+    device = jax.local_devices()[0]
     if device.platform != "gpu" or dtype not in {"bfloat16", "float16"}:
         return False
     return float(getattr(device, "compute_capability", 0)) >= _FUSED_SINCE
