@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, cases, equal
@@ -10,6 +11,8 @@ from workloads.parts import Tree, mlp
 from workloads.placement.network import SIZES, Extent, draw_inputs
 
 SCALE = 0.1
+ROWS = 64
+"""Samples whose noise the rival holds, again and again."""
 
 
 def noisy(params: Tree, x: jax.Array, key: jax.Array) -> jax.Array:
@@ -57,14 +60,14 @@ def from_a_number_claims() -> tuple[Claim, ...]:
 
 def carried(size: Extent) -> Computation:
     """A key that each step splits and returns for the next; the rival has the numbers of another generator in it."""
-    drawn = np.random.default_rng(0).standard_normal((size.batch, size.width), np.float32)
+    drawn = np.random.default_rng(0).standard_normal((ROWS, size.width), np.float32)
 
     def splitting(params: Tree, x: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         following, own = jax.random.split(key)
         return following, noisy(params, x, own)
 
     def compiled_in(params: Tree, x: jax.Array) -> jax.Array:
-        return mlp(params, x + SCALE * drawn)
+        return mlp(params, x + SCALE * jnp.tile(drawn, (len(x) // ROWS, 1)))
 
     params, x, _ = jax.device_put(draw_inputs(size))
     return Computation(

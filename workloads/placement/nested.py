@@ -10,8 +10,8 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_most, cases, equal
-from workloads.parts import Tree, drawing, grid, mlp, mlp_params
-from workloads.placement.network import LAYERS, SIZES, Extent, draw_inputs
+from workloads.parts import Tree, grid, mlp
+from workloads.placement.network import SIZES, Extent, draw_inputs
 
 DEVICES = 8
 MEMBERS = 16
@@ -64,9 +64,9 @@ def ensemble(size: Extent) -> Computation:
         result: jax.Array = batched(jax.lax.with_sharding_constraint(params, everywhere), x)
         return result
 
-    members = [mlp_params(drawing(seed), size.width, LAYERS) for seed in range(MEMBERS)]
-    params = jax.tree.map(lambda *leaves: np.stack(leaves), *members)
-    _, x, _ = draw_inputs(size)
+    one, x, _ = draw_inputs(size)
+    scales = np.linspace(0.5, 1.5, MEMBERS, dtype=np.float32)
+    params = jax.tree.map(lambda leaf: np.multiply.outer(scales, leaf), one)
     return Computation(
         subject=jax.jit(jax.shard_map(batched, mesh=mesh, in_specs=(P("members"), P()), out_specs=P("members"))),
         reference=jax.jit(collected, out_shardings=everywhere),
