@@ -155,6 +155,15 @@ def test_a_case_for_more_devices_than_an_accelerator_machine_has_is_skipped_with
     result.shows("`rows/rows-times-3` needs 8 devices, found 1 (gpu)", "1 of 1 gates was not judged")
 
 
+def test_a_case_that_ran_on_another_platform_is_invalid(project, monkeypatch):
+    """An argument left on the host's CPU: the CPU's baseline must not pass for the accelerator's."""
+    write(project)
+    monkeypatch.setattr("jaxgate.plugin.fitted.devices_here", lambda: ("gpu", 1))
+    result = project.run("perf")
+    result.counts(failed=1)
+    result.shows("INVALID  rows/rows-times-3", "expected the case to run on gpu, which JAX uses here, found cpu")
+
+
 @pytest.mark.parametrize("wrong", ["0", "many", "-1"])
 def test_a_number_of_devices_that_is_none_is_refused(project, monkeypatch, wrong):
     """Before any test."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.model import Case, Size
+from jaxgate.model import Case, HardwareKey, InvalidCaseError, Size
 from jaxgate.observe.virtual import devices_here, usual_size
 from jaxgate.plugin.sizing import CPU_DEVICES
 
@@ -28,3 +28,21 @@ def fit(case: Case, size: Size | None) -> Case:
         )
     usual = usual_size()
     return case.sized(size or usual, usual=usual)
+
+
+def refuse_platform(hardware: HardwareKey) -> None:
+    """Refuse a case that ran elsewhere than on the platform that JAX uses here: that one's baselines would pass it.
+
+    Args:
+        hardware: Where it ran.
+
+    Raises:
+        InvalidCaseError: If that is another platform.
+    """
+    wanted, _ = devices_here()
+    if hardware.platform != wanted:
+        raise InvalidCaseError(
+            "looking at the devices",
+            f"expected the case to run on {wanted}, which JAX uses here, found {hardware.platform}: an argument is "
+            "committed to a device there, or a default device is set",
+        )

@@ -32,7 +32,7 @@ from jaxgate.observe.observed import Observed
 from jaxgate.observe.placing import all_settings, settings_of
 from jaxgate.plugin.calibrate import calibrate
 from jaxgate.plugin.confirm import Capturing
-from jaxgate.plugin.fitted import fit
+from jaxgate.plugin.fitted import fit, refuse_platform
 from jaxgate.plugin.functions import Names, case_name, function_case
 from jaxgate.plugin.keywords import split_claims
 from jaxgate.plugin.peaking import leave_peak
@@ -53,6 +53,7 @@ class Gate:
         self._benchmark = benchmark
         self._run = run
         self.used = False
+        self._in_catalogue = False
         self.verdict: Verdict | None = None
 
     def __call__(
@@ -99,6 +100,7 @@ class Gate:
         if self.used:
             raise TypeError("expected one call of gate in a test, found a second; write a test for each function")
         self.used = True
+        self._in_catalogue = isinstance(subject, Case)
         if isinstance(subject, Case):
             extra = [args, kwargs, donate, carry, reference, claims, tolerances, batch, name, options]
             if any(extra):
@@ -210,6 +212,8 @@ class Gate:
             with self._run.progress(case.name) as progress:
                 observed = self._observe(case, progress)
                 measurement = observed.measurement
+                if self._in_catalogue:  # a function of the user's may be meant for the CPU of any machine
+                    refuse_platform(measurement.hardware)
                 engine_ns = time.perf_counter_ns() - begin - _jax_ns(measurement)
                 before_ns = self._run.stopwatch.on_baselines_ns
                 verdict = self._run.judge(case, observed, test=self._item.nodeid, progress=progress)

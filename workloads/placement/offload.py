@@ -1,0 +1,77 @@
+"""State that waits in the host's memory: moments of an optimiser, brought to the device for their update only."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import SingleDeviceSharding
+
+from jaxgate.model import Amount, Case, Claim, Computation, KnownBreak, Rival, at_most, cases, equal
+from workloads.parts import Tree
+from workloads.placement.network import LAYERS, SIZES, Extent, draw_inputs
+
+ONE_MEMORY = KnownBreak(
+    jax=">=0.10",
+    platform="cpu",
+    since="2026-11-21",
+    why="a CPU has one memory: what waits on the host is counted as the device's",
+)
+
+
+def updated(params: Tree, moments: Tree, grads: Tree) -> tuple[Tree, Tree]:
+    """Momentum: the next moments and parameters."""
+    moments = jax.tree.map(lambda m, g: 0.9 * m + g, moments, grads)
+    return jax.tree.map(lambda p, m: p - 0.01 * m, params, moments), moments
+
+
+def offloaded(params: Tree, moments: Tree, grads: Tree) -> tuple[Tree, Tree]:
+    """The same with moments that come from the host's memory and go back there."""
+    here = jax.device_put(moments, jax.memory.Space.Device)
+    params, here = updated(params, here, grads)
+    return params, jax.device_put(here, jax.memory.Space.Host)
+
+
+def fetched(params: Tree, moments: Tree, grads: Tree) -> tuple[Tree, Tree]:
+    """The same with moments that come from the host's memory and stay."""
+    return updated(params, jax.device_put(moments, jax.memory.Space.Device), grads)
+
+
+def moments_on_the_host(size: Extent) -> Computation:
+    """Parameters and gradients on the device, moments in the host's pinned memory."""
+    host = SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
+    device = SingleDeviceSharding(jax.devices()[0])
+    params, _, _ = draw_inputs(size)
+    grads = jax.tree.map(lambda leaf: 0.5 * leaf, params)
+    placed, grads = jax.device_put((params, grads), device)
+    kept = jax.device_put(jax.tree.map(jnp.zeros_like, placed), device)
+    return Computation(
+        subject=jax.jit(offloaded, donate_argnums=(0, 1)),
+        reference=jax.jit(fetched),
+        rivals={
+            "moments on the device": Rival(function=jax.jit(updated, donate_argnums=(0, 1)), args=(placed, kept, grads))
+        },
+        args=(placed, jax.device_put(kept, host), grads),
+        next_args=lambda result, args: (*result, args[2]),
+        amount=Amount(count=LAYERS * size.width * (size.width + 1), unit="parameters"),
+        rtol=size.rtol,
+    )
+
+
+def claims() -> tuple[Claim, ...]:
+    """What the host's memory gives."""
+    return (
+        equal("compiles", to=1, why="moments come back to where they were"),
+        equal("aliased_bytes", to="donated_bytes", why="and into the buffers that they were in"),
+        at_most(
+            0.75,
+            "argument_bytes",
+            of="rivals",
+            why="of three arrays for each parameter the device holds two",
+            known_break=ONE_MEMORY,
+        ),
+    )
+
+
+CASES: tuple[Case, ...] = cases(
+    "placement", "moments-in-pinned-host-memory-vs-on-the-device", moments_on_the_host, ({},), claims, sizes=SIZES
+)
