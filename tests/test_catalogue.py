@@ -50,6 +50,12 @@ ROWS = {
         "vmap-vs", "scan-vs", "accumulation-vs", "remat-vs", "value-and-grad-vs", "donated-vs", "nnx-vs", "mesh-of-8-vs",
         "summed-once-vs", "sharded-vs",
     ),
+    "training": (
+        "vit", "resnet", "lm", "in-nnx", "in-linen-with-train-state", "under-nnx-jit", "adamw", "momentum",
+        "batch-statistics", "decay-of-kernels-only", "donated-vs", "one-scan-vs", "logits-in-chunks",
+    ),
+    "input_pipeline": ("prefetched-vs", "jnp-asarray", "nhwc-vs-in-nchw", "layout", "eagerly", "one-call", "as-bytes"),
+    "latency": ("blocked", "pipelined", "one-program", "padded", "weights", "on-the-host"),
 }  # fmt: skip
 """Words that stand for what each family must show; each a regular expression that some id must match."""
 

@@ -48,7 +48,7 @@ class Size:
     heads: int
     classes: int
     dtype: str = "float32"
-    tolerance: float = 1e-3
+    tolerance: float = 3e-5  # a ten-thousandth is what one step of decay takes
 
     @property
     def patches(self) -> int:
@@ -188,7 +188,7 @@ def by_hand_claims() -> tuple[Claim, ...]:
         *ALWAYS,
         equal("matmul_flops", to="reference", why="a module multiplies what its functions multiply"),
         equal("argument_bytes", to="reference", why="and holds no other state"),
-        at_most(1.25, "temp_bytes", why="modules are gone once the step is traced"),
+        at_most(1.5, "temp_bytes", why="modules are gone once the step is traced"),
         at_most(1.25, "xla_flops", why="and so is the optimiser's chain of transformations"),
     )
 

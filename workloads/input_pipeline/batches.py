@@ -1,0 +1,333 @@
+"""From examples on the host to steps on the device: how many arrays are sent, how many programs are started.
+
+The subject is the body of a training loop, plain Python around jitted steps; the examples are NumPy arrays, as a data
+loader hands them out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, cases, equal
+from workloads.parts import Tree, descend, drawing
+
+RATE = 0.05
+STEPS = 4  # of one call, in either size: claims say how many programs that is
+AHEAD = 2
+"""Batches that are on their way to the device while a step runs."""
+
+Examples = tuple[Any, Any]
+"""Images [examples, side, side, 3] as bytes and labels [examples]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Extents of the data, and of a classifier with one hidden layer.
+
+    Attributes:
+        batch: Images of one step, ``side`` x ``side`` pixels of three colours.
+        steps: Batches of one call.
+        hidden: Units between the pixels and the classes.
+        tolerance: Between subject and reference, relative.
+    """
+
+    batch: int
+    steps: int
+    side: int
+    hidden: int
+    classes: int
+    tolerance: float = 1e-4
+
+    @property
+    def pixels(self) -> int:
+        """Numbers in one image."""
+        return self.side**2 * 3
+
+    @property
+    def forward_flops(self) -> int:
+        """Of one batch."""
+        return 2 * self.batch * self.hidden * (self.pixels + self.classes)
+
+
+SIZES: dict[Literal["small", "full"], Size] = {
+    "small": Size(batch=8, steps=STEPS, side=16, hidden=32, classes=10),
+    "full": Size(batch=256, steps=STEPS, side=224, hidden=256, classes=1000, tolerance=2e-2),
+}
+
+BYTES: dict[Literal["small", "full"], Size] = {
+    "small": Size(batch=32, steps=1, side=16, hidden=8, classes=10),
+    "full": Size(batch=256, steps=1, side=224, hidden=64, classes=1000, tolerance=2e-2),
+}
+"""A model that is small beside its images."""
+
+
+def make_params(size: Size) -> Tree:
+    """Draw the two layers: NumPy arrays."""
+    draw = drawing()
+    return {
+        "up": np.float32(size.pixels**-0.5) * draw((size.pixels, size.hidden)),
+        "out": np.float32(size.hidden**-0.5) * draw((size.hidden, size.classes)),
+    }
+
+
+def make_examples(size: Size, count: int) -> Examples:
+    """Draw images [count, side, side, 3] as bytes and labels [count]."""
+    numbers = np.random.default_rng(1)
+    images = numbers.integers(0, 256, (count, size.side, size.side, 3), dtype=np.uint8)
+    return images, numbers.integers(0, size.classes, count, dtype=np.int32)
+
+
+def normalised(images: jax.Array) -> jax.Array:
+    """Bytes as numbers about zero: images [batch, side, side, 3]."""
+    return (images.astype(jnp.float32) - 127.5) / 64
+
+
+def loss_of(params: Tree, images: jax.Array, labels: jax.Array) -> jax.Array:
+    """Of a batch that is normalised: images [batch, side, side, 3], labels [batch]."""
+    logits = jnp.tanh(images.reshape(len(images), -1) @ params["up"]) @ params["out"]
+    return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+
+def update(params: Tree, images: jax.Array, labels: jax.Array) -> tuple[Tree, jax.Array]:
+    """One step on a batch that is normalised."""
+    loss, grads = jax.value_and_grad(loss_of)(params, images, labels)
+    return descend(params, grads, RATE), loss
+
+
+def step(params: Tree, images: jax.Array, labels: jax.Array) -> tuple[Tree, jax.Array]:
+    """One step on a batch of bytes."""
+    return update(params, normalised(images), labels)
+
+
+def single(examples: Examples) -> list[tuple[Any, Any]]:
+    """The examples one by one, as a data set hands them out."""
+    return list(zip(*examples, strict=True))
+
+
+def in_batches(examples: list[Any], size: int) -> Iterator[list[Any]]:
+    """So many at a time; the last batch may have fewer."""
+    for start in range(0, len(examples), size):
+        yield examples[start : start + size]
+
+
+def stacked(examples: list[Any]) -> Examples:
+    """Collate on the host: one array for all images, one for all labels."""
+    images, labels = zip(*examples, strict=True)
+    return np.stack(images), np.stack(labels)
+
+
+def collated_on_the_device(examples: list[Any]) -> Examples:
+    """Collate as one would with host arrays: every example is sent alone, and stacked by programs of its own."""
+    images, labels = zip(*examples, strict=True)
+    return jnp.stack([jnp.asarray(image) for image in images]), jnp.stack([jnp.asarray(label) for label in labels])
+
+
+def prefetched(batches: Iterable[Examples]) -> Iterator[Examples]:
+    """Send batches ahead of the step that needs them; sending returns before it is done."""
+    waiting: deque[Examples] = deque()
+    for batch in batches:
+        waiting.append(jax.device_put(batch))
+        if len(waiting) > AHEAD:
+            yield waiting.popleft()
+    yield from waiting
+
+
+def loop(size: Size) -> Computation:
+    """Batches that are stacked by NumPy and sent ahead, against examples sent one by one."""
+    jitted = jax.jit(step, donate_argnums=0)
+
+    def run(params: Tree, batches: Iterable[Examples]) -> tuple[Tree, jax.Array]:
+        losses = []
+        for images, labels in batches:
+            params, loss = jitted(params, images, labels)
+            losses.append(loss)
+        return params, losses[-1]
+
+    def ahead(params: Tree, examples: Examples) -> tuple[Tree, jax.Array]:
+        return run(params, prefetched(stacked(part) for part in in_batches(single(examples), size.batch)))
+
+    def one_by_one(params: Tree, examples: Examples) -> tuple[Tree, jax.Array]:
+        return run(params, (collated_on_the_device(part) for part in in_batches(single(examples), size.batch)))
+
+    count = size.batch * size.steps
+    return Computation(
+        subject=ahead,
+        reference=one_by_one,
+        args=(jax.device_put(make_params(size)), make_examples(size, count)),
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=count),
+        amount=Amount(count=count, unit="images"),
+        rtol=size.tolerance,
+        atol=size.tolerance,
+        host=True,
+    )
+
+
+def loop_claims() -> tuple[Claim, ...]:
+    """What collating on the host gives, on any hardware."""
+    return (
+        equal("launches", to=STEPS, why="a program for each step, and none to put its batch together"),
+        at_most(0.2, "launches", why="stacking on the device takes programs of its own"),
+        at_most(0.3, "host_transfers", why="images and labels of a batch are sent as two arrays"),
+    )
+
+
+def augmented(images: jax.Array, labels: jax.Array, key: jax.Array, classes: int) -> Examples:
+    """Flip half of the images, normalise all, and smooth the labels."""
+    flips = jax.random.bernoulli(key, shape=(len(images), 1, 1, 1))
+    images = jnp.where(flips, images[:, :, ::-1], images)
+    return normalised(images), 0.9 * jax.nn.one_hot(labels, classes) + 0.1 / classes
+
+
+def soft_step(params: Tree, images: jax.Array, wanted: jax.Array) -> tuple[Tree, jax.Array]:
+    """One step on probabilities: images [batch, side, side, 3], wanted [batch, classes]."""
+
+    def soft_loss(params: Tree) -> jax.Array:
+        logits = jnp.tanh(images.reshape(len(images), -1) @ params["up"]) @ params["out"]
+        return optax.softmax_cross_entropy(logits, wanted).mean()
+
+    loss, grads = jax.value_and_grad(soft_loss)(params)
+    return descend(params, grads, RATE), loss
+
+
+def augmentation(size: Size) -> Computation:
+    """Augmentation inside the step's program, against operations one by one before it."""
+
+    def all_of_it(params: Tree, images: jax.Array, labels: jax.Array, key: jax.Array) -> tuple[Tree, jax.Array]:
+        return soft_step(params, *augmented(images, labels, key, size.classes))
+
+    whole, only_the_step = jax.jit(all_of_it, donate_argnums=0), jax.jit(soft_step, donate_argnums=0)
+
+    def inside(params: Tree, images: jax.Array, labels: jax.Array, key: jax.Array) -> Any:
+        return whole(params, images, labels, key)
+
+    def eagerly(params: Tree, images: jax.Array, labels: jax.Array, key: jax.Array) -> Any:
+        return only_the_step(params, *augmented(images, labels, key, size.classes))
+
+    return Computation(
+        subject=inside,
+        reference=eagerly,
+        args=jax.device_put((make_params(size), *make_examples(size, size.batch), jax.random.key(0))),
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=size.batch, unit="images"),
+        rtol=size.tolerance,
+        atol=size.tolerance,
+        host=True,
+    )
+
+
+def augmentation_claims() -> tuple[Claim, ...]:
+    """What one program gives, on any hardware."""
+    return (
+        equal("launches", to=1, why="what is done to the images is a part of the step"),
+        at_most(0.2, "launches", why="each eager operation is a program, and an array of its own"),
+        equal("host_transfers", to=0, why="nothing is sent to the device between"),
+    )
+
+
+def epoch(size: Size) -> Computation:
+    """Steps over batches that are on the device: all in one loop, against a call for each."""
+
+    def several(params: Tree, images: jax.Array, labels: jax.Array) -> Any:
+        return jax.lax.scan(lambda params, batch: step(params, *batch), params, (images, labels))
+
+    together, jitted = jax.jit(several, donate_argnums=0), jax.jit(step, donate_argnums=0)
+
+    def one_call(params: Tree, images: jax.Array, labels: jax.Array) -> Any:
+        return together(params, images, labels)
+
+    def calls(params: Tree, images: jax.Array, labels: jax.Array) -> Any:
+        losses = []
+        for batch in zip(images, labels, strict=True):
+            params, loss = jitted(params, *batch)
+            losses.append(loss)
+        return params, jnp.stack(losses)
+
+    examples = make_examples(size, size.steps * size.batch)
+    batches = [part.reshape(size.steps, size.batch, *part.shape[1:]) for part in examples]
+    return Computation(
+        subject=one_call,
+        reference=calls,
+        args=jax.device_put((make_params(size), *batches)),
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=size.batch, axis=1),
+        amount=Amount(count=size.steps * size.batch, unit="images"),
+        rtol=size.tolerance,
+        atol=size.tolerance,
+        host=True,
+    )
+
+
+def epoch_claims() -> tuple[Claim, ...]:
+    """What a loop in the program gives, on any hardware."""
+    return (
+        equal("launches", to=1, why="the loop over the batches is inside the program"),
+        at_most(0.2, "launches", why="a call for each step, and programs that cut the batches, are launched by Python"),
+        equal("host_transfers", to=0, why="the data is on the device"),
+    )
+
+
+def as_bytes(size: Size) -> Computation:
+    """Images sent as bytes and normalised by the step, against images that the host has normalised."""
+
+    def normalised_before(params: Tree, images: jax.Array, labels: jax.Array) -> tuple[Tree, jax.Array]:
+        # What the host would send, kept as an array of its own.
+        return update(params, jax.lax.optimization_barrier(normalised(images)), labels)
+
+    args = jax.device_put((make_params(size), *make_examples(size, size.batch)))
+    floats = jax.ShapeDtypeStruct(args[1].shape, jnp.float32)
+    return Computation(
+        subject=jax.jit(step, donate_argnums=0),
+        reference=jax.jit(normalised_before, donate_argnums=0),
+        rivals={"images as float32": Rival(function=jax.jit(update), args=(args[0], floats, args[2]))},
+        args=args,
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=size.batch, unit="images"),
+        # Nobody asks for the gradient of an image.
+        analytic_flops=3 * size.forward_flops - 2 * size.batch * size.hidden * size.pixels,
+        rtol=size.tolerance,
+        atol=size.tolerance,
+    )
+
+
+def bytes_claims() -> tuple[Claim, ...]:
+    """What bytes give, on any hardware."""
+    return (
+        equal("matmul_flops", to="analytic_flops", why="one forward pass, one backward pass"),
+        at_most(0.6, "argument_bytes", of="rivals", why="an image is sent and held as a fourth of its numbers"),
+        at_most(1.25, "temp_bytes", why="the numbers are made where they are needed"),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *cases(
+        "input_pipeline",
+        "input-batches-stacked-and-prefetched-vs-collated-by-jnp-asarray",
+        loop,
+        ({},),
+        loop_claims,
+        sizes=SIZES,
+    ),
+    *cases(
+        "input_pipeline",
+        "input-augmented-inside-the-step-vs-eagerly-before-it",
+        augmentation,
+        ({},),
+        augmentation_claims,
+        sizes=SIZES,
+    ),
+    *cases(
+        "input_pipeline", "input-of-several-steps-in-one-call-vs-one-call-each", epoch, ({},), epoch_claims, sizes=SIZES
+    ),
+    *cases("input_pipeline", "input-images-as-bytes-vs-as-floats", as_bytes, ({},), bytes_claims, sizes=BYTES),
+)

@@ -1,0 +1,141 @@
+"""Where the channels of an image lie: last, as XLA's convolutions of any backend take them, or before the pixels.
+
+A program whose convolutions have their channels first, or that turns images around for each of them, asks for
+transposes that a compiler has to find a way around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from workloads.parts import Tree, descend, drawing, squared_error
+
+RATE = 0.05
+LAST = ("NHWC", "HWIO", "NHWC")
+FIRST = ("NCHW", "OIHW", "NCHW")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Extents of a stack of 3 x 3 convolutions over images [batch, side, side, channels].
+
+    Attributes:
+        tolerance: Between subject and reference, relative.
+    """
+
+    batch: int
+    side: int
+    channels: int
+    layers: int
+    dtype: str = "float32"
+    tolerance: float = 1e-4
+
+    @property
+    def step_flops(self) -> int:
+        """Three times each layer, but for the gradient of the images."""
+        layer = 2 * self.batch * self.side**2 * 9 * self.channels**2
+        return (3 * self.layers - 1) * layer
+
+
+SIZES: dict[Literal["small", "full"], Size] = {
+    "small": Size(batch=8, side=16, channels=16, layers=3),
+    "full": Size(batch=128, side=56, channels=128, layers=6, dtype="bfloat16", tolerance=5e-2),
+}
+
+Network = Callable[[Tree, jax.Array], jax.Array]
+
+
+def convolved(x: jax.Array, kernel: jax.Array, numbers: tuple[str, str, str]) -> jax.Array:
+    """A convolution that keeps the extents of its images."""
+    return jax.lax.conv_general_dilated(x, kernel.astype(x.dtype), (1, 1), "SAME", dimension_numbers=numbers)
+
+
+def channels_last(kernels: list[jax.Array], x: jax.Array) -> jax.Array:
+    """Convolve as the images lie: kernels [3, 3, channels, channels], x [batch, side, side, channels]."""
+    for kernel in kernels:
+        x = jnp.tanh(convolved(x, kernel, LAST))
+    return x
+
+
+def channels_first(kernels: list[jax.Array], x: jax.Array) -> jax.Array:
+    """The same with channels before pixels: images turned around once, on each side, and every kernel."""
+    x = x.transpose(0, 3, 1, 2)
+    for kernel in kernels:
+        x = jnp.tanh(convolved(x, kernel.transpose(3, 2, 0, 1), FIRST))
+    return x.transpose(0, 2, 3, 1)
+
+
+def turned_for_each(kernels: list[jax.Array], x: jax.Array) -> jax.Array:
+    """Channels last between the layers, and first in each of them: as layers of two frameworks are put together."""
+    for kernel in kernels:
+        inner = convolved(x.transpose(0, 3, 1, 2), kernel.transpose(3, 2, 0, 1), FIRST)
+        x = jnp.tanh(inner.transpose(0, 2, 3, 1))
+    return x
+
+
+def train_step(network: Network, dtype: str) -> Callable[..., Any]:
+    """One step of gradient descent, the kernels in and out."""
+
+    def step(kernels: Tree, images: jax.Array, targets: jax.Array) -> tuple[Tree, jax.Array]:
+        def loss_of(kernels: Tree) -> jax.Array:
+            return squared_error(network(kernels, images.astype(dtype)).astype(jnp.float32), targets)
+
+        loss, grads = jax.value_and_grad(loss_of)(kernels)
+        return descend(kernels, grads, RATE), loss
+
+    return step
+
+
+def compared(size: Size, *, reference: Network) -> Computation:
+    """Channels last throughout, against a network that turns something around."""
+    draw = drawing()
+    shape = (size.batch, size.side, size.side, size.channels)
+    scale = (9 * size.channels) ** -0.5
+    kernels = [scale * draw((3, 3, size.channels, size.channels)) for _ in range(size.layers)]
+    return Computation(
+        subject=jax.jit(train_step(channels_last, size.dtype), donate_argnums=0),
+        reference=jax.jit(train_step(reference, size.dtype), donate_argnums=0),
+        args=jax.device_put((kernels, draw(shape), draw(shape))),
+        next_args=lambda result, args: (result[0], *args[1:]),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=size.batch, unit="images"),
+        analytic_flops=size.step_flops,
+        rtol=size.tolerance,
+        atol=size.tolerance / 10,
+    )
+
+
+def claims() -> tuple[Claim, ...]:
+    """What images that nobody turns around give, on any hardware."""
+    return (
+        equal("matmul_flops", to="analytic_flops", why="one forward pass, one backward pass"),
+        equal("matmul_flops", to="reference", why="the order of the axes changes no work"),
+        at_most(0.9, "stablehlo_ops", why="nothing is transposed"),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *cases(
+        "input_pipeline",
+        "input-images-in-nhwc-vs-in-nchw",
+        partial(compared, reference=channels_first),
+        ({},),
+        claims,
+        sizes=SIZES,
+    ),
+    *cases(
+        "input_pipeline",
+        "input-layout-kept-vs-turned-around-for-each-convolution",
+        partial(compared, reference=turned_for_each),
+        ({},),
+        claims,
+        sizes=SIZES,
+    ),
+)
