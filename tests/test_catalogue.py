@@ -50,6 +50,19 @@ ROWS = {
         "vmap-vs", "scan-vs", "accumulation-vs", "remat-vs", "value-and-grad-vs", "donated-vs", "nnx-vs", "mesh-of-8-vs",
         "summed-once-vs", "sharded-vs",
     ),
+    "attention": ("full-", "causal-", "forward", "gradient", "jax.nn", "blocks", "window", "shared", "pallas"),
+    "precision": (
+        "setting", "summed-in-float32", "three-in-bfloat16", "bfloat16-parameters", "python-numbers", "normalised",
+        "float32-state", "loss-scale",
+    ),
+    "shapes": (
+        "padded-to-one-shape", "padded-to-2-shapes", "padded-to-3-shapes", "by-the-host-to-1", "by-the-host-to-2", "last-batch",
+        "fixed-size", "traced-vs-static", "static-flag", "argument-vs-static", "python-number",
+    ),
+    "placement": (
+        "put-sharded", "kept-on-the-device", "default-device", "committed", "spread-over-8", "loss-read", "metrics-returned",
+        "pure-callback", "io-callback", "key-folded", "key-carried", "shard_map-in-jit", "vmap-in-shard_map", "pinned-host",
+    ),
     "training": (
         "vit", "resnet", "lm", "in-nnx", "in-linen-with-train-state", "under-nnx-jit", "adamw", "momentum",
         "batch-statistics", "decay-of-kernels-only", "donated-vs", "one-scan-vs", "logits-in-chunks",
