@@ -66,7 +66,7 @@ class Size:
 SIZES: dict[Literal["small", "full"], Size] = {
     "small": Size(batch=8, image=32, patch=8, width=64, layers=2, heads=2, classes=10),
     "full": Size(
-        batch=64, image=224, patch=16, width=768, layers=12, heads=12, classes=1000, dtype="bfloat16", tolerance=5e-2
+        batch=32, image=224, patch=16, width=768, layers=12, heads=12, classes=1000, dtype="bfloat16", tolerance=5e-2
     ),
 }
 
