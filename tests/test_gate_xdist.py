@@ -222,7 +222,7 @@ def test_another_revision_is_recorded_once(recorded, monkeypatch):
 def test_bundles_of_all_workers_are_kept_and_counted_together(recorded, monkeypatch):
     """The folder is emptied once; of two red cases one is profiled, as was asked."""
     monkeypatch.setenv("JAXGATE_PROFILE", "failing")
-    recorded.edit("test_model.py", "    return jnp.tanh(x)", "    return jnp.tanh(x), x * 2")
+    recorded.edit("test_model.py", "    return jnp.tanh(x)", "    return jnp.tanh(x), x * 2, x * 3, x * 4")
     result = recorded.run("-n", "2", "--perf-captures=1")
     assert len(list(recorded.path.glob("perf-artifacts/model/*/report.md"))) == 6
     assert len(list(recorded.path.glob("perf-artifacts/model/*/now/plugins/profile/*"))) == 1

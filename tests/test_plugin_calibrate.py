@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -422,6 +423,7 @@ def test_without_matplotlib_there_is_a_line_and_no_old_picture(later, monkeypatc
 
 def test_results_that_cannot_be_written_are_still_shown(later):
     """A file in the place of the folder, and no cache: two lines, and the tables."""
+    shutil.rmtree(later.project.path / "perf-artifacts")
     (later.project.path / "perf-artifacts").write_text("in the way")
     result = later.project.run("--perf-calibrate=5", "--benchmark-disable")
     assert result.code == 0

@@ -59,18 +59,25 @@ class Artifacts:
             self._empty()
             self._mark(self._before)
 
+    def join(self) -> None:
+        """Write beside what the last run left.
+
+        Raises:
+            ForeignFolderError: If somebody else's files are there.
+            OSError: If they cannot be looked at.
+        """
+        if (self.root / MARKER).is_file():
+            self._before = _count(self.root / MARKER)
+        elif self.root.exists() and any(path.name not in _KEPT for path in self.root.iterdir()):
+            raise ForeignFolderError(
+                f"{self.root.name} holds files that jaxgate did not write, so no bundle was; choose another folder "
+                "with --perf-artifacts"
+            )
+
     def _empty(self) -> None:
-        marker = self.root / MARKER
-        if not self.root.exists():
+        self.join()
+        if not (self.root / MARKER).is_file():
             return
-        if not marker.is_file():
-            if any(path.name not in _KEPT for path in self.root.iterdir()):
-                raise ForeignFolderError(
-                    f"{self.root.name} holds files that jaxgate did not write, so no bundle was; choose another folder "
-                    "with --perf-artifacts"
-                )
-            return
-        self._before = _count(marker)
         for path in self.root.iterdir():
             if path.name in _KEPT:  # files stay; folders are bundles of a family of that name
                 for inner in path.iterdir():

@@ -45,7 +45,7 @@ class Captures:
         root: The project, which paths are shown relative to.
         programs: Where the baselines' programs are.
         opponent: Gives the last baseline's program that was compiled for a duel, if there is one.
-        bundles: Whether cases leave any; a run that records all of them leaves its pages only.
+        bundles: Whether cases leave any; a run that records all of them leaves its pages, and the bundles of the last one: they are what is accepted.
 
     Attributes:
         taken: Cases that have a bundle, in order.
@@ -78,7 +78,7 @@ class Captures:
         self._writes = settings is not None
         if settings is not None:
             try:
-                self.artifacts.begin()
+                self.artifacts.begin() if bundles else self.artifacts.join()
             except (ForeignFolderError, OSError) as error:
                 self.problems.append(str(error))
                 self._writes = False
