@@ -28,6 +28,7 @@ from jaxgate.keep.references import ReferenceCache
 from jaxgate.model import Baseline, Computation, Provenance, Record
 from jaxgate.observe.calls import STEPS
 from jaxgate.observe.measure import Observed, observe
+from jaxgate.observe.recompiled import Opponents
 from jaxgate.plugin.confirm import launch
 from jaxgate.plugin.margins import Margins
 from jaxgate.plugin.timing import Stopwatch
@@ -90,7 +91,9 @@ def cost(target_ns: int, repeats: int, folder: Path) -> list[str]:
         unchanged.append(seconds + judged(same, record))
         other, _ = watch(steps, 0.3)
         begin = time.perf_counter()
-        timed = Stopwatch(store, None, utc_today(), Margins(FloorStore(None))).time(other, record, lambda _: None)
+        opponents, margins = Opponents(ReferenceCache(None)), Margins(FloorStore(None))
+        stopwatch = Stopwatch(store, None, utc_today(), margins=margins, opponents=opponents)
+        timed = stopwatch.time(other, record, lambda _: None)
         changed.append(time.perf_counter() - begin)
         if timed.rematch is None:
             raise RuntimeError(f"expected a duel, found none: {timed.why_not}")
