@@ -164,9 +164,8 @@ class Run:
             self.dates[case.name] = record.baseline.provenance.date
         timed = Timed(record)
         try:
-            if now.samples is not None and not recording:
-                timed = self.stopwatch.time(observed, record, progress)
-                timed = self.stored_clock.time(case.name, test, now, record, timed)
+            if not recording:
+                timed = self._time(case, observed, record, test=test, progress=progress)
             told = self._against_reference(case, observed, progress)
         except InvalidCaseError as error:
             return replace(judge_invalid(case.name, error), hardware=now.hardware)
@@ -206,6 +205,15 @@ class Run:
         """Keep what a review may accept."""
         if self.settings.update is Update.REVIEW:
             self.candidates |= candidate(observed, verdict, record, test=test, provenance=lambda: self.made_from)
+
+    def _time(
+        self, case: Case, observed: Observed, record: Record | None, *, test: str, progress: Callable[[str], None]
+    ) -> Timed:
+        """Without the clock, too: facts are held against those of the baseline's program, compiled here."""
+        timed = self.stopwatch.time(observed, record, progress)
+        if observed.measurement.samples is None:
+            return timed
+        return self.stored_clock.time(case.name, test, observed.measurement, record, timed)
 
     @property
     def _in_force(self) -> Sequence[Waiver]:

@@ -183,6 +183,8 @@ class Stopwatch:
         at = observed.measurement.hardware
         if at.platform == "cpu" and at.devices > 1:  # the facts above are of this machine none the less
             return Timed(record, why_not="virtual CPU devices share their cores, so no clock judges them")
+        if observed.measurement.samples is None:
+            return Timed(record, why_not="the clock is switched off (--benchmark-disable)")
         if not self.has_budget:
             return Timed(record, why_not="the budget for duels is spent (--perf-budget)")
         begin = self._clock()
