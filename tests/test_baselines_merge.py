@@ -6,6 +6,7 @@ import json
 import subprocess
 
 import pytest
+from scratch import git
 
 MODEL = """
 import jax, jax.numpy as jnp
@@ -19,27 +20,18 @@ STEP = "def step(x):\n    return x {change}\n"
 
 @pytest.fixture
 def repository(project, monkeypatch):
-    """Two recorded cases in a repository of their own; gives the project and a way to call git."""
+    """A project with two recorded cases in a repository of its own."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-    identity = ["-c", "user.name=A", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
-
-    def git(*arguments):
-        done = subprocess.run(
-            ["git", *identity, *arguments], cwd=project.path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
     project.write(".gitignore", "__pycache__/\nperf-artifacts/\n.benchmarks/\n")
     for name, change in (("helpers_one", "* 2"), ("helpers_two", "* 3")):
         project.write(f"{name}.py", STEP.format(change=change))
         project.write(f"test_{name}.py", MODEL.format(name=name))
-    git("init", "--quiet", "-b", "main")
-    record(project, git, "both are new")
-    return project, git
+    git(project.path, "init", "--quiet", "-b", "main")
+    record(project, "both are new")
+    return project
 
 
-def record(project, git, why):
+def record(project, why):
     """Record what is selected in a fresh process, and commit it."""
     import sys
 
@@ -49,19 +41,19 @@ def record(project, git, why):
         command += ["-k", why.partition(" ")[0]]
     done = subprocess.run([*command, "--perf-why", why], cwd=project.path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    git("add", ".")
-    git("commit", "--quiet", "-m", why)
+    git(project.path, "add", ".")
+    git(project.path, "commit", "--quiet", "-m", why)
 
 
 def test_branches_that_refresh_different_cases_merge(repository):
     """Baselines, programs and log of both are there, and the whole is green under CI."""
-    project, git = repository
+    project = repository
     for name in ("helpers_one", "helpers_two"):
-        git("switch", "--quiet", "-c", f"branch_{name}", "main")
+        git(project.path, "switch", "--quiet", "-c", f"branch_{name}", "main")
         project.write(f"{name}.py", STEP.format(change="@ x"))
-        record(project, git, f"{name} multiplies now")
-    git("merge", "--no-edit", "branch_helpers_one")
-    assert git("status", "--porcelain") == ""
+        record(project, f"{name} multiplies now")
+    git(project.path, "merge", "--no-edit", "branch_helpers_one")
+    assert git(project.path, "status", "--porcelain") == ""
     log = "".join(path.read_text() for path in sorted((project.path / "baselines/log").glob("*.md")))
     assert [log.count(why) for why in ("both are new", "helpers_one multiplies", "helpers_two multiplies")] == [1, 1, 1]
     stored = [json.loads(text) for text in project.baselines().values()]

@@ -6,6 +6,7 @@ import json
 import sys
 
 import pytest
+from scratch import git
 
 from jaxgate.cli import gate as gates
 from jaxgate.cli import record as records
@@ -205,10 +206,9 @@ def repository(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     run = subprocess.run
-    author = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
     (tmp_path / "kept.txt").write_text("")
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
-        run(["git", *author, *arguments], check=True)
+        git(tmp_path, *arguments)
     commands, status = [], [0]
 
     def fake(command, **options):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+from scratch import git
 
 MODEL = """
 import jax, jax.numpy as jnp
@@ -18,28 +18,13 @@ def test_step(gate):
 """
 
 
-def git(project, *arguments):
-    """Run git in the project, as nobody in particular."""
-    identity = [
-        "-c",
-        "user.name=t",
-        "-c",
-        "user.email=t@t",
-        "-c",
-        "init.defaultBranch=main",
-        "-c",
-        "commit.gpgsign=false",
-    ]
-    return subprocess.run(["git", *identity, *arguments], cwd=project.path, check=True, capture_output=True, text=True)
-
-
 @pytest.fixture
 def versioned(project):
     """A project under git, with one commit."""
     project.write("test_model.py", MODEL)
-    git(project, "init", "-q")
-    git(project, "add", "-A")
-    git(project, "commit", "-q", "-m", "first")
+    git(project.path, "init", "-q")
+    git(project.path, "add", "-A")
+    git(project.path, "commit", "-q", "-m", "first")
     return project
 
 
@@ -49,12 +34,12 @@ def test_a_change_is_compared_with_the_revision(versioned):
     result = versioned.run("--perf-against", "HEAD")
     result.counts(failed=1)
     result.shows("REGRESSED  model/step", "matmul_flops 16.4 kFLOP against 8.19 kFLOP = 2.00 ×", "comes from: code")
-    assert len(git(versioned, "worktree", "list").stdout.splitlines()) == 1
+    assert len(git(versioned.path, "worktree", "list").splitlines()) == 1
 
 
 def test_hardware_without_baselines_gets_those_of_the_revision(versioned):
     """The revision's baselines are ready to be committed, programs and log with them; the next run uses them."""
-    head = git(versioned, "rev-parse", "HEAD").stdout.strip()
+    head = git(versioned.path, "rev-parse", "HEAD")
     versioned.edit("test_model.py", "jnp.tanh(x @ x)", "jnp.tanh(x @ x @ x)")
     result = versioned.run("--perf-against", "HEAD")
     (_, content), *others = versioned.baselines().items()
@@ -75,8 +60,8 @@ def test_hardware_with_baselines_keeps_its_own(versioned):
     """Baselines that are there are somebody's decision: a comparison touches none and adds none."""
     versioned.run("--perf-update")
     versioned.write("test_new.py", MODEL.replace("test_step", "test_new"))
-    git(versioned, "add", "test_new.py")
-    git(versioned, "commit", "-q", "-m", "second")
+    git(versioned.path, "add", "test_new.py")
+    git(versioned.path, "commit", "-q", "-m", "second")
     before = {path: path.read_bytes() for path in (versioned.path / "baselines").rglob("*") if path.is_file()}
     result = versioned.run("--perf-against", "HEAD")
     assert "had no baselines" not in result.text
@@ -122,8 +107,8 @@ def test_nothing_to_compare_is_not_green_under_ci(versioned):
 def test_only_the_selection_is_recorded(versioned):
     """What was not selected here is not run there."""
     versioned.write("test_other.py", "def test_other():\n    raise SystemError\n")
-    git(versioned, "add", "-A")
-    git(versioned, "commit", "-q", "-m", "second")
+    git(versioned.path, "add", "-A")
+    git(versioned.path, "commit", "-q", "-m", "second")
     versioned.run("test_model.py", "-k", "step", "--perf-against", "HEAD").counts(passed=1)
 
 
@@ -137,7 +122,7 @@ def test_an_unknown_revision_is_a_usage_error(versioned):
 def test_a_revision_that_cannot_be_collected_is_a_usage_error(versioned):
     """If the other side does not even import, nothing was compared: the run says so and is not green."""
     versioned.edit("test_model.py", "import jax, ", "import no_such_module, jax, ")
-    git(versioned, "commit", "-q", "-a", "-m", "broken")
+    git(versioned.path, "commit", "-q", "-a", "-m", "broken")
     versioned.edit("test_model.py", "import no_such_module, jax, ", "import jax, ")
     result = versioned.run("--perf-against", "HEAD")
     assert result.code == 4
@@ -167,9 +152,9 @@ def library(project, monkeypatch):
     """A project in src layout, found through sys.path as an editable install would be."""
     project.write("src/library_of_mine.py", LIBRARY)
     project.write("test_model.py", USER)
-    git(project, "init", "-q")
-    git(project, "add", "-A")
-    git(project, "commit", "-q", "-m", "first")
+    git(project.path, "init", "-q")
+    git(project.path, "add", "-A")
+    git(project.path, "commit", "-q", "-m", "first")
     monkeypatch.syspath_prepend(project.path / "src")
     yield project
     sys.modules.pop("library_of_mine", None)
@@ -187,7 +172,7 @@ def test_a_library_that_cannot_be_redirected_is_refused(library):
     """If the other revision still imports today's code, nothing was compared: the run is not green."""
     fixed = f"sys.path.insert(0, {str(library.path / 'src')!r})\nfrom library_of_mine"
     library.edit("test_model.py", "from library_of_mine", fixed)
-    git(library, "commit", "-q", "-a", "-m", "hard-wired")
+    git(library.path, "commit", "-q", "-a", "-m", "hard-wired")
     result = library.run("--perf-against", "HEAD")
     assert result.code == 4
     result.shows("the other revision imported library_of_mine from", "which is today's code")
@@ -210,8 +195,8 @@ def test_an_installed_copy_is_refused(versioned, monkeypatch):
         "test_model.py",
         "import jax.numpy as jnp\nfrom copied_of_mine import step\n\ndef test_step(gate):\n    gate(step, jnp.ones((4, 4)))\n",
     )
-    git(versioned, "add", "src", "test_model.py")
-    git(versioned, "commit", "-q", "-m", "a library")
+    git(versioned.path, "add", "src", "test_model.py")
+    git(versioned.path, "commit", "-q", "-m", "a library")
     monkeypatch.setenv("PYTHONPATH", str(site))
     monkeypatch.syspath_prepend(site)
     result = versioned.run("--perf-against", "HEAD")
@@ -222,7 +207,7 @@ def test_an_installed_copy_is_refused(versioned, monkeypatch):
 def test_a_case_that_failed_in_the_revision_is_told_and_counted(versioned):
     """It is in the revision and could not be recorded there: the reason is told, and it counts as undecided."""
     versioned.edit("test_model.py", "def test_step(gate):", "def test_step(gate):\n    assert False, 'no data'")
-    git(versioned, "commit", "-q", "-a", "-m", "broken")
+    git(versioned.path, "commit", "-q", "-a", "-m", "broken")
     versioned.edit("test_model.py", "    assert False, 'no data'\n", "")
     result = versioned.run("--perf-against", "HEAD", "--perf-strict")
     assert result.code == 2

@@ -6,6 +6,7 @@ import json
 import subprocess
 
 import pytest
+from scratch import git
 
 from jaxgate.plugin import recording
 from jaxgate.plugin.updating import Update
@@ -41,13 +42,6 @@ def half(project, monkeypatch):
 def results(project):
     """What a machine reads."""
     return json.loads((project.path / "perf-artifacts/results.json").read_text())
-
-
-def git(folder, *arguments):
-    """Run git in a folder."""
-    identity = ["-c", "user.name=A", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout
 
 
 @pytest.mark.parametrize(

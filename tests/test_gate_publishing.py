@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
+from scratch import git
 
 MODEL = """
 import jax.numpy as jnp
@@ -102,15 +102,10 @@ def test_a_summary_that_cannot_be_written_changes_nothing(recorded, monkeypatch,
 
 def test_edits_of_baselines_are_named_under_ci(recorded):
     """Against where the branch left its trunk, committed or not."""
-
-    def git(*arguments):
-        author = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-        subprocess.run(["git", *author, *arguments], cwd=recorded.path, check=True, capture_output=True)
-
-    git("init", "-b", "main")
-    git("add", ".")
-    git("commit", "-m", "trunk")
-    git("checkout", "-b", "change")
+    git(recorded.path, "init", "-b", "main")
+    git(recorded.path, "add", ".")
+    git(recorded.path, "commit", "-m", "trunk")
+    git(recorded.path, "checkout", "-b", "change")
     recorded.edit("test_model.py", *MORE)
     assert recorded.run("--perf-update").code == 0
     assert recorded.run("--perf-strict").code == 0

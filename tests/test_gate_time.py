@@ -332,7 +332,22 @@ def test_no_duel_without_the_clock(lab):
     lab.slower()
     result = lab.run("--benchmark-disable")
     assert (result.code, lab.duels, lab.launches) == (0, 0, 0)
-    assert result.line("UNDECIDED  model/wave").endswith("program changed and no duel was run")
+    assert result.line("UNDECIDED  model/wave").endswith(
+        "program changed and the clock is switched off (--benchmark-disable)"
+    )
+
+
+def test_without_the_clock_too_facts_are_compared_here(lab):
+    """A baseline of another environment is compiled here first: what only a release moved is nobody's change."""
+    lab.slower()
+    (path,) = (lab.path / "baselines").glob("*/*/wave.json")
+    stored = json.loads(path.read_text())
+    stored["environment"]["jaxlib"] = "0.0.1"
+    stored["facts"]["xla_flops"] //= 2
+    path.write_text(json.dumps(stored))
+    result = lab.run("--benchmark-disable")
+    assert (result.code, lab.duels) == (0, 0)
+    result.shows("1 case: 1 UNDECIDED")
 
 
 def test_no_duel_without_a_budget(lab):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
+from scratch import git
 
 MODEL = """
 import os, signal
@@ -116,15 +116,10 @@ def test_a_plain_benchmark_stays_switched_off(recorded):
 
 def test_a_recording_is_one_recording(written):
     """Of a clean checkout, with one line in the log; the next run finds all of it."""
-
-    def git(*arguments):
-        author = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-        subprocess.run(["git", *author, *arguments], cwd=written.path, check=True, capture_output=True)
-
     written.write(".gitignore", "__pycache__/\nperf-artifacts/\n")
-    git("init", "-b", "main")
-    git("add", ".")
-    git("commit", "-m", "all")
+    git(written.path, "init", "-b", "main")
+    git(written.path, "add", ".")
+    git(written.path, "commit", "-m", "all")
     assert written.run("-n", "2", "--perf-update", "--perf-why=first").code == 0
     (entry,) = (written.path / "baselines/log").iterdir()
     assert entry.read_text().count("first") == 1
@@ -198,17 +193,12 @@ def test_runs_of_another_kind_are_refused(recorded, option):
 
 def test_another_revision_is_recorded_once(recorded, monkeypatch):
     """By the controller, for all workers."""
-
-    def git(*arguments):
-        author = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-        subprocess.run(["git", *author, *arguments], cwd=recorded.path, check=True, capture_output=True)
-
     from jaxgate.plugin import against
 
     recorded.write(".gitignore", "__pycache__/\nperf-artifacts/\n")
-    git("init", "-b", "main")
-    git("add", ".")
-    git("commit", "-m", "all")
+    git(recorded.path, "init", "-b", "main")
+    git(recorded.path, "add", ".")
+    git(recorded.path, "commit", "-m", "all")
     recorded.edit("test_model.py", *MORE)
     count = []
     record = against.record

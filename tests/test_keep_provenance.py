@@ -7,20 +7,13 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
+from scratch import git
 
+from jaxgate.keep import git as git_module
 from jaxgate.keep import provenance as module
 from jaxgate.keep.provenance import last_committers, provenance, uncommitted
 
 DAY = dt.date(2026, 11, 20)
-
-
-def git(folder, *arguments):
-    """Run git in a folder."""
-    identity = ["-c", "user.name=A", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(
-        ["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True, timeout=60
-    )
-    return done.stdout.strip()
 
 
 @pytest.fixture
@@ -95,7 +88,7 @@ def test_without_a_usable_git_there_is_no_commit(checkout, monkeypatch, error):
     def run(*_arguments, **_options):
         raise error
 
-    monkeypatch.setattr(module.subprocess, "run", run)
+    monkeypatch.setattr(git_module.subprocess, "run", run)
     assert provenance(checkout, today=DAY).commit is None
 
 
@@ -109,7 +102,7 @@ def test_a_checkout_whose_state_is_unknown_is_not_called_clean(checkout, monkeyp
         return real(command, **options)
 
     (checkout / "model.py").write_text("STEPS = 2\n")
-    monkeypatch.setattr(module.subprocess, "run", run)
+    monkeypatch.setattr(git_module.subprocess, "run", run)
     found = provenance(checkout, today=DAY)
     assert found.commit is not None
     assert found.dirty is True

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from scratch import git
 
 MODEL = "import jax.numpy as jnp\n\n\ndef step(x):\n    return jnp.tanh(x)\n\n\ndef other(x):\n    return jnp.sin(x)\n"
 TESTS = """
@@ -32,11 +33,8 @@ class Checkout:
         self.path = path
 
     def git(self, *arguments):
-        """Run git; its output."""
-        author = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-        done = subprocess.run(["git", *author, *arguments], cwd=self.path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        """What git answers."""
+        return git(self.path, *arguments)
 
     def commit(self, why):
         """Commit everything."""
@@ -58,9 +56,9 @@ class Checkout:
 
     def comment(self):
         """What the pull request shows."""
-        return self.run(
-            sys.executable, "-m", "jaxgate.cli.main", "comment", "--commit", self.git("rev-parse", "HEAD").strip()
-        )[1]
+        return self.run(sys.executable, "-m", "jaxgate.cli.main", "comment", "--commit", self.git("rev-parse", "HEAD"))[
+            1
+        ]
 
     def edit(self, name, old, new):
         """Replace a text that stands once in a file."""
@@ -161,7 +159,7 @@ def test_baselines_are_recorded_as_a_patch(checkout):
     assert code == 0, out
     assert "first of this machine" in out
     patch = checkout.path / "perf-artifacts/baselines.patch"
-    assert checkout.git("status", "--porcelain") == "?? baselines/\n"
+    assert checkout.git("status", "--porcelain") == "?? baselines/"
     assert checkout.run(*command)[0] == 2
     kept = {path.name: path.read_bytes() for path in checkout.path.glob("baselines/*/*/*.json")}
     checkout.git("clean", "-fdq", "baselines")
@@ -175,4 +173,4 @@ def test_baselines_are_recorded_as_a_patch(checkout):
     code, out = checkout.gate()
     assert code == 0, out
     found = json.loads((checkout.path / "perf-artifacts/results.json").read_text())
-    assert found["commit"] == checkout.git("rev-parse", "HEAD").strip()
+    assert found["commit"] == checkout.git("rev-parse", "HEAD")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from jaxgate.cli.selection import baselines_folder, platform, suite, value_of
 from jaxgate.keep.artifacts import Artifacts
+from jaxgate.keep.git import git
 from jaxgate.keep.log import last_line
 from jaxgate.observe.quiet import Seen, Ticks, look, read_ticks
 
@@ -46,7 +47,7 @@ def record(
         The exit code.
     """
     baselines = baselines_folder(arguments, environ)
-    changed = _git("status", "--porcelain", "--", str(baselines))
+    changed = git(Path(), "status", "--porcelain", "--", str(baselines))
     if changed is None:
         return _refuse("expected a git checkout, found none: a patch is made against its commit")
     if changed:
@@ -95,17 +96,8 @@ def _patch(baselines: Path) -> str:
 
 def _restore(baselines: Path) -> None:
     """Take back what was recorded: nothing else in there had changed."""
-    _git("checkout", "--quiet", "HEAD", "--", str(baselines))
-    _git("clean", "--quiet", "--force", "-d", "--", str(baselines))
-
-
-def _git(*arguments: str) -> str | None:
-    command = ["git", *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    git(Path(), "checkout", "--quiet", "HEAD", "--", str(baselines), timeout_s=None)
+    git(Path(), "clean", "--quiet", "--force", "-d", "--", str(baselines), timeout_s=None)
 
 
 def _refuse(text: str) -> int:

@@ -7,12 +7,12 @@ and duelled with those. No stored baseline is needed, and none is touched.
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from jaxgate.keep.git import git
 from jaxgate.keep.provenance import TRUNKS, merge_base
 from jaxgate.plugin import recording
 from jaxgate.plugin.recording import Selection, Side
@@ -32,10 +32,10 @@ def resolve(project: Path, revision: str) -> str:
     Raises:
         pytest.UsageError: If git does not know it.
     """
-    if _git(project, "rev-parse", "--show-toplevel") is None:
+    if git(project, "rev-parse", "--show-toplevel") is None:
         raise pytest.UsageError(f"--perf-against: {project} is not a git checkout")
     if revision != MERGE_BASE:
-        return _git(project, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") or _unknown(revision)
+        return git(project, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") or _unknown(revision)
     return merge_base(project) or _unknown(f"{MERGE_BASE} with any of {', '.join(TRUNKS)}")
 
 
@@ -54,25 +54,16 @@ def record(project: Path, commit: str, chosen: Selection, into: Path) -> dict[st
     Raises:
         pytest.UsageError: If the other side cannot be checked out or collected.
     """
-    top = Path(_git(project, "rev-parse", "--show-toplevel") or _unknown(str(project))).resolve()
+    top = Path(git(project, "rev-parse", "--show-toplevel") or _unknown(str(project))).resolve()
     with tempfile.TemporaryDirectory(prefix="jaxgate-against-") as name:
         worktree = Path(name) / "worktree"
-        if _git(project, "worktree", "add", "--detach", "--force", str(worktree), commit) is None:
+        if git(project, "worktree", "add", "--detach", "--force", str(worktree), commit, timeout_s=None) is None:
             raise pytest.UsageError(f"--perf-against: git cannot check out {commit} beside this checkout")
         try:
             other = Side(worktree / project.relative_to(top), environment_for(worktree.resolve(), top), OPTION)
             return recording.record(other, chosen, into)
         finally:
-            _git(project, "worktree", "remove", "--force", str(worktree))
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    command = ["git", "-C", str(folder), *arguments]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return answer.stdout.strip() if answer.returncode == 0 else None
+            git(project, "worktree", "remove", "--force", str(worktree), timeout_s=None)
 
 
 def _unknown(what: str) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pytest
-
+from jaxgate.keep.git import git
+from jaxgate.keep.provenance import merge_base
 from jaxgate.model.outcome import Outcome
-from jaxgate.plugin import against
 from jaxgate.plugin.fitness import unfit
 from jaxgate.plugin.orphans import Orphans
 from jaxgate.plugin.run import Run
@@ -23,7 +21,6 @@ SUMMARY, RESULTS = "summary.md", "results.json"
 STEP_SUMMARY, ACTIONS = "GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"
 INTO = "JAXGATE_RESULTS_INTO"
 """Set by ``jaxgate gate``: a file of its own for the results, wherever the bundles go."""
-GIT_TIMEOUT_S = 20
 
 
 def publish(
@@ -71,7 +68,7 @@ def _outcome(run: Run, orphans: Orphans | None, selected: set[str], exit_status:
         not_judged=tuple(sorted(selected - set(tests.values()))),
         problems=tuple(_problems(run, orphans)),
         unfit=tuple(filter(None, (run.time_over, unfit(run)))),
-        commit=_git(run, "rev-parse", "HEAD"),
+        commit=git(run.project, "rev-parse", "HEAD"),
         baseline_edits=_baseline_edits(run) if run.settings.strict else (),
         needs_commit=run.afterwards.needs_commit,
         elsewhere=elsewhere,
@@ -89,18 +86,8 @@ def _problems(run: Run, orphans: Orphans | None) -> Iterator[str]:
 
 def _baseline_edits(run: Run) -> tuple[str, ...] | None:
     """What the checkout changes in the stored baselines since it left the trunk; ``None`` if git cannot tell."""
-    try:
-        base = against.resolve(run.project, against.MERGE_BASE)
-    except pytest.UsageError:  # no git, a checkout without history: the page says that it is not known
+    base = merge_base(run.project)
+    if base is None:  # no git, a checkout without history: the page says that it is not known
         return None
-    edits = _git(run, "diff", "--name-status", base, "--", str(run.settings.stored))
+    edits = git(run.project, "diff", "--name-status", base, "--", str(run.settings.stored))
     return None if edits is None else tuple(edits.splitlines())
-
-
-def _git(run: Run, *arguments: str) -> str | None:
-    command = ["git", "-C", str(run.project), *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_TIMEOUT_S)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()
