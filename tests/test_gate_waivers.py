@@ -72,6 +72,18 @@ def test_a_waived_loss_is_green_and_visible(recorded):
     assert "WAIVER" not in result.text  # both are needed
 
 
+@pytest.mark.parametrize(("jax", "code"), [(">=0.4", 0), ("<0.4", 1)])
+def test_a_waiver_of_other_releases_is_none(recorded, jax, code):
+    """It neither accepts the loss nor is it listed as one that nobody needs: that is for those releases to tell."""
+    recorded.edit("test_model.py", *LOST)
+    waive(recorded, *(f'{entry(*what)}jax = "{jax}"\n' for what in BOTH))
+    assert recorded.run(*STRICT).code == code
+    recorded.edit("test_model.py", *reversed(LOST))
+    result = recorded.run(*STRICT)
+    assert result.code == 0
+    assert ("WAIVER" in result.text) == (code == 0)
+
+
 def test_one_waiver_of_two_is_not_enough(recorded):
     """The other fact is red; the text names what is waived."""
     recorded.edit("test_model.py", *LOST)

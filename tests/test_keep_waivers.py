@@ -53,6 +53,13 @@ def test_claims_and_time_can_be_named(read, quantity):
     assert waiver.quantity == quantity
 
 
+def test_releases_can_be_named(read):
+    """Without them it applies to every one."""
+    (some,), (every,) = read(f'{ENTRY}jax = ">=0.12"'), read(ENTRY)
+    assert [some.covers(jax) for jax in ("0.10.2", "0.12.0.1", "0.13.0.dev1")] == [False, True, True]
+    assert every.covers("0.10.2")
+
+
 def test_no_file_is_no_waiver(tmp_path, read):
     """Neither is an empty file, nor a project without baselines."""
     assert read_waivers(tmp_path / "baselines") == ()
@@ -97,6 +104,7 @@ BAD = {
         "entry 2 (scan/rnn, xla_bytes): key `expires`",
     ),
     "a key twice": (f"{ENTRY}up_to = 3\n", "is not TOML"),
+    "no releases": (f'{ENTRY}jax = "new"', f"{NAMED}key `jax`: expected releases such as >=0.12, found 'new'"),
     "merge conflict": (f"<<<<<<< ours\n{ENTRY}", "is not TOML"),
 }
 

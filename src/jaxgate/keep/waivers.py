@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -67,7 +67,9 @@ def read_waivers(baselines: Path) -> tuple[Waiver, ...]:
 def _entry() -> type[BaseModel]:
     """The keys of an entry. Read strictly, pydantic takes a dataclass from JSON only, and JSON knows no dates."""
     types = get_type_hints(Waiver)
-    keys: dict[str, Any] = {field.name: (types[field.name], ...) for field in fields(Waiver)}
+    keys: dict[str, Any] = {
+        field.name: (types[field.name], ... if field.default is MISSING else field.default) for field in fields(Waiver)
+    }
     return create_model("Entry", __config__=ConfigDict(strict=True, extra="forbid"), **keys)
 
 

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, fields
 from datetime import date
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
 from jaxgate.model.numbers import Facts
 
 TIME = "time"
@@ -27,6 +29,7 @@ class Waiver:
         owner: Who answers for it.
         reason: Why the loss is accepted.
         expires: The last day (UTC) on which it applies.
+        jax: The releases with which it applies, as a version specifier such as ``>=0.12``; empty for every one.
     """
 
     case: str
@@ -35,6 +38,7 @@ class Waiver:
     owner: str
     reason: str
     expires: date
+    jax: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what could never apply, or would apply to anything."""
@@ -53,6 +57,14 @@ class Waiver:
             raise ValueError(f"key `up_to`: expected a finite number, found {self.up_to}")
         if self.quantity == TIME and self.up_to <= 1:
             raise ValueError(f"key `up_to`: expected a ratio to the baseline above 1, found {self.up_to:g}")
+        try:
+            SpecifierSet(self.jax)
+        except InvalidSpecifier:
+            raise ValueError(f"key `jax`: expected releases such as >=0.12, found {self.jax!r}") from None
+
+    def covers(self, jax: str) -> bool:
+        """Whether it applies with this release."""
+        return SpecifierSet(self.jax).contains(jax, prereleases=True)
 
     @property
     def is_claim(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,7 +100,7 @@ def give_devices(config: pytest.Config) -> None:
 
 
 def read_waivers(config: pytest.Config) -> None:
-    """Read what is waived, before the first test: none is judged by half of it.
+    """Read what is waived with this jax, before the first test: none is judged by half of it.
 
     Raises:
         pytest.UsageError: If the file cannot be trusted.
@@ -107,9 +108,10 @@ def read_waivers(config: pytest.Config) -> None:
     from jaxgate.keep import waivers  # noqa: PLC0415 - only gates need them
 
     try:
-        config.stash[_WAIVERS] = waivers.read_waivers(config.stash[SETTINGS].baselines)
+        found = waivers.read_waivers(config.stash[SETTINGS].baselines)
     except waivers.WaiverError as error:
         raise pytest.UsageError(str(error)) from error
+    config.stash[_WAIVERS] = tuple(waiver for waiver in found if waiver.covers(version("jax")))
 
 
 def record_other_side(config: pytest.Config) -> None:

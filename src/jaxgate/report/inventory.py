@@ -125,7 +125,8 @@ def _promise(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[s
 def _waivers(found: Inventory) -> Iterator[str]:
     for waiver in found.waivers:
         yield (
-            f"waiver   {waiver.case}: {waiver.quantity} up to {waiver.up_to:g} until {waiver.expires.isoformat()} "
+            f"waiver   {waiver.case}: {waiver.quantity} up to {waiver.up_to:g}"
+            f"{waiver.jax and f' with jax {waiver.jax}'} until {waiver.expires.isoformat()} "
             f"({waiver.owner}: {waiver.reason})"
         )
 
