@@ -66,11 +66,14 @@ class Amount:
         unit: ``samples``, ``tokens``, ``steps``; ``B`` for a collective that moves so many bytes.
         bus_factor: Of a collective: bytes that cross each link for each byte of ``count``, as nccl-tests defines it
             (all-reduce over n devices 2 (n - 1) / n; all-gather and reduce-scatter (n - 1) / n; permute 1).
+        series: Name that cases share which do the same on other numbers of devices, such as ``data-parallel, weak``:
+            their rates side by side are the scaling efficiency.
     """
 
     count: float
     unit: str
     bus_factor: float | None = None
+    series: str = ""
 
     def __post_init__(self) -> None:
         """Refuse an amount that has no rate."""
