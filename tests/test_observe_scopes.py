@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import pytest
 from jax import export
 
 from jaxgate.observe.scopes import lines_of, operations, plain, scope_of
+
+DATA = Path(__file__).parent / "data/hlo"
 
 
 @pytest.mark.parametrize(
@@ -57,11 +63,29 @@ def test_a_stored_program_has_the_same_names():
     exported = export.deserialize(bytearray(export.export(jax.jit(lambda *a: step(*a)))(x).serialize()))
     then = operations(jax.jit(lambda *a: exported.call(*a)).lower(x).compile())
     wanted = {"sort", "mixing/while/body/tanh", "mixing/while/body/dot_general"}
-    assert wanted <= {name for name, _ in now.values()}
-    assert wanted <= {name for name, _ in then.values()}
+    assert wanted <= {operation.name for operation in now.values()}
+    assert wanted <= {operation.name for operation in then.values()}
 
 
 def test_lines_are_the_projects():
     """The line of an operation is where the project asked for it."""
     found = lines_of(operations(jax.jit(step).lower(jnp.ones((8, 8))).compile()))
     assert found["sort"].startswith("tests/test_observe_scopes.py:")
+
+
+@pytest.mark.parametrize(
+    ("text", "moving"),
+    [
+        ("cpu-0.12/summed", {"psum_invariant.12", "psum_invariant.14"}),
+        ("tpu-0.10/summed", {"psum_invariant.17", "psum_invariant.15"}),
+        ("cuda-0.12/summed", {"all-reduce-start", "all-reduce-done", "all-reduce-start.1", "all-reduce-done.1"}),
+        ("cuda-0.12/layers", {"reduce-scatter-start", "reduce-scatter-done"}),  # async-start of a computation
+    ],
+)
+def test_collectives_are_known_by_what_they_do(text, moving):
+    """Whatever they are called: an operation is named after JAX's primitive, or after the compiler's."""
+    content = gzip.decompress((DATA / f"{text}.hlo.gz").read_bytes()).decode()
+    found = operations(SimpleNamespace(as_text=lambda: content))
+    collective = {name for name, operation in found.items() if operation.collective}
+    assert moving <= collective
+    assert not any("fusion" in name or "dot" in name or "copy" in name for name in collective)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.judge.optimes import compare, divide, typical
-from jaxgate.model.profile import OpTimes
+from jaxgate.model.profile import Operation, OpTimes
 from jaxgate.observe.scopes import lines_of
 from jaxgate.observe.xplane import read_steps
 
@@ -25,15 +25,19 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
             ``side`` says whose the other is.
     """
     now = question["now"]
-    names = {name: (scope, line) for name, (scope, line) in now["names"].items()}
     other = question.get("other")
-    table = compare(_times(now), None if other is None else _times(other), lines_of(names), side=question.get("side"))
+    lines = lines_of(_names(now))
+    table = compare(_times(now), None if other is None else _times(other), lines, side=question.get("side"))
     return asdict(table)
 
 
 def _times(side: dict[str, Any]) -> OpTimes:
-    steps = read_steps(Path(side["folder"]), side["names"])
+    steps = read_steps(Path(side["folder"]), _names(side))
     return typical([divide(spans, begin, end) for begin, end, spans in steps])
+
+
+def _names(side: dict[str, Any]) -> dict[str, Operation]:
+    return {name: Operation(*operation) for name, operation in side["names"].items()}
 
 
 def main() -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from statistics import fmean
 
+from jaxgate.judge.overlap import by_thread, communication, innermost, typical_communication
 from jaxgate.model.profile import OpRow, OpTable, OpTimes, Side, Span, StepTimes
 
 FLOOR_NS = 1_000
@@ -30,11 +30,12 @@ def divide(spans: Iterable[Span], begin_ns: float, end_ns: float) -> StepTimes:
         end_ns: When its result was there; what ran later belongs to another step.
     """
     changes: list[tuple[float, int, int, str]] = []
-    for thread, own in groupby(sorted(spans, key=lambda span: (span.thread, span.begin_ns, -span.end_ns)), _thread):
-        for begin, end, name in _innermost(own):
+    spans = list(spans)
+    for own in by_thread(spans):
+        for begin, end, span in innermost(own):
             start, stop = max(begin, begin_ns), min(end, end_ns)
             if stop > start:
-                changes += [(start, 1, thread, name), (stop, 0, thread, name)]
+                changes += [(start, 1, span.thread, span.name), (stop, 0, span.thread, span.name)]
     times: defaultdict[str, float] = defaultdict(float)
     running: dict[int, str] = {}
     at, last = begin_ns, BEFORE
@@ -47,31 +48,11 @@ def divide(spans: Iterable[Span], begin_ns: float, end_ns: float) -> StepTimes:
         else:
             running.pop(thread, None)
             last = f"{GAP}{name}"
-    return StepTimes(wall_ns=end_ns - begin_ns, times_ns={name: time for name, time in times.items() if time > 0})
-
-
-def _thread(span: Span) -> int:
-    return span.thread
-
-
-def _innermost(spans: Iterable[Span]) -> Iterator[tuple[float, float, str]]:
-    """Parts of one thread's time, each with the innermost operation; spans come by their begin, outer ones first."""
-    open_spans: list[Span] = []
-    at = 0.0
-    for span in spans:
-        while open_spans and open_spans[-1].end_ns <= span.begin_ns:
-            inner = open_spans.pop()
-            yield at, inner.end_ns, inner.name
-            at = max(at, inner.end_ns)
-        if open_spans:
-            yield at, span.begin_ns, open_spans[-1].name
-        open_spans.append(span)
-        at = span.begin_ns
-    while open_spans:
-        inner = open_spans.pop()
-        if inner.end_ns > at:
-            yield at, inner.end_ns, inner.name
-            at = inner.end_ns
+    return StepTimes(
+        wall_ns=end_ns - begin_ns,
+        times_ns={name: time for name, time in times.items() if time > 0},
+        communication=communication(spans, begin_ns, end_ns),
+    )
 
 
 def typical(steps: Sequence[StepTimes]) -> OpTimes:
@@ -95,6 +76,7 @@ def typical(steps: Sequence[StepTimes]) -> OpTimes:
         times_ns=means,
         floor_ns=max([FLOOR_NS, *apart]),
         steps=len(quick),
+        communication=typical_communication([step.communication for step in quick]),
     )
 
 
@@ -139,6 +121,8 @@ def compare(now: OpTimes, other: OpTimes | None, lines: Mapping[str, str], *, si
         folded=len(folded),
         folded_now_ns=sum(row.now_ns for row in folded),
         folded_other_ns=sum(row.other_ns for row in folded),
+        communication=now.communication,
+        other_communication=None if other is None else other.communication,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from jaxgate.model.scaling import Scaling
 from jaxgate.model.status import Status
 from jaxgate.model.verdict import Verdict
 
@@ -40,6 +41,7 @@ class Outcome:
         elsewhere: The options that chose something else to compare with than the stored baselines.
         exit_status: pytest's.
         commit: What was checked out; ``None`` if git does not tell.
+        scaling: Rates of each series of cases on several numbers of devices.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -53,6 +55,7 @@ class Outcome:
     elsewhere: str = ""
     exit_status: int = 0
     commit: str | None = None
+    scaling: tuple[Scaling, ...] = ()
 
     @property
     def failed(self) -> tuple[Verdict, ...]:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Side = Literal["now", "baseline", "reference"]
 """Whose program was profiled: today's, the baseline's compiled here, or the case's naive way."""
+
+
+class Operation(NamedTuple):
+    """What to call an operation of a compiled program.
+
+    Attributes:
+        name: Its author's name for it, with scopes: ``attention/softmax/exp``.
+        line: ``file:line`` of the project; empty where none is known.
+        collective: Whether it moves data between devices.
+    """
+
+    name: str
+    line: str
+    collective: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,12 +33,34 @@ class Span:
         name: The operation, as the table names it.
         begin_ns: On the profile's clock.
         end_ns: Likewise.
+        device: The accelerator it ran on; ``None`` on a host, whose threads work for all of its devices.
+        collective: Whether it moves data between devices.
     """
 
     thread: int
     name: str
     begin_ns: float
     end_ns: float
+    device: int | None = None
+    collective: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Communication:
+    """Collectives of one device in one step.
+
+    Attributes:
+        total_ns: Time in which at least one was under way.
+        exposed_ns: The part of it in which the device computed nothing.
+    """
+
+    total_ns: float
+    exposed_ns: float
+
+    @property
+    def overlap(self) -> float | None:
+        """Share that computation hides; ``None`` where nothing was moved."""
+        return None if self.total_ns <= 0 else 1 - self.exposed_ns / self.total_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +70,12 @@ class StepTimes:
     Attributes:
         wall_ns: From the call until its result was there.
         times_ns: Share of each operation, and of each gap between two; they add up to ``wall_ns``.
+        communication: Its collectives, where devices can be told apart.
     """
 
     wall_ns: float
     times_ns: Mapping[str, float]
+    communication: Communication | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +87,14 @@ class OpTimes:
         times_ns: Mean share of each operation and gap; they add up to ``wall_ns``.
         floor_ns: Largest difference of one operation between two halves of these very steps: less means nothing.
         steps: How many steps the means are of.
+        communication: Its collectives, where devices can be told apart.
     """
 
     wall_ns: float
     times_ns: Mapping[str, float]
     floor_ns: float
     steps: int
+    communication: Communication | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +134,8 @@ class OpTable:
         folded: How many others there are.
         folded_now_ns: What those take of today's step.
         folded_other_ns: What they take of the other's.
+        communication: Collectives of today's step, where devices can be told apart.
+        other_communication: Those of the other's.
     """
 
     other: Side | Literal[""]
@@ -104,6 +146,8 @@ class OpTable:
     folded: int
     folded_now_ns: float
     folded_other_ns: float
+    communication: Communication | None = None
+    other_communication: Communication | None = None
 
     @property
     def more_ns(self) -> float:

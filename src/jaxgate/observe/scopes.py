@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from jaxgate.observe.hlo import Instruction, read_hlo
+from jaxgate.model.profile import Operation
+from jaxgate.observe.collectives import KINDS
+from jaxgate.observe.hlo import HloText, Instruction, read_hlo
 
 _EXPORTED = "call_exported"
 """Stands before the names of a stored program, which jaxgate calls from a function of its own."""
@@ -17,28 +19,44 @@ _OF_JAX = frozenset({"", "closed_call", "eval_jaxpr", "core_call", "pjit", "jit"
 _THROUGH = frozenset({"tuple", "get-tuple-element", "bitcast", "parameter"})
 """What only hands on."""
 _MOST_READERS = 100
+_PHASE = re.compile(r"-(?:start|update|done)$")
+_CALLED = re.compile(r"(?<![\w-])calls=%?([\w.\-]+)")
 _NUMBER = re.compile(r"(\.\d+)+$")
 
 
-def operations(executable: Any) -> dict[str, tuple[str, str]]:
-    """Name and project line of every operation of an executable, by the compiler's name for it.
+def operations(executable: Any) -> dict[str, Operation]:
+    """Every operation of an executable, by the compiler's name for it.
 
     Args:
         executable: A ``jax.stages.Compiled``.
 
     Returns:
-        ``{"ynn_fusion.2": ("attention/softmax/exp", "model.py:41")}``; lines are empty where none is known.
+        ``{"ynn_fusion.2": Operation("attention/softmax/exp", "model.py:41")}``.
     """
     text = executable.as_text()
-    found: dict[str, tuple[str, str]] = {}
-    for computation in read_hlo(text).computations.values() if text else ():
+    hlo = read_hlo(text) if text else None
+    found: dict[str, Operation] = {}
+    for computation in hlo.computations.values() if hlo else ():
         users = _users(computation)
         for name, instruction in computation.items():
             scope, line = scope_of(instruction.op_name), instruction.line
             if not scope:  # a copy that the compiler put in: it is there for what reads it
                 scope, line = _borrowed(name, computation, users)
-            found[name] = scope or plain(name), line
+            collective = hlo is not None and _moves(instruction, computation, hlo)
+            found[name] = Operation(scope or plain(name), line, collective)
     return found
+
+
+def _moves(instruction: Instruction, computation: Mapping[str, Instruction], hlo: HloText) -> bool:
+    """Whether an operation is a collective, or starts or ends one that runs beside others."""
+    kind = _PHASE.sub("", instruction.opcode)
+    if kind != "async":
+        return kind in KINDS
+    called = _CALLED.search(instruction.attributes)
+    if called:
+        return any(each.opcode in KINDS for each in hlo.computations.get(called[1], {}).values())
+    started = computation.get(next(iter(instruction.operands), ""))
+    return started is not None and started is not instruction and _moves(started, computation, hlo)
 
 
 def _users(computation: Mapping[str, Instruction]) -> dict[str, list[str]]:
@@ -97,10 +115,10 @@ def plain(name: str) -> str:
     return _NUMBER.sub("", name)
 
 
-def lines_of(named: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+def lines_of(named: Mapping[str, Operation]) -> dict[str, str]:
     """Project lines by the author's names; of several the first."""
     lines: dict[str, str] = {}
-    for name, line in named.values():
+    for name, line, _ in named.values():
         if line:
             lines.setdefault(name, line)
     return lines

@@ -9,19 +9,19 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from jax.profiler import ProfileData
 
-from jaxgate.model.profile import Span
+from jaxgate.model.profile import Operation, Span
 from jaxgate.observe.scopes import plain
 
 STEP = "jaxgate step"
 """Annotation of one profiled step."""
 
-_DEVICE = re.compile(r"/device:")
+_DEVICE = re.compile(r"/device:[A-Za-z]+:(\d+)")
 _OPERATIONS_OF_DEVICE = re.compile(r"Stream|XLA Ops")
 """Lines of a device's plane that hold operations: of a GPU one for each stream, of a TPU one in all. Others sum them up."""
 
@@ -29,7 +29,7 @@ Step = tuple[float, float, tuple[Span, ...]]
 """Begin and end in nanoseconds, and the operations that began in between."""
 
 
-def read_steps(folder: Path, names: Mapping[str, tuple[str, str]]) -> list[Step]:
+def read_steps(folder: Path, names: Mapping[str, Operation]) -> list[Step]:
     """Read the one profile in a folder.
 
     Args:
@@ -48,7 +48,7 @@ def read_steps(folder: Path, names: Mapping[str, tuple[str, str]]) -> list[Step]
         raise ValueError("expected annotated steps in the profile, found none")
     begins = [begin for begin, _ in steps]
     spans: defaultdict[int, list[Span]] = defaultdict(list)
-    for span in _spans(planes, names):
+    for span in spans_of(planes, names):
         place = bisect_right(begins, span.begin_ns) - 1
         if place >= 0 and span.begin_ns < steps[place][1]:
             spans[place].append(span)
@@ -61,17 +61,31 @@ def _steps(planes: list[Any]) -> Iterator[tuple[float, float]]:
             yield from ((e.start_ns, e.start_ns + e.duration_ns) for e in line.events if e.name == STEP)
 
 
-def _spans(planes: list[Any], names: Mapping[str, tuple[str, str]]) -> Iterator[Span]:
+def spans_of(planes: Iterable[Any], names: Mapping[str, Operation]) -> Iterator[Span]:
+    """The operations of a profile: of a device those of its streams, of a host those of its threads.
+
+    Args:
+        planes: As ``ProfileData`` gives them.
+        names: What to call an operation, by the compiler's name.
+    """
     threads = [
-        line
+        (line, device and int(device[1]))
         for plane in planes
+        for device in (_DEVICE.match(plane.name),)
         for line in plane.lines
-        if not _DEVICE.match(plane.name) or _OPERATIONS_OF_DEVICE.match(line.name)
+        if not device or _OPERATIONS_OF_DEVICE.match(line.name)
     ]
-    for thread, line in enumerate(threads):
+    for thread, (line, device) in enumerate(threads):
         for event in line.events:
             operation = next((value for name, value in event.stats if name == "hlo_op"), None)
             if operation is None:
                 continue
-            name = names[operation][0] if operation in names else plain(str(operation))
-            yield Span(thread=thread, name=name, begin_ns=event.start_ns, end_ns=event.start_ns + event.duration_ns)
+            known = names.get(operation) or Operation(plain(str(operation)), "")
+            yield Span(
+                thread=thread,
+                name=known.name,
+                begin_ns=event.start_ns,
+                end_ns=event.start_ns + event.duration_ns,
+                device=device,
+                collective=known.collective,
+            )

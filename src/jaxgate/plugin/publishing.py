@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from jaxgate.judge.efficiency import scaling
 from jaxgate.keep.git import git
 from jaxgate.keep.provenance import merge_base
 from jaxgate.model.outcome import Outcome
@@ -68,6 +69,7 @@ def _outcome(run: Run, orphans: Orphans | None, selected: set[str], exit_status:
         not_judged=tuple(sorted(selected - set(tests.values()))),
         problems=tuple(_problems(run, orphans)),
         unfit=tuple(filter(None, (run.time_over, unfit(run)))),
+        scaling=scaling(run.verdicts),
         commit=git(run.project, "rev-parse", "HEAD"),
         baseline_edits=_baseline_edits(run) if run.settings.strict else (),
         needs_commit=run.afterwards.needs_commit,

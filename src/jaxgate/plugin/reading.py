@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from jaxgate.model.profile import OpTable
+from jaxgate.model.profile import Operation, OpTable
 from jaxgate.observe.failures import describe
 from jaxgate.observe.profiling import side_folder
 from jaxgate.observe.scopes import operations
@@ -59,7 +59,7 @@ def read_table(folder: Path, sides: Sequence[Profiled], notes: list[str]) -> OpT
     return None
 
 
-def _names(side: Profiled, notes: list[str]) -> dict[str, tuple[str, str]]:
+def _names(side: Profiled, notes: list[str]) -> dict[str, Operation]:
     """What to call the operations; the compiler's own names where its program cannot be read."""
     try:
         return {} if side.executable is None else operations(side.executable)

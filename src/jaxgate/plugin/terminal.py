@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS
+from jaxgate.judge.efficiency import scaling
 from jaxgate.keep.waivers import FILE
 from jaxgate.model import Status
 from jaxgate.plugin.advising import show_advice
@@ -19,6 +20,7 @@ from jaxgate.plugin.launching import Comparison
 from jaxgate.plugin.orphans import Orphans
 from jaxgate.plugin.run import Run
 from jaxgate.report.calibration import calibration_text
+from jaxgate.report.efficiency import scaling_lines
 from jaxgate.report.text import count, moved, summary
 
 MAX_LEFT = 5
@@ -85,6 +87,8 @@ def _verdicts(out: pytest.TerminalReporter, run: Run) -> None:
             for line in moved(verdict):
                 out.write_line(f"{'':<{len(word)}}    {line}")
     out.write_line(count(run.verdicts))
+    for line in scaling_lines(scaling(run.verdicts)):
+        out.write_line(f"SCALING  {line}")
 
 
 def _environments(out: pytest.TerminalReporter, comparison: Comparison) -> None:

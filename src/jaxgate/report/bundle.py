@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from jaxgate.model import Measurement, Record, Verdict
 from jaxgate.report.markdown import fenced
-from jaxgate.report.optable import markdown_table, step_line
+from jaxgate.report.optable import communication_line, markdown_table, step_line
 from jaxgate.report.sections import sections
 from jaxgate.report.units import show, show_ratio
 
@@ -63,7 +63,10 @@ def report(
     parts = [f"# {verdict.status}: {verdict.case}", fenced(text)]
     capture = verdict.capture
     if capture is not None and capture.table is not None:
-        parts += ["## Where the time goes", f"{step_line(capture.table).capitalize()}.", markdown_table(capture.table)]
+        told = (
+            f"{line.capitalize()}." for line in (step_line(capture.table), communication_line(capture.table)) if line
+        )
+        parts += ["## Where the time goes", " ".join(told), markdown_table(capture.table)]
     if capture is not None and capture.notes:
         parts += [fenced("\n".join(capture.notes))]
     memory = list(_memory(now, record))

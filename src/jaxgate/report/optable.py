@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxgate.model.profile import OpRow, OpTable
+from jaxgate.model.profile import Communication, OpRow, OpTable
 from jaxgate.report.markdown import code
-from jaxgate.report.units import show
+from jaxgate.report.units import show, show_share
 
 _NAME_WIDTH = 48
 
@@ -28,6 +28,24 @@ def step_line(table: OpTable) -> str:
     if not table.other:
         return f"a profiled step takes {show('ns', table.now_ns)}"
     return f"a profiled step takes {show('ns', table.now_ns)}, that of the {table.other} {show('ns', table.other_ns)}"
+
+
+def communication_line(table: OpTable) -> str:
+    """How long collectives take in a step, and what of it makes the step longer; empty where that is not known."""
+    found = _communication(table.communication, table.now_ns)
+    other = _communication(table.other_communication, table.other_ns)
+    if not found:
+        return ""
+    return f"communication takes {found}" + (f"; that of the {table.other} {other}" if other else "")
+
+
+def _communication(found: Communication | None, step_ns: float) -> str:
+    if found is None:
+        return ""
+    if found.overlap is None:
+        return "no time"
+    exposed = f"{show('ns', found.exposed_ns)} exposed ({show_share(found.exposed_ns / step_ns)} of the step)"
+    return f"{show('ns', found.total_ns)}, {exposed}, {show_share(found.overlap)} beside computation"
 
 
 def markdown_table(table: OpTable) -> str:

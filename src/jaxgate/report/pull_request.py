@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from jaxgate.model import Finding, Status, Verdict
 from jaxgate.model.outcome import Outcome
+from jaxgate.report.efficiency import scaling_table
 from jaxgate.report.markdown import code, fenced, fold, inline_code, plain
 from jaxgate.report.units import show_pair, show_ratio
 
@@ -38,6 +39,9 @@ def pull_request_page(outcome: Outcome) -> str:
     moved = [verdict for verdict in outcome.verdicts if verdict.fails or verdict.status not in _QUIET]
     if moved:
         parts.append("\n".join(_table(sorted(moved, key=lambda verdict: not verdict.fails))))
+    table = scaling_table(outcome.scaling)
+    if table:
+        parts.append("\n".join(table))
     parts += _folds(outcome)
     parts += _environment(outcome)
     if outcome.baseline_edits is None:

@@ -29,6 +29,7 @@ def results_json(outcome: Outcome) -> str:
         "unfit": list(outcome.unfit),
         "baseline_edits": None if outcome.baseline_edits is None else list(outcome.baseline_edits),
         "needs_commit": list(outcome.needs_commit),
+        "scaling": [asdict(series) for series in outcome.scaling],
         "cases": [_case(verdict, outcome) for verdict in outcome.verdicts],
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -59,10 +60,16 @@ def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
         "operations": [asdict(row) for row in verdict.capture.table.culprits]
         if verdict.capture is not None and verdict.capture.table is not None
         else [],
+        "communication": _communication(verdict),
         "baseline": verdict.baseline,
         "origin": verdict.origin and verdict.origin.place,
         "bundle": verdict.capture.folder if verdict.capture is not None else "",
     }
+
+
+def _communication(verdict: Verdict) -> dict[str, float] | None:
+    table = verdict.capture.table if verdict.capture is not None else None
+    return asdict(table.communication) if table is not None and table.communication is not None else None
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def show_rate(amount: Amount, run_ns: float) -> str:
     rates = [amount.count * 1e9 / run_ns]
     if amount.bus_factor is not None:
         rates.append(rates[0] * amount.bus_factor)
-    return ", bus ".join(_per_second(rate, amount.unit) for rate in rates)
+    return ", bus ".join(show_rate_of(rate, amount.unit) for rate in rates)
 
 
 def show_share(share: float) -> str:
@@ -42,7 +42,8 @@ def show_share(share: float) -> str:
     return f"{percent:.0f} %" if percent >= _WHOLE_PERCENT else f"{percent:.2g} %"
 
 
-def _per_second(rate: float, unit: str) -> str:
+def show_rate_of(rate: float, unit: str) -> str:
+    """A rate in a unit: ``3.88 M samples/s``, ``12.1 GB/s``."""
     factor, prefix = _scale(rate, _PREFIXES)
     glued = prefix + unit if unit == "B" else f"{prefix} {unit}".strip()
     return f"{_digits(rate / factor, whole=False)} {glued}/s"
