@@ -86,7 +86,7 @@ class FakeEvent:
 def test_lines_tell_case_stage_and_seconds(pipe):
     """After two seconds, then every fifteen, a line says what is being done and for how long."""
     over = FakeEvent(lines=4)
-    Progress(pipe.writing, "scan/rnn")._watch(over, "compiling the reference")
+    Progress(pipe.writing, "scan/rnn")._watch(over, "compiling the reference", module.PATIENCE_S)
     assert over.waits == [2.0, 15.0, 15.0, 15.0, 15.0]
     assert pipe.everything().split("\n") == [
         *("", "  scan/rnn: compiling the reference, 2 s so far"),
@@ -94,6 +94,31 @@ def test_lines_tell_case_stage_and_seconds(pipe):
         *("", "  scan/rnn: compiling the reference, 32 s so far"),
         *("", "  scan/rnn: compiling the reference, 47 s so far", ""),
     ]
+
+
+class Busy:
+    """A machine on which somebody else measures."""
+
+    def work(self, waiting):
+        """Nothing to wait for."""
+
+    def alone(self, waiting):
+        """Tell that it must wait."""
+        waiting()
+
+    def leave(self):
+        """Nothing was held."""
+
+
+def test_a_short_wait_for_the_machine_is_no_news(pipe, monkeypatch):
+    """Beside other workers each timed stage waits a few seconds; a line comes where it is longer."""
+    asked = []
+    monkeypatch.setattr(Progress, "_watch", lambda self, over, stage, patience_s: asked.append((stage, patience_s)))
+    with Progress(pipe.writing, "scan/rnn", Busy()) as progress:
+        progress("tracing the subject")
+        progress(module.SAMPLING)
+    waiting = "waiting until nothing else is measured on this machine"
+    assert asked == [("tracing the subject", module.PATIENCE_S), (waiting, module.REPEAT_S)]
 
 
 def test_a_short_stage_says_nothing(pipe):
@@ -180,7 +205,7 @@ def test_a_terminal_that_went_away_harms_nobody(pipe):
     """A line that cannot be written is lost; a thread that dies of it would be a warning, and so an error."""
     os.close(pipe.reading)
     pipe.reading = -1
-    Progress(pipe.writing, "scan/rnn")._watch(FakeEvent(lines=2), "compiling the subject")
+    Progress(pipe.writing, "scan/rnn")._watch(FakeEvent(lines=2), "compiling the subject", module.PATIENCE_S)
 
 
 def test_an_unused_progress_does_nothing(pipe):

@@ -51,15 +51,15 @@ class Progress:
         self._stop()
         if self._machine is not None:
             take = self._machine.alone if stage in _TIMED else self._machine.work
-            take(lambda: self._start(_WAITING))
+            take(lambda: self._start(_WAITING, REPEAT_S))  # beside other workers a few seconds are usual
             self._stop()
         if stage != SAMPLING:
-            self._start(stage)
+            self._start(stage, PATIENCE_S)
 
-    def _start(self, stage: str) -> None:
+    def _start(self, stage: str, patience_s: float) -> None:
         if self._descriptor is not None:
             self._over = threading.Event()
-            self._thread = threading.Thread(target=self._watch, args=(self._over, stage), daemon=True)
+            self._thread = threading.Thread(target=self._watch, args=(self._over, stage, patience_s), daemon=True)
             self._thread.start()
 
     def _stop(self) -> None:
@@ -68,11 +68,12 @@ class Progress:
             self._thread.join()
             self._thread = None
 
-    def _watch(self, over: threading.Event, stage: str) -> None:
-        passed_s = PATIENCE_S
-        while not over.wait(PATIENCE_S if passed_s == PATIENCE_S else REPEAT_S):
+    def _watch(self, over: threading.Event, stage: str, patience_s: float) -> None:
+        passed_s, wait_s = patience_s, patience_s
+        while not over.wait(wait_s):
             line = f"\n  {self._case}: {stage}, {passed_s:.0f} s so far\n"
             if self._descriptor is not None:
                 with contextlib.suppress(OSError):  # the terminal went away; nobody waits for this line
                     os.write(self._descriptor, line.encode())
+            wait_s = REPEAT_S
             passed_s += REPEAT_S
