@@ -50,7 +50,7 @@ def test_a_test_that_hangs_does_not_keep_the_rest(project):
     project.write("test_model.py", MODEL.format(sleep=600))
     project.write(
         "run.py",
-        "import pytest\nfrom jaxgate.plugin.deadline import Deadline\nDeadline.__init__.__kwdefaults__['grace_s'] = 1.0\npytest.main()\n",
+        "import pytest\nfrom jaxgate.plugin.deadline import Deadline\nDeadline.__init__.__kwdefaults__['grace_s'] = 1.0\npytest.main(['--perf-update'])\n",
     )
     command = [sys.executable, "run.py"]
     environment = {**os.environ, "JAXGATE_TIME_LIMIT": "10"}
@@ -63,6 +63,8 @@ def test_a_test_that_hangs_does_not_keep_the_rest(project):
     assert [case["case"] for case in found["cases"]] == ["model/first"]
     assert found["not_judged"] == ["test_model.py::test_second", "test_model.py::test_third"]
     assert not found["green"]
+    (entry,) = (project.path / "baselines/log").iterdir()  # what was recorded before it is in the log, too
+    assert "created `model/first`" in entry.read_text()
 
 
 def test_a_run_in_time_knows_nothing_of_it(project):

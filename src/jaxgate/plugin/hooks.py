@@ -16,6 +16,7 @@ from jaxgate.plugin import (
     accelerators,
     benchmarks,
     deadline,
+    ending,
     options,
     peaks,
     plan,
@@ -206,13 +207,19 @@ def _publish(session: pytest.Session) -> None:
 
 
 def _end_unfinished(session: pytest.Session) -> None:
-    """Write down what was judged of a run that is about to be ended from outside its tests."""
+    """Write down what was judged and recorded of a run that is about to be ended from outside its tests."""
     session.exitstatus = pytest.ExitCode.INTERRUPTED
     controller = session.config.pluginmanager.get_plugin("jaxgate-controller")
     run = session.config.stash.get(RUN, None)
     if controller is not None and run is not None:
         controller.settle(run)
-    if not workers.is_worker(session.config):
+    if workers.is_worker(session.config):
+        return
+    try:
+        if run is not None:
+            run.write_log()
+            ending.tidy_baselines(run)
+    finally:
         _publish(session)
 
 
