@@ -69,6 +69,12 @@ ROWS = {
     ),
     "input_pipeline": ("prefetched-vs", "jnp-asarray", "nhwc-vs-in-nchw", "layout", "eagerly", "one-call", "as-bytes"),
     "latency": ("blocked", "pipelined", "one-program", "padded", "weights", "on-the-host"),
+    "scaling": (
+        "data-parallel-step-strong-on-1-", "data-parallel-step-strong-on-2-", "data-parallel-step-strong-on-4-",
+        "data-parallel-step-strong-on-8-", "data-parallel-step-weak-on-1-", "data-parallel-step-weak-on-2-",
+        "data-parallel-step-weak-on-4-", "data-parallel-step-weak-on-8-", "tensor-parallel-step-strong-on-8-",
+        "fully-sharded-step-weak-on-8-", "accumulating-step-weak-on-8-",
+    ),
 }  # fmt: skip
 """Words that stand for what each family must show; each a regular expression that some id must match."""
 

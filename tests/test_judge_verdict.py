@@ -231,6 +231,15 @@ def test_a_stale_baseline_does_not_name_culprits():
     assert str(verdict.causes[0]) == "3 × float32[8,64] x float32[64,64]"
 
 
+def test_other_arguments_are_the_first_guess_where_work_is_too_much():
+    """A batch that grew explains work that a claim forbids better than the program's operations do, yet not surely."""
+    claim = at_most(1, "xla_flops", of="one")
+    verdict = verdict_of(known=record(signature=SIGNATURE[:1]), claims=(claim,))
+    assert str(verdict.causes[0]) == "perhaps the arguments changed since it was recorded (1 arrays then, 2 now)"
+    unfounded = verdict_of(known=record(), claims=(claim,))
+    assert not [cause for cause in unfounded.causes if "arguments changed" in str(cause)]
+
+
 def test_the_worst_finding_comes_first():
     """Invalid before regressed before improved before the same."""
     facts = {"xla_flops": None, "temp_bytes": 10**6, "xla_bytes": 10, "traces": 2}

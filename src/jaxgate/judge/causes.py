@@ -19,19 +19,26 @@ _PHASES = frozenset({"trace_ns", "lower_ns", "compile_ns", "first_call_ns"})
 Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
 
 
-def rank_causes(now: Measurement, baseline: Baseline | None, red: Collection[str]) -> tuple[Cause, ...]:
+def rank_causes(
+    now: Measurement, baseline: Baseline | None, red: Collection[str], *, changed: str = ""
+) -> tuple[Cause, ...]:
     """Name what made some quantities worse, the cause that explains most of them first.
 
     Args:
         now: Today's measurement.
         baseline: What it is held against, if there is anything.
         red: Facts, phases and ``run_ns`` that got worse, or that a broken claim is about.
+        changed: What is known of a baseline that cannot be compared: how today's arguments differ.
 
     Returns:
         Causes that explain at least one of them. Of two that explain as many the sure one comes first, then the one
         that others follow from: a retrace before what it compiles, a lost loop before the operations it leaves.
     """
     found = [cause for finder in _FINDERS for cause in finder(now, baseline)]
+    if changed:
+        # A first guess, where memory and work moved; of the arguments' own bytes the largest argument says more.
+        explains = (_COMPILED | _WORK | _PHASES) - {"argument_bytes"}
+        found.insert(0, Cause(text=changed, explains=explains, sure=False))
     told = [cause for cause in found if cause.explains & set(red)]
     return tuple(sorted(told, key=lambda cause: (-len(cause.explains & set(red)), not cause.sure)))
 

@@ -62,7 +62,7 @@ def judge(
     baseline = None if record is None else record.baseline
     findings: list[Finding] = []
     origin, time = None, _NOT_TIMED
-    described = ""
+    described = changed = ""
     if record is None or baseline is None:
         findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
         findings.append(_missing(case, now, tuple(elsewhere)))
@@ -73,7 +73,8 @@ def judge(
         findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
         if stale:
             findings.append(stale)
-            baseline = None  # of other arguments: nothing of it explains anything
+            baseline = None  # of other arguments: nothing else of it explains anything
+            changed = stale.detail
             time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
         else:
             findings += compare_facts(now, baseline, tolerances)
@@ -91,7 +92,7 @@ def judge(
         findings=worst_first(findings),
         time=time,
         origin=origin,
-        causes=rank_causes(now, baseline, red_quantities(findings)),
+        causes=rank_causes(now, baseline, red_quantities(findings), changed=changed),
         allocations=now.culprits.allocations or _unread(now),
         baseline=described,
         run_ns=None if now.samples is None else now.samples.run_ns,

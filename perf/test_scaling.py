@@ -1,0 +1,9 @@
+"""One step on more and more devices."""
+
+from jaxgate.plugin import catalogue
+from workloads import scaling
+
+
+@catalogue(scaling.CASES)
+def test_scaling(case, gate):
+    gate(case)

@@ -1,0 +1,122 @@
+"""Data parallel with gradients accumulated over micro-batches, weak: what is sent does not grow with their number.
+
+Each device adds up the gradients of its own micro-batches; the sums meet once, after the last. Left to shardings
+alone, the loop would bring the gradients of every micro-batch together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most
+from workloads.parts import Tree, grid
+from workloads.pjit.meshes import gathered, shapes, shardings, trained
+from workloads.scaling.network import (
+    ATOL,
+    PLAIN,
+    RTOL,
+    Size,
+    loss_of,
+    make_numbers,
+    next_step,
+    on_devices,
+    train_step,
+    updated,
+)
+
+PARTS = 4
+AXIS = "data"
+SIZES = {
+    "small": Size(samples=64, width=32, hidden=128, pairs=2),
+    "full": Size(samples=3072, width=2048, hidden=8192, pairs=4),
+}
+
+Averages = Callable[[Tree, jax.Array, jax.Array], Any]
+"""Parameters, inputs and targets [batch, width] to loss and gradients, averages over the batch of all devices."""
+
+
+def accumulated(gradients: Averages) -> Averages:
+    """Average over micro-batches, one after the other, keeping only the sum."""
+
+    def averages(params: Tree, x: jax.Array, y: jax.Array) -> Any:
+        parts = jax.tree.map(lambda leaf: leaf.reshape(PARTS, -1, leaf.shape[-1]), (x, y))
+
+        def add(total: Tree, part: Any) -> tuple[Tree, jax.Array]:
+            loss, grads = gradients(params, *part)
+            return jax.tree.map(jnp.add, total, grads), loss
+
+        total, losses = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), parts)
+        return losses.mean(), jax.tree.map(lambda leaf: leaf / PARTS, total)
+
+    return averages
+
+
+def exchanged(gradients: Averages) -> Averages:
+    """Average over the devices, too."""
+
+    def averages(params: Tree, x: jax.Array, y: jax.Array) -> Any:
+        # Parameters marked as differing by device: those known to be equal have their gradients summed by JAX
+        # wherever they arise.
+        own = jax.tree.map(lambda leaf: jax.lax.pcast(leaf, AXIS, to="varying"), params)
+        return jax.lax.pmean(gradients(own, x, y), AXIS)
+
+    return averages
+
+
+ONCE = exchanged(accumulated(jax.value_and_grad(loss_of(PLAIN))))
+EACH_TIME = accumulated(exchanged(jax.value_and_grad(loss_of(PLAIN))))
+
+
+def compiled(mesh: Mesh, averages: Averages) -> Callable[..., Any]:
+    """The step, each device with its samples."""
+    spread = jax.shard_map(averages, mesh=mesh, in_specs=(P(), P(AXIS), P(AXIS)), out_specs=P())
+
+    def step(state: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
+        loss, grads = spread(state["params"], x, y)
+        return updated(state, grads), loss
+
+    jitted: Callable[..., Any] = jax.jit(step, donate_argnums=0, out_shardings=shardings(mesh, (P(), P())))
+    return jitted
+
+
+def accumulating(size: Size, devices: int) -> Computation:
+    """One exchange a step, against the whole batch at once everywhere; the rival exchanges in each micro-batch."""
+    mesh, samples = grid(data=devices), devices * size.samples
+    numbers = make_numbers(size, samples)
+    state = jax.tree.map(lambda _: P(), numbers[0])
+    layout = shardings(mesh, (state, P(AXIS), P(AXIS)))
+    return Computation(
+        subject=compiled(mesh, ONCE),
+        reference=gathered(train_step(), mesh),
+        args=jax.device_put(numbers, layout),
+        next_args=next_step,
+        batch=Batch(argument=1, size=samples),
+        amount=Amount(count=samples, unit="samples", series="data-parallel with accumulation, weak"),
+        analytic_flops=size.step_flops(samples),
+        rivals={"each-time": Rival(function=compiled(mesh, EACH_TIME), args=shapes(numbers, layout))},
+        rtol=RTOL,
+        atol=ATOL,
+    )
+
+
+def claims(devices: int) -> tuple[Claim, ...]:
+    """What one exchange a step must save, on any hardware."""
+    del devices  # holds for any number
+    return (
+        *trained(),
+        at_most(1.01 / PARTS, "collectives", of="rivals", why="gradients meet once a step, not in each micro-batch"),
+        at_most(1.01 / PARTS, "collective_bytes", of="rivals", why="however many micro-batches there are"),
+        at_most(0.51, "collective_bytes", of="donated_bytes", why="half of the state, once, however many devices"),
+        at_most(1.1, "temp_bytes", of="rivals", why="and waiting costs no memory: the sums are kept in any case"),
+    )
+
+
+CASES: tuple[Case, ...] = on_devices(
+    "accumulating-step-weak-on-{devices}-vs-gathered", accumulating, (2, 4, 8), claims, SIZES
+)

@@ -1,0 +1,130 @@
+"""What all series share: a network, one step of gradient descent with momentum, cases by the number of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgate.model import Case, Claim, Computation, cases
+from workloads.parts import Tree, drawing
+
+RATE = 0.01
+MOMENTUM = 0.9
+
+RTOL, ATOL = 1e-3, 1e-4
+"""Between a step of several devices and of one: sums are taken in another order, on GPUs of products in TF32."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Extents of a series.
+
+    Attributes:
+        samples: Of the whole batch where scaling is strong, of one device where it is weak.
+        width: Features.
+        hidden: Hidden units between the two kernels of a pair.
+        pairs: Pairs of layers.
+    """
+
+    samples: int
+    width: int
+    hidden: int
+    pairs: int
+
+    def product_flops(self, samples: int) -> int:
+        """Of the product of as many samples with one kernel."""
+        return 2 * samples * self.width * self.hidden
+
+    def step_flops(self, samples: int) -> int:
+        """Of a step: each kernel is used forward and twice backward; the input itself needs no gradient."""
+        return (3 * 2 * self.pairs - 1) * self.product_flops(samples)
+
+
+Layers = Callable[[Tree, jax.Array], jax.Array]
+"""A pair of layers, or several: kernels and x [batch, width] to [batch, width]."""
+
+
+def make_numbers(size: Size, samples: int) -> tuple[Tree, Any, Any]:
+    """Draw the state, inputs and targets [samples, width]; NumPy arrays.
+
+    Of each pair the state has, as parameters and as momentum, ``up`` [width, hidden] and ``down`` [hidden, width].
+    """
+    draw, width, hidden = drawing(), size.width, size.hidden
+
+    def kernels(scale: float) -> list[dict[str, Any]]:
+        up, down = np.float32(scale * width**-0.5), np.float32(scale * hidden**-0.5)
+        return [{"up": up * draw((width, hidden)), "down": down * draw((hidden, width))} for _ in range(size.pairs)]
+
+    state = {"params": kernels(1.0), "momentum": kernels(0.1)}
+    return state, draw((samples, width)), draw((samples, width))
+
+
+def pair_of_layers(kernels: Tree, x: jax.Array) -> jax.Array:
+    """Two layers beside a residual: x [batch, width] to [batch, width]."""
+    return x + jnp.tanh(x @ kernels["up"]) @ kernels["down"]
+
+
+def one_by_one(pair: Layers) -> Layers:
+    """Pairs of layers written out: their kernels in a list."""
+
+    def network(params: Tree, x: jax.Array) -> jax.Array:
+        for kernels in params:
+            x = pair(kernels, x)
+        return x
+
+    return network
+
+
+def loss_of(network: Layers) -> Callable[[Tree, jax.Array, jax.Array], jax.Array]:
+    """Half the squared distance between results and targets [batch, width], its mean over the batch."""
+
+    def loss(params: Tree, x: jax.Array, y: jax.Array) -> jax.Array:
+        return 0.5 * jnp.mean(jnp.sum((network(params, x) - y) ** 2, axis=-1))
+
+    return loss
+
+
+def updated(state: Tree, grads: Tree) -> Tree:
+    """The state after one step of gradient descent with momentum."""
+    momentum = jax.tree.map(lambda m, g: MOMENTUM * m + g, state["momentum"], grads)
+    params = jax.tree.map(lambda p, m: p - RATE * m, state["params"], momentum)
+    return {"params": params, "momentum": momentum}
+
+
+PLAIN = one_by_one(pair_of_layers)
+
+
+def train_step(network: Layers = PLAIN) -> Callable[..., tuple[Tree, jax.Array]]:
+    """One step: state, inputs and targets to the new state and the loss."""
+
+    def step(state: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
+        loss, grads = jax.value_and_grad(loss_of(network))(state["params"], x, y)
+        return updated(state, grads), loss
+
+    return step
+
+
+def next_step(result: tuple[Tree, jax.Array], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The new state, and the same batch again."""
+    return (result[0], *args[1:])
+
+
+def on_devices(
+    sentence: str,
+    build: Callable[..., Computation],
+    counts: Iterable[int],
+    claims: Callable[..., tuple[Claim, ...]],
+    sizes: Mapping[Any, Size],
+) -> tuple[Case, ...]:
+    """One case for each number of devices, which stands in the sentence as ``{devices}``."""
+
+    def of(count: int) -> tuple[Case, ...]:
+        named = sentence.format(devices="1-device" if count == 1 else f"{count}-devices")
+        return cases("scaling", named, build, ({"devices": count},), claims, sizes=sizes, devices=count)
+
+    return tuple(case for count in counts for case in of(count))

@@ -1,0 +1,123 @@
+"""Fully sharded, weak: parameters and momentum are stored once, spread over the devices as the batch is.
+
+A loop collects the kernels of one pair of layers at a time, forward and again backward, and sums their gradients to
+where they are stored: FSDP, or stage 3 of ZeRO (Rajbhandari et al., 2020). Nothing but a pair's input is kept for the
+way back, so that no device ever holds all kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most
+from workloads.parts import Tree, grid
+from workloads.pjit.meshes import gathered, shapes, shardings, trained
+from workloads.scaling.network import (
+    ATOL,
+    RTOL,
+    Layers,
+    Size,
+    make_numbers,
+    next_step,
+    on_devices,
+    pair_of_layers,
+    train_step,
+)
+
+SIZES = {
+    "small": Size(samples=16, width=64, hidden=256, pairs=4),
+    "full": Size(samples=2048, width=2048, hidden=8192, pairs=8),
+}
+
+SHARDS, COPIES, SAMPLES = P(None, "data"), P(), P("data")
+
+
+def stacked(state: Tree) -> Tree:
+    """The kernels of all pairs in one array each: ``up`` [pairs, width, hidden], ``down`` [pairs, hidden, width]."""
+    return {name: jax.tree.map(lambda *leaves: np.stack(leaves), *kernels) for name, kernels in state.items()}
+
+
+def state_in(spec: P) -> Tree:
+    """A layout of parameters and momentum."""
+    kernels = {"up": spec, "down": spec}
+    return {"params": kernels, "momentum": kernels}
+
+
+def collecting(mesh: Mesh) -> Layers:
+    """A pair of layers that collects its kernels, and leaves its results where their samples are."""
+    everywhere, own = shardings(mesh, (P(), SAMPLES))
+
+    def pair(kernels: Tree, x: jax.Array) -> jax.Array:
+        collected = jax.lax.with_sharding_constraint(kernels, everywhere)
+        return jax.lax.with_sharding_constraint(pair_of_layers(collected, x), own)
+
+    return pair
+
+
+def looped(pair: Layers) -> Layers:
+    """Stacked pairs of layers, of which only the inputs are kept."""
+
+    def body(x: jax.Array, kernels: Tree) -> tuple[jax.Array, None]:
+        return pair(kernels, x), None
+
+    def network(params: Tree, x: jax.Array) -> jax.Array:
+        # Inside a loop nothing can merge the two computations, so the barrier against it would only cost.
+        x, _ = jax.lax.scan(jax.checkpoint(body, prevent_cse=False), x, params)
+        return x
+
+    return network
+
+
+def compiled(mesh: Mesh, state: Tree, pair: Layers) -> Callable[..., Any]:
+    """The step; the new state lies where the old one did."""
+    out = shardings(mesh, (state, P()))
+    jitted: Callable[..., Any] = jax.jit(train_step(looped(pair)), donate_argnums=0, out_shardings=out)
+    return jitted
+
+
+def fully_sharded(size: Size, devices: int) -> Computation:
+    """State stored once, against all on every device; the rival is the same step with a state on each device."""
+    mesh, samples = grid(data=devices), devices * size.samples
+    state, *batch = make_numbers(size, samples)
+    numbers = (stacked(state), *batch)
+    stored, copies = state_in(SHARDS), state_in(COPIES)
+    return Computation(
+        subject=compiled(mesh, stored, collecting(mesh)),
+        reference=gathered(train_step(looped(pair_of_layers)), mesh),
+        args=jax.device_put(numbers, shardings(mesh, (stored, SAMPLES, SAMPLES))),
+        next_args=next_step,
+        batch=Batch(argument=1, size=samples),
+        amount=Amount(count=samples, unit="samples", series="fully sharded, weak"),
+        # Each kernel forward and twice backward, the first of a pair once more on the way back.
+        analytic_flops=7 * size.pairs * size.product_flops(samples),
+        rivals={
+            "data-parallel": Rival(
+                function=compiled(mesh, copies, pair_of_layers),
+                args=shapes(numbers, shardings(mesh, (copies, SAMPLES, SAMPLES))),
+            )
+        },
+        rtol=RTOL,
+        atol=ATOL,
+    )
+
+
+def claims(devices: int) -> tuple[Claim, ...]:
+    """What more devices must give to each of them, and what they may cost, on any hardware."""
+    return (
+        *trained(),
+        at_most(1 / devices + 0.05, "argument_bytes", of="rivals", why="parameters and momentum are stored once"),
+        at_most(1 / devices + 0.4, "peak_bytes", of="rivals", why="and kernels are collected for one pair at a time"),
+        at_most(1.1, "xla_flops", of="rivals", why="the work of a device does not grow with their number"),
+        at_most(3.1, "collective_bytes", of="rivals", why="kernels come once for each pass, gradients go once"),
+    )
+
+
+CASES: tuple[Case, ...] = on_devices(
+    "fully-sharded-step-weak-on-{devices}-vs-gathered", fully_sharded, (2, 4, 8), claims, SIZES
+)

@@ -1,0 +1,106 @@
+"""Tensor parallel, strong: each device holds a part of every kernel, the same batch is on all of them.
+
+The first kernel of a pair is spread by columns, the second by rows, as in Megatron-LM (Shoeybi et al., 2019): hidden
+units never travel, and each pair sums its results once forward and once backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most
+from workloads.parts import Tree, grid
+from workloads.pjit.meshes import gathered, shapes, shardings, trained
+from workloads.scaling.network import (
+    ATOL,
+    RTOL,
+    Layers,
+    Size,
+    make_numbers,
+    next_step,
+    on_devices,
+    one_by_one,
+    train_step,
+)
+
+PAIRS = 2
+SIZES = {
+    "small": Size(samples=64, width=64, hidden=256, pairs=PAIRS),
+    "full": Size(samples=4096, width=4096, hidden=16384, pairs=PAIRS),
+}
+"""As many samples as features and four times the hidden units in both: the claims on what is sent are shares."""
+
+BY_COLUMNS, BY_ROWS = P(None, "model"), P("model")
+KERNELS = [{"up": BY_COLUMNS, "down": BY_ROWS}] * PAIRS
+STATE = {"params": KERNELS, "momentum": KERNELS}
+SAMPLES = P()
+
+
+def pair_in_parts(mesh: Mesh) -> Layers:
+    """A pair of layers of which each device has some hidden units: x [batch, width] to [batch, width]."""
+    units, everywhere = shardings(mesh, (BY_COLUMNS, SAMPLES))
+
+    def pair(kernels: Tree, x: jax.Array) -> jax.Array:
+        hidden = jax.lax.with_sharding_constraint(jnp.tanh(x @ kernels["up"]), units)
+        return x + jax.lax.with_sharding_constraint(hidden @ kernels["down"], everywhere)
+
+    return pair
+
+
+def tensor_parallel(size: Size, devices: int) -> Computation:
+    """A part of each kernel on each device, against all of them on each; the rival holds everything on one."""
+    mesh, alone = grid(model=devices), grid(model=1)
+    numbers = make_numbers(size, size.samples)
+    layout = shardings(mesh, (STATE, SAMPLES, SAMPLES))
+    step: Callable[..., Any] = jax.jit(
+        train_step(one_by_one(pair_in_parts(mesh))), donate_argnums=0, out_shardings=shardings(mesh, (STATE, P()))
+    )
+    return Computation(
+        subject=step,
+        reference=gathered(train_step(), mesh),
+        args=jax.device_put(numbers, layout),
+        next_args=next_step,
+        batch=Batch(argument=1, size=size.samples),
+        amount=Amount(count=size.samples, unit="samples", series="tensor-parallel, strong"),
+        analytic_flops=size.step_flops(size.samples),
+        rivals={
+            "one-device": Rival(
+                function=jax.jit(train_step(), donate_argnums=0),
+                args=shapes(numbers, shardings(alone, (STATE, SAMPLES, SAMPLES))),
+            )
+        },
+        rtol=RTOL,
+        atol=ATOL,
+    )
+
+
+def claims(devices: int) -> tuple[Claim, ...]:
+    """What more devices must give to the same network, on any hardware."""
+    # Sums of [batch, width], one forward and one backward for each pair, but for the inputs' own gradient; over a
+    # device's part of a state of 16 [width, width] for each pair.
+    share = (2 * PAIRS - 1) / (16 * PAIRS / devices)
+    return (
+        *trained(),
+        at_most(1.2 / devices, "xla_flops", of="rivals", why="a device works on its hidden units, none of them twice"),
+        at_most(
+            1 / devices + 0.1, "argument_bytes", of="rivals", why="and holds their kernels alone, beside the batch"
+        ),
+        at_most(1 / devices + 0.25, "peak_bytes", of="rivals", why="and their results, beside those that all have"),
+        at_most(
+            1.05 * share,
+            "collective_bytes",
+            of="donated_bytes",
+            why="results are summed once for each pair and pass; kernels and hidden units do not travel",
+        ),
+    )
+
+
+CASES: tuple[Case, ...] = on_devices(
+    "tensor-parallel-step-strong-on-{devices}-vs-gathered", tensor_parallel, (2, 4, 8), claims, SIZES
+)
