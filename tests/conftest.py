@@ -14,13 +14,15 @@ SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
 
 
 def pytest_collection_modifyitems() -> None:
-    """Import JAX before the first test: pytester forgets modules that a run imports, and JAX must not load twice.
+    """Import JAX before the first test: pytester forgets modules that a run imports, and compiled ones must not load twice.
 
     The projects of these tests are runs of their own: one inside a worker of pytest-xdist is no worker.
     """
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
         del os.environ[name]
     os.environ["JAXGATE_MACHINE_HELD"] = "tests"  # several files at a time; they judge no times of this machine
+    from jax.experimental.pallas import triton  # noqa: F401 - the catalogue has a kernel
+
     import jaxgate.plugin.gate  # noqa: F401 - not earlier: ``pytest --help`` loads this file too
 
 

@@ -55,8 +55,8 @@ PLANTS = (
             ("None), state, xs)", 'None), jax.tree.map(lambda leaf: leaf.astype("float32"), state), xs)'),
         ),
         moves=frozenset({"traces"}),
-        # Either says it: 0.10.2 explains more of what is red by the retrace, 0.12 by the widening.
-        culprit=r"wider floats: bfloat16\[8,128\] → float32|step 2 retraced: state\['hidden'\]: bfloat16",
+        # Either says it: 0.10.2 explains more of what is red by the retrace, 0.12 by what meets the wider state.
+        culprit=r"wider floats: bfloat16\[\d+,128\] → float32 0 → 32|step 2 retraced: state\['hidden'\]: bfloat16",
     ),
     Plant(
         name="the position comes back as a Python number",
