@@ -401,6 +401,15 @@ CLAIMS = tuple(
     for name in ("traces", "compiles", "sampled_traces", "sampled_compiles")
 )
 LOST = fact("temp_bytes", Status.REGRESSED, 40_000, 20_000, allowed=25_096)
+SLOW_TRACE = Finding(
+    kind="phase",
+    name="trace_ns",
+    status=Status.UNDECIDED,
+    now=622e6,
+    against=230.6e6,
+    allowed=560e6,
+    detail="it did not come again in fresh process 1 of 2",
+)
 NONE = Finding(kind="baseline", name="no baseline", status=Status.NO_BASELINE, detail="No baseline for `scan/rnn`.")
 
 
@@ -411,6 +420,11 @@ NONE = Finding(kind="baseline", name="no baseline", status=Status.NO_BASELINE, d
         (
             verdict(Status.UNDECIDED, *CLAIMS, time=TimeVerdict(status=Status.UNDECIDED, reason="inputs changed")),
             "4 claims hold · inputs changed",
+        ),
+        (
+            verdict(Status.UNDECIDED, SLOW_TRACE, *CLAIMS),
+            "4 claims hold · undecided: trace_ns 622 ms against 231 ms = 2.70 ×, allowed 560 ms "
+            "(it did not come again in fresh process 1 of 2) · identical program",
         ),
         (
             verdict(Status.IMPROVED, fact("temp_bytes", Status.IMPROVED, 10_000, 20_000), *CLAIMS),
@@ -432,7 +446,17 @@ NONE = Finding(kind="baseline", name="no baseline", status=Status.NO_BASELINE, d
             "1 array more",
         ),
     ],
-    ids=["same", "undecided", "improved", "from nothing", "regressed", "no baseline", "created", "stale"],
+    ids=[
+        "same",
+        "undecided",
+        "a phase is undecided",
+        "improved",
+        "from nothing",
+        "regressed",
+        "no baseline",
+        "created",
+        "stale",
+    ],
 )
 def test_a_verdict_in_short(made, text):
     """The reason in a few words: what holds, what improved, or what is wrong."""

@@ -131,7 +131,7 @@ def _beside(verdict: Verdict) -> str:
     if worst is not None and (worst.status in _UNMEASURED or (worst.kind == "claim" and verdict.fails)):
         return describe_finding(worst)
     reason = verdict.time.reason if decision is None else f"{decision.ratio:.2f} × there, {verdict.time.reason}"
-    return " · ".join([reason, *_undecided_claims(verdict), *waiver_notes(verdict)])
+    return " · ".join([reason, *_undecided(verdict), *waiver_notes(verdict)])
 
 
 def in_short(verdict: Verdict) -> str:
@@ -151,7 +151,7 @@ def _reason(verdict: Verdict) -> str:
     number = sum(finding.kind == "claim" and finding.status is Status.SAME for finding in verdict.findings)
     before = " (run time as measured before)" if any(finding.remembered for finding in verdict.findings) else ""
     expected = [*expected_failures(verdict), *unexpected_passes(verdict)]
-    held = " · ".join([f"{number} claims hold{before}", *_undecided_claims(verdict), *expected])
+    held = " · ".join([f"{number} claims hold{before}", *_undecided(verdict), *expected])
     if verdict.recorded == "created" or (verdict.recorded and worst and worst.kind == "baseline"):
         return held
     if worst is not None and worst.status is Status.NO_BASELINE:
@@ -193,8 +193,9 @@ def _ratios(ratios: Sequence[float]) -> str:
     return ", ".join(f"{ratio:.3f} ×" for ratio in ratios)
 
 
-def _undecided_claims(verdict: Verdict) -> list[str]:
-    undecided = [f for f in verdict.findings if f.kind == "claim" and f.status is Status.UNDECIDED]
+def _undecided(verdict: Verdict) -> list[str]:
+    """What is open beside the time of a call, whose reason every line has."""
+    undecided = [f for f in verdict.findings if f.kind != "time" and f.status is Status.UNDECIDED]
     return [f"undecided: {describe_finding(finding).removeprefix('claim ')}" for finding in undecided]
 
 
