@@ -7,25 +7,11 @@ import subprocess
 
 import pytest
 from scratch import git
+from test_gate_update import TWO
 
 from jaxgate.plugin import recording
 from jaxgate.plugin.updating import Update
 
-TWO = """
-import jax, jax.numpy as jnp
-
-def first(x):
-    return x * 2
-
-def second(x):
-    return x + 1
-
-def test_first(gate):
-    gate(first, jnp.ones(8))
-
-def test_second(gate):
-    gate(second, jnp.ones(8))
-"""
 WORSE = ("return x * 2", "return x @ jnp.ones((8, 8)) * x")
 
 

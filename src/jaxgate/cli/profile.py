@@ -25,14 +25,14 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
             ``side`` says whose the other is.
     """
     now = question["now"]
-    other = question.get("other")
-    lines = lines_of(_names(now))
-    table = compare(_times(now), None if other is None else _times(other), lines, side=question.get("side"))
+    other, names = question.get("other"), _names(now)
+    theirs = None if other is None else _times(other, _names(other))
+    table = compare(_times(now, names), theirs, lines_of(names), side=question.get("side"))
     return asdict(table)
 
 
-def _times(side: dict[str, Any]) -> OpTimes:
-    steps = read_steps(Path(side["folder"]), _names(side))
+def _times(side: dict[str, Any], names: dict[str, Operation]) -> OpTimes:
+    steps = read_steps(Path(side["folder"]), names)
     return typical([divide(spans, begin, end) for begin, end, spans in steps])
 
 

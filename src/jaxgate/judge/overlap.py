@@ -7,7 +7,7 @@ accelerator's profile says which device an operation ran on: of virtual CPU devi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from statistics import fmean
@@ -17,7 +17,7 @@ from jaxgate.model.profile import Communication, Span
 Interval = tuple[float, float]
 
 
-def innermost(spans: Iterable[Span]) -> Iterable[tuple[float, float, Span]]:
+def innermost(spans: Iterable[Span]) -> Iterator[tuple[float, float, Span]]:
     """Parts of one thread's time, each with the innermost operation that ran.
 
     Args:
@@ -41,7 +41,7 @@ def innermost(spans: Iterable[Span]) -> Iterable[tuple[float, float, Span]]:
             at = inner.end_ns
 
 
-def by_thread(spans: Iterable[Span]) -> Iterable[list[Span]]:
+def by_thread(spans: Iterable[Span]) -> Iterator[list[Span]]:
     """The operations of each thread, by their begin, outer ones first."""
     ordered = sorted(spans, key=lambda span: (span.thread, span.begin_ns, -span.end_ns))
     return (list(own) for _, own in groupby(ordered, attrgetter("thread")))
