@@ -1,4 +1,5 @@
-# Two commands: `make perf` (K=scan selects) and `make test`. The first call sets up .venv, later ones do not.
+# `make perf` (K=scan selects), `make test`, and `make test-quick` for the rooms that compile no JAX program. The first call
+# sets up .venv, later ones do not.
 PYTHON ?= python3
 VENV   ?= .venv
 K      ?=
@@ -7,13 +8,16 @@ ARGS   ?=
 RUN   := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
 
-.PHONY: perf test lint ready clean
+.PHONY: perf test test-quick lint ready clean
 
 perf: $(READY)
 	@$(RUN) pytest perf $(if $(K),-k "$(K)") $(ARGS)
 
 test: $(READY)
 	@$(RUN) pytest tests -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+
+test-quick: $(READY)
+	@$(RUN) pytest tests/model tests/judge tests/keep tests/report -n auto --maxprocesses 4 $(ARGS)
 
 lint: $(READY)
 	@$(RUN) ruff check . && $(RUN) ruff format --check . && $(RUN) mypy

@@ -20,19 +20,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxgate.engine.baseline_duel import BaselineDuels
+from jaxgate.engine.duel_budget import DuelBudget
+from jaxgate.engine.instruments import Instruments
+from jaxgate.engine.noise_floors import Margins
 from jaxgate.judge import judge
-from jaxgate.keep.floors import FloorStore
-from jaxgate.keep.programs import ProgramStore
-from jaxgate.keep.provenance import utc_today
-from jaxgate.keep.references import ReferenceCache
+from jaxgate.keep import FloorStore, ProgramStore, ReferenceCache
 from jaxgate.model import Baseline, Computation, Provenance, Record
-from jaxgate.observe.calls import STEPS
-from jaxgate.observe.measure import Observed, observe
-from jaxgate.observe.recompiled import Opponents
-from jaxgate.plugin.confirm import launch
-from jaxgate.plugin.margins import Margins
-from jaxgate.plugin.timing import Stopwatch
-from jaxgate.report.units import show
+from jaxgate.observe.duel import Opponents
+from jaxgate.observe.execute import STEPS
+from jaxgate.observe.measure import Observation, observe
+from jaxgate.report import show
 
 TARGETS_NS = (100_000, 5_000_000, 50_000_000)
 WIDTH = 256
@@ -54,7 +52,7 @@ def call_ns(steps: int) -> int:
     return min(taken)
 
 
-def watch(steps: int, shift: float) -> tuple[Observed, float]:
+def watch(steps: int, shift: float) -> tuple[Observation, float]:
     """Observe a program; seconds beyond JAX's phases, the steps and the sample."""
     computation = Computation(subject=jax.jit(program(steps, shift)), args=(jnp.ones((WIDTH, WIDTH)),))
     begin = time.perf_counter_ns()
@@ -68,7 +66,7 @@ def watch(steps: int, shift: float) -> tuple[Observed, float]:
     return observed, (passed - STEPS * now.samples.run_ns) / 1e9
 
 
-def judged(observed: Observed, record: Record) -> float:
+def judged(observed: Observation, record: Record) -> float:
     """Seconds that judging by identity takes."""
     begin = time.perf_counter()
     judge("cost/case", (), observed.measurement, record, strict=True)
@@ -92,13 +90,14 @@ def cost(target_ns: int, repeats: int, folder: Path) -> list[str]:
         other, _ = watch(steps, 0.3)
         begin = time.perf_counter()
         opponents, margins = Opponents(ReferenceCache(None)), Margins(FloorStore(None))
-        stopwatch = Stopwatch(store, None, utc_today(), margins=margins, opponents=opponents)
-        timed = stopwatch.time(other, record, lambda _: None)
+        instruments = Instruments()
+        duels = BaselineDuels(store, DuelBudget(None), margins=margins, opponents=opponents, instruments=instruments)
+        timing = duels.time(other, record, lambda _: None)
         changed.append(time.perf_counter() - begin)
-        if timed.rematch is None:
-            raise RuntimeError(f"expected a duel, found none: {timed.why_not}")
+        if timing.repeat is None:
+            raise RuntimeError(f"expected a duel, found none: {timing.why_not}")
     begin = time.perf_counter()
-    launch(timed.rematch)
+    timing.repeat.run("cost/case", instruments)
     repeat.append(time.perf_counter() - begin)
     run_ns = before.measurement.samples.run_ns if before.measurement.samples else 0
     return [

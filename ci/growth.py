@@ -18,15 +18,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.keep.baselines import BaselineStore
-from jaxgate.keep.programs import ProgramStore
-from jaxgate.keep.references import ReferenceCache
-from jaxgate.keep.unreferenced import collect
+from jaxgate.engine.record import Candidate
+from jaxgate.keep import BaselineStore, ProgramStore, ReferenceCache, collect
 from jaxgate.model import Computation, Provenance, Record, Status, TimeVerdict, Verdict
 from jaxgate.observe.measure import observe
-from jaxgate.observe.observed import Observed
-from jaxgate.plugin.accepting import Candidate
-from jaxgate.report.units import show
+from jaxgate.observe.observation import Observation
+from jaxgate.report import show
 
 MARKS = (1, 10, 50, 100)
 CASE = "growth/step"
@@ -46,14 +43,14 @@ def step(number: int) -> Any:
     return jax.jit(update)
 
 
-def measure(number: int) -> Observed:
+def measure(number: int) -> Observation:
     """Observe the step as the gate does."""
     weights = {"in": jnp.ones((32, 64)), "out": jnp.ones((64, 1))}
     computation = Computation(subject=step(number), args=(weights, jnp.ones((16, 32))))
     return observe(lambda: computation, store=ReferenceCache(None))
 
 
-def refresh(root: Path, observed: Observed, *, collecting: bool) -> None:
+def refresh(root: Path, observed: Observation, *, collecting: bool) -> None:
     """Accept a measurement, as ``--perf-update=refresh`` does."""
     store = BaselineStore(root)
     record: Record | None = store.load(observed.measurement.hardware, CASE)

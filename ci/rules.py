@@ -23,10 +23,10 @@ from scipy.stats import mannwhitneyu
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from jaxgate.judge.duel import LOOKS, decide_at_looks, scaled
-from jaxgate.keep.references import ReferenceCache
+from jaxgate.judge import LOOKS, decide_at_looks, scaled
+from jaxgate.keep import ReferenceCache
 from jaxgate.model import Case, Duel, Status
-from jaxgate.observe.duelling import prepare, run_duel
+from jaxgate.observe.duel import prepare, run_duel
 from jaxgate.observe.measure import observe
 from workloads import donation
 from workloads.scan import rnn

@@ -2,36 +2,65 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.paths import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
 
 
 def pytest_collection_modifyitems() -> None:
     """Import JAX before the first test: pytester forgets modules that a run imports, and compiled ones must not load twice.
 
-    The projects of these tests are runs of their own: one inside a worker of pytest-xdist is no worker.
+    The projects of these tests are runs of their own: one inside a worker of pytest-xdist is no worker. Bytecode is
+    kept whatever the environment says: without it each of their processes compiles jaxgate anew, for 1.5 s.
     """
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
         del os.environ[name]
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     os.environ["JAXGATE_MACHINE_HELD"] = "tests"  # several files at a time; they judge no times of this machine
     from jax.experimental.pallas import triton  # noqa: F401 - the catalogue has a kernel
+    from support.fakes import import_everything  # not earlier: ``pytest --help`` loads this file too
 
-    import jaxgate.plugin.gate  # noqa: F401 - not earlier: ``pytest --help`` loads this file too
+    import_everything()
+
+    gc.collect()
+    gc.freeze()  # what is imported is no garbage: looking at it takes every full collection 0.1 s, and a run makes several
+
+
+RECORDED: dict[tuple[object, ...], dict[str, bytes]] = {}
+"""Baselines that were recorded in this process, by the file of tests that asked and the files of its project."""
+
+
+class GivenInstruments:
+    """A plugin that gives a run the instruments of its test."""
+
+    def __init__(self, **instruments: Any) -> None:
+        self.instruments = instruments
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Hand them over before the first gate."""
+        from jaxgate.engine.instruments import Instruments
+        from jaxgate.plugin.session_start import INSTRUMENTS
+
+        config.stash[INSTRUMENTS] = Instruments(**self.instruments)
 
 
 class Project:
     """A folder with tests that gate, run in this process: JAX is imported once."""
 
-    def __init__(self, pytester: pytest.Pytester) -> None:
+    def __init__(self, pytester: pytest.Pytester, asked_by: Path) -> None:
         self.pytester = pytester
         self.path = pytester.path
+        self.instruments: dict[str, Any] = {}  # what a run looks at the world with, where it is not the real thing
+        self._asked_by = asked_by
         pytester.makepyprojecttoml('[tool.pytest]\npythonpath = ["."]\n')
 
     def write(self, name: str, text: str) -> None:
@@ -53,11 +82,39 @@ class Project:
         for folder in ("workloads", "perf"):
             shutil.copytree(REPOSITORY / folder, self.path / folder, ignore=shutil.ignore_patterns("__pycache__"))
 
+    def with_memory(self, *arguments: str) -> pytest.RunResult:
+        """Run pytest with its cache, as it is."""
+        return self.pytester.runpytest_inprocess(*arguments, plugins=[GivenInstruments(**self.instruments)])
+
     def run(self, *arguments: str) -> Result:
         """Run pytest; modules of the project are imported afresh."""
         for name in [name for name in sys.modules if name.split(".")[0] in ("workloads", "helpers")]:
             del sys.modules[name]
-        return Result(self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *arguments))
+        plugins = (
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:hypothesispytest",
+        )  # the latter imports hypothesis to say nothing
+        given = [GivenInstruments(**self.instruments)] if self.instruments else []
+        return Result(self.pytester.runpytest_inprocess(*plugins, *arguments, plugins=given))
+
+    def record(self) -> None:
+        """Record the baselines; they are copied if a test of the same file has recorded the same project before."""
+        asked = (self._asked_by, *sorted(self._files(self.path).items()))
+        folder = self.path / "baselines"
+        if asked not in RECORDED:
+            result = self.run("--perf-update")
+            assert result.code == 0, result.text
+            RECORDED[asked] = self._files(folder)
+        for name, content in RECORDED[asked].items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+
+    def _files(self, folder: Path) -> dict[str, bytes]:
+        """What lies below a folder: relative path to content."""
+        paths = [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
     def baselines(self) -> dict[str, bytes]:
         """The stored baselines: relative path to content."""
@@ -90,11 +147,11 @@ class Result:
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Project:
     """An empty project, outside CI."""
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("JAXGATE_PROFILE", "never")  # two seconds a red case; tests of profiles ask for them
     # A machine that runs two suites at once was seen to compile 100 ms more slowly; phases have tests of their own.
     monkeypatch.setattr("jaxgate.judge.phases.STORED_PHASE_POLICIES", ())
-    return Project(pytester)
+    return Project(pytester, request.path)

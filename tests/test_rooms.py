@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import ast
 import shutil
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from support.paths import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+BASIS = {"model", "observe", "judge", "keep", "report"}
+"""The rooms that each do one thing; what follows puts them together."""
 ROOMS = {
     "model": {"model"},
     "observe": {"model", "observe"},
     "judge": {"model", "judge"},
     "keep": {"model", "keep"},
     "report": {"model", "report"},
-    "plugin": {"model", "observe", "judge", "keep", "report", "plugin"},
-    "cli": {"model", "observe", "judge", "keep", "report", "cli"},
-    "": {"model", "cli", "observe"},  # what ``import jaxgate`` offers
+    "processes": BASIS | {"processes"},
+    "engine": BASIS | {"processes", "engine"},
+    "distributed": {"model", "observe", "distributed"},
+    "plugin": BASIS | {"processes", "engine", "distributed", "plugin"},
+    "cli": BASIS | {"processes", "engine", "cli"},
+    "": {"model", "engine", "observe"},  # what ``import jaxgate`` offers
     "workloads": {"model", "workloads"},
 }
 """Which rooms each room may import."""
+
+OPEN = {"jaxgate", "jaxgate.cli", "jaxgate.engine", "jaxgate.observe", "jaxgate.plugin", "jaxgate.processes"}
+OPEN |= {"jaxgate.model.variables"}
+"""Imported by module: there some need JAX and some must come without it, which one face for all could not give."""
+WRITERS = {"keep", "processes", "src/jaxgate/observe/profile/capture.py"}
+"""Who writes to disk; a profile is written by JAX itself, and not all of its files are wanted."""
+WRITES = {"write_text", "write_bytes", "unlink", "rmdir", "rmtree", "touch"}
 
 PURE = {"model", "judge"}
 WORLD = {"datetime", "glob", "io", "os", "random", "shutil", "socket", "subprocess", "sys", "tempfile", "threading"}
@@ -69,14 +82,55 @@ def offence(module, room, file):
     if top in ("jaxgate", "workloads"):
         target = top if top == "workloads" else (rest[0] if rest and rest[0] in ROOMS else "the package")
         return "" if target in ROOMS[room] else f"{room or 'jaxgate'} must not import {target}"
-    may_jax = room in ("observe", "workloads") or file.as_posix() == "src/jaxgate/plugin/functions.py"
+    may_jax = room in ("observe", "workloads") or file.as_posix() == "src/jaxgate/observe/arguments/function_case.py"
     if top in ("jax", "jaxlib", "flax", "optax") and not may_jax:
-        return "only observe and plugin/functions.py import JAX"
+        return "only observe and observe/arguments/function_case.py import JAX"
     if top in ("pytest", "_pytest", "pluggy", "pytest_benchmark") and room != "plugin":
         return "only plugin imports pytest"
     if room in PURE and module not in PLAIN and (top == "numpy" or top in WORLD):
         return f"{room} computes from its arguments alone"
     return ""
+
+
+def modules(root=REPOSITORY):
+    """Every module of the engine: its dotted name, and the package that it lies in."""
+    source = root / "src"
+    found = {}
+    for path in (source / "jaxgate").rglob("*.py"):
+        parts = path.relative_to(source).with_suffix("").parts
+        package = ".".join(parts[:-1])
+        found[package if parts[-1] == "__init__" else ".".join(parts)] = package
+    return found
+
+
+MODULES = modules()
+
+
+def offered(package):
+    """The names that the face of a package imports from its modules."""
+    face = REPOSITORY.joinpath("src", *package.split("."), "__init__.py")
+    body = ast.parse(face.read_text(encoding="utf-8")).body if face.is_file() else []
+    return {f"{package}.{a.name}" for node in body if isinstance(node, ast.ImportFrom) for a in node.names}
+
+
+OFFERED = set().union(*map(offered, set(MODULES.values())))
+
+
+def module_of(name, known):
+    """The module that an import statement reaches: the longest part of its dotted name that is one."""
+    while name and name not in known:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def past_a_face(name, file):
+    """Why a module may not be imported as such: its package says what others may use of it."""
+    module = module_of(name, MODULES)
+    package = MODULES.get(module, "")
+    own = ".".join(file.with_suffix("").parts[1:-1])
+    is_face = module == package
+    is_open = package in OPEN or module in OPEN or package.startswith("jaxgate.plugin.")
+    return "" if not module or is_face or is_open or package == own or name in OFFERED else f"import it from {package}"
 
 
 def violations(root, file):
@@ -85,16 +139,42 @@ def violations(root, file):
     room = room_of(file)
     found = []
     for module, line in imports(tree, file):
-        reason = offence(module, room, file)
+        reason = offence(module, room, file) or past_a_face(module, file)
         if reason:
             found.append(f"{file.as_posix()}:{line}: {module}: {reason}")
-    if room in PURE:
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node.func) in TOUCHES]
-        found += [
-            f"{file.as_posix()}:{node.lineno}: {_name(node.func)}(): {room} touches no files, asks no clock"
-            for node in calls
-        ]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            reason = called(_name(node.func), room, file)
+            found += [f"{file.as_posix()}:{node.lineno}: {_name(node.func)}(): {reason}"] if reason else []
+        if isinstance(node, ast.Constant) and node.value in MODULES and node.value != "jaxgate" and room != "processes":
+            found.append(f"{file.as_posix()}:{node.lineno}: {node.value}: only processes starts a process of ours")
     return found
+
+
+def called(name, room, file):
+    """Why a room may not call a function; empty if it may."""
+    if room in PURE and name in TOUCHES:
+        return f"{room} touches no files, asks no clock"
+    if name in WRITES and room not in WRITERS and file.as_posix() not in WRITERS:
+        return "only keep writes to disk, and processes where it makes a folder for a process"
+    return ""
+
+
+def circle(root=REPOSITORY):
+    """The modules of a circle of imports, wherever the statements stand; none if there is none."""
+    known, graph = modules(root), {}
+    for file in files(root):
+        if file.parts[0] != "src":
+            continue
+        parts = file.relative_to("src").with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found = {module_of(module, known) for module, _ in imports(ast.parse((root / file).read_text()), file)}
+        graph[name] = found - {"", name, "jaxgate"}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def files(root=REPOSITORY):
@@ -112,6 +192,11 @@ def test_every_folder_is_a_room():
 def test_no_arrow_is_forbidden(file):
     """The file imports only what its room may."""
     assert violations(REPOSITORY, file) == []
+
+
+def test_nothing_imports_itself_around_a_corner():
+    """No circle of imports, not even through ``TYPE_CHECKING`` or inside a function."""
+    assert circle() == []
 
 
 PLANTS = [
@@ -141,12 +226,22 @@ PLANTS = [
     ("observe/measure.py", "from jaxgate.keep.references import ReferenceCache", "jaxgate.keep"),
     ("observe/measure.py", "import pytest", "pytest"),
     ("keep/baselines.py", "import jax", "jax"),
-    ("keep/baselines.py", "from jaxgate.observe.surroundings import environment", "jaxgate.observe"),
-    ("keep/provenance.py", "from jaxgate.plugin.options import Settings", "jaxgate.plugin"),
+    ("keep/baselines.py", "from jaxgate.observe.machine.environment import environment", "jaxgate.observe"),
+    ("keep/provenance.py", "from jaxgate.plugin.options.settings import Settings", "jaxgate.plugin"),
     ("report/text.py", "from jaxgate.judge import judge", "jaxgate.judge"),
     ("report/text.py", "import jaxlib.xla_client", "jaxlib"),
     ("plugin/gate.py", "import jax", "jax"),
     ("plugin/hooks.py", "from workloads import scan", "workloads.scan"),
+    ("engine/cost.py", "import pytest", "pytest"),
+    ("engine/cost.py", "from jaxgate.plugin.usage import usage_errors", "jaxgate.plugin.usage.usage_errors"),
+    ("engine/cost.py", "from jaxgate.judge.duel import decide", "jaxgate.judge.duel.decide"),
+    ("engine/cost.py", "from jaxgate.observe.duel.duel import run_duel", "jaxgate.observe.duel.duel.run_duel"),
+    ("engine/cost.py", "Path('x').write_text('y')", "write_text()"),
+    ("engine/cost.py", "RUN = ['-m', 'jaxgate.processes.duel_worker']", "jaxgate.processes.duel_worker"),
+    ("processes/child.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
+    ("processes/child.py", "if TYPE_CHECKING:\n    import pytest", "pytest"),
+    ("distributed/leader.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
+    ("cli/gate.py", "from jaxgate.plugin import catalogue", "jaxgate.plugin"),
     ("__init__.py", "from jaxgate.plugin import catalogue", "jaxgate.plugin.catalogue"),
     ("__init__.py", "import jax", "jax"),
 ]
@@ -176,6 +271,19 @@ def test_a_planted_arrow_is_seen(tmp_path, file, statement, module):
     copy.write_text(text, encoding="utf-8")
     (found,) = violations(tmp_path, Path(file))
     assert found.startswith(f"{file}:{len(text.splitlines())}: {module}")
+
+
+@pytest.mark.parametrize("how", ["from jaxgate.judge.facts import late", "if 1:\n    import jaxgate.judge.facts"])
+def test_a_planted_circle_is_seen(tmp_path, how):
+    """Two modules that import each other, one of them late."""
+    folder = tmp_path / "src/jaxgate/judge"
+    folder.mkdir(parents=True)
+    (tmp_path / "workloads").mkdir()
+    (tmp_path / "src/jaxgate/__init__.py").touch()
+    (folder / "__init__.py").touch()
+    (folder / "policy.py").write_text(how + "\n")
+    (folder / "facts.py").write_text("def late():\n    from jaxgate.judge import policy\n")
+    assert {"jaxgate.judge.facts", "jaxgate.judge.policy"} <= set(circle(tmp_path))
 
 
 def test_a_file_outside_the_rooms_is_seen(tmp_path):

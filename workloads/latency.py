@@ -14,8 +14,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_most, cases, equal
-from jaxgate.model.numbers import Contract
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Contract, at_most, cases, equal
 from workloads.parts import Tree, block, block_params, drawing, mlp, mlp_layer, mlp_params, normalise
 
 PADDED = 8

@@ -30,11 +30,11 @@ _GUARDS = {"BytesError", "RetraceError", "TransferError", "at_most_bytes", "no_r
 def __getattr__(name: str) -> Any:
     """Import ``compare`` and the guards when they are asked for: they need JAX."""
     if name == "compare":
-        from jaxgate.cli.compare import compare  # noqa: PLC0415 - the point of this function
+        from jaxgate.engine.comparison import compare  # noqa: PLC0415 - the point of this function
 
         return compare
     if name in _GUARDS:
-        from jaxgate.observe import guards, holding  # noqa: PLC0415 - the point of this function
+        from jaxgate.observe import guards  # noqa: PLC0415 - the point of this function
 
-        return getattr(holding if hasattr(holding, name) else guards, name)
+        return getattr(guards, name)
     raise AttributeError(f"module 'jaxgate' has no attribute {name!r}")

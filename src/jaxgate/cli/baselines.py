@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 from jaxgate.cli.selection import IniError, usual_folder
-from jaxgate.judge.ageing import age_days, last_day
-from jaxgate.keep.inventory import read_inventory
-from jaxgate.keep.provenance import utc_today
-from jaxgate.report.inventory import inventory_json, inventory_text
+from jaxgate.judge import age_days, last_day
+from jaxgate.keep import read_inventory, utc_today
+from jaxgate.report import inventory_json, inventory_text
 
 
 def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:

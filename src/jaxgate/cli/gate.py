@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.cli.selection import baselines_folder, has_option, platform, suite, value_of
-from jaxgate.keep.provenance import merge_base, provenance
-from jaxgate.model.outcome import GateExit
+from jaxgate.keep import append_page, baseline_files, merge_base, read_provenance
+from jaxgate.model import GateExit, plural
 
 TIME_LIMIT_S = 3600.0
 KILL_AFTER_S = 180.0
@@ -90,34 +90,29 @@ def _meaning(results: Mapping[str, Any] | None, status: int | None) -> tuple[Gat
     if code is GateExit.FINE and status != 0:
         return GateExit.BROKEN, f"nothing failed, and pytest ended with exit code {status}"
     if code is GateExit.FINE:
-        return code, f"{_count(len(cases), 'case')} passed"
+        return code, f"{plural(len(cases), 'case')} passed"
     if code is GateExit.MISSING and not failed:
-        files = _count(len(results["needs_commit"]), "file")
+        files = plural(len(results["needs_commit"]), "file")
         return code, f"all passed, by baselines that are not in the commit: {files} of them to commit"
     if code is GateExit.MISSING:
-        return code, f"{_count(len(failed), 'baseline')} missing or of other arguments; {_RECORD}"
+        return code, f"{plural(len(failed), 'baseline')} missing or of other arguments; {_RECORD}"
     reasons = [*results["unfit"], *results["problems"]]
-    reasons += [f"{_count(len(failed), 'case')} failed"] if failed else []
-    reasons += [f"{_count(len(results['not_judged']), 'case')} not judged"] if results["not_judged"] else []
+    reasons += [f"{plural(len(failed), 'case')} failed"] if failed else []
+    reasons += [f"{plural(len(results['not_judged']), 'case')} not judged"] if results["not_judged"] else []
     return code, "; ".join(reasons) or f"pytest ended with exit code {status}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 
 def _tell_summary(why: str, environ: Mapping[str, str]) -> None:
     """Say on GitHub's page of the job what no run could."""
     file = environ.get("GITHUB_STEP_SUMMARY")
     if file:
-        with Path(file).open("a", encoding="utf-8") as page:
-            page.write(f"## ❌ jaxgate: no result\n\n{why}\n")
+        append_page(Path(file), f"## ❌ jaxgate: no result\n\n{why}\n")
 
 
 def _merge_base(arguments: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     """The option that compares with the merge base, where no stored baseline could serve this hardware."""
     folder = baselines_folder(arguments, environ)
-    recorded = {path.name.partition("-")[0] for path in folder.glob("*-*") if next(path.glob("*/*.json"), None)}
+    recorded = {path.parents[1].name.partition("-")[0] for path in baseline_files(folder, "*-*")}
     if recorded:
         here = platform(environ)
         if here in recorded:
@@ -134,5 +129,5 @@ def _merge_base(arguments: Sequence[str], environ: Mapping[str, str]) -> list[st
 
 def _is_trunk() -> bool:
     """Whether the checkout is what it would be compared with."""
-    here = provenance(Path.cwd())
+    here = read_provenance(Path.cwd())
     return here.commit is not None and not here.dirty and merge_base(Path.cwd()) == here.commit

@@ -151,8 +151,8 @@ def _baselines(known: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _policy(_known: argparse.Namespace, rest: list[str]) -> int:
-    from jaxgate.judge.policy import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES  # noqa: PLC0415 - only this command needs them
-    from jaxgate.report.policy import policy_page  # noqa: PLC0415 - only this command needs it
+    from jaxgate.judge import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES  # noqa: PLC0415 - only this command needs them
+    from jaxgate.report import policy_page  # noqa: PLC0415 - only this command needs it
 
     if rest:
         print(f"jaxgate policy takes no arguments, found {' '.join(rest)}", file=sys.stderr)  # noqa: T201 - a command

@@ -14,10 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from jaxgate.cli.selection import baselines_folder, platform, suite, value_of
-from jaxgate.keep.artifacts import Artifacts
-from jaxgate.keep.git import git
-from jaxgate.keep.log import last_line
-from jaxgate.observe.quiet import Seen, Ticks, look, read_ticks
+from jaxgate.keep import Artifacts, last_line, run_git
+from jaxgate.observe.machine import MachineState, Ticks, look, read_ticks
 
 PATCH = "baselines.patch"
 _RECORDED, _SOME_FAILED, _NOTHING = 0, 1, 2
@@ -30,7 +28,7 @@ def record(
     *,
     busy_ok: bool,
     environ: Mapping[str, str] = os.environ,
-    see: Callable[..., Seen] = look,
+    see: Callable[..., MachineState] = look,
     ticks: Callable[[], Ticks | None] = read_ticks,
 ) -> int:
     """Record baselines, and write what that changed as a patch.
@@ -47,7 +45,7 @@ def record(
         The exit code.
     """
     baselines = baselines_folder(arguments, environ)
-    changed = git(Path(), "status", "--porcelain", "--", str(baselines))
+    changed = run_git(Path(), "status", "--porcelain", "--", str(baselines))
     if changed is None:
         return _refuse("expected a git checkout, found none: a patch is made against its commit")
     if changed:
@@ -96,8 +94,8 @@ def _patch(baselines: Path) -> str:
 
 def _restore(baselines: Path) -> None:
     """Take back what was recorded: nothing else in there had changed."""
-    git(Path(), "checkout", "--quiet", "HEAD", "--", str(baselines), timeout_s=None)
-    git(Path(), "clean", "--quiet", "--force", "-d", "--", str(baselines), timeout_s=None)
+    run_git(Path(), "checkout", "--quiet", "HEAD", "--", str(baselines), timeout_s=None)
+    run_git(Path(), "clean", "--quiet", "--force", "-d", "--", str(baselines), timeout_s=None)
 
 
 def _refuse(text: str) -> int:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from jaxgate.model import UsageError
 
 SUITE = "perf"
 _TAKE_A_VALUE = frozenset({"-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W"})
@@ -91,9 +90,9 @@ def platform(environ: Mapping[str, str] = os.environ, ask: Callable[[], str] | N
 
 
 def _ask() -> str:
-    command = [sys.executable, "-m", "jaxgate.cli.hardware"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    from jaxgate.processes.hardware import ask_hardware  # noqa: PLC0415 - rarely needed
+
     try:
-        return str(json.loads(done.stdout.strip().splitlines()[-1])["platform"])
-    except (IndexError, ValueError, KeyError, TypeError):
+        return ask_hardware().platform
+    except UsageError:
         return "unknown"

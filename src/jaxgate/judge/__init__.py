@@ -1,5 +1,38 @@
 """Pure functions from measurements and baselines to verdicts. No JAX, no files, no clock."""
 
+from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS, Ageing, age_days, find_ageing, last_day, window_note
+from jaxgate.judge.calibration import PLANTS, Planted, calibrate_case, is_slower, rate_bound
+from jaxgate.judge.causes import rank_causes
+from jaxgate.judge.confirmation import PROCESSES, accuses, comes_again, settle_time, too_many
+from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
+from jaxgate.judge.efficiency import scaling
+from jaxgate.judge.environment import judge_environment
+from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.floors import name_margin, own_margin, why_not_applied
+from jaxgate.judge.optimes import compare, divide, typical
+from jaxgate.judge.order import (
+    ALWAYS_FAIL,
+    conclude,
+    has_red_phase,
+    is_red,
+    memory_decides,
+    red_quantities,
+    severest,
+    waits_for_confirmation,
+    worst_first,
+)
+from jaxgate.judge.origin import differs, environment_differences, may_share_executable, takes_same_arguments
+from jaxgate.judge.phases import settle_phases
+from jaxgate.judge.policy import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
+from jaxgate.judge.ranks import STAGE, merge, name_ranks
+from jaxgate.judge.run_claims import are_settled, breaks, decide_claim, hold
+from jaxgate.judge.stored import (
+    StoredLimit,
+    decide_stored,
+    may_answer,
+    only_environment_changed,
+    stored_limit,
+    unlike_accepted,
+)
 from jaxgate.judge.verdict import judge, judge_invalid
-
-__all__ = ["judge", "judge_invalid"]
+from jaxgate.judge.waivers import apply_waivers, unneeded

@@ -28,7 +28,7 @@ class Ageing:
     case: str
 
 
-def ageing(recorded: Mapping[str, str], *, today: date) -> Ageing | None:
+def find_ageing(recorded: Mapping[str, str], *, today: date) -> Ageing | None:
     """Find the stored programs that were recorded too long ago.
 
     Args:

@@ -9,8 +9,7 @@ from statistics import mean, median
 
 from jaxgate.judge.duel import decide_at_looks, scaled
 from jaxgate.judge.floors import noise_floor
-from jaxgate.model import Duel, HardwareKey, Status
-from jaxgate.model.calibration import CaseCalibration, Plant
+from jaxgate.model import CaseCalibration, Duel, HardwareKey, Plant, Status
 
 PLANTS = (0.03, 0.05, 0.10, 0.20)
 

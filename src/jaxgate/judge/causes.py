@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from jaxgate.judge.growth import MAX_NAMED, count_of, grown, heaviest, shrunk
-from jaxgate.model import EACH_TURN, Baseline, Cause, Leaf, Measurement
+from jaxgate.judge.growth import count_of, grown, heaviest, shrunk
+from jaxgate.model import EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
 _MEMORY = frozenset({"peak_bytes", "state_bytes"})
@@ -268,6 +268,5 @@ def _explained(baseline: Baseline | None, counted: AbstractSet[str], moves: Abst
 
 
 def _leaves(leaves: Sequence[Leaf]) -> str:
-    named = ", ".join(leaf.path for leaf in leaves[:MAX_NAMED])
-    more = f" and {len(leaves) - MAX_NAMED} more" if len(leaves) > MAX_NAMED else ""
-    return f"{named}{more} ({sum(leaf.nbytes for leaf in leaves):,} bytes)"
+    named = shortlist([leaf.path for leaf in leaves], MAX_NAMED)
+    return f"{named} ({sum(leaf.nbytes for leaf in leaves):,} bytes)"

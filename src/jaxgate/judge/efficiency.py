@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from jaxgate.model import Verdict
-from jaxgate.model.scaling import Point, Scaling
+from jaxgate.model import Point, Scaling, Verdict
 
 
 def scaling(verdicts: Iterable[Verdict]) -> tuple[Scaling, ...]:

@@ -9,10 +9,11 @@ from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.claims import check_claims
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launches import compare_phases, decide_launches, unsteady_facts
-from jaxgate.judge.order import ALWAYS_FAIL, red_quantities, severest, worst_first
+from jaxgate.judge.order import conclude, red_quantities
 from jaxgate.judge.origin import environment_differences, place
-from jaxgate.judge.verdict import timed
+from jaxgate.judge.verdict import NOT_TIMED, measured, timed
 from jaxgate.model import (
+    SHARED_CORES,
     BrokenDuelError,
     Claim,
     Finding,
@@ -50,8 +51,7 @@ def judge_environment(
     if not launches.here or not launches.there:
         name = "comparing the environments"
         finding = Finding(kind="case", name=name, status=Status.INVALID, detail=launches.why_not)
-        time = TimeVerdict(status=Status.UNDECIDED, reason="not judged")
-        return _verdict(case, now, [finding], time, other=other)
+        return conclude(replace(measured(case, now, NOT_TIMED), baseline=other), [finding], strict=False)
     before = launches.there[0]
     findings = [
         *unsteady_facts("here", launches.here),
@@ -78,34 +78,16 @@ def judge_environment(
     others = [line for line in found.differences if line not in environment]
     origin = Origin(place=where, differences=(*environment, *others, *arguments))
     causes = rank_causes(now, before, red_quantities(findings))
-    return replace(_verdict(case, now, findings, time, other=other, origin=origin), causes=causes)
+    verdict = replace(measured(case, now, time), baseline=other, origin=origin, causes=causes)
+    return conclude(verdict, findings, strict=False)
 
 
 def _time(now: Measurement, launches: Launches) -> TimeVerdict:
-    if now.hardware.platform == "cpu" and now.hardware.devices > 1:
-        reason = "virtual CPU devices share their cores, so no clock judges them"
-        return TimeVerdict(status=Status.UNDECIDED, reason=reason)
+    if now.hardware.is_virtual:
+        return TimeVerdict(status=Status.UNDECIDED, reason=SHARED_CORES)
     here, there = ([launch.samples.run_ns for launch in side] for side in (launches.here, launches.there))
     try:
         decision = decide_launches(here, there)
     except BrokenDuelError as error:
         return TimeVerdict(status=Status.INVALID, reason=str(error))
     return TimeVerdict(status=decision.status, reason=decision.reason, decision=decision)
-
-
-def _verdict(
-    case: str, now: Measurement, findings: list[Finding], time: TimeVerdict, *, other: str, origin: Origin | None = None
-) -> Verdict:
-    status = severest((*(finding.status for finding in findings), time.status))
-    return Verdict(
-        case=case,
-        hardware=now.hardware,
-        status=status,
-        fails=status in ALWAYS_FAIL,
-        findings=worst_first(findings),
-        time=time,
-        origin=origin,
-        baseline=other,
-        run_ns=None if now.samples is None else now.samples.run_ns,
-        p99_ns=None if now.samples is None else now.samples.percentile_ns(99),
-    )

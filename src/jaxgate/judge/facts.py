@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from jaxgate.judge.policy import POLICIES, FactPolicy
-from jaxgate.model import EACH_TURN, Baseline, Finding, Measurement, Status, Tolerance
+from jaxgate.judge.policy import POLICIES
+from jaxgate.model import EACH_TURN, Baseline, FactPolicy, Finding, Measurement, Status, Tolerance
 
 _COUNTED_IN = {
     "matmul_flops": "matmuls",

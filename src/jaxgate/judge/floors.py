@@ -15,8 +15,7 @@ from statistics import median
 
 from jaxgate.judge.duel import MAX_MARGIN, MIN_MARGIN
 from jaxgate.judge.origin import environment_differences
-from jaxgate.model import Decision, Duel, HardwareKey
-from jaxgate.model.floors import NoiseFloor, NoiseFloors
+from jaxgate.model import Decision, Duel, HardwareKey, NoiseFloor, NoiseFloors, plural, shortlist
 
 MAX_DIFFERENCES = 3
 
@@ -33,8 +32,7 @@ def why_not_applied(floors: NoiseFloors, hardware: HardwareKey, environment: Map
     differences = environment_differences(environment, floors.environment)
     if not differences:
         return ""
-    more = f" and {len(differences) - MAX_DIFFERENCES} more" if len(differences) > MAX_DIFFERENCES else ""
-    return f"it was made in another environment ({', '.join(differences[:MAX_DIFFERENCES])}{more})"
+    return f"it was made in another environment ({shortlist(differences, MAX_DIFFERENCES)})"
 
 
 def own_margin(floor: NoiseFloor | None) -> float | None:
@@ -47,6 +45,6 @@ def name_margin(decision: Decision, floor: NoiseFloor | None) -> Decision:
     own = own_margin(floor)
     if floor is None or own is None or own <= MIN_MARGIN or decision.margin != min(own, MAX_MARGIN):
         return decision
-    duels = "1 duel" if floor.duels == 1 else f"{floor.duels} duels"
+    duels = plural(floor.duels, "duel")
     how = f"the margin is from the calibration of {floor.date}: identical programs differed by up to {floor.floor:.1%} in {duels}"
     return replace(decision, reason=f"{decision.reason}; {how}")

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from math import prod
 
-MAX_NAMED = 3
+from jaxgate.model import MAX_NAMED
+
 _PLUMBING = re.compile(r"stablehlo\.(broadcast_in_dim|reshape|bitcast_convert|iota|slice) ")
 """Operations that seldom cost anything by themselves: named only where nothing else grew."""
 

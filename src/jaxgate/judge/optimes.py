@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from jaxgate.judge.overlap import by_thread, communication, innermost, typical_communication
-from jaxgate.model.profile import OpRow, OpTable, OpTimes, Side, Span, StepTimes
+from jaxgate.model import OpRow, OpTable, OpTimes, Side, Span, StepTimes
 
 FLOOR_NS = 1_000
 """Of a row, whatever two halves of the steps say: the profiler's own events take about that."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from jaxgate.model import Finding, Status, Verdict
+from jaxgate.model import Finding, Status, TimeVerdict, Verdict
 
 ALWAYS_FAIL = frozenset({Status.RESOURCE_EXHAUSTED, Status.INVALID, Status.REGRESSED, Status.SLOWER})
 FAIL_IF_STRICT = frozenset({Status.NO_BASELINE, Status.STALE_BASELINE})
@@ -17,6 +18,30 @@ _SEVERITY = {status: rank for rank, status in enumerate(Status)}
 def is_red(status: Status, *, strict: bool) -> bool:
     """Whether a verdict fails its test."""
     return status in ALWAYS_FAIL or (strict and status in FAIL_IF_STRICT)
+
+
+def conclude(
+    verdict: Verdict, findings: Sequence[Finding], time: TimeVerdict | None = None, *, strict: bool
+) -> Verdict:
+    """The verdict that follows from its findings: status, whether it fails, and whether it accuses the machine.
+
+    Args:
+        verdict: Everything else that is said of the case.
+        findings: What was checked.
+        time: What is known about its time; what the verdict says of it by default.
+        strict: Whether a missing or stale baseline fails.
+    """
+    time = verdict.time if time is None else time
+    status = severest((*(finding.status for finding in findings), time.status))
+    red = [finding for finding in findings if is_red(finding.status, strict=strict)]
+    return replace(
+        verdict,
+        status=status,
+        fails=is_red(status, strict=strict),
+        findings=worst_first(findings),
+        time=time,
+        accuses_machine=bool(red) and all(finding.blames_machine for finding in red),
+    )
 
 
 def waits_for_confirmation(verdict: Verdict) -> bool:

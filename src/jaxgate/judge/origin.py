@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jaxgate.model import Baseline, Decision, Measurement, Origin, Status, TimeVerdict
+from jaxgate.model import Baseline, Decision, Measurement, Origin, Status, TimeVerdict, shortlist
 
 RELEASES = frozenset({"jax", "jaxlib"})
-MAX_NAMED = 2
+MAX_CHANGES_NAMED = 2
 """Environment differences that the reason of a time verdict names; a red case names more."""
 
 
@@ -114,8 +114,7 @@ def _few(differences: tuple[str, ...]) -> str:
     if not differences:
         return ""
     ordered = sorted(differences, key=lambda line: not line.startswith("jax_"))
-    more = f" and {len(ordered) - MAX_NAMED} more" if len(ordered) > MAX_NAMED else ""
-    return f" [{', '.join(ordered[:MAX_NAMED])}{more}]"
+    return f" [{shortlist(ordered, MAX_CHANGES_NAMED)}]"
 
 
 def judge_time(

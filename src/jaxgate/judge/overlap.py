@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from statistics import fmean
 
-from jaxgate.model.profile import Communication, Span
+from jaxgate.model import Communication, Span
 
 Interval = tuple[float, float]
 

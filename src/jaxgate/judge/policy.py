@@ -2,58 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import fields
 
-from jaxgate.model import Facts
+from jaxgate.model import FactPolicy, Facts
 
-EVERYWHERE = "everywhere"
 _PROGRAMS = "programs (not plain Python around them)"
 _DEVICES = "programs on several devices, virtual ones too"
 _HOST = "plain Python around programs (`host=True`)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactPolicy:
-    """How one fact gates.
-
-    A fact is worse when it lies beyond ``baseline * (1 ± relative) ± absolute``.
-
-    Attributes:
-        name: Field of ``Facts`` or ``Phases``.
-        better: Which way is better.
-        relative: Share of the baseline that it may move.
-        absolute: Units that it may move besides.
-        why: Why it gates, and why this tolerance.
-        where: Where it is known and gates.
-    """
-
-    name: str
-    better: Literal["lower", "higher"]
-    relative: float = 0.0
-    absolute: int = 0
-    why: str
-    where: str = EVERYWHERE
-
-    def worst_allowed(self, baseline: int) -> float:
-        """The worst value that still passes."""
-        sign = 1 if self.better == "lower" else -1
-        return baseline + sign * (self.relative * baseline + self.absolute)
-
-    def best_expected(self, baseline: int) -> float:
-        """The best value that still counts as the same."""
-        sign = -1 if self.better == "lower" else 1
-        return baseline + sign * (self.relative * baseline + self.absolute)
-
-    def is_worse(self, now: int, baseline: int) -> bool:
-        """Whether today's value is beyond what is allowed."""
-        limit = self.worst_allowed(baseline)
-        return now > limit if self.better == "lower" else now < limit
-
-    def is_better(self, now: int, baseline: int) -> bool:
-        """Whether today's value is a win worth a tighter baseline."""
-        limit = self.best_expected(baseline)
-        return now < limit if self.better == "lower" else now > limit
 
 
 POLICIES: tuple[FactPolicy, ...] = (

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 
 from jaxgate.judge.policy import BY_NAME
-from jaxgate.model import Facts, Fingerprints, InvalidCaseError, Measurement, Status, Verdict
-from jaxgate.model.share import Share
+from jaxgate.model import Facts, Fingerprints, InvalidCaseError, Measurement, Share, Status, Verdict
 
 STAGE = "comparing what the ranks measured"
 PROGRAM_FACTS = frozenset({

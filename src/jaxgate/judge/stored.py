@@ -15,8 +15,7 @@ from statistics import fmean, stdev
 
 from jaxgate.judge.duel import DEFAULT_THRESHOLD, FLOOR_NS, MAX_MARGIN, MIN_MARGIN
 from jaxgate.judge.origin import differs
-from jaxgate.model import Baseline, BrokenDuelError, Decision, Measurement, Record, Status
-from jaxgate.model.stored import TimedSession
+from jaxgate.model import Baseline, BrokenDuelError, Decision, Measurement, Record, Status, TimedSession, plural
 
 ALPHA = 0.005
 """Chance that a session of an unchanged program lies above the limit, before it is repeated."""
@@ -69,8 +68,8 @@ class StoredLimit:
     @property
     def described(self) -> str:
         """How many sessions, on how many days."""
-        sessions = f"{self.sessions} session{'' if self.sessions == 1 else 's'}"
-        return f"{sessions} over {self.days} day{'' if self.days == 1 else 's'}" if self.sessions else "no session"
+        sessions, days = plural(self.sessions, "session"), plural(self.days, "day")
+        return f"{sessions} over {days}" if self.sessions else "no session"
 
     @property
     def sees(self) -> float:
@@ -166,14 +165,9 @@ def may_answer(now: Measurement, record: Record, *, duelled: bool) -> bool:
         return False
     if now.fingerprints.inputs != record.baseline.fingerprints.inputs:
         return False  # the sessions were fed with other values
-    if is_virtual(now) or now.samples.contract != record.baseline.samples.contract:
+    if now.hardware.is_virtual or now.samples.contract != record.baseline.samples.contract:
         return False
     return not duelled or only_environment_changed(now, record.baseline)
-
-
-def is_virtual(found: Measurement | Baseline) -> bool:
-    """Whether it ran on several virtual devices of one CPU: they share its cores, so no clock judges them."""
-    return found.hardware.platform == "cpu" and found.hardware.devices > 1
 
 
 def unlike_accepted(recorded: Baseline, accepted: Baseline) -> str:

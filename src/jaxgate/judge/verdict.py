@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.claims import NO_DUEL, check_claims
 from jaxgate.judge.facts import compare_facts
-from jaxgate.judge.order import is_red, red_quantities, severest, worst_first
+from jaxgate.judge.order import conclude, red_quantities
 from jaxgate.judge.origin import judge_time, place, takes_same_arguments
 from jaxgate.judge.phases import compare_phases
 from jaxgate.model import (
@@ -26,7 +27,7 @@ from jaxgate.model import (
     utilisation,
 )
 
-_NOT_TIMED = TimeVerdict(status=Status.UNDECIDED, reason="not judged")
+NOT_TIMED = TimeVerdict(status=Status.UNDECIDED, reason="not judged")
 
 
 def judge(
@@ -61,7 +62,7 @@ def judge(
     tolerances = tuple(tolerances)
     baseline = None if record is None else record.baseline
     findings: list[Finding] = []
-    origin, time = None, _NOT_TIMED
+    origin, time = None, NOT_TIMED
     described = changed = ""
     if record is None or baseline is None:
         findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
@@ -83,22 +84,30 @@ def judge(
             time = judge_time(now, baseline, decision, no_duel, same_executable=same_executable)
             if decision is not None:
                 findings.append(timed(decision))
-    status = severest((*(finding.status for finding in findings), time.status))
-    return Verdict(
-        case=case,
-        hardware=now.hardware,
-        status=status,
-        fails=is_red(status, strict=strict),
-        findings=worst_first(findings),
-        time=time,
+    verdict = replace(
+        measured(case, now, time),
         origin=origin,
         causes=rank_causes(now, baseline, red_quantities(findings), changed=changed),
         allocations=now.culprits.allocations or _unread(now),
         baseline=described,
-        run_ns=None if now.samples is None else now.samples.run_ns,
         amount=now.amount,
         utilisation=utilisation(now),
-        p99_ns=None if now.samples is None else now.samples.percentile_ns(99),
+    )
+    return conclude(verdict, findings, strict=strict)
+
+
+def measured(case: str, now: Measurement, time: TimeVerdict) -> Verdict:
+    """The verdict of a case before anything is found."""
+    samples = now.samples
+    return Verdict(
+        case=case,
+        hardware=now.hardware,
+        status=Status.SAME,
+        fails=False,
+        findings=(),
+        time=time,
+        run_ns=None if samples is None else samples.run_ns,
+        p99_ns=None if samples is None else samples.percentile_ns(99),
     )
 
 
@@ -113,7 +122,7 @@ def judge_invalid(case: str, error: InvalidCaseError) -> Verdict:
         status=status,
         fails=True,
         findings=(finding,),
-        time=_NOT_TIMED,
+        time=NOT_TIMED,
         allocations=largest or (),
     )
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
-from jaxgate.judge.order import is_red, severest, worst_first
-from jaxgate.model import Decision, Finding, Status, Verdict, Waiver
-from jaxgate.model.waiver import TIME
+from jaxgate.judge.order import conclude
+from jaxgate.model import TIME, Decision, Finding, Status, Verdict, Waiver
 
 WAIVABLE = {"fact": Status.REGRESSED, "claim": Status.REGRESSED, "time": Status.SLOWER}
 """Kinds of finding, and the one outcome of each that a waiver can cover. INVALID and the state of a baseline are
@@ -42,10 +41,7 @@ def apply_waivers(verdict: Verdict, waivers: Iterable[Waiver], *, today: date, s
     time = verdict.time
     if any(finding.kind == "time" and finding.status is Status.WAIVED for finding in findings):
         time = replace(time, status=Status.WAIVED)
-    status = severest((*(finding.status for finding in findings), time.status))
-    return replace(
-        verdict, status=status, fails=is_red(status, strict=strict), findings=worst_first(findings), time=time
-    )
+    return conclude(verdict, findings, time, strict=strict)
 
 
 def unneeded(verdict: Verdict, waivers: Iterable[Waiver]) -> Iterator[tuple[Waiver, str]]:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from jaxgate.keep.baselines import BaselineStore
+from jaxgate.keep.baselines import BaselineStore, baseline_files
 from jaxgate.keep.log import append_log
 from jaxgate.keep.programs import ProgramStore
 
 
-def adopt(other: Path, into: Path, slug: str, *, serves: Callable[..., bool], why: str) -> list[str]:
+def adopt_revision(other: Path, into: Path, slug: str, *, serves: Callable[..., bool], why: str) -> list[str]:
     """Copy the baselines of one hardware with their programs, and log it.
 
     Args:
@@ -30,7 +30,7 @@ def adopt(other: Path, into: Path, slug: str, *, serves: Callable[..., bool], wh
     source, target = BaselineStore(other), BaselineStore(into)
     programs, kept = ProgramStore(other), ProgramStore(into)
     names = []
-    for path in sorted((other / slug).glob("*/*.json")):
+    for path in baseline_files(other, slug):
         baseline = source.read(path)
         fingerprint, record = baseline.fingerprints.program, baseline.program
         if record.stored:  # the program first: a baseline never names a file that is not there

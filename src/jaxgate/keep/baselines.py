@@ -8,21 +8,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
-from jaxgate.model import Baseline, HardwareKey, Record
-from jaxgate.model.baseline import SCHEMA
+from jaxgate.model import BASELINE_SCHEMA, Baseline, HardwareKey, Record
 
 __all__ = ["BaselineStore", "CorruptBaselineError"]
 
 
-@cache
-def _adapter() -> TypeAdapter[Baseline]:
-    return TypeAdapter(Baseline)
+def baseline_files(root: Path, hardware: str = "*") -> list[Path]:
+    """The baselines in a folder, without their stored times.
+
+    Args:
+        root: The folder.
+        hardware: Slug of the hardware, or a pattern of slugs.
+    """
+    return sorted(root.glob(f"{hardware}/*/*.json"))
+
+
+def read_all(root: Path, hardware: str = "*") -> tuple[dict[Path, Baseline], list[CorruptBaselineError]]:
+    """Read the baselines in a folder, all or those of one hardware, and note the files that cannot be trusted."""
+    store = BaselineStore(root)
+    found: dict[Path, Baseline] = {}
+    unreadable = []
+    for path in baseline_files(root, hardware):
+        try:
+            found[path] = store.read(path)
+        except CorruptBaselineError as error:
+            unreadable.append(error)
+    return found, unreadable
 
 
 class BaselineStore:
@@ -61,7 +75,7 @@ class BaselineStore:
     def save(self, baseline: Baseline) -> Path:
         """Write one baseline, whole or not at all; touch no other file."""
         path = self.path(baseline.hardware, baseline.case)
-        write_strict(path, _adapter(), baseline)
+        write_strict(path, baseline)
         return path
 
     def read(self, path: Path) -> Baseline:
@@ -80,7 +94,7 @@ class BaselineStore:
                 yield folder.name
 
     def _read(self, path: Path, case: str, hardware: HardwareKey | None) -> Baseline:
-        baseline = read_strict(path, _adapter(), schema=SCHEMA)
+        baseline = read_strict(path, Baseline, schema=BASELINE_SCHEMA)
         if baseline.case != case:
             raise CorruptBaselineError(path, f"expected the case `{case}`, found `{baseline.case}`: was it renamed?")
         folder = path.parents[1].name

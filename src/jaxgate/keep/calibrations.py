@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from jaxgate.keep.atomic import write_atomic
-from jaxgate.model.calibration import Calibration
+from jaxgate.model import Calibration
 
 NAME = "calibration"
 

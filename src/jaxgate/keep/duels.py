@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pydantic import TypeAdapter
-
 from jaxgate.keep.references import ReferenceCache
+from jaxgate.keep.strict import adapter_of
 from jaxgate.model import Duel
-
-_DUELS = TypeAdapter(Duel)
 
 
 class DuelCache:
@@ -28,10 +25,10 @@ class DuelCache:
         if found is None:
             return None
         try:
-            return _DUELS.validate_json(json.dumps(found[0]))
+            return adapter_of(Duel).validate_json(json.dumps(found[0]))
         except ValueError:
             return None
 
     def save(self, key: str, duel: Duel) -> None:
         """Keep a duel under a key."""
-        self._entries.save(key, _DUELS.dump_python(duel, mode="json"), [])
+        self._entries.save(key, adapter_of(Duel).dump_python(duel, mode="json"), [])

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from jaxgate.keep.atomic import write_atomic
-from jaxgate.keep.strict import first_problem
-from jaxgate.model import HardwareKey
-from jaxgate.model.floors import SCHEMA, NoiseFloor, NoiseFloors
+from jaxgate.keep.strict import adapter_of, first_problem
+from jaxgate.model import FLOORS_SCHEMA, HardwareKey, NoiseFloor, NoiseFloors
 
 
 class DamagedFloorsError(Exception):
     """A file of noise floors that cannot be trusted; the text says why, in one line."""
-
-
-@cache
-def _adapter() -> TypeAdapter[NoiseFloors]:
-    return TypeAdapter(NoiseFloors)
 
 
 class FloorStore:
@@ -47,15 +40,15 @@ class FloorStore:
         if path is None:
             return None
         try:
-            found = _adapter().validate_json(path.read_bytes())
+            found = adapter_of(NoiseFloors).validate_json(path.read_bytes())
         except FileNotFoundError:
             return None
         except OSError as error:
             raise DamagedFloorsError(f"cannot be read: {error.strerror or error}") from error
         except ValidationError as error:
             raise DamagedFloorsError(first_problem(error)) from error
-        if found.schema != SCHEMA:
-            raise DamagedFloorsError(f"expected schema {SCHEMA}, found {found.schema}")
+        if found.schema != FLOORS_SCHEMA:
+            raise DamagedFloorsError(f"expected schema {FLOORS_SCHEMA}, found {found.schema}")
         return found
 
     def save(
@@ -69,12 +62,12 @@ class FloorStore:
         path = self.path(hardware)
         if path is None:
             return None
-        whole = NoiseFloors(schema=SCHEMA, hardware=hardware, environment=dict(environment), cases=dict(floors))
+        whole = NoiseFloors(schema=FLOORS_SCHEMA, hardware=hardware, environment=dict(environment), cases=dict(floors))
         try:
             before = self.load(hardware)
         except DamagedFloorsError:
             before = None  # what cannot be read is not worth more than what was measured now
         if before is not None and (before.hardware, before.environment) == (hardware, whole.environment):
             whole = replace(whole, cases={**before.cases, **floors})
-        write_atomic(path, _adapter().dump_json(whole, indent=1) + b"\n")
+        write_atomic(path, adapter_of(NoiseFloors).dump_json(whole, indent=1) + b"\n")
         return path

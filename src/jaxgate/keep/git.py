@@ -8,7 +8,7 @@ from pathlib import Path
 TIMEOUT_S = 20.0
 
 
-def git(folder: Path, *arguments: str, timeout_s: float | None = TIMEOUT_S) -> str | None:
+def run_git(folder: Path, *arguments: str, timeout_s: float | None = TIMEOUT_S) -> str | None:
     """What git answers, without white space around it; ``None`` if it refuses, is not there, or takes too long.
 
     Args:

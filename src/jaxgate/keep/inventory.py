@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
+from jaxgate.keep.baselines import read_all
 from jaxgate.keep.log import read_log
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import last_committers
-from jaxgate.keep.unreferenced import named_by, read_all, unreferenced
+from jaxgate.keep.unreferenced import find_unreferenced, named_by
 from jaxgate.keep.waivers import FILE, WaiverError, read_waivers
-from jaxgate.model import Baseline, Waiver
-from jaxgate.model.inventory import Inventory, KeptCase, StoredFile
+from jaxgate.model import Baseline, Inventory, KeptCase, StoredFile, Waiver
 
 
 def read_inventory(root: Path, *, today: date) -> Inventory:
@@ -29,11 +29,11 @@ def read_inventory(root: Path, *, today: date) -> Inventory:
     stored = {(store.fingerprint_of(path), digest) for path, digest in digests.items() if digest is not None}
     reasons = {(entry.hardware, case): entry.why for entry in read_log(root) for case in entry.cases}
     committers = last_committers(root)
-    unneeded = None if unreadable else unreferenced(root, named_by(baselines.values()))
+    unneeded = None if unreadable else find_unreferenced(root, named_by(baselines.values()))
     waivers, problem = _waivers(root, today)
     return Inventory(
         cases=tuple(_kept(path, baseline, stored, committers, reasons) for path, baseline in baselines.items()),
-        unreadable=tuple((_relative(error.path, root), error.reason) for error in unreadable),
+        unreadable=tuple((os.path.relpath(error.path, root), error.reason) for error in unreadable),
         programs=tuple(_file(path, root) for path in digests),
         unreferenced=None if unneeded is None else tuple(_file(path, root) for path in unneeded),
         waivers=waivers,
@@ -72,8 +72,4 @@ def _waivers(root: Path, today: date) -> tuple[tuple[Waiver, ...], str]:
 
 
 def _file(path: Path, root: Path) -> StoredFile:
-    return StoredFile(path=_relative(path, root), nbytes=path.stat().st_size)
-
-
-def _relative(path: Path, root: Path) -> str:
-    return os.path.relpath(path, root)
+    return StoredFile(path=os.path.relpath(path, root), nbytes=path.stat().st_size)

@@ -6,14 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from jaxgate.keep.arrays import pack, unpack
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.model import Duel, ProgramRecord, StoredProgram
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 One file that everybody appends to conflicts whenever two branches record; ``merge=union`` mends that in a local
 git only (GitHub takes no notice of it, and runs no checks on a pull request that conflicts). Files of their own
-merge everywhere, and ``cat baselines/log/*.md`` reads like the ``LOG.md`` of earlier days, which is still read.
+merge everywhere, and ``cat baselines/log/*.md`` reads as one.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxgate.keep.atomic import write_atomic
-from jaxgate.model.inventory import LogEntry
+from jaxgate.model import LogEntry, plural
 
-FOLDER = "log"
-OLD = "LOG.md"
+LOG_FOLDER = "log"
 _ENTRY = re.compile(r"- (\d{4}-\d\d-\d\d) on `([^`]+)`: (.*?)\. Why: (.*)")
 _NAMED = re.compile(r"`([^`]+)`")
 
@@ -50,22 +49,24 @@ def log_trimmed(root: Path, *, removed: Sequence[str], programs: int, why: str) 
         why: The reason that was given.
     """
     parts = [f"baselines {', '.join(f'`{name}`' for name in sorted(removed))}"] if removed else []
-    parts += [f"{programs} program{'' if programs == 1 else 's'} that no baseline names"] if programs else []
+    parts += [f"{plural(programs, 'program')} that no baseline names"] if programs else []
     return _write(root, f"trimmed {' and '.join(parts)}", why)
 
 
 def last_line(root: Path) -> str:
     """The newest entry as it stands; empty where there is none."""
-    files = sorted((root / FOLDER).glob("*.md"))
+    files = _files(root)
     return files[-1].read_text(encoding="utf-8").strip() if files else ""
 
 
 def read_log(root: Path) -> tuple[LogEntry, ...]:
     """Every entry of a recording, oldest first; what people wrote by hand in other words is passed over."""
-    old = root / OLD
-    files = [*([old] if old.is_file() else []), *sorted((root / FOLDER).glob("*.md"))]
-    lines = [line for file in files for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
+    lines = [line for file in _files(root) for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
     return tuple(_read(match) for match in map(_ENTRY.match, lines) if match)
+
+
+def _files(root: Path) -> list[Path]:
+    return sorted((root / LOG_FOLDER).glob("*.md"))
 
 
 def _read(match: re.Match[str]) -> LogEntry:
@@ -75,7 +76,7 @@ def _read(match: re.Match[str]) -> LogEntry:
 
 def _write(root: Path, what: str, why: str) -> Path:
     now = dt.datetime.now(dt.UTC)
-    path = root / FOLDER / f"{now.strftime('%Y-%m-%dT%H-%M-%S')}-{secrets.token_hex(4)}.md"  # sorts by time
+    path = root / LOG_FOLDER / f"{now.strftime('%Y-%m-%dT%H-%M-%S')}-{secrets.token_hex(4)}.md"  # sorts by time
     reason = " ".join(why.split()) or "(no reason given)"
     write_atomic(path, f"- {now.date().isoformat()} {what}. Why: {reason}\n".encode())
     return path

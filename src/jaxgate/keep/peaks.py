@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from jaxgate.keep.atomic import write_atomic
-from jaxgate.model.allocator import PeakRecord
-
-
-@cache
-def _adapter() -> TypeAdapter[PeakRecord]:
-    return TypeAdapter(PeakRecord)
+from jaxgate.keep.strict import adapter_of
+from jaxgate.model import PeakRecord
 
 
 def write_peak(path: Path, record: PeakRecord) -> None:
     """Write what was found out."""
-    write_atomic(path, _adapter().dump_json(record))
+    write_atomic(path, adapter_of(PeakRecord).dump_json(record))
 
 
 def read_peak(path: Path) -> PeakRecord | None:
@@ -27,4 +20,4 @@ def read_peak(path: Path) -> PeakRecord | None:
     Raises:
         ValueError: If the file is not what ``write_peak`` writes.
     """
-    return _adapter().validate_json(path.read_bytes()) if path.exists() else None
+    return adapter_of(PeakRecord).validate_json(path.read_bytes()) if path.exists() else None

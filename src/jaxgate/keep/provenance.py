@@ -7,7 +7,7 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
-from jaxgate.keep.git import git
+from jaxgate.keep.git import run_git
 from jaxgate.model import Provenance
 
 TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
@@ -18,7 +18,7 @@ def utc_today() -> dt.date:
     return dt.datetime.now(dt.UTC).date()
 
 
-def provenance(project: Path, *, today: dt.date | None = None) -> Provenance:
+def read_provenance(project: Path, *, today: dt.date | None = None) -> Provenance:
     """Describe the checkout that a recording is made from.
 
     Args:
@@ -26,10 +26,10 @@ def provenance(project: Path, *, today: dt.date | None = None) -> Provenance:
         today: The date; the UTC date of now by default.
     """
     date = today or utc_today()
-    commit = git(project, "rev-parse", "HEAD") or None
+    commit = run_git(project, "rev-parse", "HEAD") or None
     return Provenance(
         commit=commit,
-        dirty=commit is not None and git(project, "status", "--porcelain", "--untracked-files=no") != "",
+        dirty=commit is not None and run_git(project, "status", "--porcelain", "--untracked-files=no") != "",
         date=date.isoformat(),
         jaxgate=version("jaxgate"),
     )
@@ -44,8 +44,8 @@ def uncommitted(folder: Path) -> tuple[str, ...] | None:
     if not folder.is_dir():
         return None
     # names as they are, each ended by a NUL; without a rename no entry has a second name
-    answer = git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".")
-    top = git(folder, "rev-parse", "--show-toplevel")
+    answer = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".")
+    top = run_git(folder, "rev-parse", "--show-toplevel")
     if answer is None or not top:
         return None
     found = [Path(top) / entry.lstrip()[2:].lstrip() for entry in answer.split("\0") if entry.strip()]
@@ -57,10 +57,10 @@ def last_committers(folder: Path) -> dict[Path, str]:
 
     A shallow checkout knows its last commit only, which would have made every file: it tells nothing.
     """
-    top = git(folder, "rev-parse", "--show-toplevel") if folder.is_dir() else None
-    if not top or git(folder, "rev-parse", "--is-shallow-repository") != "false":
+    top = run_git(folder, "rev-parse", "--show-toplevel") if folder.is_dir() else None
+    if not top or run_git(folder, "rev-parse", "--is-shallow-repository") != "false":
         return {}
-    answer = git(folder, "log", "--format=%x01%an", "--name-only", "-z", "--", ".") or ""
+    answer = run_git(folder, "log", "--format=%x01%an", "--name-only", "-z", "--", ".") or ""
     found: dict[Path, str] = {}
     for commit in answer.split("\x01")[1:]:
         who, *names = commit.replace("\n", "\0").split("\0")
@@ -71,4 +71,4 @@ def last_committers(folder: Path) -> dict[Path, str]:
 
 def merge_base(folder: Path) -> str | None:
     """The commit where this branch left the trunk; ``None`` if git finds no trunk."""
-    return next(filter(None, (git(folder, "merge-base", "HEAD", trunk) for trunk in TRUNKS)), None)
+    return next(filter(None, (run_git(folder, "merge-base", "HEAD", trunk) for trunk in TRUNKS)), None)

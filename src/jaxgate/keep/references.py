@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from jaxgate.keep.arrays import pack, unpack
 from jaxgate.keep.atomic import write_atomic
+
+if TYPE_CHECKING:
+    import numpy as np
 
 MAX_FILES, MAX_BYTES = 4096, 1024**3
 """Entries kept, and their size together; the oldest go first. A reference that changes leaves its old entry behind, and

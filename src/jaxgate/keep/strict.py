@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from jaxgate.keep.atomic import write_atomic
 
 Content = TypeVar("Content")
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 class CorruptBaselineError(Exception):
@@ -28,18 +29,25 @@ class CorruptBaselineError(Exception):
         self.reason = reason
 
 
-def read_strict(path: Path, adapter: TypeAdapter[Content], *, schema: int) -> Content:
+def adapter_of(kind: type[Content]) -> TypeAdapter[Content]:
+    """What reads and writes a type; made once, as that takes long."""
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def read_strict(path: Path, kind: type[Content], *, schema: int) -> Content:
     """Read one file.
 
     Args:
         path: The file.
-        adapter: What its content must be.
+        kind: What its content must be.
         schema: What its key ``schema`` must be.
 
     Raises:
         CorruptBaselineError: If it cannot be trusted; names the key.
     """
-    content = _parse(path, schema)
+    content, adapter = _parse(path, schema), adapter_of(kind)
     try:
         found = adapter.validate_json(json.dumps(content))
     except ValidationError as error:
@@ -50,9 +58,10 @@ def read_strict(path: Path, adapter: TypeAdapter[Content], *, schema: int) -> Co
     return found
 
 
-def write_strict(path: Path, adapter: TypeAdapter[Content], content: Content) -> None:
+def write_strict(path: Path, content: object) -> None:
     """Write one file as ``read_strict`` reads it, whole or not at all."""
-    text = json.dumps(adapter.dump_python(content, mode="json"), indent=1, sort_keys=True, ensure_ascii=False)
+    plain = adapter_of(type(content)).dump_python(content, mode="json")
+    text = json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False)
     write_atomic(path, (text + "\n").encode())
 
 

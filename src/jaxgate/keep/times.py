@@ -7,21 +7,12 @@ them count is judged against the baseline of the day.
 from __future__ import annotations
 
 import os
-from functools import cache
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
-from jaxgate.model import HardwareKey
-from jaxgate.model.stored import TIMES_SCHEMA, StoredTimes, TimedSession
+from jaxgate.model import TIMES_SCHEMA, HardwareKey, StoredTimes, TimedSession
 
 FOLDER = "times"
-
-
-@cache
-def _adapter() -> TypeAdapter[StoredTimes]:
-    return TypeAdapter(StoredTimes)
 
 
 class TimesStore:
@@ -43,7 +34,7 @@ class TimesStore:
         path = self.path(hardware, case)
         if not os.path.lexists(path):  # a link to nowhere is not "none"
             return StoredTimes(schema=TIMES_SCHEMA, case=case, hardware=hardware, sessions=())
-        found = read_strict(path, _adapter(), schema=TIMES_SCHEMA)
+        found = read_strict(path, StoredTimes, schema=TIMES_SCHEMA)
         if found.case != case:
             raise CorruptBaselineError(path, f"expected the case `{case}`, found `{found.case}`: was it renamed?")
         if found.hardware != hardware:
@@ -58,5 +49,5 @@ class TimesStore:
         """
         known = self.load(hardware, case)
         times = StoredTimes(schema=TIMES_SCHEMA, case=case, hardware=hardware, sessions=(*known.sessions, session))
-        write_strict(self.path(hardware, case), _adapter(), times)
+        write_strict(self.path(hardware, case), times)
         return times

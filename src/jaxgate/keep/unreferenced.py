@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from jaxgate.keep.baselines import BaselineStore, CorruptBaselineError
+from jaxgate.keep.baselines import read_all
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.model import Baseline
 
@@ -13,30 +13,12 @@ Named = set[tuple[str, str]]
 """Programs by fingerprint and digest of their content."""
 
 
-def baseline_files(root: Path) -> list[Path]:
-    """The baselines of all hardware, without their stored times."""
-    return sorted(root.glob("*/*/*.json"))
-
-
-def read_all(root: Path) -> tuple[dict[Path, Baseline], list[CorruptBaselineError]]:
-    """Read every baseline, and note the files that cannot be trusted."""
-    store = BaselineStore(root)
-    found: dict[Path, Baseline] = {}
-    unreadable = []
-    for path in baseline_files(root):
-        try:
-            found[path] = store.read(path)
-        except CorruptBaselineError as error:
-            unreadable.append(error)
-    return found, unreadable
-
-
 def named_by(baselines: Iterable[Baseline]) -> Named:
     """The programs that baselines name."""
     return {(b.fingerprints.program, b.program.digest) for b in baselines if b.program.digest is not None}
 
 
-def unreferenced(root: Path, named: Named, *, only: Collection[str] | None = None) -> list[Path]:
+def find_unreferenced(root: Path, named: Named, *, only: Collection[str] | None = None) -> list[Path]:
     """The stored programs that none of the baselines names.
 
     A damaged file of a structure that is named stays: git has it whole.
@@ -76,7 +58,7 @@ def collect(root: Path, only: Collection[str]) -> list[tuple[Path, int]]:
     baselines, unreadable = read_all(root)
     if unreadable:
         raise unreadable[0]
-    return [remove(path) for path in unreferenced(root, named_by(baselines.values()), only=only)]
+    return [remove(path) for path in find_unreferenced(root, named_by(baselines.values()), only=only)]
 
 
 def remove(path: Path) -> tuple[Path, int]:

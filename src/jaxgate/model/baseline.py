@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jaxgate.model.measurement import Fingerprints, HardwareKey, Leaf, Measurement
-from jaxgate.model.numbers import STRICT, Facts, Phases, Samples
+from jaxgate.model.measurement import MeasuredProgram, Measurement
+from jaxgate.model.numbers import STRICT, Samples
 from jaxgate.model.program import ProgramRecord
 
-SCHEMA = 4
+BASELINE_SCHEMA = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +33,13 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
+class Baseline(MeasuredProgram):
     """One accepted case: the content of one file under ``baselines/<hardware>/<family>/``.
 
     Attributes:
         case: ``family/sentence``.
         test: pytest node id that recorded it; a baseline whose test is gone is an orphan.
-        results: The arrays that a call returns.
-        operations, matmuls, collectives, widened, launched: As in the measurement; they explain a difference and
-            never gate.
         program: What is stored of the program itself, under ``programs/<fingerprint>``.
-        host: Whether the subject is plain Python around device programs.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -53,21 +48,8 @@ class Baseline:
     case: str
     test: str
     provenance: Provenance
-    hardware: HardwareKey
-    environment: Mapping[str, str]
-    fingerprints: Fingerprints
-    signature: tuple[Leaf, ...]
-    facts: Facts
-    phases: Phases
     samples: Samples
-    results: tuple[Leaf, ...]
-    operations: Mapping[str, int]
-    matmuls: Mapping[str, int]
-    collectives: Mapping[str, int]
-    widened: Mapping[str, int]
-    launched: Mapping[str, int]
     program: ProgramRecord
-    host: bool
 
     @classmethod
     def of(
@@ -80,27 +62,8 @@ class Baseline:
         """
         if measurement.samples is None:
             raise ValueError(f"{case} was not sampled; a baseline needs samples")
-        return cls(
-            schema=SCHEMA,
-            case=case,
-            test=test,
-            provenance=provenance,
-            hardware=measurement.hardware,
-            environment=measurement.environment,
-            fingerprints=measurement.fingerprints,
-            signature=measurement.signature,
-            facts=measurement.facts,
-            phases=measurement.phases,
-            samples=measurement.samples,
-            results=measurement.results,
-            operations=measurement.operations,
-            matmuls=measurement.matmuls,
-            collectives=measurement.collectives,
-            widened=measurement.widened,
-            launched=measurement.launched,
-            program=program,
-            host=measurement.host,
-        )
+        kept = {field.name: getattr(measurement, field.name) for field in fields(MeasuredProgram)}
+        return cls(schema=BASELINE_SCHEMA, case=case, test=test, provenance=provenance, program=program, **kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

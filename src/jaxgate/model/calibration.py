@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from jaxgate.model.measurement import HardwareKey
 from jaxgate.model.numbers import STRICT
 
-SCHEMA = 1
+CALIBRATION_SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

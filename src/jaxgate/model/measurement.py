@@ -10,8 +10,12 @@ from typing import Any, ClassVar
 from jaxgate.model.numbers import STRICT, Facts, Phases, Samples
 from jaxgate.model.workload import Amount
 
+SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
+"""Why nothing is timed on virtual devices."""
 EACH_TURN = " each turn"
 """Ends a label of what stands in a loop of unknown length: it counts once."""
+MAX_NAMED = 3
+"""Arguments, functions, operations that a message names; the rest is counted."""
 
 
 class InvalidCaseError(Exception):
@@ -61,6 +65,11 @@ class HardwareKey:
         """Name of the folder under ``baselines/``, for example ``cpu-amd-epyc-1``."""
         kind = re.sub(r"[^a-z0-9]+", "-", self.device_kind.lower()).strip("-")
         return f"{self.platform}-{kind}-{self.devices}"
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether the devices are several virtual ones of one CPU."""
+        return self.platform == "cpu" and self.devices > 1
 
     def same_platform(self, other: HardwareKey) -> bool:
         """Whether programs compiled for the two are comparable: one platform, one number of devices."""
@@ -139,39 +148,59 @@ class ReferenceFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
-    """Everything that one observation of one case saw; raw, so that numbers are derived when shown.
+class Measured:
+    """What is kept of a case whoever measured it: this process, another rank, or the recorder of its baseline.
 
     Attributes:
         hardware: Where it ran.
         environment: What may change a program or its speed besides the code: versions, flags, driver.
+        samples: ``None`` when sampling was switched off.
+        host: Whether the subject is plain Python around device programs, called as it is.
+    """
+
+    hardware: HardwareKey
+    environment: Mapping[str, str]
+    fingerprints: Fingerprints
+    facts: Facts
+    phases: Phases
+    samples: Samples | None
+    host: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredProgram(Measured):
+    """The same with its arrays and histograms of its program, which explain a difference and never gate.
+
+    Attributes:
         signature: The arguments, leaf by leaf.
         results: The arrays that a call returns, leaf by leaf.
         operations: StableHLO operations of the program, by name and type of the result.
         matmuls: Matrix multiplications of one call, by operand shapes, loops counted by their length.
         collectives: Communication of one call by kind, array and mesh axes, loops counted where known.
         widened: Casts to a wider float type in one call.
-        unknown: Facts, and explanations that were asked for, that could not be had, each with the reason.
-        samples: ``None`` when sampling was switched off.
-        amount: What one call gets done, in its natural unit.
-        rivals: Facts and phases of other ways of doing the same, which claims are held against.
-        host: Whether the subject is plain Python around device programs, called as it is.
-        launched: Device programs that one warm call of such a subject launches, by name; empty where unknown.
-        processes: How many processes its devices belong to.
+        launched: Device programs that one warm call of plain Python launches, by name; empty where unknown.
     """
 
-    hardware: HardwareKey
-    environment: Mapping[str, str]
-    fingerprints: Fingerprints
     signature: tuple[Leaf, ...]
-    facts: Facts
-    phases: Phases
     operations: Mapping[str, int]
     matmuls: Mapping[str, int]
-    samples: Samples | None
     results: tuple[Leaf, ...] = ()
     collectives: Mapping[str, int] = field(default_factory=dict)
     widened: Mapping[str, int] = field(default_factory=dict)
+    launched: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement(MeasuredProgram):
+    """Everything that one observation of one case saw; raw, so that numbers are derived when shown.
+
+    Attributes:
+        unknown: Facts, and explanations that were asked for, that could not be had, each with the reason.
+        amount: What one call gets done, in its natural unit.
+        rivals: Facts and phases of other ways of doing the same, which claims are held against.
+        processes: How many processes its devices belong to.
+    """
+
     unknown: Mapping[str, str] = field(default_factory=dict)
     expected_traces: int = 1
     analytic_flops: int | None = None
@@ -179,6 +208,4 @@ class Measurement:
     amount: Amount | None = None
     rivals: Mapping[str, ReferenceFacts] = field(default_factory=dict)
     culprits: Culprits = field(default_factory=Culprits)
-    host: bool = False
-    launched: Mapping[str, int] = field(default_factory=dict)
     processes: int = 1

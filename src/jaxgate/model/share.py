@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from jaxgate.model.measurement import Fingerprints, HardwareKey, Measurement
+from jaxgate.model.measurement import Fingerprints, HardwareKey, Measured, Measurement
 from jaxgate.model.numbers import Facts, Phases, Samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class Share(Measured):
     """One rank's part in the measurement of a case.
 
     Attributes:
         name: The rank, for people.
-        hardware, environment, fingerprints, facts, phases, samples, host, processes: As in the measurement.
         avals: dtype and shape of each argument and result.
         retraces: Who traced or compiled again there.
         lost: Donated arrays that were not reused there.
         unknown: Facts that could not be had there, with the reason.
+        processes: How many processes the devices belong to.
     """
 
     name: str
-    hardware: HardwareKey
-    environment: Mapping[str, str]
-    fingerprints: Fingerprints
-    facts: Facts
-    phases: Phases
-    samples: Samples | None
     avals: tuple[str, ...]
     retraces: tuple[str, ...]
     lost: tuple[str, ...]
     unknown: Mapping[str, str]
-    host: bool
     processes: int
 
     @classmethod
@@ -42,18 +35,12 @@ class Share:
         """What a rank measured."""
         return cls(
             name=name,
-            hardware=measurement.hardware,
-            environment=dict(measurement.environment),
-            fingerprints=measurement.fingerprints,
-            facts=measurement.facts,
-            phases=measurement.phases,
-            samples=measurement.samples,
             avals=tuple(leaf.aval for leaf in (*measurement.signature, *measurement.results)),
             retraces=measurement.culprits.retraces,
             lost=measurement.culprits.lost,
-            unknown=dict(measurement.unknown),
-            host=measurement.host,
+            unknown=measurement.unknown,
             processes=measurement.processes,
+            **{field.name: getattr(measurement, field.name) for field in fields(Measured)},
         )
 
     def to_plain(self) -> dict[str, Any]:

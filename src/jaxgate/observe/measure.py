@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import jax
 
@@ -13,37 +12,62 @@ from jaxgate.model import (
     Culprits,
     Facts,
     Fingerprints,
+    HardwareKey,
     Measurement,
 )
-from jaxgate.observe.agreement import check_agreement, check_batch
-from jaxgate.observe.calls import Sampled, Stepped, host_time, take_samples, take_steps
-from jaxgate.observe.captured import describe_constants
-from jaxgate.observe.communication import Communication, read_communication
-from jaxgate.observe.compiling import CLOCKS, Clock, Clocks, Program, compile_program, devices_of, lower, refuse_idle
-from jaxgate.observe.donation import (
+from jaxgate.observe.arguments import (
+    ALONE,
+    Call,
+    Lockstep,
+    carry_donated,
+    inputs_fingerprint,
+    on_device,
+    processes_of,
+    read_results,
+)
+from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute import (
+    JittedSubject,
+    Reference,
+    Sampled,
+    Stepped,
+    check_agreement,
+    check_batch,
+    launch_time,
+    observe_alternatives,
+    observe_reference,
+    take_samples,
+    take_steps,
+)
+from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick, refuse_settings
+from jaxgate.observe.measure_eager import measure_eager
+from jaxgate.observe.memory import Fitting
+from jaxgate.observe.observation import Observation
+from jaxgate.observe.program import (
+    Communication,
     DonatedLeaf,
+    find_feeds,
     lost_bytes,
     lost_lines,
     lost_unknown,
+    read_communication,
     read_donation,
     refuse_shared_buffers,
 )
-from jaxgate.observe.exporting import find_feeds
-from jaxgate.observe.failures import guarded
-from jaxgate.observe.feeding import Feeder, on_device
-from jaxgate.observe.fitting import Fitting
-from jaxgate.observe.host import observe_host
-from jaxgate.observe.lines import at
-from jaxgate.observe.observed import Observed, Progress
-from jaxgate.observe.reference import Reference, ReferenceStore, observe_reference
-from jaxgate.observe.rivals import observe_rivals
-from jaxgate.observe.shards import inputs_fingerprint
-from jaxgate.observe.signature import read_results
-from jaxgate.observe.source import source_fingerprint
-from jaxgate.observe.surroundings import environment, fingerprint, hardware_key, refuse_settings
-from jaxgate.observe.threading import carry_donated
-from jaxgate.observe.together import ALONE, Together, processes_of
-from jaxgate.observe.yardstick import read_yardstick
+from jaxgate.observe.source_lines import at
+from jaxgate.observe.tools import Progress, ReferenceStore, Tools
+from jaxgate.observe.trace import (
+    CLOCKS,
+    Clocks,
+    Lowered,
+    Program,
+    compile_program,
+    describe_constants,
+    devices_of,
+    lower,
+    refuse_idle,
+    source_fingerprint,
+)
 
 
 def observe(
@@ -53,19 +77,13 @@ def observe(
     progress: Progress = lambda _: None,
     sampling: bool = True,
     clocks: Clocks = CLOCKS,
-    together: Together = ALONE,
-) -> Observed:
+    together: Lockstep = ALONE,
+) -> Observation:
     """Measure one case.
 
     Nothing is traced, lowered or compiled twice: calls hit the executable that the phases were timed on.
 
-    Args:
-        build: Makes the computation; may allocate on devices.
-        store: Remembers references between runs.
-        progress: Told what is being done, before anything that may take long.
-        sampling: Whether to time calls; the counters are taken either way.
-        clocks: What is timed with which.
-        together: The ranks that run the case, all of them with the same calls.
+    ``Tools`` says what the others are; ``build`` makes the computation, and may allocate on devices.
 
     Returns:
         What was seen, and the subject itself for a duel.
@@ -77,173 +95,189 @@ def observe(
     progress("building")
     with guarded("building the workload"):
         computation = build()
-    if computation.host:
-        return _observe_host(
-            computation, build, progress=progress, sampling=sampling, clock=clocks.wall, together=together
-        )
+    tools = Tools(store=store, progress=progress, sampling=sampling, clocks=clocks, together=together)
+    measure = measure_eager if computation.host else _measure_jitted
+    return measure(computation, build, tools)
+
+
+def _measure_jitted(computation: Computation, build: Callable[[], Computation], tools: Tools) -> Observation:
+    compiled = _compile(computation, tools)
+    run = _run(computation, compiled, tools)
+    reference = None if run.reference is None else run.reference.lowered
+    threaded = run.stepped.next_args
+    return Observation(
+        measurement=_measurement(computation, build, compiled, run, tools),
+        call=compiled.call,
+        rtol=computation.rtol,
+        atol=computation.atol,
+        contract=computation.contract,
+        lowered=compiled.lowered,
+        feeds=run.feeds,
+        reference=reference,
+        reference_feeds=None if reference is None else find_feeds(reference, compiled.call, threaded),
+        next_args=threaded,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiled:
+    """The subject, compiled for its arguments, which lie on the device, and the place where it runs."""
+
+    call: Call
+    lowered: Lowered
+    program: Program
+    hardware: HardwareKey
+    processes: int
+    environment: Mapping[str, str]
+    communication: Communication
+    surroundings: str
+    inputs: str
+    yardstick_ns: int
+
+
+def _compile(computation: Computation, tools: Tools) -> _Compiled:
     with guarded("building the workload"):
         call = on_device(computation.args, computation.kwargs)
         jax.block_until_ready(call)
-    yardstick_ns = read_yardstick(clocks.wall)
-    progress("tracing")
-    lowered = lower(computation.subject, *call, role="subject", clock=clocks.thread)
-    progress("compiling")
-    program = compile_program(lowered, clocks=clocks)
+    yardstick_ns = read_yardstick(tools.clocks.wall)
+    tools.progress("tracing")
+    lowered = lower(computation.subject, *call, role="subject", clock=tools.clocks.thread)
+    tools.progress("compiling")
+    program = compile_program(lowered, clocks=tools.clocks)
     refuse_idle(program)
     devices = devices_of(program.executable)
-    device = devices[0]
     processes = processes_of(devices)
-    hardware = hardware_key(device, len(devices), processes)
+    hardware = hardware_key(devices[0], len(devices), processes)
     communication = read_communication(program, devices)
-    surroundings = environment(device)
-    beyond = fingerprint(hardware, sorted(surroundings.items()))
-    inputs = inputs_fingerprint(*call)
-    donates = any(leaf.donated for leaf in lowered.signature)
+    found = read_environment(devices[0])
+    compiled = _Compiled(
+        call=call,
+        lowered=lowered,
+        program=program,
+        hardware=hardware,
+        processes=processes,
+        environment=found,
+        communication=communication,
+        surroundings=fingerprint(hardware, sorted(found.items())),
+        inputs=inputs_fingerprint(*call),
+        yardstick_ns=yardstick_ns,
+    )
     refuse_shared_buffers(lowered, call)
-    feeder = Feeder(call, donates=donates)
+    return compiled
 
-    progress("running")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What calls of the subject showed, and the reference, which agrees with them."""
+
+    stepped: Stepped
+    donation: tuple[DonatedLeaf, ...]
+    reference: Reference | None
+    feeds: tuple[int | None, ...] | None
+    sampled: Sampled
+    launch_ns: int | None
+
+
+def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
+    lowered, call, wall = compiled.lowered, compiled.call, tools.clocks.wall
+    subject = JittedSubject.of(lowered, call)
+    tools.progress("running")
     next_args = computation.next_args or carry_donated(lowered.stage, call[0])
-    stepped = take_steps(lowered, feeder, next_args, clock=clocks.wall)
-    donation = read_donation(program, stepped.first_fed)
+    stepped = take_steps(subject, next_args, clock=wall)
+    donation = read_donation(compiled.program, subject.first_fed)
     if computation.batch is not None:
-        progress("checking the batch")
-        check_batch(lowered.function, call, computation.batch, donates=donates, together=together)
-    reference: Reference | None = None
+        tools.progress("checking the batch")
+        check_batch(lowered.function, call, computation.batch, donates=subject.consumes, together=tools.together)
+    reference = None
     if computation.reference is not None:
         reference = observe_reference(
-            computation.reference,
-            call,
-            inputs=inputs,
-            surroundings=beyond,
-            store=store,
-            progress=progress,
-            clocks=clocks,
-            together=together,
+            computation.reference, call, inputs=compiled.inputs, surroundings=compiled.surroundings, tools=tools
         )
         check_agreement(stepped.first_output, reference.output, rtol=computation.rtol, atol=computation.atol)
     feeds = find_feeds(lowered, call, stepped.next_args)
-    if sampling:
-        progress("sampling")
+    if tools.sampling:
+        tools.progress("sampling")
     sampled = take_samples(
-        lowered,
-        feeder,
+        subject,
         stepped.next_args,
         call_ns=stepped.call_ns,
-        single=not sampling,
+        single=not tools.sampling,
         apart=stepped.next_args is not None and feeds is None,
-        clock=clocks.wall,
+        clock=wall,
         contract=computation.contract,
-        together=together,
+        together=tools.together,
     )
-    host_ns = host_time(lowered, feeder, platform=hardware.platform, clock=clocks.wall) if sampling else None
-    progress("reading")
-    rivals = observe_rivals(
-        computation.rivals,
-        surroundings=beyond,
-        store=store,
-        progress=progress,
-        clocks=clocks,
-        together=together,
+    launch_ns = launch_time(subject, platform=compiled.hardware.platform, clock=wall) if tools.sampling else None
+    return _Run(
+        stepped=stepped, donation=donation, reference=reference, feeds=feeds, sampled=sampled, launch_ns=launch_ns
     )
-    largest, reference = _fit(computation, reference, Fitting(store, beyond, progress, together))
-    measurement = Measurement(
-        hardware=hardware,
-        processes=processes,
-        environment=surroundings,
+
+
+def _measurement(
+    computation: Computation, build: Callable[[], Computation], compiled: _Compiled, run: _Run, tools: Tools
+) -> Measurement:
+    tools.progress("reading")
+    lowered, program, surroundings = compiled.lowered, compiled.program, compiled.surroundings
+    alternatives = observe_alternatives(computation.rivals, surroundings=surroundings, tools=tools)
+    fitting = Fitting(tools.store, surroundings, tools.progress, tools.together)
+    known = None if run.reference is None else run.reference.known
+    largest, known = fitting.largest_batches(computation, known)
+    return Measurement(
+        hardware=compiled.hardware,
+        processes=compiled.processes,
+        environment=compiled.environment,
         fingerprints=Fingerprints(
             source=source_fingerprint(computation.subject, build),
             program=lowered.fingerprint,
             options=lowered.options_text,
-            inputs=inputs,
+            inputs=compiled.inputs,
         ),
         signature=program.lowered.signature,
-        facts=replace(
-            _facts(program, stepped, sampled, donation),
-            collectives=communication.count,
-            collective_bytes=communication.nbytes,
-            largest_batch=largest,
+        facts=replace(_facts(compiled, run), largest_batch=largest),
+        phases=replace(
+            program.phases,
+            first_call_ns=run.stepped.first_call_ns,
+            host_ns=run.launch_ns,
+            yardstick_ns=compiled.yardstick_ns,
         ),
-        phases=replace(program.phases, first_call_ns=stepped.first_call_ns, host_ns=host_ns, yardstick_ns=yardstick_ns),
         results=read_results(lowered.stage, program.executable),
         operations=program.structure.operations,
         matmuls=program.work.matmuls,
-        collectives=communication.counts,
+        collectives=compiled.communication.counts,
         widened=program.work.widened,
-        unknown=communication.unknown | lost_unknown(donation),
-        samples=sampled.samples if sampling else None,
+        unknown=compiled.communication.unknown | lost_unknown(run.donation),
+        samples=run.sampled.samples if tools.sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
         amount=computation.amount,
-        rivals=rivals,
-        reference=None if reference is None else reference.known,
-        culprits=replace(
-            _culprits(program, communication, computation.subject, build),
-            retraces=_retraces(stepped, sampled),
-            lost=lost_lines(donation),
-        ),
-    )
-    return Observed(
-        measurement=measurement,
-        lowered=lowered,
-        call=call,
-        feeds=feeds,
-        rtol=computation.rtol,
-        atol=computation.atol,
-        contract=computation.contract,
-        reference=None if reference is None else reference.lowered,
-        reference_feeds=None if reference is None else find_feeds(reference.lowered, call, stepped.next_args),
-        next_args=stepped.next_args,
+        rivals=alternatives,
+        reference=known,
+        culprits=_culprits(compiled, run, computation.subject, build),
     )
 
 
-def _fit(
-    computation: Computation, reference: Reference | None, fitting: Fitting
-) -> tuple[int | None, Reference | None]:
-    """The subject's largest batch, and the reference with its own, if the case asks for them."""
-    if computation.fits is None:
-        return None, reference
-    largest = fitting.largest_batch(computation.subject, computation.fits, role="subject")
-    if computation.reference is not None and reference is not None:
-        theirs = fitting.largest_batch(computation.reference, computation.fits, role="reference")
-        known = replace(reference.known, facts=replace(reference.known.facts, largest_batch=theirs))
-        reference = replace(reference, known=known)
-    return largest, reference
-
-
-def _observe_host(
-    computation: Computation,
-    build: Callable[[], Computation],
-    *,
-    progress: Progress,
-    sampling: bool,
-    clock: Clock,
-    together: Together,
-) -> Observed:
-    return Observed(
-        measurement=observe_host(
-            computation, build, progress=progress, sampling=sampling, clock=clock, together=together
-        ),
-        lowered=None,
-        call=(computation.args, dict(computation.kwargs)),
-        feeds=None,
-        rtol=computation.rtol,
-        atol=computation.atol,
-        contract=computation.contract,
-        function=computation.subject,
-        reference_function=computation.reference,
-    )
-
-
-def _facts(program: Program, stepped: Stepped, sampled: Sampled, donation: Sequence[DonatedLeaf]) -> Facts:
+def _facts(compiled: _Compiled, run: _Run) -> Facts:
     return replace(
-        program.facts,
-        lost_bytes=lost_bytes(donation),
-        traces=1 + stepped.traces,
-        lowerings=1 + stepped.lowerings,
-        compiles=1 + stepped.compiles,
-        sampled_traces=sampled.traces,
-        sampled_compiles=sampled.compiles,
+        compiled.program.facts,
+        lost_bytes=lost_bytes(run.donation),
+        traces=1 + run.stepped.traces,
+        lowerings=1 + run.stepped.lowerings,
+        compiles=1 + run.stepped.compiles,
+        sampled_traces=run.sampled.traces,
+        sampled_compiles=run.sampled.compiles,
+        collectives=compiled.communication.count,
+        collective_bytes=compiled.communication.nbytes,
+    )
+
+
+def _culprits(compiled: _Compiled, run: _Run, *functions: Callable[..., object]) -> Culprits:
+    structure, work = compiled.program.structure, compiled.program.work
+    return Culprits(
+        constants=describe_constants(structure.constants, *functions),
+        callbacks=tuple(f"{name}{at(work.lines.get(name, ''))}" for name in work.callbacks),
+        lines={**structure.lines, **compiled.communication.lines, **work.lines},
+        retraces=_retraces(run.stepped, run.sampled),
+        lost=lost_lines(run.donation),
     )
 
 
@@ -254,12 +288,3 @@ def _retraces(stepped: Stepped, sampled: Sampled) -> tuple[str, ...]:
     if lines and hits:
         lines[0] += f" ({hits} of {stepped.compiles + sampled.compiles} compiles out of the persistent cache)"
     return tuple(lines)
-
-
-def _culprits(program: Program, communication: Communication, *functions: Callable[..., Any]) -> Culprits:
-    structure, work = program.structure, program.work
-    return Culprits(
-        constants=describe_constants(structure.constants, *functions),
-        callbacks=tuple(f"{name}{at(work.lines.get(name, ''))}" for name in work.callbacks),
-        lines={**structure.lines, **communication.lines, **work.lines},
-    )

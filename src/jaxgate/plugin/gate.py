@@ -5,42 +5,40 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from jaxgate.engine.calibration import calibrate
+from jaxgate.engine.judge_case import JudgedCase, judge_case
+from jaxgate.engine.session import GateSession
 from jaxgate.judge import judge_invalid
 from jaxgate.model import (
     Batch,
     Case,
     Claim,
     Computation,
+    Cost,
     InvalidCaseError,
     Measurement,
-    Record,
     Status,
     TimeVerdict,
     Tolerance,
     Verdict,
-    utilisation,
+    split_claims,
 )
-from jaxgate.model.cost import Cost
-from jaxgate.observe.failures import describe
+from jaxgate.observe.arguments import Names, case_name, case_of_function
+from jaxgate.observe.errors import describe
+from jaxgate.observe.machine import all_settings, settings_of
 from jaxgate.observe.measure import observe
-from jaxgate.observe.observed import Observed
-from jaxgate.observe.placing import all_settings, settings_of
-from jaxgate.plugin.calibrate import calibrate
-from jaxgate.plugin.confirm import Capturing
-from jaxgate.plugin.fitted import fit, refuse_platform
-from jaxgate.plugin.functions import Names, case_name, function_case
-from jaxgate.plugin.keywords import split_claims
-from jaxgate.plugin.peaking import leave_peak
-from jaxgate.plugin.replay import replay
-from jaxgate.plugin.run import Run
-from jaxgate.report.properties import properties
-from jaxgate.report.sections import sections
-from jaxgate.report.text import explain, in_short
+from jaxgate.observe.observation import Observation
+from jaxgate.plugin.benchmark_row import row_of
+from jaxgate.plugin.benchmark_timer import replay
+from jaxgate.plugin.modes.peak_child import leave_peak
+from jaxgate.plugin.reports import Capturing, hold
+from jaxgate.plugin.sized_case import fit, refuse_platform
+from jaxgate.report import explain, in_short, report_sections, verdict_properties
 
 _UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 
@@ -48,10 +46,10 @@ _UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 class Gate:
     """Call it once in a test, with one of the suite's cases or with any function and its arguments."""
 
-    def __init__(self, item: pytest.Item, benchmark: Any, run: Run) -> None:
+    def __init__(self, item: pytest.Item, benchmark: Any, session: GateSession) -> None:
         self._item = item
         self._benchmark = benchmark
-        self._run = run
+        self._session = session
         self.used = False
         self._in_catalogue = False
         self.verdict: Verdict | None = None
@@ -105,10 +103,10 @@ class Gate:
             extra = [args, kwargs, donate, carry, reference, claims, tolerances, batch, name, options]
             if any(extra):
                 raise TypeError("a case brings its own arguments and claims; expected gate(case) alone")
-            names, case = subject.names, fit(subject, self._run.settings.size)
+            names, case = subject.names, fit(subject, self._session.settings.size)
         else:
             stated, options = split_claims(options)
-            case = function_case(
+            case = case_of_function(
                 subject,
                 args,
                 name=case_name(self._item.nodeid, name),
@@ -123,38 +121,41 @@ class Gate:
             )
             names = case.names
         for each in names:
-            self._run.claim_name(each, self._item.nodeid)
-        if self._run.settings.peak_into is not None:
-            leave_peak(case, self._run.settings.peak_into)
-        if self._run.settings.calibrate:
+            problem = self._session.result.add_name(each, self._item.nodeid)
+            if problem:
+                pytest.fail(problem, pytrace=False)
+        if self._session.settings.peak_into is not None:
+            leave_peak(case, self._session.settings.peak_into)
+        if self._session.settings.calibrate:
             return self._calibrate(case)
-        return self._end(case, *self._judge(case))
+        return self._end(*self._judge(case))
 
-    def _end(self, case: Case, verdict: Verdict, observed: Observed | None) -> Verdict:
+    def _end(self, judged: JudgedCase, observed: Observation | None) -> Verdict:
         """Explain a verdict that is not green, and let it fail the test, or wait for confirmation.
 
         Raises:
             pytest.fail.Exception: If the verdict fails the test; its text says why.
         """
-        capture = self._capture_of(verdict, observed, self._run.records.pop(case.name, None))
-        del observed
-        suspect = self._run.suspect(verdict, self._benchmark.extra_info)
-        if suspect is None:
+        verdict, result = judged.verdict, self._session.result
+        capture = self._capture_of(judged, observed)
+        provisional = judged.provisional(strict=self._session.strict)
+        del judged, observed
+        if provisional is None:
             try:
-                with self._run.progress(case.name) as progress:
+                with self._session.progress(verdict.case) as progress:
                     verdict = capture(verdict, progress)
             except BaseException:  # Ctrl-C: the verdict is final all the same
-                self._run.verdicts.append(verdict)
+                result.verdicts.append(verdict)
                 raise
             del capture  # a test that fails keeps this frame, and the next case has the memory to itself
-        self._run.stopwatch.opponent = None
-        for title, text in sections(verdict) if verdict.fails else ():
+        for title, text in report_sections(verdict) if verdict.fails else ():
             self._item.add_report_section("call", title, text)
-        if suspect is not None:
-            self._run.suspects[self._item.nodeid] = replace(suspect, capture=capture)
+        if provisional is not None:
+            result.provisional[self._item.nodeid] = provisional
+            hold(self._item, capture, self._benchmark.extra_info)
             return verdict
-        self._run.verdicts.append(verdict)
-        self._item.user_properties += properties(verdict)
+        result.verdicts.append(verdict)
+        self._item.user_properties += verdict_properties(verdict)
         self.verdict = verdict
         if verdict.fails:
             pytest.fail(self._explain(verdict), pytrace=False)
@@ -163,32 +164,40 @@ class Gate:
     def _explain(self, verdict: Verdict) -> str:
         if not verdict.fails:
             return f"{verdict.status}  {verdict.case}  {in_short(verdict)}"
-        return explain(verdict, test=self._item.nodeid, elsewhere=self._run.settings.elsewhere)
+        return explain(verdict, test=self._item.nodeid, elsewhere=self._session.settings.elsewhere)
 
-    def _capture_of(self, verdict: Verdict, observed: Observed | None, record: Record | None) -> Capturing:
+    def _capture_of(self, judged: JudgedCase, observed: Observation | None) -> Capturing:
         """What profiles a case once its verdict is final, under the JAX settings of its test.
 
-        It holds the case's arrays only where it is going to: a suspect waits while all later cases are measured.
+        It holds the case's arrays only where it is going to: one that waits does so while all later cases are measured.
         """
-        now, captures = None if observed is None else observed.measurement, self._run.captures
-        may = captures.wants(replace(verdict, fails=True)) and not captures.why_not_profiled(
-            replace(verdict, fails=True)
-        )
-        held, there = observed if may else None, all_settings()
+        now, evidence = None if observed is None else observed.measurement, self._session.evidence
+        red = replace(judged.verdict, fails=True)
+        may = evidence.wants(red) and not evidence.why_not_profiled(red)
+        held, opponent = (observed, judged.opponent) if may else (None, None)
+        record, there = judged.stored_here, all_settings()
 
         def capture(final: Verdict, progress: Callable[[str], None]) -> Verdict:
             with settings_of(there):
-                return captures.take(final, held, record, explain=self._explain, now=now, progress=progress)
+                return evidence.take(
+                    final, held, record, explain=self._explain, opponent=opponent, now=now, progress=progress
+                )
 
         return capture
 
     def _calibrate(self, case: Case) -> Verdict:
         """Measure the gate instead of the case; the verdict is that nothing was decided."""
-        calibrated = self._run.calibrated
+        calibrated = self._session.result.calibrated
         try:
-            with self._run.progress(case.name) as progress:
-                observed = observe(case.build, store=self._run.references, progress=progress, sampling=False)
-                row = calibrate(case.name, observed, duels=self._run.settings.calibrate, progress=progress)
+            with self._session.progress(case.name) as progress:
+                observed = observe(case.build, store=self._session.references, progress=progress, sampling=False)
+                row = calibrate(
+                    case.name,
+                    observed,
+                    duels=self._session.settings.calibrate,
+                    progress=progress,
+                    instruments=self._session.instruments,
+                )
         except InvalidCaseError as error:
             calibrated.failed[case.name] = str(error)
             pytest.fail(f"{case.name} could not be calibrated: {error}", pytrace=False)
@@ -206,76 +215,41 @@ class Gate:
             time=time_verdict,
         )
 
-    def _judge(self, case: Case) -> tuple[Verdict, Observed | None]:
+    def _judge(self, case: Case) -> tuple[JudgedCase, Observation | None]:
         begin = time.perf_counter_ns()
         try:
-            with self._run.progress(case.name) as progress:
+            with self._session.progress(case.name) as progress:
                 observed = self._observe(case, progress)
                 measurement = observed.measurement
                 if self._in_catalogue:  # a function of the user's may be meant for the CPU of any machine
                     refuse_platform(measurement.hardware)
                 engine_ns = time.perf_counter_ns() - begin - _jax_ns(measurement)
-                before_ns = self._run.stopwatch.on_baselines_ns
-                verdict = self._run.judge(case, observed, test=self._item.nodeid, progress=progress)
-                duel_ns = self._run.stopwatch.on_baselines_ns - before_ns
+                judged = judge_case(self._session, case, observed, test=self._item.nodeid, progress=progress)
         except InvalidCaseError as error:
             if error.__cause__ is not None:
                 text = "".join(traceback.format_exception(error.__cause__))
                 self._item.add_report_section("call", "jaxgate: where it was raised", text)
-            return judge_invalid(case.name, error), None
+            return JudgedCase(verdict=judge_invalid(case.name, error), is_final=True), None
+        verdict, duel_ns = judged.verdict, judged.on_baseline_ns
         self._fill_row(case, measurement, verdict, engine_ns)
-        judged = verdict.status not in _UNMEASURED and not verdict.recorded and not self._run.settings.elsewhere
-        if measurement.samples is not None and judged:
-            self._run.costs[self._item.nodeid] = Cost(
+        settled = verdict.status not in _UNMEASURED and not verdict.recorded and not self._session.settings.elsewhere
+        if measurement.samples is not None and settled:
+            self._session.result.costs[self._item.nodeid] = Cost(
                 unchanged_s=(time.perf_counter_ns() - begin - duel_ns) / 1e9,
                 duel_s=duel_ns / 1e9 if verdict.time.decision is not None else None,
             )
-        return verdict, observed
+        return judged, observed
 
-    def _observe(self, case: Case, progress: Callable[[str], None]) -> Observed:
-        return observe(case.build, store=self._run.references, progress=progress, sampling=self._benchmark.enabled)
+    def _observe(self, case: Case, progress: Callable[[str], None]) -> Observation:
+        return observe(case.build, store=self._session.references, progress=progress, sampling=self._benchmark.enabled)
 
     def _fill_row(self, case: Case, measurement: Measurement, verdict: Verdict, engine_ns: int) -> None:
         if self._benchmark.group is None:
             self._benchmark.group = case.family
-        self._benchmark.extra_info.update(
-            case=case.name,
-            verdict=str(verdict.status),
-            hardware=measurement.hardware.slug,
-            program=measurement.fingerprints.program,
-            engine_ns=engine_ns,
-            analytic_flops=measurement.analytic_flops,
-            **_singles(measurement),
-            **_rate(measurement),
-            mfu=utilisation(measurement),
-            **asdict(measurement.facts),
-            **asdict(measurement.phases),
-        )
+        self._benchmark.extra_info.update(row_of(verdict, measurement, engine_ns))
         samples = measurement.samples
-        self._run.captures.note(case.name, self._benchmark.extra_info, None if samples is None else samples.run_ns)
+        self._session.evidence.note(case.name, self._benchmark.extra_info, None if samples is None else samples.run_ns)
         replay(self._item, self._benchmark, samples)
-
-
-def _singles(measurement: Measurement) -> dict[str, Any]:
-    """What the row says of single calls, where there are any."""
-    samples = measurement.samples
-    if samples is None:
-        return {}
-    return {
-        "contract": samples.contract,
-        "p50_ns": samples.percentile_ns(50),
-        "p99_ns": samples.percentile_ns(99),
-    }
-
-
-def _rate(measurement: Measurement) -> dict[str, Any]:
-    """What the row says of throughput, where the case says what a call gets done."""
-    amount, samples = measurement.amount, measurement.samples
-    if amount is None or samples is None or samples.run_ns <= 0:
-        return {}
-    per_second = amount.count * 1e9 / samples.run_ns
-    bus = {} if amount.bus_factor is None else {"bus_per_second": per_second * amount.bus_factor}
-    return {"unit": amount.unit, "per_second": per_second, **bus}
 
 
 def _jax_ns(measurement: Measurement) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import sys
 from collections.abc import Generator
@@ -12,70 +11,61 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.plugin import (
-    accelerators,
-    benchmarks,
-    deadline,
-    ending,
-    options,
-    peaks,
-    plan,
-    ranks,
-    recorder,
-    replay,
-    sizing,
-    starting,
-    trimming,
-    workers,
-)
-from jaxgate.plugin.guards import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
-from jaxgate.plugin.settling import ORPHANS, nothing_judged, settle
-from jaxgate.plugin.starting import RUN, SETTINGS, STDERR, SUSPECT, TESTS, Tests
-from jaxgate.plugin.updating import Update
+from jaxgate.model import RunKind
+from jaxgate.plugin import benchmark_rows, benchmark_timer, reports, session_end, session_start, time_limit
+from jaxgate.plugin.distributed import plugin
+from jaxgate.plugin.fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
+from jaxgate.plugin.modes.peak import Peaks
+from jaxgate.plugin.modes.plan import Plan
+from jaxgate.plugin.modes.record_times import TimesRecorder
+from jaxgate.plugin.modes.trim import Trimmer
+from jaxgate.plugin.options.settings import pass_on_size, read_settings
+from jaxgate.plugin.options.table import add_options
+from jaxgate.plugin.session_start import SESSION, SETTINGS, STDERR, SUSPECT, TESTS, Tests
+from jaxgate.plugin.usage import usage_errors
+from jaxgate.plugin.xdist import devices, nodes
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate
 
-_HELD = pytest.StashKey[dict[str, list[pytest.TestReport]]]()
-_OUTCOME = pytest.StashKey[Any]()
+_MODES = {RunKind.PLAN: Plan, RunKind.PEAK: Peaks, RunKind.RECORD_TIMES: TimesRecorder, RunKind.TRIM: Trimmer}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare ``--perf-*``."""
-    options.add_options(parser)
+    add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options, and keep a way to the terminal that capture does not close."""
-    config.stash[SETTINGS] = options.read_settings(config)
-    if config.stash[SETTINGS].against_env:
-        from jaxgate.plugin.environments import parse  # noqa: PLC0415 - rarely needed
+    settings = read_settings(config)
+    pass_on_size(config)
+    if settings.against_env:
+        from jaxgate.processes.environment_spec import parse_environment  # noqa: PLC0415 - rarely needed
 
-        parse(config.stash[SETTINGS].against_env, config.invocation_params.dir)  # a typing error shows at once
-    if config.stash[SETTINGS].against:
-        from jaxgate.plugin import against  # noqa: PLC0415 - rarely needed
+        with usage_errors():  # a typing error shows at once
+            parse_environment(settings.against_env, config.invocation_params.dir)
+    if settings.against:
+        from jaxgate.processes.git_revision import resolve_revision  # noqa: PLC0415 - rarely needed
 
-        commit = against.resolve(config.rootpath, config.stash[SETTINGS].against)
-        config.stash[SETTINGS] = replace(config.stash[SETTINGS], against=commit)
-    if config.stash[SETTINGS].plan:
-        config.pluginmanager.register(plan.Planner(config.stash[SETTINGS].baselines), "jaxgate-plan")
-    if config.stash[SETTINGS].record_times:
-        config.pluginmanager.register(recorder.Recorder(), "jaxgate-recorder")
-    if config.stash[SETTINGS].peak:
-        config.pluginmanager.register(peaks.Peaks(), "jaxgate-peaks")
-    ranks.configure(config)
+        with usage_errors():
+            settings = replace(settings, against=resolve_revision(config.rootpath, settings.against))
+    config.stash[SETTINGS] = settings
     config.stash[TESTS] = Tests()
-    if config.stash[SETTINGS].update is Update.TRIM:
-        config.pluginmanager.register(trimming.Trimmer(), "jaxgate-trim")
-    limit = sizing.read_limit(config)
-    if workers.is_worker(config):
-        worker = workers.Worker(config)
+    if settings.kind in _MODES:
+        config.pluginmanager.register(_MODES[settings.kind](), f"jaxgate-{settings.kind}")
+    plugin.configure(config)
+    limit = settings.time_limit_s
+    if nodes.is_worker(config):
+        worker = nodes.Worker(config)
         config.pluginmanager.register(worker, "jaxgate-worker")
         limit = worker.what_is_left_of(limit)
-    elif workers.is_controller(config):
-        config.pluginmanager.register(workers.Controller(config), "jaxgate-controller")
+    elif nodes.is_controller(config):
+        config.pluginmanager.register(nodes.Controller(config), "jaxgate-controller")
     if limit is not None and not config.option.collectonly:
-        config.pluginmanager.register(deadline.Deadline(config, limit, _end_unfinished), deadline.NAME)
+        config.pluginmanager.register(
+            time_limit.Deadline(config, limit, session_end.finish_unfinished), time_limit.NAME
+        )
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
         config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]
 
@@ -83,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
     """One worker for each accelerator, where there are any; else what pytest-xdist thinks of the processors."""
-    return len(accelerators.found()) or None
+    return len(devices.found()) or None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -101,49 +91,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.stash[TESTS].collected.add(item.nodeid)
         if "gate" in getattr(item, "fixturenames", ()):
             config.stash[TESTS].gates.add(item.nodeid)
-            replay.install(item)
+            benchmark_timer.install(item)
 
 
 @pytest.fixture
 def gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate:
     """Gate a case or a function: ``gate(case)`` or ``gate(function, *args, donate="state")``."""
-    why_not = workers.why_not_here(request.config)
+    why_not = nodes.why_not_here(request.config)
     if why_not:
         pytest.fail(f"{request.node.nodeid} is not judged in this worker: {why_not}", pytrace=False)
     from jaxgate.plugin.gate import Gate  # noqa: PLC0415 - imports JAX
 
-    if workers.is_worker(request.config):
-        benchmarks.switch_on(benchmark, request.config)
+    if nodes.is_worker(request.config):
+        benchmark_rows.switch_on(benchmark, request.config)
 
-    return ranks.own_gate(request, benchmark) or Gate(request.node, benchmark, starting.run(request.config))
+    return plugin.own_gate(request, benchmark) or Gate(
+        request.node, benchmark, session_start.gate_session(request.config)
+    )
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test that asked for the gate and passed without calling it; hold back one that waits for confirmation."""
+    """Make the report of a test that gates say what came of its gate."""
     report = yield
-    if call.when == "setup" or item.nodeid not in item.config.stash[TESTS].gates or report.failed:
-        return report
-    held = item.config.stash.setdefault(_HELD, {})
-    if call.when == "teardown":
-        if item.nodeid in held:  # the end of a test that is not over: junit would close it, as passed
-            held[item.nodeid].append(copy.copy(report))
-            report.when = report.outcome = SUSPECT  # type: ignore[assignment]
-        return report
-    gate_object = getattr(item, "funcargs", {}).get("gate")
-    if report.passed and gate_object is not None and not gate_object.used:
-        report.outcome = "failed"
-        report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
-    run = item.config.stash.get(RUN, None)
-    if run is not None and item.nodeid in run.suspects:
-        held[item.nodeid] = [copy.copy(report)]
-        report.outcome = SUSPECT  # type: ignore[assignment]
-    elif report.passed and gate_object is not None and gate_object.verdict is not None:
-        from jaxgate.plugin.expecting import tell_expected  # noqa: PLC0415 - imports what only gates need
-
-        tell_expected(report, gate_object.verdict)
+    if call.when != "setup" and item.nodeid in item.config.stash[TESTS].gates and not report.failed:
+        reports.adapt(item, call, report)
     return report
 
 
@@ -158,12 +132,9 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """After the last test, repeat slow-downs in fresh processes, and report the tests that waited."""
     result = yield
-    run = session.config.stash.get(RUN, None)
-    if run is not None and run.suspects:
-        from jaxgate.plugin.waiting import repeat_suspects  # noqa: PLC0415 - imports JAX
-
-        held = session.config.stash.setdefault(_HELD, {})
-        repeat_suspects(session.config, run, held)
+    gates = session.config.stash.get(SESSION, None)
+    if gates is not None and gates.result.provisional:
+        reports.confirm_held(session.config, gates)
     return result
 
 
@@ -172,76 +143,36 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     selected = {item.nodeid for item in session.items if item.nodeid in config.stash[TESTS].gates}
     if selected and not config.option.collectonly:
-        starting.read_waivers(config)
+        session_start.read_waivers(config)
     config.stash[TESTS].selected = selected
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Settle how the run ends, then write that down for others; a worker leaves both to its controller."""
-    config = session.config
-    if workers.is_worker(config):
-        return
-    settle(session, exitstatus)
-    _publish(session)
-
-
-def _publish(session: pytest.Session) -> None:
-    """Write down what the run came to, if it judged or recorded."""
-    config = session.config
-    run = config.stash.get(RUN, None)
-    settings = config.stash[SETTINGS]
-    if run is None or run.calibrated or settings.other_side or settings.as_measured or settings.peak_into:
-        return
-    from jaxgate.plugin import publishing  # noqa: PLC0415 - imports what only gates need
-
-    try:
-        config.stash[_OUTCOME] = publishing.publish(
-            run,
-            config.stash.get(ORPHANS, None),
-            selected=config.stash[TESTS].selected,
-            exit_status=int(session.exitstatus),
-        )
-    except Exception as error:  # noqa: BLE001 - the run was judged, and its own summary is still to come
-        run.captures.problems.append(f"what the run came to could not be written down: {type(error).__name__}: {error}")
-
-
-def _end_unfinished(session: pytest.Session) -> None:
-    """Write down what was judged and recorded of a run that is about to be ended from outside its tests."""
-    session.exitstatus = pytest.ExitCode.INTERRUPTED
-    controller = session.config.pluginmanager.get_plugin("jaxgate-controller")
-    run = session.config.stash.get(RUN, None)
-    if controller is not None and run is not None:
-        controller.settle(run)
-    if workers.is_worker(session.config):
-        return
-    try:
-        if run is not None:
-            run.write_log()
-            ending.tidy_baselines(run)
-    finally:
-        _publish(session)
+    """End the run and write down what it came to; a worker leaves both to its controller."""
+    if not nodes.is_worker(session.config):
+        session_end.finish(session, exitstatus)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Show one line for each case, then what is wrong with the baselines, then what was not judged."""
-    run = config.stash.get(RUN, None)
-    if run is not None:
+    gates = config.stash.get(SESSION, None)
+    if gates is not None:
         from jaxgate.plugin import terminal  # noqa: PLC0415 - imports what only gates need
 
-        terminal.show(terminalreporter, run, config.stash.get(ORPHANS, None), config.invocation_params.dir)
-        if run.calibrated:
+        terminal.show(terminalreporter, gates, config.stash.get(session_end.ENDING, None), config.invocation_params.dir)
+        if gates.result.calibrated:
             return
-    if _OUTCOME in config.stash:
-        from jaxgate.plugin.publishing import workflow_commands  # noqa: PLC0415
+    if session_end.OUTCOME in config.stash:
+        from jaxgate.engine.result_files import workflow_commands  # noqa: PLC0415
 
-        for command in workflow_commands(config.stash[_OUTCOME]):
+        for command in workflow_commands(config.stash[session_end.OUTCOME]):
             terminalreporter.ensure_newline()
             terminalreporter.write_line(command)
     selected = len(config.stash[TESTS].selected)
-    missing = selected - (len(run.verdicts) if run is not None else 0)
+    missing = selected - (len(gates.result.verdicts) if gates is not None else 0)
     if missing > 0 and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
-        strict = config.stash[SETTINGS].strict and nothing_judged(config)
+        strict = config.stash[SETTINGS].strict and session_end.nothing_judged(config)
         verb = "was" if missing == 1 else "were"
         why = "; no gate was judged, and that is not green here" if strict else ""
         terminalreporter.ensure_newline()

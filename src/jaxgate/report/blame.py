@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jaxgate.model import Status, Verdict
-from jaxgate.model.profile import Capture, OpTable
+from jaxgate.model import Capture, OpTable, Status, Verdict
 from jaxgate.report.optable import culprit_rows
 
 _RED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED, Status.REGRESSED, Status.SLOWER})

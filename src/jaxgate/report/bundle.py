@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from jaxgate.model import Measurement, Record, Verdict
 from jaxgate.report.markdown import fenced
 from jaxgate.report.optable import communication_line, markdown_table, step_line
-from jaxgate.report.sections import sections
+from jaxgate.report.sections import report_sections
 from jaxgate.report.units import show, show_ratio
 
 VERDICT_SCHEMA = 1
@@ -72,7 +72,7 @@ def report(
     memory = list(_memory(now, record))
     if memory:
         parts += ["## Memory of one device", "\n".join(["| | baseline | now | |", "|---|--:|--:|--:|", *memory])]
-    for title, lines in sections(verdict):
+    for title, lines in report_sections(verdict):
         parts += [f"## {title.removeprefix('jaxgate: ').capitalize()}", fenced(lines)]
     if capture is not None and capture.sides:
         parts += ["## Look at the profiles", f"```console\n$ jaxgate tensorboard --logdir {shlex.quote(logdir)}\n```"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jaxgate.model.calibration import CaseCalibration, Plant
+from jaxgate.model import CaseCalibration, Plant, plural
+from jaxgate.report.table import aligned
 from jaxgate.report.units import show
 
 Rows = list[list[str]]
@@ -100,14 +101,10 @@ def _rates(rows: Sequence[CaseCalibration], bound: float) -> str:
     duels, alarms, confirmed = (sum(getattr(row, name) for row in rows) for name in ("duels", "alarms", "confirmed"))
     pairs = sum(row.executables for row in rows)
     return (
-        f"{_count(duels, 'duel')} of identical programs in {_count(pairs, 'pair')} of executables: "
-        f"{_count(alarms, 'false alarm')} at the first stage, {confirmed} confirmed\nin fresh processes; with 95 % confidence the rate of confirmed false alarms "
+        f"{plural(duels, 'duel', spec=',')} of identical programs in {plural(pairs, 'pair', spec=',')} of executables: "
+        f"{plural(alarms, 'false alarm', spec=',')} at the first stage, {confirmed} confirmed\nin fresh processes; with 95 % confidence the rate of confirmed false alarms "
         f"is below {bound:.2%}."
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _failures(failed: Mapping[str, str]) -> list[str]:
@@ -125,14 +122,7 @@ def _cost(rows: Sequence[CaseCalibration]) -> list[str]:
 
 
 def _aligned(rows: Rows) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place == 0 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        for cells in rows
-    )
+    return "\n".join(aligned(rows, right=range(1, len(rows[0]))))
 
 
 def _markdown(rows: Rows) -> str:

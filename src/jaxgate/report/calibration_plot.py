@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from jaxgate.model.calibration import CaseCalibration
+from jaxgate.model import CaseCalibration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

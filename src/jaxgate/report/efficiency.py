@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jaxgate.model.scaling import Point, Scaling
+from jaxgate.model import Point, Scaling
 from jaxgate.report.markdown import code
+from jaxgate.report.table import aligned
 from jaxgate.report.units import show_rate_of, show_share
 
 
 def scaling_lines(found: Iterable[Scaling]) -> list[str]:
     """``data-parallel, weak  1: 1.2 M samples/s, 8: 7.9 M samples/s (82 %)``, aligned."""
     series = list(found)
-    width = max((len(each.series) for each in series), default=0)
-    return [f"{each.series:<{width}}  " + ", ".join(_point(point, each) for point in each.points) for each in series]
+    texts = [", ".join(_point(point, each) for point in each.points) for each in series]
+    return aligned([(each.series,) for each in series], texts=texts)
 
 
 def scaling_table(found: Iterable[Scaling]) -> list[str]:

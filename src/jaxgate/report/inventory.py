@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from jaxgate.model.inventory import Inventory, KeptCase, StoredFile
+from jaxgate.model import Inventory, KeptCase, StoredFile, plural
+from jaxgate.report.table import aligned, cut
 from jaxgate.report.units import show
 
 MAX_LISTED = 20
@@ -34,8 +35,8 @@ def inventory_text(
         width: Columns to cut the lines to; ``None`` where nothing wraps.
     """
     rows = list(_case_rows(found, ages, expiry) if cases else _family_rows(found, ages, expiry))
-    lines = [*_aligned(rows), "", *_store(found), *_promise(found, ages, expiry), *_waivers(found), *_problems(found)]
-    return "".join(f"{_cut(line, width)}\n" for line in lines)
+    lines = [*aligned(rows), "", *_store(found), *_promise(found, ages, expiry), *_waivers(found), *_problems(found)]
+    return "".join(f"{cut(line, width)}\n" for line in lines)
 
 
 def inventory_json(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> str:
@@ -102,8 +103,7 @@ def _environment(case: KeptCase) -> str:
 
 
 def _store(found: Inventory) -> Iterator[str]:
-    programs = "1 program" if len(found.programs) == 1 else f"{len(found.programs)} programs"
-    yield f"store    {programs}, {show('store_bytes', _bytes(found.programs))}"
+    yield f"store    {plural(len(found.programs), 'program')}, {show('store_bytes', _bytes(found.programs))}"
     if found.unreferenced is None:
         yield "         which of them no baseline names is not known while a file is unreadable"
     elif found.unreferenced:
@@ -143,13 +143,3 @@ def _problems(found: Inventory) -> Iterator[str]:
         yield f"MISSING  and {len(lost) - MAX_LISTED} more"
     if found.waiver_problem:
         yield f"UNREADABLE  {found.waiver_problem}"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _cut(line: str, width: int | None) -> str:
-    return line if width is None or len(line) <= width else line[: max(0, width - 1)] + "…"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxgate.model.profile import Communication, OpRow, OpTable
+from jaxgate.model import Communication, OpRow, OpTable, plural
 from jaxgate.report.markdown import code
+from jaxgate.report.table import aligned
 from jaxgate.report.units import show, show_share
 
 _NAME_WIDTH = 48
@@ -15,12 +16,9 @@ def culprit_rows(table: OpTable) -> list[str]:
     """The rows that explain most of a longer step, aligned: ``softmax/exp  model.py:41  0.8 → 3.1 ms  (+2.3 of +2.4 ms)``."""
     rows, against = table.culprits, "" if table.other == "baseline" else f" more than the {table.other}"
     cells = [(_short(row.name), row.line, f"{show('ns', row.other_ns)} → {show('ns', row.now_ns)}") for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)] if cells else []
-    return [
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row_cells, widths, strict=True) if width)
-        + f"  ({_more(row.more_ns)} of {_more(table.more_ns)}{against})"
-        for row, row_cells in zip(rows, cells, strict=True)
-    ]
+    columns = [column for column in zip(*cells, strict=True) if any(column)]
+    texts = [f"({_more(row.more_ns)} of {_more(table.more_ns)}{against})" for row in rows]
+    return aligned(list(zip(*columns, strict=True)), texts=texts)
 
 
 def step_line(table: OpTable) -> str:
@@ -72,14 +70,9 @@ def _by_time(table: OpTable) -> Sequence[OpRow]:
 def _folded(table: OpTable, cells: str) -> list[str]:
     if not table.folded:
         return []
-    rows = "1 row" if table.folded == 1 else f"{table.folded} rows"
-    one = table.folded == 1
-    what = (
-        ("differs" if one else "differ") + " by less than"
-        if table.other
-        else ("takes" if one else "take") + " less than"
-    )
-    return [f"| *{rows} that {what} the measured floor of {show('ns', table.floor_ns)}* | | {cells}"]
+    one, many = ("differs by", "differ by") if table.other else ("takes", "take")
+    rows = plural(table.folded, f"row that {one}", f"rows that {many}")
+    return [f"| *{rows} less than the measured floor of {show('ns', table.floor_ns)}* | | {cells}"]
 
 
 def _more(nanoseconds: float) -> str:

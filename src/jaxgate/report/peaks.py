@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 
-from jaxgate.model.allocator import AllocatorPeak, PeakRecord
+from jaxgate.model import AllocatorPeak, PeakRecord, plural
+from jaxgate.report.table import headed
 from jaxgate.report.units import show, show_ratio
 
 
-class Outcome(StrEnum):
+class PeakOutcome(StrEnum):
     """What came of a case; the one that needs a person last."""
 
     MEASURED = "MEASURED"
@@ -19,13 +19,13 @@ class Outcome(StrEnum):
     FAILED = "FAILED"
 
 
-def outcome_of(record: PeakRecord) -> Outcome:
+def outcome_of(record: PeakRecord) -> PeakOutcome:
     """What came of one case."""
     if record.failed:
-        return Outcome.FAILED
+        return PeakOutcome.FAILED
     if record.peak is None:
-        return Outcome.UNAVAILABLE
-    return Outcome.MEASURED
+        return PeakOutcome.UNAVAILABLE
+    return PeakOutcome.MEASURED
 
 
 def describe_peak(record: PeakRecord) -> str:
@@ -64,7 +64,7 @@ def _over_calls(peak: AllocatorPeak) -> list[str]:
     if peak.first.peak_bytes < peak.peak_bytes:
         parts.append(f"{show('peak_bytes', peak.first.peak_bytes)} after the first of {peak.calls} calls")
     if peak.allocations is not None:
-        parts.append(f"{peak.allocations:,} allocations in {peak.calls} call{'' if peak.calls == 1 else 's'}")
+        parts.append(f"{peak.allocations:,} allocations in {plural(peak.calls, 'call')}")
     return parts
 
 
@@ -73,18 +73,9 @@ def _pool(now: int, most: int | None) -> str:
     return f"pool {show('pool_bytes', now)}{grown}"
 
 
-def table(rows: Sequence[tuple[Outcome, PeakRecord]]) -> list[tuple[Outcome, str, str]]:
+def peak_table(rows: Sequence[tuple[PeakOutcome, PeakRecord]]) -> list[tuple[PeakOutcome, str, str]]:
     """One line for each case, aligned: its outcome, the padded word to colour, and the rest."""
-    word_width = max((len(outcome) for outcome, _ in rows), default=0)
-    name_width = max((len(record.case) for _, record in rows), default=0)
-    return [
-        (outcome, f"{outcome:<{word_width}}", f"  {record.case:<{name_width}}  {describe_peak(record)}")
-        for outcome, record in rows
-    ]
-
-
-def count_rows(rows: Sequence[tuple[Outcome, PeakRecord]]) -> str:
-    """How many cases have each outcome."""
-    counts = Counter(outcome for outcome, _ in rows)
-    cases = f"{len(rows)} case{'' if len(rows) == 1 else 's'}"
-    return f"{cases}: " + ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
+    lines = headed(
+        [(outcome, record.case) for outcome, record in rows], texts=[describe_peak(record) for _, record in rows]
+    )
+    return [(outcome, *line) for (outcome, _), line in zip(rows, lines, strict=True)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxgate.model.cost import Prediction
+from jaxgate.model import Prediction
+from jaxgate.report.table import aligned
 
 _SHORTEST_S = 0.05
 _LONG_S = 120
@@ -24,10 +25,7 @@ def plan_table(predictions: Sequence[Prediction]) -> str:
         ["changed", *(_cell(*entry) for entry in changed), _total(changed)],
     ]
     texts = ["test", *(p.test for p in predictions), f"total{_without(unknown)}"]
-    widths = [max(map(len, column)) for column in columns]
-    lines = [
-        f"{left:>{widths[0]}}  {right:>{widths[1]}}  {text}" for left, right, text in zip(*columns, texts, strict=True)
-    ]
+    lines = aligned(list(zip(*columns, strict=True)), right={0, 1}, texts=texts)
     lines.append("changed: with a duel of each program; a slow-down adds fresh processes to that.")
     if any(estimated for _, estimated in unchanged + changed):
         lines.append(

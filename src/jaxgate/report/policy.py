@@ -3,38 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
+from jaxgate.model import FactPolicy
 from jaxgate.report.units import show
-
-
-class Policy(Protocol):
-    """How one fact or phase gates; ``jaxgate.judge.policy`` has them."""
-
-    @property
-    def name(self) -> str:
-        """The fact or phase; its last word is the unit."""
-
-    @property
-    def better(self) -> str:
-        """``lower`` or ``higher``."""
-
-    @property
-    def relative(self) -> float:
-        """Share of the baseline that it may move."""
-
-    @property
-    def absolute(self) -> int:
-        """Units that it may move besides."""
-
-    @property
-    def where(self) -> str:
-        """Where it gates."""
-
-    @property
-    def why(self) -> str:
-        """Why it gates, and why this tolerance."""
-
 
 _PAGE = """\
 # What gates, and by how much it may move
@@ -77,7 +48,7 @@ The best launch of this environment against the worst one of the other.
 """
 
 
-def policy_page(facts: Iterable[Policy], stored: Iterable[Policy], between: Iterable[Policy]) -> str:
+def policy_page(facts: Iterable[FactPolicy], stored: Iterable[FactPolicy], between: Iterable[FactPolicy]) -> str:
     """The whole page in Markdown.
 
     Args:
@@ -88,7 +59,7 @@ def policy_page(facts: Iterable[Policy], stored: Iterable[Policy], between: Iter
     return _PAGE.format(facts=_table(facts), stored=_table(stored), phases=_table(between))
 
 
-def _table(policies: Iterable[Policy]) -> str:
+def _table(policies: Iterable[FactPolicy]) -> str:
     rows = [
         f"| `{policy.name}` | {policy.better} | {_may_move(policy)} | {policy.where} | {policy.why} |"
         for policy in policies
@@ -96,7 +67,7 @@ def _table(policies: Iterable[Policy]) -> str:
     return "\n".join(["| what | better | may move | where | why |", "|---|---|---|---|---|", *rows])
 
 
-def _may_move(policy: Policy) -> str:
+def _may_move(policy: FactPolicy) -> str:
     parts = [f"{policy.relative:.0%}"] if policy.relative else []
     parts += [show(policy.name, policy.absolute)] if policy.absolute else []
     return " and ".join(parts) or "not at all"

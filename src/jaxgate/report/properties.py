@@ -7,7 +7,7 @@ from jaxgate.model import Verdict
 PREFIX = "jaxgate"
 
 
-def properties(verdict: Verdict) -> list[tuple[str, str]]:
+def verdict_properties(verdict: Verdict) -> list[tuple[str, str]]:
     """The values, in an order that stays: name and text.
 
     Times are in nanoseconds and ratios are today's to the baseline's; a value that is not known is left out.

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from jaxgate.model import Finding, Status, Verdict
-from jaxgate.model.outcome import Outcome
+from jaxgate.model import Finding, Outcome, Status, Verdict, plural
 from jaxgate.report.efficiency import scaling_table
 from jaxgate.report.markdown import code, fenced, fold, inline_code, plain
+from jaxgate.report.text import count_statuses
 from jaxgate.report.units import show_pair, show_ratio
 
 MAX_ROWS = 40
@@ -60,7 +60,7 @@ def _headline(outcome: Outcome) -> str:
     total = len(outcome.verdicts)
     if not total:
         return f"{_BAD} jaxgate: no case was judged"
-    cases = "1 case" if total == 1 else f"{total} cases"
+    cases = plural(total, "case")
     if outcome.failed:
         return f"{_BAD} jaxgate: {len(outcome.failed)} of {cases} failed"
     if outcome.passed and outcome.needs_commit:
@@ -76,16 +76,12 @@ def _uncommitted(files: tuple[str, ...]) -> str:
     """Which baselines git does not have: a verdict that rests on them is nobody else's yet."""
     listed = "\n".join(files[:MAX_EDITS])
     more = f"\n… and {len(files) - MAX_EDITS} more" if len(files) > MAX_EDITS else ""
-    baselines = "1 file of the baselines needs" if len(files) == 1 else f"{len(files)} files of the baselines need"
+    baselines = plural(len(files), "file of the baselines needs", "files of the baselines need")
     return fold(f"⚠️ {baselines} a commit: without it nobody else has them", fenced(listed + more))
 
 
 def _counts(outcome: Outcome) -> str:
-    recorded = Counter(verdict.recorded.upper() for verdict in outcome.verdicts if verdict.recorded)
-    counts = Counter(verdict.status for verdict in outcome.verdicts if not verdict.recorded)
-    parts = [f"{number} {word}" for word, number in sorted(recorded.items())]
-    parts += [f"{counts[status]} {status}" for status in Status if counts[status]]
-    shown = ", ".join(parts) or "nothing"
+    shown = count_statuses(outcome.verdicts) or "nothing"
     slugs = sorted({verdict.hardware.slug for verdict in outcome.verdicts if verdict.hardware})
     where = f" on {', '.join(code(slug) for slug in slugs)}" if slugs else ""
     against = f", against {code(outcome.elsewhere)}" if outcome.elsewhere else ""

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from jaxgate.model import Finding, Status, Verdict
-from jaxgate.model.outcome import Outcome
+from jaxgate.model import Finding, Outcome, Status, Verdict
 
 RESULTS_SCHEMA = 1
 """Changes where a key goes or means something else; a new key changes nothing."""

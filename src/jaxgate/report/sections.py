@@ -8,7 +8,7 @@ BUFFERS = "jaxgate: largest buffers"
 CHANGES = "jaxgate: what changed in the program since its baseline"
 
 
-def sections(verdict: Verdict) -> list[tuple[str, str]]:
+def report_sections(verdict: Verdict) -> list[tuple[str, str]]:
     """Title and text of each list that a verdict brings; none if it brings none."""
     lists = ((BUFFERS, verdict.allocations), (CHANGES, verdict.changes))
     return [(title, "\n".join(lines)) for title, lines in lists if lines]

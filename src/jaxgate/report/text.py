@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxgate.model import Finding, Status, Verdict
+from jaxgate.model import Finding, Status, Verdict, plural, shortlist
 from jaxgate.report.blame import blame
 from jaxgate.report.expected import expected_failures, unexpected_passes
+from jaxgate.report.table import cut, headed
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
 from jaxgate.report.waivers import has_waived, waiver_note, waiver_notes
 
@@ -78,15 +79,12 @@ def summary(
         width: Columns to cut the lines to; ``None`` where nothing wraps (a file, a CI log).
         environments: Two environments were compared: what moved is listed below each line.
     """
-    words = [verdict.recorded.upper() or str(verdict.status) for verdict in verdicts]
-    times = [_call(verdict) for verdict in verdicts]
-    word_width, time_width = max(map(len, words), default=0), max(map(len, times), default=0)
-    name_width = max((len(verdict.case) for verdict in verdicts), default=0)
-    lines = []
-    for verdict, word, time in zip(verdicts, words, times, strict=True):
-        rest = f"  {verdict.case:<{name_width}}  {time:>{time_width}}  {_beside(verdict) if environments else in_short(verdict)}"
-        lines.append((verdict.status, f"{word:<{word_width}}", _cut(rest, width, word_width)))
-    return lines
+    cells = [(verdict.recorded.upper() or verdict.status, verdict.case, _call(verdict)) for verdict in verdicts]
+    texts = [_beside(verdict) if environments else in_short(verdict) for verdict in verdicts]
+    return [
+        (verdict.status, word, cut(rest, width and width - len(word)))
+        for verdict, (word, rest) in zip(verdicts, headed(cells, right={2}, texts=texts), strict=True)
+    ]
 
 
 def moved(verdict: Verdict) -> list[str]:
@@ -107,22 +105,19 @@ def _call(verdict: Verdict) -> str:
     return f"{show('run_ns', verdict.run_ns)}{tail}{rate}{share}"
 
 
-def _cut(text: str, width: int | None, used: int) -> str:
-    if width is None or len(text) <= width - used:
-        return text
-    return text[: width - used - 1] + "…" if width > used else ""
+def count_statuses(verdicts: Sequence[Verdict]) -> str:
+    """How many cases were recorded and how many have each status, worst last: ``2 CREATED, 1 SAME``."""
+    recorded = Counter(verdict.recorded.upper() for verdict in verdicts if verdict.recorded)
+    counts = Counter(verdict.status for verdict in verdicts if not verdict.recorded)
+    parts = [f"{number} {word}" for word, number in sorted(recorded.items())]
+    return ", ".join([*parts, *(f"{counts[status]} {status}" for status in Status if counts[status])])
 
 
 def count(verdicts: Sequence[Verdict]) -> str:
-    """How many cases have each status, worst last."""
-    recorded = Counter(verdict.recorded.upper() for verdict in verdicts if verdict.recorded)
-    counts = Counter(verdict.status for verdict in verdicts if not verdict.recorded)
-    total = f"{len(verdicts)} {'case' if len(verdicts) == 1 else 'cases'}"
-    parts = [f"{number} {word}" for word, number in sorted(recorded.items())]
-    parts += [f"{counts[status]} {status}" for status in Status if counts[status]]
+    """The same of a whole run, with their number."""
     others = sum(has_waived(verdict) and verdict.status is not Status.WAIVED for verdict in verdicts)
     waived = f" ({others} of them with something waived)" if others else ""
-    return f"{total}: {', '.join(parts)}{waived}"
+    return f"{plural(len(verdicts), 'case')}: {count_statuses(verdicts)}{waived}"
 
 
 def _beside(verdict: Verdict) -> str:
@@ -206,12 +201,8 @@ def _row(label: str, text: str) -> str:
 def _more(others: Sequence[Finding]) -> str:
     if not others:
         return ""
-    names = ", ".join(
-        f"{'claim ' if finding.kind == 'claim' else ''}{finding.name}{_by_clock(finding)}"
-        for finding in others[:MAX_OTHERS]
-    )
-    more = f" and {len(others) - MAX_OTHERS} more" if len(others) > MAX_OTHERS else ""
-    return f"; also {names}{more}"
+    names = [f"{'claim ' if finding.kind == 'claim' else ''}{finding.name}{_by_clock(finding)}" for finding in others]
+    return f"; also {shortlist(names, MAX_OTHERS)}"
 
 
 def _by_clock(finding: Finding) -> str:
@@ -245,10 +236,8 @@ def _baseline(verdict: Verdict) -> str:
         return "none"
     if verdict.origin is None:
         return verdict.baseline
-    differences = verdict.origin.differences
-    named = ", ".join(differences[:MAX_DIFFERENCES]) or "nothing differs"
-    more = f" and {len(differences) - MAX_DIFFERENCES} more" if len(differences) > MAX_DIFFERENCES else ""
-    return f"{verdict.baseline}; {named}{more}"
+    named = shortlist(verdict.origin.differences, MAX_DIFFERENCES) or "nothing differs"
+    return f"{verdict.baseline}; {named}"
 
 
 def _culprit(verdict: Verdict) -> str:

@@ -1,0 +1,1 @@
+"""One case, from observation to its final verdict, and what a run knows. No pytest."""

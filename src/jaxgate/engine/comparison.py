@@ -1,0 +1,103 @@
+"""Compare two functions here and now, without pytest: ``jaxgate.compare(f, g, *args)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from jaxgate.judge import LOOKS, compare_facts, decide, differs, is_settled, rank_causes, red_quantities
+from jaxgate.keep import ReferenceCache
+from jaxgate.model import Baseline, Cause, Computation, Decision, Finding, Provenance, Status
+from jaxgate.observe.duel import agree, prepare, run_duel
+from jaxgate.observe.measure import observe
+from jaxgate.observe.observation import Observation
+from jaxgate.observe.program import NotReplayableError
+from jaxgate.report import describe_finding, show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionComparison:
+    """What two functions differ in.
+
+    Attributes:
+        facts: Every fact of the first against the second.
+        decision: What the duel said; ``None`` if none could be run.
+        why_no_duel: Why not; an identical program needs none.
+        causes: What made facts of the first worse, the cause that explains most first.
+        agrees: Whether they give the same numbers; ``None`` if that is unknown.
+    """
+
+    facts: tuple[Finding, ...]
+    decision: Decision | None
+    why_no_duel: str
+    agrees: bool | None
+    causes: tuple[Cause, ...] = ()
+
+    def __str__(self) -> str:
+        """A few lines: time first, then the facts that differ."""
+        lines = [f"time   {self._time()}"]
+        if self.agrees is not None:
+            lines.append("result the same within tolerance" if self.agrees else "result DIFFERENT beyond tolerance")
+        moved = [finding for finding in self.facts if finding.status is not Status.SAME]
+        lines += [f"fact   {finding.status:<9} {describe_finding(finding)}" for finding in moved]
+        if not moved:
+            lines.append("fact   all the same within tolerance")
+        lines += [f"cause  {cause}" for cause in self.causes[:1]]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _time(self) -> str:
+        if self.decision is None:
+            return f"SAME: {self.why_no_duel}" if self.agrees else f"UNDECIDED: {self.why_no_duel}"
+        found = self.decision
+        calls = f"{show('run_ns', found.now_ns)} against {show('run_ns', found.baseline_ns)}"
+        pairs = f"median of pairs {found.ratio:.3f} × [{found.low:.3f}, {found.high:.3f}]"
+        return f"{found.status}: {calls}, {pairs}: {found.reason}"
+
+
+def compare(
+    first: Callable[..., Any], second: Callable[..., Any], *args: Any, rtol: float = 1e-4, atol: float = 1e-5
+) -> FunctionComparison:
+    """Hold one function against another, called with the same arguments: facts, results, and a duel.
+
+    Args:
+        first: The function in question; its verdict is relative to the second.
+        second: What it is held against.
+        args: Arguments of both. Arrays are never consumed.
+        rtol: Relative tolerance between results.
+        atol: Absolute tolerance between results.
+
+    Raises:
+        InvalidCaseError: If one of them cannot be traced, compiled or run.
+    """
+    sides = [_observe(function, args, rtol, atol) for function in (first, second)]
+    now, other = sides
+    where = Provenance(commit=None, dirty=False, date="", jaxgate="")
+    program = other.export().record
+    baseline = Baseline.of(other.measurement, case="second", test="", provenance=where, program=program)
+    facts = tuple(compare_facts(now.measurement, baseline))
+    causes = rank_causes(now.measurement, baseline, red_quantities(facts))
+    decision, why_not, agrees = None, "", None
+    if not differs(now.measurement, baseline):
+        return FunctionComparison(facts=facts, decision=None, why_no_duel="identical program", agrees=True)
+    try:
+        left, right = (prepare(side.export(), side.leaves()) for side in sides)
+        agrees = agree(left, right, rtol=rtol, atol=atol)
+        duel = run_duel(
+            left,
+            right,
+            settled=is_settled,
+            max_pairs=max(LOOKS),
+            platform=now.measurement.hardware.platform,
+        )
+        decision = decide(duel)
+    except NotReplayableError as error:
+        why_not = str(error)
+    return FunctionComparison(facts=facts, decision=decision, why_no_duel=why_not, agrees=agrees, causes=causes)
+
+
+def _observe(function: Callable[..., Any], args: tuple[Any, ...], rtol: float, atol: float) -> Observation:
+    computation = Computation(subject=function, args=args, rtol=rtol, atol=atol)
+    return observe(lambda: computation, store=ReferenceCache(None))

@@ -1,0 +1,78 @@
+"""The cost of a gate: what it took the last time, else what its stored baseline lets one expect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from jaxgate.judge import LOOKS
+from jaxgate.keep import read_all
+from jaxgate.model import ACCELERATOR_BURST_NS, BURSTS, DUEL_BURST_NS, LONG_CALL_NS, Baseline, Cost, Prediction
+
+_SIDES = 2
+
+
+def predict(tests: Sequence[str], remembered: Mapping[str, Cost], baselines: Path) -> list[Prediction]:
+    """Predict the cost of each test.
+
+    Args:
+        tests: Node ids, in the order to show.
+        remembered: What their gates took the last time, where they were run.
+        baselines: Folder of the stored baselines.
+    """
+    complete = {test for test in tests if test in remembered and remembered[test].duel_s is not None}
+    stored = _by_test(baselines) if complete != set(tests) else {}
+    return [_predict(test, remembered.get(test), stored.get(test, [])) for test in tests]
+
+
+def _predict(test: str, last: Cost | None, stored: Sequence[Baseline]) -> Prediction:
+    """Of baselines on several kinds of hardware the slowest counts: which one runs this is not known here."""
+    known = [seconds for baseline in stored if (seconds := unchanged_s(baseline)) is not None]
+    duels = [seconds for baseline in stored if (seconds := longest_duel_s(baseline)) is not None]
+    if last is not None:
+        alone, alone_estimated = last.unchanged_s, False
+    elif known:
+        alone, alone_estimated = max(known), True
+    else:
+        return Prediction(test=test)
+    if last is not None and last.duel_s is not None:
+        return Prediction(test=test, unchanged_s=alone, changed_s=alone + last.duel_s)
+    return Prediction(
+        test=test,
+        unchanged_s=alone,
+        changed_s=alone + max(duels) if duels else None,
+        unchanged_estimated=alone_estimated,
+        changed_estimated=bool(duels),
+    )
+
+
+def unchanged_s(baseline: Baseline) -> float | None:
+    """Seconds to trace, lower, compile, call and sample; ``None`` if the baseline does not tell all of it."""
+    phases = baseline.phases
+    parts = [phases.trace_ns, phases.lower_ns, phases.compile_ns, phases.first_call_ns]
+    if None in parts:
+        return None
+    return (sum(part or 0 for part in parts) + sum(baseline.samples.bursts_ns)) / 1e9
+
+
+def longest_duel_s(baseline: Baseline) -> float | None:
+    """Seconds of a duel that goes on to its last look, both programs compiled for it.
+
+    A program that is not stored is not duelled: that costs nothing.
+    """
+    if not baseline.program.stored:
+        return 0.0
+    compile_ns = baseline.phases.compile_ns
+    if compile_ns is None:
+        return None
+    call_ns = baseline.samples.run_ns
+    burst_ns = max(call_ns, DUEL_BURST_NS.get(baseline.hardware.platform, ACCELERATOR_BURST_NS))
+    half_ns = call_ns if call_ns > LONG_CALL_NS else BURSTS * burst_ns
+    return _SIDES * (compile_ns + max(LOOKS) * half_ns) / 1e9
+
+
+def _by_test(baselines: Path) -> dict[str, list[Baseline]]:
+    found: dict[str, list[Baseline]] = {}
+    for baseline in read_all(baselines)[0].values():  # of an unreadable file a run says what is wrong
+        found.setdefault(baseline.test, []).append(baseline)
+    return found

@@ -1,0 +1,155 @@
+"""One case, from what was observed to its verdict: baseline, clocks, judge, diagnostics, waivers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from jaxgate.engine.baseline_duel import BaselineTiming, Opponent
+from jaxgate.engine.confirmation import Provisional
+from jaxgate.engine.diagnostics import judge_with_buffers, with_changes
+from jaxgate.engine.record import candidate, record_case
+from jaxgate.engine.reference_duel import ReferenceTiming
+from jaxgate.engine.repeats import PhaseRepeat, Repeat
+from jaxgate.engine.session import GateSession
+from jaxgate.judge import ALWAYS_FAIL, apply_waivers, has_red_phase, judge, judge_invalid, waits_for_confirmation
+from jaxgate.keep import CorruptBaselineError
+from jaxgate.model import Case, HardwareKey, InvalidCaseError, Record, ReferenceDuel, Update, Verdict
+from jaxgate.observe.observation import Observation
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCase:
+    """What came of one case.
+
+    Attributes:
+        verdict: Its verdict so far.
+        stored_here: Its baseline, with the facts that its program has here.
+        opponent: The baseline's program, if it was compiled here.
+        repeats: What a fresh process may be asked to look for again.
+        on_baseline_ns: What its baseline's program took: to be compiled here, and to be duelled with.
+        is_final: Whether it waits for no fresh process: one that was recorded, or judged by launches, does not.
+    """
+
+    verdict: Verdict
+    stored_here: Record | None = None
+    opponent: Opponent | None = None
+    repeats: tuple[Repeat, ...] = ()
+    on_baseline_ns: int = 0
+    is_final: bool = False
+
+    def provisional(self, *, strict: bool) -> Provisional | None:
+        """The case, if only fresh processes can say whether it is red."""
+        if self.is_final or not waits_for_confirmation(self.verdict):
+            return None
+        repeats = [repeat for repeat in self.repeats if repeat.accuses(self.verdict)]
+        return Provisional(self.verdict, repeats, strict=strict)
+
+
+def judge_case(session: GateSession, case: Case, observed: Observation, *, test: str, progress: Tell) -> JudgedCase:
+    """Judge what was observed against its baseline, with a duel where the program changed; or record it.
+
+    Two baselines go through here: ``stored`` is the file as it is; in ``stored_here`` the compiled facts are those of
+    its program on this machine, where that is another one.
+
+    Args:
+        session: The run.
+        case: The case.
+        observed: What was measured of it.
+        test: pytest node id.
+        progress: Told what is being done.
+    """
+    now, settings = observed.measurement, session.settings
+    if session.comparison is not None:
+        verdict = session.comparison.judge(case, now, test=test)
+        return JudgedCase(verdict=_waived(session, verdict, strict=False), is_final=True)
+    recording = settings.update.records(exists=os.path.lexists(session.store.path(now.hardware, case.name)))
+    try:
+        stored = _load(session, case, now.hardware, recording=recording)
+        timing = BaselineTiming(stored)
+        if not recording:
+            timing = _time(session, case, observed, stored, test=test, progress=progress)
+        reference = _time_reference(session, case, observed, progress)
+    except InvalidCaseError as error:
+        return _invalid(case, observed, error)
+    judged = partial(
+        judge,
+        case.name,
+        case.claims,
+        record=timing.stored_here,
+        strict=session.strict,
+        tolerances=case.tolerances,
+        elsewhere=session.store.elsewhere(now.hardware, case.name),
+        decision=timing.decision,
+        no_duel=timing.why_not,
+        same_executable=timing.same_executable,
+        reference_duel=reference.by,
+    )
+    verdict = judge_with_buffers(judged, observed)
+    found = partial(JudgedCase, stored_here=timing.stored_here, opponent=timing.opponent, on_baseline_ns=timing.took_ns)
+    if recording:  # a waived claim is broken all the same, and never recorded
+        recorded = record_case(
+            observed,
+            verdict,
+            stored,
+            test=test,
+            provenance=session.provenance,
+            store=session.store,
+            programs=session.programs,
+            keep_broken=settings.as_measured,
+        )
+        return found(verdict=recorded, is_final=True)
+    repeats: list[Repeat] = [*([] if timing.repeat is None else [timing.repeat]), *reference.repeats]
+    if stored is not None and has_red_phase(verdict):
+        before = stored.baseline.phases
+        repeats.append(PhaseRepeat(project=session.project, test=test, now=now, before=before))
+    if settings.update is Update.REVIEW:
+        made_from = partial(getattr, session, "provenance")
+        session.result.candidates |= candidate(observed, verdict, stored, test=test, provenance=made_from)
+    if verdict.status in ALWAYS_FAIL:
+        verdict = with_changes(verdict, observed, stored, session.programs)
+    return found(verdict=_waived(session, verdict, strict=session.strict), repeats=tuple(repeats))
+
+
+def _load(session: GateSession, case: Case, hardware: HardwareKey, *, recording: bool) -> Record | None:
+    """The baseline as it is stored; one that cannot be read is replaced by a recording, and judges nothing."""
+    try:
+        stored = session.store.load(hardware, case.name)
+    except CorruptBaselineError as error:
+        if recording:
+            return None
+        path = session.short(error.path)
+        mend = f"restore it (git checkout -- {path}) or record it again with --perf-update"
+        raise InvalidCaseError("reading the baseline", f"{path} {error.reason}; {mend}") from None
+    if stored is not None and stored.baseline.program.stored:
+        session.result.dates[case.name] = stored.baseline.provenance.date
+    return stored
+
+
+def _time(
+    session: GateSession, case: Case, observed: Observation, stored: Record | None, *, test: str, progress: Tell
+) -> BaselineTiming:
+    """Without the clock, too: facts are compared with those of the baseline's program, compiled here."""
+    timing = session.baseline_duels.time(observed, stored, progress)
+    if observed.measurement.samples is None:
+        return timing
+    return session.stored_times.time(case.name, test, observed.measurement, stored, timing)
+
+
+def _time_reference(session: GateSession, case: Case, observed: Observation, progress: Tell) -> ReferenceTiming:
+    if session.settings.as_measured:
+        return ReferenceTiming(ReferenceDuel(why_not="this recording is only held against, its claims are not judged"))
+    return session.reference_duels.time(case.claims, observed, progress)
+
+
+def _waived(session: GateSession, verdict: Verdict, *, strict: bool) -> Verdict:
+    return apply_waivers(verdict, session.waivers_in_force, today=session.today, strict=strict)
+
+
+def _invalid(case: Case, observed: Observation, error: InvalidCaseError) -> JudgedCase:
+    verdict = replace(judge_invalid(case.name, error), hardware=observed.measurement.hardware)
+    return JudgedCase(verdict=verdict, is_final=True)

@@ -1,0 +1,78 @@
+"""Baselines whose test is gone: they would stay for ever, and look like cover that nothing gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jaxgate.engine.session import GateSession
+from jaxgate.keep import CorruptBaselineError, read_all
+from jaxgate.model import Baseline, Collection
+
+
+@dataclass(slots=True)
+class Orphans:
+    """Baselines that no test will ever look at again, and files among them that cannot be read."""
+
+    paths: list[Path] = field(default_factory=list)
+    unreadable: list[CorruptBaselineError] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to tell."""
+        return bool(self.paths or self.unreadable)
+
+
+def find_orphans(session: GateSession, collection: Collection) -> Orphans:
+    """Find baselines, for the hardware of a run, whose test is gone.
+
+    Args:
+        session: The run, over.
+        collection: What pytest collected; a baseline of a test outside what was collected whole is not judged.
+    """
+    found = Orphans()
+    if session.comparison is not None:
+        return found  # the stored baselines were not looked at
+    names: dict[str, set[str]] = {}
+    for case, test in session.result.tests.items():
+        names.setdefault(test, set()).add(case)
+    baselines: dict[Path, Baseline] = {}
+    for slug in sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware}):
+        of_slug, unreadable = read_all(session.settings.baselines, slug)
+        baselines |= of_slug
+        found.unreadable += unreadable
+    found.paths += without_test(baselines, session.project, collection.tests, collection.roots, names)
+    return found
+
+
+def without_test(
+    baselines: Mapping[Path, Baseline],
+    project: Path,
+    collected: AbstractSet[str],
+    roots: Sequence[str],
+    names: Mapping[str, set[str]],
+) -> Iterator[Path]:
+    """The baselines whose test is gone, or has another case now.
+
+    Args:
+        baselines: By file.
+        project: Root folder of the tests.
+        collected: Node ids of all collected tests, before any was deselected.
+        roots: Files and folders that were collected whole, relative to the root folder.
+        names: Test to the cases that it has; a test that was not run is not in it.
+    """
+    files = {test.partition("::")[0] for test in collected}
+    for path, baseline in baselines.items():
+        file = baseline.test.partition("::")[0]
+        seen = file in files or not (project / file).exists()  # an ignored file tells nothing
+        inside = seen and any(is_inside(baseline.test, root) for root in roots)
+        renamed = baseline.test in names and baseline.case not in names[baseline.test]
+        if (inside and baseline.test not in collected) or renamed:
+            yield path
+
+
+def is_inside(test: str, root: str) -> bool:
+    """Whether a test lies in a file or folder, both relative to the root folder."""
+    file = test.partition("::")[0]
+    return root in ("", ".") or file == root or file.startswith(f"{root}/")

@@ -1,0 +1,120 @@
+"""A measurement that may become a baseline: what is written, and in which order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from jaxgate.judge import severest
+from jaxgate.keep import BaselineStore, ProgramStore
+from jaxgate.model import Baseline, Provenance, Record, Status, Verdict
+from jaxgate.observe.errors import describe
+from jaxgate.observe.observation import Observation
+from jaxgate.observe.program import serves_as
+
+_MOVED = frozenset({
+    Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER, Status.WAIVED,
+    Status.NO_BASELINE, Status.STALE_BASELINE,
+})  # fmt: skip
+_FAILING = frozenset({Status.INVALID, Status.REGRESSED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """What there is to record of a case: plain data and its program, no array.
+
+    Attributes:
+        baseline: The baseline that it would be.
+        content: The program, serialised.
+        replaces: Structure of the program that its baseline of today names; empty if there is none to read.
+    """
+
+    baseline: Baseline
+    content: bytes
+    replaces: str
+
+    @classmethod
+    def of(
+        cls, observed: Observation, record: Record | None, *, case: str, test: str, provenance: Provenance
+    ) -> Candidate:
+        """Take what was measured as it is."""
+        program = observed.export()
+        baseline = Baseline.of(
+            observed.measurement, case=case, test=test, provenance=provenance, program=program.record
+        )
+        own = record is not None and not record.borrowed and record.baseline.program.stored
+        return cls(
+            baseline=baseline,
+            content=program.content,
+            replaces=record.baseline.fingerprints.program if own and record is not None else "",
+        )
+
+    def accept(self, store: BaselineStore, programs: ProgramStore, verdict: Verdict) -> Verdict:
+        """Write program and baseline; gives the verdict, which says so and no longer fails."""
+        baseline = self.baseline
+        existed = os.path.lexists(store.path(baseline.hardware, baseline.case))
+        about = baseline.program
+        if about.stored:  # the program first: a baseline never names a file that is not there
+            serves = partial(serves_as, content=self.content)
+            digest = programs.save(baseline.fingerprints.program, self.content, serves)
+            baseline = replace(baseline, program=replace(about, digest=digest))
+        store.save(baseline)
+        return replace(verdict, fails=False, recorded="refreshed" if existed else "created", replaced=self.replaces)
+
+
+def record_case(
+    observed: Observation,
+    verdict: Verdict,
+    stored: Record | None,
+    *,
+    test: str,
+    provenance: Provenance,
+    store: BaselineStore,
+    programs: ProgramStore,
+    keep_broken: bool,
+) -> Verdict:
+    """Accept a measurement, unless something is wrong that no baseline can make right.
+
+    Args:
+        observed: What was measured.
+        verdict: The verdict on it; time was not judged.
+        stored: The baseline so far.
+        test: pytest node id.
+        provenance: Where the recording comes from.
+        store: Where baselines are kept.
+        programs: Where their programs are.
+        keep_broken: Whether what breaks a claim is recorded, too: for a comparison, which judges no claims.
+    """
+    broken = any(f.kind in ("claim", "case") and f.status in _FAILING for f in verdict.findings)
+    if broken and not keep_broken:
+        return replace(verdict, fails=True)
+    found = Candidate.of(observed, stored, case=verdict.case, test=test, provenance=provenance)
+    recorded = found.accept(store, programs, verdict)
+    known = stored is not None and not stored.borrowed
+    left_open = any(f.kind == "claim" and f.status is Status.UNDECIDED for f in verdict.findings)
+    worst = severest(finding.status for finding in verdict.findings)
+    return replace(recorded, status=worst if known else Status.UNDECIDED if left_open else Status.SAME)
+
+
+def has_moved(verdict: Verdict) -> bool:
+    """Whether a case is not what its baseline says, or has none."""
+    return bool(_MOVED & {verdict.time.status, *(finding.status for finding in verdict.findings)})
+
+
+def candidate(
+    observed: Observation, verdict: Verdict, record: Record | None, *, test: str, provenance: Callable[[], Provenance]
+) -> dict[str, Candidate | str]:
+    """Keep what it takes to record a case later, if it moved; no array is held.
+
+    Returns:
+        By case, what could be recorded, or why it cannot be.
+    """
+    if not has_moved(verdict):
+        return {}
+    try:
+        found = Candidate.of(observed, record, case=verdict.case, test=test, provenance=provenance())
+    except Exception as error:  # noqa: BLE001 - the case was judged all the same
+        return {verdict.case: f"it cannot be recorded: {describe(error)}"}
+    return {verdict.case: found}

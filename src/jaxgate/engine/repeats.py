@@ -1,0 +1,201 @@
+"""What made a case red by a clock, and how a fresh process looks for it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from jaxgate.engine.fresh_process import FreshDuel, measure_again
+from jaxgate.engine.instruments import Instruments
+from jaxgate.judge import (
+    StoredLimit,
+    accuses,
+    comes_again,
+    conclude,
+    decide_stored,
+    has_red_phase,
+    settle_phases,
+    settle_time,
+)
+from jaxgate.model import Baseline, BrokenDuelError, Measurement, Phases, RepeatOutcome, Status, Verdict
+
+_UNCACHED = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+"""What this process compiled the next one would find in a persistent cache: nothing of it could be confirmed."""
+_OTHER_PROGRAM = "a fresh process ran another program, or in another environment"
+
+
+class Repeat(Protocol):
+    """One way in which a clock can make a case red."""
+
+    @property
+    def is_duel(self) -> bool:
+        """Whether two programs were timed in turn: many of these that fire at once accuse the machine."""
+
+    def accuses(self, verdict: Verdict) -> bool:
+        """Whether this is what makes a case red."""
+
+    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
+        """Measure it again in a fresh process."""
+
+    def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:
+        """Whether a fresh process found it, too; the next one is asked only then."""
+
+    def settle(
+        self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int
+    ) -> Verdict:
+        """The verdict after that.
+
+        Args:
+            verdict: The verdict so far.
+            outcomes: What the fresh processes found; empty if none was started.
+            machine: Whether the run as a whole accuses the machine, so that none was.
+            strict: Whether a missing or stale baseline fails.
+            wanted: How many processes must agree.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class DuelRepeat:
+    """A duel with the baseline's program, or with the reference for a claim about run time."""
+
+    duel: FreshDuel
+
+    @property
+    def is_duel(self) -> bool:
+        """It is one."""
+        return True
+
+    def accuses(self, verdict: Verdict) -> bool:
+        """Whether this duel is what makes a case red."""
+        return accuses(verdict, self.duel.claim)
+
+    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:  # noqa: ARG002 - the duel is all it takes
+        """Run the duel again, and one of a program with itself beside it."""
+        return instruments.repeat_duel(self.duel)
+
+    def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:  # noqa: ARG002 - the duel tells
+        """Whether it is as slow there."""
+        return comes_again(outcome, self.duel.claim)
+
+    def settle(
+        self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int
+    ) -> Verdict:
+        """SLOWER, or a broken claim, where all processes agree."""
+        claim = self.duel.claim
+        return settle_time(verdict, outcomes, machine=machine, claim=claim, strict=strict, wanted=wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTimeRepeat:
+    """A measurement that stored times found slow.
+
+    Attributes:
+        project: Root folder of the tests.
+        test: pytest node id.
+        now: What this process measured.
+        accepted: The baseline.
+        limit: What the stored sessions allow.
+    """
+
+    project: Path
+    test: str
+    now: Measurement
+    accepted: Baseline
+    limit: StoredLimit
+
+    @property
+    def is_duel(self) -> bool:
+        """It is none: each look at the machine says for itself whether that is quiet."""
+        return False
+
+    def accuses(self, verdict: Verdict) -> bool:
+        """Whether the case is red for its time."""
+        return accuses(verdict, None)
+
+    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
+        """Run the test in a fresh process, on a machine that is still quiet."""
+        seen = instruments.look(self.now.hardware.platform, after_work=True, holds_device=True)
+        if seen.objections:
+            problem = f"the machine is not quiet: {'; '.join(seen.objections)}"
+            return RepeatOutcome(problem=problem, has_control=False, blames_machine=True)
+        found = measure_again(instruments.record, self.project, self.test, case=case, hardware=self.now.hardware)
+        if isinstance(found, str):
+            return RepeatOutcome(problem=found, has_control=False)
+        ours = self.now
+        same = ours.fingerprints == found.fingerprints and ours.environment == found.environment
+        if not same or found.samples.contract != self.accepted.samples.contract:
+            return RepeatOutcome(problem=_OTHER_PROGRAM, has_control=False)
+        try:
+            decision = decide_stored(self.limit, found.samples.run_ns)
+        except BrokenDuelError as error:
+            return RepeatOutcome(problem=f"a fresh process gave nothing usable: {error}", has_control=False)
+        return RepeatOutcome(decision, has_control=False)
+
+    def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:  # noqa: ARG002 - the limit tells
+        """Whether it is beyond the limit there."""
+        return comes_again(outcome, None)
+
+    def settle(
+        self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int
+    ) -> Verdict:
+        """SLOWER where all processes agree."""
+        return settle_time(verdict, outcomes, machine=machine, strict=strict, wanted=wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseRepeat:
+    """A phase that took longer than the baseline allows.
+
+    Attributes:
+        project: Root folder of the tests.
+        test: pytest node id.
+        now: What this process measured.
+        before: The baseline's phases.
+    """
+
+    project: Path
+    test: str
+    now: Measurement
+    before: Phases
+
+    @property
+    def is_duel(self) -> bool:
+        """It is none."""
+        return False
+
+    def accuses(self, verdict: Verdict) -> bool:
+        """Whether a phase makes the case red."""
+        return has_red_phase(verdict)
+
+    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
+        """The phases in a fresh process that compiles the same program in the same environment."""
+        found = measure_again(
+            instruments.record, self.project, self.test, case=case, hardware=self.now.hardware, variables=_UNCACHED
+        )
+        if isinstance(found, str):
+            return RepeatOutcome(problem=found)
+        ours, theirs = self.now.fingerprints, found.fingerprints
+        same = (ours.program, ours.options) == (theirs.program, theirs.options)
+        if not same or self.now.environment != found.environment:
+            return RepeatOutcome(problem=_OTHER_PROGRAM)
+        return RepeatOutcome(phases=found.phases)
+
+    def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:
+        """Whether any of the phases that are red took as long there."""
+        found = settle_phases(verdict.findings, self.before, [outcome.phases or outcome.problem], wanted=1)
+        return any(finding.kind == "phase" and finding.status is Status.REGRESSED for finding in found)
+
+    def settle(
+        self,
+        verdict: Verdict,
+        outcomes: Sequence[RepeatOutcome],
+        *,
+        machine: bool,  # noqa: ARG002 - phases are not what accuses it
+        strict: bool,
+        wanted: int,
+    ) -> Verdict:
+        """The phases of all processes beside the baseline's."""
+        found = [outcome.phases or outcome.problem for outcome in outcomes]
+        return conclude(verdict, settle_phases(verdict.findings, self.before, found, wanted=wanted), strict=strict)

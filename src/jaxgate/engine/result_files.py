@@ -1,0 +1,96 @@
+"""The end of a run, for others to read: ``summary.md`` and ``results.json`` beside the bundles, and what GitHub shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+from jaxgate.engine.ending import Ending
+from jaxgate.engine.exit_status import unfit
+from jaxgate.engine.orphans import Orphans
+from jaxgate.engine.session import GateSession
+from jaxgate.judge import scaling
+from jaxgate.keep import append_page, merge_base, run_git, write_atomic
+from jaxgate.model import Outcome
+from jaxgate.report import error_commands, explain, pull_request_page, results_json
+
+SUMMARY, RESULTS = "summary.md", "results.json"
+STEP_SUMMARY, ACTIONS = "GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"
+INTO = "JAXGATE_RESULTS_INTO"
+"""AbstractSet by ``jaxgate gate``: a file of its own for the results, wherever the bundles go."""
+
+
+def write_result_files(
+    session: GateSession,
+    ending: Ending,
+    *,
+    selected: AbstractSet[str],
+    exit_status: int,
+    environ: Mapping[str, str] = os.environ,
+) -> Outcome:
+    """Write what a run came to. A page that cannot be written is told; the run was judged all the same.
+
+    Args:
+        session: The run, over.
+        ending: What its end found.
+        selected: Node ids of the gates that were to be judged.
+        exit_status: pytest's, as it will be.
+        environ: Environment variables: GitHub's runner names a file for the job's summary.
+    """
+    outcome = _outcome(session, ending, selected, exit_status)
+    page = pull_request_page(outcome)
+    results = results_json(outcome)
+    for name, text in ((SUMMARY, page), (RESULTS, results)):
+        session.evidence.write_page(name, text)
+    if environ.get(INTO):
+        write_atomic(Path(environ[INTO]), results.encode())
+    if environ.get(STEP_SUMMARY):
+        try:
+            append_page(Path(environ[STEP_SUMMARY]), page)
+        except OSError as error:
+            session.evidence.problems.append(f"the job's summary could not be written: {error}")
+    return outcome
+
+
+def workflow_commands(outcome: Outcome, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """What GitHub's runner turns into annotations; nothing elsewhere."""
+    return list(error_commands(outcome.failed)) if environ.get(ACTIONS) == "true" else []
+
+
+def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], exit_status: int) -> Outcome:
+    result = session.result
+    tests = {verdict.case: result.tests[verdict.case] for verdict in result.verdicts if verdict.case in result.tests}
+    elsewhere = session.settings.elsewhere
+    return Outcome(
+        verdicts=tuple(result.verdicts),
+        tests=tests,
+        texts={v.case: explain(v, test=tests.get(v.case, ""), elsewhere=elsewhere) for v in result.verdicts if v.fails},
+        not_judged=tuple(sorted(selected - set(tests.values()))),
+        problems=tuple(_problems(session, ending.orphans)),
+        unfit=tuple(filter(None, (result.time_over, unfit(session)))),
+        scaling=scaling(result.verdicts),
+        commit=run_git(session.project, "rev-parse", "HEAD"),
+        baseline_edits=_baseline_edits(session) if session.settings.strict else (),
+        needs_commit=ending.changes.needs_commit,
+        elsewhere=elsewhere,
+        exit_status=exit_status,
+    )
+
+
+def _problems(session: GateSession, orphans: Orphans | None) -> Iterator[str]:
+    yield from session.result.clashes
+    if orphans is not None and session.settings.strict and not session.settings.against:
+        yield from (f"{session.short(path)}: its test is gone or has another name" for path in orphans.paths)
+    if orphans is not None:
+        yield from (f"{session.short(error.path)} is unreadable: {error.reason}" for error in orphans.unreadable)
+
+
+def _baseline_edits(session: GateSession) -> tuple[str, ...] | None:
+    """What the checkout changes in the stored baselines since it left the trunk; ``None`` if git cannot tell."""
+    base = merge_base(session.project)
+    if base is None:  # no git, a checkout without history: the page says that it is not known
+        return None
+    edits = run_git(session.project, "diff", "--name-status", base, "--", str(session.settings.stored))
+    return None if edits is None else tuple(edits.splitlines())

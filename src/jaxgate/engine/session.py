@@ -1,0 +1,205 @@
+"""One run that gates: the services that it judges with, and what it found so far."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+
+from jaxgate.engine.baseline_duel import BaselineDuels
+from jaxgate.engine.calibration_results import Calibrated
+from jaxgate.engine.confirmation import Provisional
+from jaxgate.engine.duel_budget import DuelBudget
+from jaxgate.engine.evidence import EvidenceCollector
+from jaxgate.engine.instruments import Instruments
+from jaxgate.engine.noise_floors import Margins
+from jaxgate.engine.progress import Progress
+from jaxgate.engine.record import Candidate
+from jaxgate.engine.reference_duel import ReferenceDuels
+from jaxgate.engine.stored_times import StoredTimesClock
+from jaxgate.judge import Ageing, find_ageing
+from jaxgate.keep import BaselineStore, DuelCache, FloorStore, Machine, ProgramStore, ReferenceCache, read_provenance
+from jaxgate.model import TIME, Cost, Provenance, Settings, Update, Verdict, Waiver
+from jaxgate.observe.duel import Opponents
+from jaxgate.processes.environment_runs import Comparison
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionResult:
+    """What a run found so far. Cases are added to it; nothing is taken away.
+
+    Attributes:
+        verdicts: Of the cases that were judged to the end, in order.
+        provisional: Cases that wait for fresh processes, by test.
+        tests: The cases of this run, each with the test that has it.
+        clashes: Cases that two tests have, a text each.
+        dates: When the stored programs that baselines of this run name were recorded, by case.
+        candidates: What a review may accept, by case; or why it cannot.
+        costs: What gates took, by test.
+        calibrated: The cases of a calibration.
+        accused: Tests that failed because the machine is the suspect.
+        time_over: Why the run stopped before it was done; empty if it did not.
+    """
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    provisional: dict[str, Provisional] = field(default_factory=dict)
+    tests: dict[str, str] = field(default_factory=dict)
+    clashes: list[str] = field(default_factory=list)
+    dates: dict[str, str] = field(default_factory=dict)
+    candidates: dict[str, Candidate | str] = field(default_factory=dict)
+    costs: dict[str, Cost] = field(default_factory=dict)
+    calibrated: Calibrated = field(default_factory=Calibrated)
+    accused: int = 0
+    time_over: str = ""
+
+    def add_name(self, case: str, test: str) -> str:
+        """Note whose a case is; gives why it cannot be, where another test has it: they would share one baseline."""
+        owner = self.tests.setdefault(case, test)
+        if owner == test:
+            return ""
+        problem = (
+            f"expected one test for the case `{case}`, found two: {owner} and {test}\n"
+            "give one of them a name of its own: gate(..., name='family/sentence')"
+        )
+        self.clashes.append(problem)
+        return problem
+
+    def ageing(self, today: date) -> Ageing | None:
+        """The stored programs of this run's cases that should be recorded again."""
+        again = {verdict.case for verdict in self.verdicts if verdict.recorded}
+        return find_ageing({case: date for case, date in self.dates.items() if case not in again}, today=today)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateSession:
+    """The services of one run, opened at its first gate, so that runs without gates pay nothing.
+
+    Attributes:
+        settings: What the user asked for.
+        project: Root folder of the tests.
+        terminal: A descriptor for progress; ``None`` where nothing is to be shown.
+        instruments: What it looks at the world with.
+        machine: This process's hold on the machine.
+        store: The baselines.
+        programs: Their programs.
+        references: What is remembered of references.
+        floors: What calibrations found of the noise here.
+        margins: What that gives each case.
+        baseline_duels: Duels with the programs of the baselines.
+        reference_duels: Duels with references, for claims about run time.
+        stored_times: Times stored on quiet hardware.
+        evidence: What red cases leave behind.
+        waivers: All that are in the file and apply to this jax.
+        comparison: What both environments recorded, where two are compared.
+        failed_there: What failed in the revision that is compared with, by test.
+        known_provenance: Where a recording comes from, where another process of this run knew it first.
+        today: The UTC date at which it began.
+        result: What was found so far.
+    """
+
+    settings: Settings
+    project: Path
+    terminal: int | None
+    instruments: Instruments
+    machine: Machine
+    store: BaselineStore
+    programs: ProgramStore
+    references: ReferenceCache
+    floors: FloorStore
+    margins: Margins
+    baseline_duels: BaselineDuels
+    reference_duels: ReferenceDuels
+    stored_times: StoredTimesClock
+    evidence: EvidenceCollector
+    waivers: tuple[Waiver, ...]
+    comparison: Comparison | None
+    failed_there: Mapping[str, str]
+    known_provenance: Provenance | None
+    today: date
+    result: SessionResult = field(default_factory=SessionResult)
+
+    @property
+    def strict(self) -> bool:
+        """Whether a case without a baseline fails; one that another revision does not have is new."""
+        return self.settings.strict and not self.settings.against
+
+    @property
+    def waivers_in_force(self) -> tuple[Waiver, ...]:
+        """A ratio to the stored baseline says nothing of anything else: it could accept one loss twice."""
+        return tuple(w for w in self.waivers if not (self.settings.elsewhere and w.quantity == TIME))
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Taken before the first file is written: our own writing must not make the checkout dirty."""
+        return self.known_provenance or read_provenance(self.project)
+
+    def progress(self, case: str) -> Progress:
+        """The stages of a case: shown, and with the machine to itself where they are timed."""
+        return Progress(self.terminal, case, self.machine)
+
+    def short(self, path: Path) -> str:
+        """A path as the user knows it."""
+        return os.path.relpath(path, self.project)
+
+
+def open_session(
+    settings: Settings,
+    project: Path,
+    *,
+    cache: Path | None = None,
+    terminal: int | None = None,
+    instruments: Instruments | None = None,
+    comparison: Comparison | None = None,
+    waivers: tuple[Waiver, ...] = (),
+    failed_there: Mapping[str, str] | None = None,
+    known_provenance: Provenance | None = None,
+) -> GateSession:
+    """Open the services of a run.
+
+    Args:
+        settings: What the user asked for.
+        project: Root folder of the tests.
+        cache: Folder for what later runs of this checkout remember; ``None`` remembers nothing.
+        terminal: A descriptor for progress.
+        instruments: What it looks at the world with; the real ones by default.
+        comparison: What both environments recorded, where two are compared.
+        waivers: All that are in the file and apply to this jax.
+        failed_there: What failed in the revision that is compared with, by test.
+        known_provenance: Where a recording comes from, where another process of this run knew it first.
+    """
+    instruments = instruments or Instruments()
+    machine, programs = Machine(), ProgramStore(settings.baselines)
+    floors = FloorStore(None if cache is None else cache / "floors")
+    references = ReferenceCache(None if cache is None else cache / "references")
+    margins, budget = Margins(floors), DuelBudget(settings.budget_s)
+    for_another = settings.other_side or settings.as_measured or settings.calibrate or settings.peak_into or comparison
+    evidence = EvidenceCollector(
+        None if for_another else settings.artifacts, project, programs, bundles=settings.update is not Update.BOTH
+    )
+    evidence.problems += [machine.problem] if machine.problem else []
+    opponents = Opponents(references)
+    quiet = () if settings.elsewhere else settings.quiet
+    return GateSession(
+        settings=settings,
+        project=project,
+        terminal=terminal,
+        instruments=instruments,
+        machine=machine,
+        store=BaselineStore(settings.baselines),
+        programs=programs,
+        references=references,
+        floors=floors,
+        margins=margins,
+        baseline_duels=BaselineDuels(programs, budget, margins=margins, opponents=opponents, instruments=instruments),
+        reference_duels=ReferenceDuels(budget, DuelCache(references), instruments),
+        stored_times=StoredTimesClock(quiet, settings.baselines, project),
+        evidence=evidence,
+        waivers=waivers,
+        comparison=comparison,
+        failed_there=failed_there or {},
+        known_provenance=known_provenance,
+        today=instruments.today(),
+    )

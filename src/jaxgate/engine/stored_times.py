@@ -1,0 +1,88 @@
+"""Stored times in a run that judges: on registered hardware, where no duel can answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from jaxgate.engine.baseline_duel import BaselineTiming
+from jaxgate.engine.repeats import StoredTimeRepeat
+from jaxgate.judge import decide_stored, may_answer, only_environment_changed, stored_limit
+from jaxgate.keep import CorruptBaselineError, TimesStore
+from jaxgate.model import BrokenDuelError, InvalidCaseError, Measurement, Record
+
+OPTION = "--perf-record-times"
+RECORD = f"record them: {OPTION} 10"
+ITSELF = "a duel of a program with itself sees nothing of that"
+
+
+class StoredTimesClock:
+    """Answers with stored times where the hardware is registered and a duel cannot.
+
+    Args:
+        quiet: Slugs of the registered hardware.
+        baselines: Folder of the baselines.
+        project: Root folder of the tests.
+    """
+
+    def __init__(self, quiet: Sequence[str], baselines: Path, project: Path) -> None:
+        self._quiet = frozenset(quiet)
+        self._times = TimesStore(baselines)
+        self._project = project
+
+    def time(
+        self, case: str, test: str, now: Measurement, record: Record | None, timing: BaselineTiming
+    ) -> BaselineTiming:
+        """Replace what a duel could not say.
+
+        Args:
+            case: Name of the case.
+            test: pytest node id.
+            now: Today's measurement.
+            record: The baseline.
+            timing: What came of the attempt to duel.
+
+        Returns:
+            What the stored times say, or why they say nothing; what came in where they have no say.
+
+        Raises:
+            InvalidCaseError: If their file cannot be trusted, or today's time is none.
+        """
+        if record is None or now.processes > 1 or now.hardware.slug not in self._quiet:
+            return timing
+        if not may_answer(now, record, duelled=timing.decision is not None):
+            return timing
+        cleared = BaselineTiming(timing.stored_here, opponent=timing.opponent, took_ns=timing.took_ns)
+        only_environment = only_environment_changed(now, record.baseline)
+        no_duel = ITSELF if only_environment else timing.why_not
+        try:
+            times = self._times.load(now.hardware, case)
+        except CorruptBaselineError as error:
+            raise InvalidCaseError("reading the stored times", _mend(error, self._project)) from None
+        counted = [session for session in times.sessions if session.is_of(record.baseline)]
+        limit = stored_limit(counted)
+        if limit.why_not:
+            others = len(times.sessions) - len(counted)
+            dropped = f" ({others} of another baseline)" if others else ""
+            mend = "" if limit.is_noisy else f"; {RECORD}"
+            why_not = f"{no_duel}; stored times: {limit.why_not}{dropped}{mend}"
+            return replace(cleared, why_not=why_not)
+        try:
+            decision = decide_stored(limit, now.samples.run_ns if now.samples else 0)
+        except BrokenDuelError as error:
+            raise InvalidCaseError("timing against stored times", str(error)) from None
+        busy = sum(bool(session.objections) for session in counted)
+        if busy:
+            when = f"{busy} of {len(counted)} sessions were recorded on a machine that was not quiet"
+            decision = replace(decision, reason=f"{decision.reason}; {when}")
+        if not only_environment:
+            decision = replace(decision, reason=f"{decision.reason}; {no_duel}")
+        repeat = StoredTimeRepeat(project=self._project, test=test, now=now, accepted=record.baseline, limit=limit)
+        return replace(cleared, decision=decision, repeat=repeat)
+
+
+def _mend(error: CorruptBaselineError, project: Path) -> str:
+    path = os.path.relpath(error.path, project)
+    return f"{path} {error.reason}; restore it (git checkout -- {path}), or remove it and {RECORD}"

@@ -1,0 +1,160 @@
+"""What the user asked of a run: the values of the options, read once by the plugin and frozen."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+from jaxgate.model.workload import Size
+
+ProfileWhen = Literal["failing", "always", "never"]
+
+LAUNCHES = 5
+"""Of each environment: chance alone separates them once in 252."""
+
+
+class Update(StrEnum):
+    """What a run records. The empty word, which is false, records nothing."""
+
+    NOTHING = ""
+    BOTH = "create and refresh"
+    CREATE = "create"
+    REFRESH = "refresh"
+    TRIM = "trim"
+    REVIEW = "review"
+
+    def records(self, *, exists: bool) -> bool:
+        """Whether a case is recorded instead of being judged.
+
+        Args:
+            exists: Whether it has a baseline of this hardware, readable or not.
+        """
+        if self is Update.BOTH:
+            return True
+        return (self is Update.CREATE and not exists) or (self is Update.REFRESH and exists)
+
+
+class RunKind(StrEnum):
+    """What a run is for; each has its option ``--perf-…``, and no two go together."""
+
+    JUDGE = "judge"
+    UPDATE = "update"
+    REVIEW = "update=review"
+    TRIM = "update=trim"
+    AGAINST = "against"
+    CALIBRATE = "calibrate"
+    AGAINST_ENV = "against-env"
+    PLAN = "plan"
+    RECORD_TIMES = "record-times"
+    PEAK = "peak"
+
+    @property
+    def flag(self) -> str:
+        """What asks for it on the command line; nothing does for a run that judges."""
+        return "" if self is RunKind.JUDGE else f"--perf-{self}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankSettings:
+    """Which process of which job this is.
+
+    Attributes:
+        coordinator: ``host:port`` of rank 0; ``None`` lets JAX find out from the cluster, like the next two.
+        count: How many ranks there are.
+        rank: Which one this is.
+        timeout_s: Seconds without any progress of the job after which a rank hangs.
+    """
+
+    coordinator: str | None
+    count: int | None
+    rank: int | None
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactSettings:
+    """What the user asked for.
+
+    Attributes:
+        when: Which cases are profiled.
+        folder: Where bundles go.
+        captures: Cases that are profiled at most; others leave a bundle without profiles.
+        run: Names a run of several processes, which share the folder; empty for one process.
+    """
+
+    when: ProfileWhen
+    folder: Path
+    captures: int
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the user asked for.
+
+    Attributes:
+        kind: What the run is for.
+        update: Which of the selected cases are recorded instead of being judged.
+        why: The reason for a recording, for the log.
+        baselines: Folder of the baselines to compare with.
+        stored: Folder of the project's own baselines; the same, but where something else is compared with.
+        calibrate: Duels of each case with itself, instead of judging; 0 judges.
+        against: The git revision to compare with instead of the stored baselines; empty for these.
+        quiet: Hardware, by its folder under the baselines, that is quiet and exclusive: times stored there count.
+        record_times: Fresh processes whose times are stored, instead of judging; 0 judges.
+        busy_ok: Store times though the machine is busy, and note it.
+        against_env: The other environment to compare with, item by item; empty for stored baselines.
+        launches: Processes of each environment.
+        as_measured: Record what breaks a claim too: this process is the other side of a comparison.
+        typed: Options that a command which records the same cases must repeat.
+        other_side: What this process records is for another one, which reads it and throws it away.
+        max_undecided: Share of UNDECIDED cases above which the run is not green.
+        budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
+        strict: A missing, stale or orphaned baseline fails the run.
+        peak_into: Where this process writes the peak of its one case; ``None`` judges.
+        size: Of the catalogue's workloads; ``None`` for what the hardware usually runs.
+        cpu_devices: Virtual devices of a CPU; ``None`` leaves JAX as it is.
+        artifacts: What is kept of a case that failed, and where.
+        time_limit_s: Seconds after which no test begins; ``None`` for no limit.
+        ranks: Which of several processes this is; ``None`` for a run of one.
+    """
+
+    kind: RunKind
+    update: Update
+    why: str
+    baselines: Path
+    stored: Path
+    strict: bool
+    budget_s: float | None
+    max_undecided: float
+    calibrate: int
+    against: str
+    artifacts: ArtifactSettings
+    against_env: tuple[str, ...]
+    launches: int
+    quiet: tuple[str, ...]
+    record_times: int
+    busy_ok: bool
+    as_measured: bool
+    other_side: bool
+    typed: tuple[str, ...]
+    peak_into: Path | None
+    size: Size | None
+    cpu_devices: int | None
+    time_limit_s: float | None
+    ranks: RankSettings | None
+
+    @property
+    def runs_tests(self) -> bool:
+        """Whether this process runs the tests: others do for times and peaks, none to predict or to trim."""
+        return self.kind not in {RunKind.TRIM, RunKind.PLAN, RunKind.RECORD_TIMES, RunKind.PEAK}
+
+    @property
+    def elsewhere(self) -> str:
+        """The options that chose something else to compare with than the stored baselines; empty for these."""
+        if self.against:
+            return f"--perf-against {self.against[:10]}"
+        return " ".join(f"--perf-against-env {shlex.quote(item)}" for item in self.against_env)

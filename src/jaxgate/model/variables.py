@@ -1,0 +1,21 @@
+"""Environment variables by which one process of jaxgate tells another what it is."""
+
+from __future__ import annotations
+
+AS_MEASURED = "JAXGATE_AS_MEASURED"
+"""Set for a process whose recording is only compared with: it records also what breaks a claim."""
+
+OTHER_SIDE = "JAXGATE_OTHER_SIDE"
+"""Set for every process that records for another one: nothing of it is to be committed, and it leaves no pages."""
+
+PEAK_INTO = "JAXGATE_PEAK_INTO"
+"""Set for a process of ``--perf-peak``: the file into which its one gate writes the real peak of its case."""
+
+NOT_FROM = "JAXGATE_NOT_FROM"
+"""Set for the recording of another revision: the checkout that none of its modules may come from."""
+
+ONLY_FROM = "JAXGATE_ONLY_FROM"
+"""Likewise: the checkout of that revision; what it has must not come out of an installed copy."""
+
+SIZE, CPU_DEVICES, TIME_LIMIT = "JAXGATE_SIZE", "JAXGATE_CPU_DEVICES", "JAXGATE_TIME_LIMIT"
+"""Options that the processes which a run starts read, too: they must run the same workloads."""

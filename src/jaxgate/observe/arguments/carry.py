@@ -1,0 +1,112 @@
+"""Which part of a result feeds which argument of the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from jaxgate.observe.arguments.feeder import Call
+
+NextArgs = Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]
+"""Makes the positional arguments of the next step of a result and the last ones; ``None`` where it holds none."""
+
+
+def advance(next_args: NextArgs | None, output: Any, call: Call) -> Call | None:
+    """The call that follows one, its state threaded; ``None`` if nothing is.
+
+    Args:
+        next_args: Threads the state.
+        output: The result of the call.
+        call: Its arguments; those passed by keyword stay what they are.
+    """
+    following = None if next_args is None else next_args(output, call[0])
+    return None if following is None else (tuple(following), call[1])
+
+
+class Carry:
+    """Feeds arguments from the result: from all of it, or from the element of a tuple that has their shape.
+
+    Args:
+        positions: The arguments to feed.
+        required: Whether it is an error that the result holds nothing of their shape.
+    """
+
+    def __init__(self, positions: tuple[int, ...], *, required: bool) -> None:
+        self._positions = positions
+        self._required = required
+        self._places: tuple[int | None, ...] | None = None  # found at the first step, then fixed
+
+    def __call__(self, output: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """The arguments of the next step; ``None`` if the result does not hold them.
+
+        Raises:
+            ValueError: If it must hold them and does not.
+        """
+        if max(self._positions) >= len(args):
+            if self._required:
+                raise ValueError("carry= feeds positional arguments; found one that is passed by keyword")
+            return None
+        if self._places is None:
+            found = self._find(output, args)
+            if found is None:
+                return None
+            self._places = found
+        following = list(args)
+        for position, place in zip(self._positions, self._places, strict=True):
+            following[position] = output if place is None else output[place]
+        return tuple(following)
+
+    def _find(self, output: Any, args: tuple[Any, ...]) -> tuple[int | None, ...] | None:
+        parts: list[tuple[int | None, Any]] = [(None, output)]
+        if isinstance(output, (tuple, list)):
+            parts += enumerate(output)
+        places: list[int | None] = []
+        for position in self._positions:
+            alike = [(place, part) for place, part in parts if _alike(part, args[position]) and place not in places]
+            same = [place for place, part in alike if _dtypes(part) == _dtypes(args[position])]
+            free = same or [place for place, _ in alike]
+            if not free:
+                if self._required:
+                    raise ValueError(
+                        f"no part of the result has the structure and shapes of argument {position}, "
+                        "which carry= wants to feed from it"
+                    )
+                return None
+            places.append(free[0])
+        return tuple(places)
+
+
+def carry_donated(lowered: Any, args: tuple[Any, ...]) -> Carry | None:
+    """Thread the arguments that a function donates, as a training loop would.
+
+    Args:
+        lowered: A ``jax.stages.Lowered``.
+        args: The positional arguments; with static ones among them nothing is threaded.
+    """
+    infos = lowered.args_info[0]
+    if len(infos) != len(args):
+        return None
+    donated = tuple(i for i, info in enumerate(infos) if any(leaf.donated for leaf in jax.tree.leaves(info)))
+    return Carry(donated, required=False) if donated else None
+
+
+def _alike(left: Any, right: Any) -> bool:
+    """Whether two trees have one structure and equal shapes; dtypes may drift, that is what is looked for.
+
+    Random keys have no numbers to drift to: nothing else stands for one, nor one for a key of another kind.
+    """
+    if jax.tree.structure(left) != jax.tree.structure(right):
+        return False
+    shapes = [[getattr(leaf, "shape", ()) for leaf in jax.tree.leaves(tree)] for tree in (left, right)]
+    return shapes[0] == shapes[1] and _keys(left) == _keys(right)
+
+
+def _dtypes(tree: Any) -> list[Any]:
+    return [getattr(leaf, "dtype", None) for leaf in jax.tree.leaves(tree)]
+
+
+def _keys(tree: Any) -> list[Any]:
+    extended = jax.dtypes.extended
+    return [dtype if dtype is not None and jax.dtypes.issubdtype(dtype, extended) else None for dtype in _dtypes(tree)]

@@ -1,0 +1,161 @@
+"""Anybody's function as a case: names, donation and threading worked out from one line in a test."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import PurePath
+from types import MethodType
+from typing import Any
+
+import jax
+
+from jaxgate.model import Batch, Case, Claim, Computation, Tolerance
+from jaxgate.observe.arguments.carry import Carry
+
+MAX_NAME = 120
+"""Characters of a name; file systems end at 255 bytes, and a part file needs some more."""
+
+Names = str | int | Sequence[str | int]
+
+
+def case_name(node_id: str, given: str | None) -> tuple[str, str]:
+    """Name the case of a test: family from the file, sentence from the test.
+
+    Args:
+        node_id: pytest's id, for example ``perf/test_model.py::test_step[small]``.
+        given: The name that the user gave: ``sentence`` or ``family/sentence``.
+
+    Returns:
+        Family and sentence, both fit for a file name. Where characters had to go, a short hash keeps two
+        tests apart.
+    """
+    file, _, test = node_id.partition("::")
+    family = PurePath(file).stem.removeprefix("test_")
+    sentence = test.removeprefix("test_")
+    if given is not None:
+        first, slash, rest = given.partition("/")
+        family, sentence = (first, rest) if slash else (family, given)
+    return _fit(family), _fit(sentence)
+
+
+def _fit(name: str) -> str:
+    readable = re.sub(r"\[(.*)\]$", r"-\1", name)
+    fit = re.sub(r"[^A-Za-z0-9._-]+", "-", readable).lstrip("-._").rstrip("-.")[:MAX_NAME]
+    if fit == readable and fit:
+        return fit
+    return f"{fit or 'case'}-{hashlib.blake2b(name.encode(), digest_size=3).hexdigest()}"
+
+
+def case_of_function(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    *,
+    name: tuple[str, str],
+    kwargs: Mapping[str, Any],
+    donate: Names | None,
+    carry: Names | None,
+    reference: Callable[..., Any] | None,
+    claims: Sequence[Claim],
+    tolerances: Sequence[Tolerance],
+    batch: Batch | None,
+    options: Mapping[str, Any],
+) -> Case:
+    """Make a case of a function and its arguments.
+
+    Args:
+        function: Jitted, or a plain function that ``jax.jit`` can trace; any with ``host`` among the options.
+        args: Positional arguments.
+        name: Family and sentence.
+        kwargs: Keyword arguments.
+        donate: Arguments of a plain function to donate, by name or position.
+        carry: Arguments that the next step takes from the result; the donated ones by default.
+        reference: The naive way to compute the same.
+        claims: What must hold on any hardware.
+        tolerances: Facts that may move by another amount than the policy says.
+        batch: Where the samples are.
+        options: Further fields of ``Computation``.
+
+    Raises:
+        TypeError: If ``donate`` is given for a function that is jitted already or called as it is, or ``carry``
+            besides ``next_args``.
+        ValueError: If a name is not an argument.
+    """
+    if carry is not None and "next_args" in options:
+        raise TypeError("expected carry= or next_args=, found both; either says what the next step is called with")
+    if options.get("host"):
+        if donate is not None:
+            raise TypeError(
+                f"expected no donate= with host=True, found donate={donate!r}: the function is called as it is, and the "
+                "jitted functions that it calls donate themselves; carry= threads the state"
+            )
+    else:
+        function, args, kwargs = unbind(function, args, kwargs)
+    if donate is not None and isinstance(function, jax.stages.Wrapped):
+        raise TypeError(
+            f"expected a plain function with donate={donate!r}, found one that is jitted already; "
+            "put donate_argnames into its own jax.jit"
+        )
+    donated = _positions(function, args, donate)
+    threaded = _positions(function, args, carry) if carry is not None else donated
+    subject = _donating(function, donated) if donated else function
+    computation = Computation(
+        subject=subject,
+        args=tuple(args),
+        kwargs=kwargs,
+        reference=reference,
+        batch=batch,
+        **{"next_args": Carry(threaded, required=carry is not None) if threaded else None, **options},
+    )
+    return Case(
+        family=name[0],
+        sentence=name[1],
+        build=lambda: computation,
+        claims=tuple(claims),
+        tolerances=tuple(tolerances),
+    )
+
+
+def _donating(function: Callable[..., Any], donated: tuple[int, ...]) -> Callable[..., Any]:
+    """Jit by names, which hold for arguments passed by keyword too; by positions where there are no names."""
+    parameters = list(inspect.signature(function).parameters.values())
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    jitted: Callable[..., Any] = (
+        jax.jit(function, donate_argnames=tuple(named[place] for place in donated))
+        if len(named) == len(parameters)
+        else jax.jit(function, donate_argnums=donated)
+    )
+    return jitted
+
+
+def _positions(function: Callable[..., Any], args: Sequence[Any], wanted: Names | None) -> tuple[int, ...]:
+    if wanted is None:
+        return ()
+    names = list(inspect.signature(function).parameters)
+    count = max(len(names), len(args))  # *args has one name only
+    found = []
+    for item in [wanted] if isinstance(wanted, (str, int)) else wanted:
+        if isinstance(item, str) and item not in names:
+            raise ValueError(f"expected one of the arguments {', '.join(names)}, found {item!r}")
+        place = names.index(item) if isinstance(item, str) else item
+        if not -count <= place < count:
+            raise ValueError(f"expected one of {count} positional arguments, found position {place}")
+        found.append(place % count)
+    return tuple(sorted(found))
+
+
+def unbind(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """Take a bound method or a ``partial`` of a jitted function apart, so that its own donation stays in force."""
+    inner: Any = function
+    while True:
+        if isinstance(inner, MethodType) and isinstance(inner.__func__, jax.stages.Wrapped):
+            inner, args = inner.__func__, (inner.__self__, *args)
+        elif isinstance(inner, partial) and isinstance(inner.func, (jax.stages.Wrapped, MethodType, partial)):
+            inner, args, kwargs = inner.func, (*inner.args, *args), {**inner.keywords, **kwargs}
+        else:
+            return inner, tuple(args), dict(kwargs)

@@ -1,0 +1,66 @@
+"""Several processes that run a case in lock-step: what a clock or a memory decides must be the same on all of them.
+
+A rank that makes one call more than the others, or one less, waits for ever in a collective. So whatever depends on a
+clock is decided once, and whatever depends on what a process remembers is done by all of them or by none.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import jax
+
+from jaxgate.model import InvalidCaseError
+
+
+class Lockstep(Protocol):
+    """The ranks that run one case."""
+
+    def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        """Give all ranks the numbers of rank 0.
+
+        Args:
+            what: What is decided: ranks that are somewhere else are told so.
+            numbers: What this rank would have chosen.
+        """
+
+    def anyone(self, what: str, yes: bool) -> bool:  # noqa: FBT001 - it is the question
+        """Whether any rank says yes; all of them are given the same answer."""
+
+
+class Alone:
+    """The only process: what it decides holds."""
+
+    def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
+        """What it chose."""
+        return numbers
+
+    def anyone(self, what: str, yes: bool) -> bool:  # noqa: ARG002, FBT001
+        """What it says."""
+        return yes
+
+
+ALONE = Alone()
+
+
+def processes_of(devices: list[jax.Device] | tuple[jax.Device, ...]) -> int:
+    """How many processes the devices of a program belong to.
+
+    Raises:
+        InvalidCaseError: If none of them is this one's: it would run nothing, and judge that.
+    """
+    owners = {device.process_index for device in devices}
+    here = jax.process_index()
+    if here not in owners:
+        there = " and ".join(map(str, sorted(owners)))
+        raise InvalidCaseError(
+            "reading the devices",
+            f"expected a program that runs on devices of every process, found none of process {here}, only of {there}; "
+            "build its mesh of jax.devices() (all of them) or of jax.local_devices() (this process's own)",
+        )
+    return len(owners)
+
+
+def own_devices(devices: list[jax.Device] | tuple[jax.Device, ...]) -> list[jax.Device]:
+    """Those of a program's devices that belong to this process."""
+    return [device for device in devices if device.process_index == jax.process_index()]

@@ -1,0 +1,132 @@
+"""The private names of JAX that jaxgate reads, all of them. ``tests/observe/test_compat.py`` tells when one breaks."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxgate.observe.arguments import ArgumentKey, argument_names, short
+
+TRACING_LOGGER = "jax._src.interpreters.partial_eval"
+"""Where ``jax.explain_cache_misses`` logs why JAX traced. Were it renamed, causes would be missing, counts not."""
+CACHE_LOGGERS = ("jax._src.compiler", "jax._src.compilation_cache")
+"""Where the same switch logs what the persistent cache did."""
+
+
+def compiler_options(lowered: Any) -> tuple[tuple[str, str], ...] | None:
+    """Read the compiler options that a function was jitted with; they are invisible in StableHLO.
+
+    Args:
+        lowered: A ``jax.stages.Lowered``.
+
+    Returns:
+        Sorted name and value pairs, or ``None`` if this release keeps them elsewhere. ``None`` costs the
+        case its identity verdict; it never passes for "no options".
+    """
+    try:
+        options = lowered._lowering._compiler_options_kvs  # noqa: SLF001 - what this file is for
+        return tuple(sorted((str(name), str(value)) for name, value in options))
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+def argument_leaf_names(traced: Any) -> frozenset[str]:
+    """Read which arguments JAX traced, static ones left out; for messages only.
+
+    Args:
+        traced: A ``jax.stages.Traced``.
+
+    Returns:
+        Names of arguments; empty if this release keeps them elsewhere.
+    """
+    info = getattr(traced.jaxpr.jaxpr, "debug_info", None)
+    leaves = [re.match(r"\w+", str(name)) for name in getattr(info, "arg_names", None) or ()]
+    return frozenset(match.group() for match in leaves if match)
+
+
+def traced_call(function: str) -> tuple[ArgumentKey, ...]:
+    """Read the arguments of the jitted function that is about to be traced, from JAX's own frame.
+
+    JAX's explanation compares with the entry that it takes for the nearest, and mistakes one with other static
+    values or another tree for it (0.10), or does not tell static values at all (0.12). For messages only.
+
+    Args:
+        function: The name of the function whose trace is expected; another one's arguments are not given out.
+
+    Returns:
+        Its leaves and its static values; empty if this release keeps them elsewhere.
+    """
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "_trace_for_jit":
+        frame = frame.f_back
+    values = frame.f_locals if frame is not None else {}
+    try:
+        if values["dbg"].func_name != function:
+            return ()
+        info, args, kwargs = values["ji"], values["args"], values["kwargs"]
+        leaves = zip(values["dbg"].arg_names, values["avals"], strict=True)
+        seen = [
+            ArgumentKey(path, short(aval), bool(getattr(aval, "weak_type", False)), "", False) for path, aval in leaves
+        ]
+        names = argument_names(values["fun"], len(args))
+        fixed = {names[i]: args[i] for i in info.static_argnums if -len(args) <= i < len(args)}
+        fixed |= {name: kwargs[name] for name in info.static_argnames if name in kwargs}
+        return (
+            *seen,
+            *(ArgumentKey(name, f"static {value!r}", False, "", False) for name, value in sorted(fixed.items())),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ()
+
+
+def stop_trace() -> None:
+    """Stop the profile that is being taken; whatever its export raises, none is open afterwards.
+
+    jax 0.10 forgets the profile only once it has been exported: on a full disk it would run under all that follows.
+
+    Raises:
+        Exception: What the export raises.
+    """
+    try:
+        jax.profiler.stop_trace()
+    except Exception:
+        state = getattr(getattr(getattr(jax, "_src", None), "profiler", None), "_profile_state", None)
+        if state is not None and getattr(state, "profile_session", None) is not None:
+            state.reset()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What JAX's coordination service knows of this process, without touching a device.
+
+    Attributes:
+        process: Which one it is.
+        count: How many there are.
+        coordinator: Host of process 0, as the others reach it.
+        client: Has ``key_value_set`` and ``blocking_key_value_get``.
+    """
+
+    process: int
+    count: int
+    coordinator: str
+    client: Any
+
+
+def membership() -> Membership | None:
+    """Read what ``jax.distributed.initialize`` found out; public names tell it only once devices are taken.
+
+    Returns:
+        ``None`` if it was not called, or this release keeps it elsewhere.
+    """
+    state = getattr(getattr(getattr(jax, "_src", None), "distributed", None), "global_state", None)
+    client, address = getattr(state, "client", None), getattr(state, "coordinator_address", None)
+    process, count = getattr(state, "process_id", None), getattr(state, "num_processes", None)
+    usable = hasattr(client, "key_value_set") and hasattr(client, "blocking_key_value_get")
+    if not usable or not isinstance(address, str) or not isinstance(process, int) or not isinstance(count, int):
+        return None
+    return Membership(process, count, address.rpartition(":")[0].strip("[]"), client)

@@ -1,0 +1,274 @@
+"""Two programs in alternation, in one process: the one timing primitive."""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxgate.model import ACCELERATOR_BURST_NS, BURSTS, DUEL_BURST_NS, LONG_CALL_NS, Contract, Duel, StoredProgram
+from jaxgate.observe.arguments import Feeder, to_host
+from jaxgate.observe.program import NotReplayableError, load_program
+from jaxgate.observe.trace import Clock, compiled_facts, record
+
+LONGEST_BURST = 10
+"""Usual bursts that one of the slower side may take: on CPU a duel with one fifty times slower took ten seconds with 40."""
+LONG_BURST = 5
+"""Usual bursts from which one of the slower side is steady by itself, and is not repeated."""
+WARM_CALLS = 3
+MAX_BURST_CALLS = 100_000
+MAX_PLANS = 3
+"""Bursts to plan with: where a call takes 1 µs and waiting for it 50 µs, the third is long enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One side of a duel: a compiled program and the arguments to feed it.
+
+    Attributes:
+        function: The ``jax.stages.Compiled`` of the flattened program.
+        feeder: Makes its arguments, never the ones that another burst still needs.
+        feeds: How the state is threaded within a burst.
+        contract: Whether the calls of a burst may overlap, or each is waited for before the next.
+    """
+
+    function: Any
+    feeder: Feeder
+    feeds: tuple[int | None, ...] | None
+    contract: Contract = "pipelined"
+
+    @property
+    def facts(self) -> dict[str, int | None]:
+        """What this backend's compiler says of the program."""
+        return compiled_facts(self.function)
+
+    @property
+    def consumed(self) -> bool:
+        """Whether a call eats arguments that the one before cannot give back."""
+        return self.feeder.copies and self.feeds is None
+
+    def call(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """Call once, without waiting."""
+        output: tuple[Any, ...] = self.function(*leaves)
+        return output
+
+    def following(self, leaves: Sequence[Any], output: Sequence[Any]) -> Sequence[Any]:
+        """The arguments of the next call."""
+        if self.feeds is None:
+            return leaves
+        return [leaf if feed is None else output[feed] for leaf, feed in zip(leaves, self.feeds, strict=True)]
+
+    def burst(self, calls: int, clock: Clock) -> int:
+        """Time some calls in a row; their first arguments are made outside the clock."""
+        leaves: Sequence[Any] = self.feeder.fresh()[0]
+        jax.block_until_ready(leaves)
+        begin = clock()
+        output = self.call(leaves)
+        for _ in range(calls - 1):
+            if self.contract == "blocked":
+                jax.block_until_ready(output)
+            leaves = self.following(leaves, output)
+            output = self.call(leaves)
+        jax.block_until_ready(output)
+        return clock() - begin
+
+
+def prepare(
+    program: StoredProgram,
+    leaves: Sequence[Any],
+    contract: Contract = "pipelined",
+    *,
+    extend: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda call: call,
+    extra: Sequence[Any] = (),
+) -> Contender:
+    """Compile a stored program for these arguments; each time anew, into an executable of its own.
+
+    Args:
+        program: The program.
+        leaves: Its arguments, flattened, on the device.
+        contract: What the time of a call means.
+        extend: Makes more of the program before it is compiled. What it adds comes last, in arguments and
+            results, so that donation and threading stay right.
+        extra: The arguments that it adds.
+
+    Raises:
+        NotReplayableError: If it cannot be read, compiled or called with them.
+    """
+    exported = load_program(program)
+    placed = [*_place(exported, leaves), *extra]
+    jitted = jax.jit(extend(_without_unused(exported)), donate_argnums=program.record.donated)
+    try:
+        compiled = jitted.lower(*placed).compile(compiler_options=dict(program.record.options) or None)
+    except Exception as error:
+        text = str(error).strip().splitlines()
+        raise NotReplayableError(
+            f"it does not compile here: {type(error).__name__}: {text[0] if text else ''}"
+        ) from error
+    feeder = Feeder((tuple(placed), {}), donates=bool(program.record.donated), only=program.record.donated)
+    feeds = program.record.feeds
+    kept = None if feeds is None else (*feeds, *(None for _ in extra))
+    return Contender(function=compiled, feeder=feeder, feeds=kept, contract=contract)
+
+
+def _without_unused(exported: Any) -> Callable[..., Any]:
+    """Call a program so that JAX sees which arguments it leaves out, and drops them as it did for the subject.
+
+    ``exported.call`` uses all of them: unused ones would count as arguments, and take over donated buffers.
+    """
+    kept = set(exported.module_kept_var_idx)
+
+    def zeros(leaf: Any) -> Any:
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(jnp.zeros_like(jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
+        return jnp.zeros_like(leaf)
+
+    def call(*leaves: Any) -> Any:
+        return exported.call(*(leaf if place in kept else zeros(leaf) for place, leaf in enumerate(leaves)))
+
+    return call
+
+
+def _place(exported: Any, leaves: Sequence[Any]) -> list[Any]:
+    """Put the arguments where a program for several devices wants them; those that lie right share their buffers."""
+    if exported.nr_devices == 1:
+        return list(leaves)
+    devices = _devices(leaves, exported.nr_devices)
+    wanted = exported.in_shardings_jax(None)  # of abstract meshes: shapes and names, no devices
+    everywhere = NamedSharding(Mesh(devices, ("devices",)), PartitionSpec())
+    shardings = [everywhere if sharding is None else _concrete(sharding, devices) for sharding in wanted]
+    return [jax.device_put(leaf, sharding) for leaf, sharding in zip(leaves, shardings, strict=True)]
+
+
+def _concrete(sharding: Any, devices: np.ndarray[Any, Any]) -> NamedSharding:
+    """The sharding on these devices."""
+    abstract = sharding.mesh
+    mesh = Mesh(devices.reshape(abstract.axis_sizes), abstract.axis_names, axis_types=abstract.axis_types)
+    return NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
+
+
+def _devices(leaves: Sequence[Any], count: int) -> np.ndarray[Any, Any]:
+    """The devices that the arguments lie on, in their mesh's order; the first ones where no argument tells."""
+    for leaf in leaves:
+        mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
+        if isinstance(mesh, Mesh) and mesh.size == count:
+            found: np.ndarray[Any, Any] = mesh.devices.flatten()
+            return found
+    return np.array(jax.devices()[:count])
+
+
+def agree(now: Contender, baseline: Contender, *, rtol: float, atol: float) -> bool:
+    """Whether two programs give the same numbers, of the same types, for the same arguments.
+
+    Integers and booleans must be equal: there is no tolerance between two token ids.
+    """
+    outputs = []
+    for side in (now, baseline):
+        leaves, _ = side.feeder.fresh()
+        outputs.append([to_host(leaf) for leaf in side.call(leaves)])
+    ours, theirs = outputs
+    if [(array.shape, array.dtype) for array in ours] != [(array.shape, array.dtype) for array in theirs]:
+        return False
+    return all(_close(a, b, rtol=rtol, atol=atol) for a, b in zip(ours, theirs, strict=True))
+
+
+def _close(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any], *, rtol: float, atol: float) -> bool:
+    if ours.dtype.kind in "biu":
+        return np.array_equal(ours, theirs)
+    a, b = ours.astype(np.complex128), theirs.astype(np.complex128)
+    return np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def run_duel(
+    now: Contender,
+    baseline: Contender,
+    *,
+    settled: Callable[[Duel], bool],
+    max_pairs: int,
+    platform: str,
+    seed: int | None = None,
+    clock: Clock = time.perf_counter_ns,
+) -> Duel:
+    """Time two programs in blocks of ABBA or BAAB until the outcome is settled.
+
+    Both sides take one number of calls in a burst: separate numbers have been seen to bias by 1 %. Garbage
+    collection is held off; it would hit one side or the other.
+
+    Args:
+        now: Today's program.
+        baseline: The other program.
+        settled: Asked after each block whether to stop.
+        max_pairs: Stop here at the latest.
+        platform: Where it runs; decides the length of a burst.
+        seed: The order is drawn from it; drawn itself, and recorded, by default.
+        clock: Monotonic nanoseconds.
+    """
+    seed = secrets.randbits(32) if seed is None else seed
+    sides = (now, baseline)
+    warm = [_warm(side, clock) for side in sides]
+    burst_ns = DUEL_BURST_NS.get(platform, ACCELERATOR_BURST_NS)
+    calls = _calls_in_a_burst(sides, warm, burst_ns, clock)
+    long = max(warm) > LONG_CALL_NS or max(warm) * calls > LONG_BURST * burst_ns
+    bursts = 1 if long else BURSTS
+    order = random.Random(seed)  # noqa: S311 - an order, not a secret
+    times: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
+    duel = Duel(now_ns=(), baseline_ns=(), calls_per_burst=calls, seed=seed, contract=now.contract)
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        with record() as events:
+            while len(times[0]) < max_pairs:
+                first = order.randrange(2)
+                for side in (first, 1 - first, 1 - first, first):
+                    contender = sides[side]
+                    times[side].append(tuple(contender.burst(calls, clock) for _ in range(bursts)))
+                duel = replace(
+                    duel,
+                    now_ns=tuple(times[0]),
+                    baseline_ns=tuple(times[1]),
+                    traces=len(events.traces + events.compiles),
+                )
+                if settled(duel):
+                    break
+    finally:
+        if was_enabled:
+            gc.enable()
+    return duel
+
+
+def _warm(side: Contender, clock: Clock) -> int:
+    """Three warm calls; the time of the quickest, never zero: one that was interrupted must not plan the duel."""
+    return max(1, min(side.burst(1, clock) for _ in range(WARM_CALLS)))
+
+
+def _calls_in_a_burst(sides: Sequence[Contender], warm: Sequence[int], burst_ns: int, clock: Clock) -> int:
+    """One number of calls for both sides, so that a burst of the quicker one takes as long as it should.
+
+    Args:
+        sides: The contenders, warm.
+        warm: Time of one call of each.
+        burst_ns: How long a burst should take.
+        clock: Monotonic nanoseconds.
+    """
+    most = min(MAX_BURST_CALLS, max(1, LONGEST_BURST * burst_ns // max(warm)))
+    calls = min(most, math.ceil(burst_ns / min(warm)))
+    if calls == 1 or any(side.consumed for side in sides):
+        return 1
+    # A call that is waited for alone takes longer than one of many in a row: look at what it comes to.
+    quicker = sides[warm.index(min(warm))]
+    for _ in range(MAX_PLANS):
+        took_ns = max(1, quicker.burst(calls, clock))
+        if took_ns >= burst_ns or calls == most:
+            break
+        calls = min(most, math.ceil(calls * burst_ns / took_ns))
+    return calls

@@ -1,0 +1,224 @@
+"""What a call launches on devices, puts there and reads back, counted in a profile of it.
+
+Only names and times of events are read: their statistics can abort the process where warnings are errors. The
+names are the runtime's own. Before each call a program of this file is launched, a number put and a result read, in
+the same profile: where these are not found, nothing is known of the call either. On CPU ``np.asarray`` and ``item``
+share the array's memory and leave no event: only what stops the program to fetch a value is seen there.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxgate.observe.arguments import ALONE, Lockstep
+from jaxgate.observe.compat import stop_trace
+from jaxgate.observe.errors import describe
+from jaxgate.observe.execute.dispatch_lines import marked_line, marking_lines
+from jaxgate.observe.source_lines import places
+
+CAPTURES = 2
+"""Profiles that must agree. Twenty of one loop body gave equal counts on both supported lines of JAX."""
+
+_CALL, _PROBE = "jaxgate: the call", "jaxgate: the probe"
+_CALLED = re.compile(r"PjitFunction\((?:jit\()?(.*?)\)*$")
+_ONE_DEVICE = re.compile(r"\w+Executable::ExecuteHelperOnSingleDevice$")
+_SEVERAL = re.compile(r"\w+Executable::Execute \((?:jit_)?(.*)\)$")
+"""The launch as a whole; its parts, one for each device, come with the device's number in front."""
+_PUTS = frozenset({"DevicePut", "DevicePutWithSharding"})
+_READ = "np.asarray(jax.Array)"
+"""``float(x)``, ``bool(x)``, ``print(x)``, ``jax.device_get(x)``: the program stops until the value is there."""
+ELSEWHERE = "device_put"
+"""What a transfer is named after that no jitted call asked for."""
+BACK = "the host"
+"""What a transfer is for that reads a value back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What one warm call does on devices.
+
+    Attributes:
+        programs: How often it launches each program, by the name of its function; ``None`` if that is not known.
+        transfers: How many arrays and numbers it puts on devices, by the program that they are for: NumPy arrays
+            and Python numbers, and arrays that have to move to other devices; and how many it reads back, for
+            ``the host``. ``None`` if that is not known.
+        why_not: Why it is not known.
+        program_lines: Lines of the project that launch each program, those that launch it most often first.
+        transfer_lines: The same of transfers.
+    """
+
+    programs: Mapping[str, int] | None
+    transfers: Mapping[str, int] | None
+    why_not: str = ""
+    program_lines: Mapping[str, str] = field(default_factory=dict)
+    transfer_lines: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """One event of a thread, with those that it lies in, outermost first; times in nanoseconds."""
+
+    name: str
+    begin: float
+    end: float
+    thread: int
+    within: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Counts:
+    programs: Counter[str] = field(default_factory=Counter)
+    transfers: Counter[str] = field(default_factory=Counter)
+    program_lines: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter), compare=False)
+    transfer_lines: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter), compare=False)
+
+
+def count_launches(
+    make_call: Callable[[], Callable[[], Any]], devices: Sequence[jax.Device], together: Lockstep = ALONE
+) -> Launched:
+    """Profile a warm call, twice, and count.
+
+    Args:
+        make_call: Prepares one call, outside the profile; what it gives makes the call and waits for its result.
+        devices: Those of this process that the call uses.
+        together: The ranks that make it: all of them make as many.
+
+    Raises:
+        Exception: Whatever the call raises.
+    """
+    found = []
+    for _ in range(CAPTURES):
+        counted = _capture(make_call(), devices)
+        problem = counted if isinstance(counted, str) else ""
+        if together.anyone("the profile shows nothing", bool(problem)) or isinstance(counted, str):
+            return Launched(None, None, problem or "another rank's profile shows nothing")
+        found.append(counted)
+    first = found[0]
+    programs = all(counts.programs == first.programs for counts in found)
+    transfers = all(counts.transfers == first.transfers for counts in found)
+    unsteady = [what for what, same in (("launches", programs), ("transfers", transfers)) if not same]
+    return Launched(
+        programs=dict(first.programs) if programs else None,
+        transfers=dict(first.transfers) if transfers else None,
+        why_not=f"the {' and '.join(unsteady)} of two calls differ" if unsteady else "",
+        program_lines=_places(first.program_lines),
+        transfer_lines=_places(first.transfer_lines),
+    )
+
+
+def _capture(call: Callable[[], Any], devices: Sequence[jax.Device]) -> _Counts | str:
+    """Count in one profile of one call; a text if there is nothing to count in."""
+    probe, expected = _make_probe(devices)
+    probe()  # warm: a profile holds launches, not compiles
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0  # the default one slows Python four to eight times
+    options.enable_hlo_proto = False
+    with tempfile.TemporaryDirectory(prefix="jaxgate-") as folder:
+        try:
+            jax.profiler.start_trace(folder, profiler_options=options)
+        except Exception as error:  # noqa: BLE001 - another profile is being taken, or there is no room for one
+            return f"no profile could be taken: {describe(error)}"
+        try:
+            with jax.profiler.TraceAnnotation(_PROBE):
+                probe()
+            with jax.profiler.TraceAnnotation(_CALL), marking_lines():
+                call()
+        finally:
+            stop_trace()
+        try:
+            events = list(_read(Path(folder)))
+        except Exception as error:  # noqa: BLE001 - another release may write it otherwise
+            return f"the profile could not be read: {describe(error)}"
+    probed, counted = _count(events, _PROBE), _count(events, _CALL)
+    if probed is None or counted is None or probed != expected:
+        return "the profile of this backend does not show every launch"
+    return counted
+
+
+def _jaxgate_probe(number: Any) -> Any:
+    return -number
+
+
+_probe = jax.jit(_jaxgate_probe)
+
+
+def _make_probe(devices: Sequence[jax.Device]) -> tuple[Callable[[], Any], _Counts]:
+    """A launch on one device that puts a number there, and one on all where there are several; and their counts."""
+    name = _jaxgate_probe.__name__
+    if len(devices) == 1:
+        return lambda: _launch_probe(devices[0]), _Counts(Counter({name: 1}), Counter({name: 1, BACK: 1}))
+    with jax.transfer_guard("allow"):
+        everywhere = jax.device_put(np.float32(1), NamedSharding(Mesh(np.array(devices), ("all",)), PartitionSpec()))
+
+    def both() -> None:
+        _launch_probe(devices[0])
+        jax.block_until_ready(_probe(everywhere))
+
+    return both, _Counts(Counter({name: 2}), Counter({name: 1, BACK: 1}))
+
+
+def _launch_probe(device: jax.Device) -> None:
+    with jax.transfer_guard("allow"), jax.default_device(device):
+        float(_probe(np.float32(1)))
+
+
+def _read(folder: Path) -> Iterator[_Event]:
+    (file,) = folder.rglob("*.xplane.pb")
+    lines = [line for plane in jax.profiler.ProfileData.from_file(str(file)).planes for line in plane.lines]
+    for thread, line in enumerate(lines):
+        spans = [(event.start_ns, event.start_ns + event.duration_ns, event.name) for event in line.events]
+        within: list[tuple[float, str]] = []
+        for begin, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while within and begin >= within[-1][0]:
+                within.pop()
+            yield _Event(name, begin, end, thread, tuple(outer for _, outer in within))
+            within.append((end, name))
+
+
+def _count(events: Iterable[_Event], annotation: str) -> _Counts | None:
+    """Count what happened while an annotation was open; ``None`` if it is not there once."""
+    found = [event for event in events if event.name == annotation]
+    if len(found) != 1:
+        return None
+    (span,) = found
+    counts = _Counts()
+    for event in events:
+        if not span.begin <= event.begin < span.end:
+            continue
+        several = _SEVERAL.match(event.name)
+        if several or _ONE_DEVICE.match(event.name):
+            name = _called(event.within) or (several[1] if several else "unnamed")
+            counts.programs[name] += 1
+            counts.program_lines[name][marked_line(event.within)] += 1
+        elif event.thread == span.thread and not any(map(_is_launch, event.within)):  # there a callback does it
+            name = BACK if event.name == _READ else _called(event.within) or ELSEWHERE
+            if event.name in _PUTS or (event.name == _READ and _READ not in event.within):
+                counts.transfers[name] += 1
+                counts.transfer_lines[name][marked_line(event.within)] += 1
+    return counts
+
+
+def _places(lines: Mapping[str, Counter[str]]) -> dict[str, str]:
+    """The lines of each name in one text, the most frequent first."""
+    named = {name: places(line for line, _ in found.most_common()) for name, found in lines.items()}
+    return {name: text for name, text in named.items() if text}
+
+
+def _is_launch(name: str) -> bool:
+    return bool(_SEVERAL.match(name) or _ONE_DEVICE.match(name))
+
+
+def _called(within: Sequence[str]) -> str:
+    """Name of the jitted function that an event lies in; the innermost, as JAX calls helpers of its own."""
+    names = (found[1] for outer in reversed(within) if (found := _CALLED.match(outer)))
+    return next(names, "")

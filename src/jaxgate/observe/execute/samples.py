@@ -1,0 +1,192 @@
+"""A bounded sample of the subject's time: bursts of warm calls, and single ones; and who traced in one that did."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+
+from jaxgate.model import MAX_NAMED, Contract, Samples
+from jaxgate.observe.arguments import ALONE, ArgumentKey, Call, Lockstep, NextArgs, advance, argument_keys, explain
+from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute.steps import STEPS
+from jaxgate.observe.execute.subjects import Subject
+from jaxgate.observe.trace import Blame, Clock, Events, record, retrace_lines
+
+SAMPLE_BURST_NS = 2_000_000
+SAMPLE_NS = 120_000_000
+MAX_BURSTS = 20
+MIN_BURSTS = 3
+MAX_SAMPLE_CALLS = 1_000
+"""Calls of a burst. The sample is for the eye and for pytest-benchmark's row: about 0.1 s, never gated."""
+MAX_SINGLES = 200
+SINGLES_NS = 1_000_000_000
+"""Single calls of a latency case: enough for p99, at most a second."""
+TIMED_CALLS = 20
+"""Calls that are timed one by one for their median."""
+MAX_REPLAYED = 100
+"""Calls that are made again at most: state that never settles shows in the first few."""
+INLINE = frozenset({"cpu"})
+"""Platforms that may run a program before the call returns: the time of a launch is not its own there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A bounded sample and what JAX traced and compiled during it (all must be 0).
+
+    Attributes are those of ``Stepped``; plain Python has no ``retraces`` here, its steps say why.
+    """
+
+    samples: Samples
+    traces: int
+    compiles: int
+    lowerings: int = 0
+    cache_hits: int = 0
+    retraces: tuple[str, ...] = ()
+
+
+def take_samples(
+    subject: Subject,
+    next_args: NextArgs | None,
+    *,
+    call_ns: int,
+    single: bool,
+    apart: bool,
+    clock: Clock,
+    contract: Contract = "pipelined",
+    together: Lockstep = ALONE,
+) -> Sampled:
+    """Time bursts of calls within a fixed budget.
+
+    Every burst starts from the same fresh arguments, made outside the clock, so that a training step does
+    not drift into other numbers (or denormal ones) while it is timed.
+
+    Args:
+        subject: The subject, warm.
+        next_args: Threads the state within a burst.
+        call_ns: Time of one warm call, to plan with.
+        single: Take one burst of one call: only the counters matter.
+        apart: ``next_args`` does more than moving arrays (an input pipeline), so that it must not run under
+            the clock: each call is waited for alone.
+        clock: Monotonic nanoseconds.
+        contract: What the time of a call means; ``blocked`` makes each burst a single call.
+        together: The ranks that take the sample: all of them make the same calls.
+    """
+    calls, rounds = plan(call_ns, consumed=subject.consumes and next_args is None, contract=contract)
+    if single:
+        calls = rounds = 1
+    calls, rounds = together.first("calls of a burst, and bursts", (calls, rounds))
+    burst = _calls_apart if apart else _calls_in_a_row
+    bursts, heard = [], Events()
+    for _ in range(rounds):
+        call = subject.fresh()
+        with record() as events, guarded("sampling the subject"):
+            bursts.append(burst(subject, call, next_args, calls=calls, clock=clock))
+        heard.log += events.log
+    traces = heard.traces_of(subject.name) if subject.name else len(heard.traces)
+    missed = bool(traces or heard.lowerings or heard.compiles)
+    retraces: tuple[str, ...] = ()
+    if subject.name and together.anyone("calling the sample again", missed):
+        again = _call_again(subject, next_args, calls=calls, word="retraced" if traces else "recompiled")
+        retraces = again if missed else ()
+    return Sampled(
+        samples=Samples(bursts_ns=tuple(bursts), calls_per_burst=calls, contract=contract),
+        traces=traces,
+        compiles=len(heard.compiles),
+        lowerings=len(heard.lowerings),
+        cache_hits=len(heard.cache_hits),
+        retraces=retraces,
+    )
+
+
+def plan(call_ns: int, *, consumed: bool, contract: Contract) -> tuple[int, int]:
+    """Calls in a burst, and bursts; one call each where it consumes its arguments and gives none for the next."""
+    if contract == "blocked":
+        return 1, min(MAX_SINGLES, max(MIN_BURSTS, SINGLES_NS // max(call_ns, 1)))
+    calls = 1 if consumed else min(MAX_SAMPLE_CALLS, max(1, math.ceil(SAMPLE_BURST_NS / max(call_ns, 1))))
+    return calls, min(MAX_BURSTS, max(MIN_BURSTS, SAMPLE_NS // max(call_ns * calls, 1)))
+
+
+def _calls_in_a_row(subject: Subject, call: Call, next_args: NextArgs | None, *, calls: int, clock: Clock) -> int:
+    function, (args, kwargs) = subject.function, call
+    begin = clock()
+    output = function(*args, **kwargs)
+    for _ in range(calls - 1):
+        if next_args is not None:
+            args = next_args(output, args) or args  # as ``advance`` does; one Python call less under the clock
+        output = function(*args, **kwargs)
+    subject.wait(output, (args, kwargs))
+    return clock() - begin
+
+
+def _calls_apart(subject: Subject, call: Call, next_args: NextArgs | None, *, calls: int, clock: Clock) -> int:
+    """Each waited for, the clock standing while the next arguments are made and brought to the device."""
+    spent_ns = 0
+    for remaining in reversed(range(calls)):
+        begin = clock()
+        output = subject.call(call)
+        spent_ns += clock() - begin
+        if remaining:
+            call = subject.placed(advance(next_args, output, call) or call)
+    return spent_ns
+
+
+def _call_again(subject: Subject, next_args: NextArgs | None, *, calls: int, word: str) -> tuple[str, ...]:
+    """Make the calls of a burst again, each explained, and one more: who traces again, or whose arguments moved.
+
+    Bursts under the clock are not explained. What the burst traced is in JAX's caches by now; the argument that moved is named from the signatures. The calls
+    at its beginning that the threaded steps had made before are the last to be blamed.
+
+    Returns:
+        Lines, the root cause first; never empty.
+    """
+    arguments = subject.fresh()
+    blame = Blame(complete=True)
+    again: list[str] = []
+    moved: dict[int, str] = {}
+    known: list[tuple[ArgumentKey, ...]] = []
+    for number in range(1, min(calls, MAX_REPLAYED) + 2):
+        seen = argument_keys(*arguments, subject.names, subject.static)
+        with record(explain=True) as events, guarded("calling the subject again"):
+            output = subject.call(arguments)
+        name = f"call {number} of the sample"
+        culprits = blame.culprits(events)
+        before = known[-1] if known else seen
+        if culprits:
+            again += retrace_lines(name, culprits, subject=subject.name, before=before, after=seen, names=subject.names)
+        elif known and seen not in known:
+            moved[number] = f"{name} {word}: {explain(before, seen)}"
+        known.append(seen)
+        if next_args is None:
+            arguments = subject.again(arguments)
+        else:
+            arguments = advance(next_args, output, arguments) or arguments
+    late = [line for number, line in moved.items() if number > STEPS]
+    lines = late or list(moved.values()) or again
+    return tuple(lines[:MAX_NAMED]) or (f"the sample {word}, the same calls made again did not: cause unknown",)
+
+
+def launch_time(subject: Subject, *, platform: str, clock: Clock) -> int | None:
+    """Median time until a warm call returns that nobody waits for; ``None`` where it may run inline."""
+    return None if platform in INLINE else _median_ns(subject, TIMED_CALLS, clock, waited=False)
+
+
+def call_time(subject: Subject, call_ns: int, *, clock: Clock, together: Lockstep = ALONE) -> int:
+    """Median time of a warm call, waited for; ``call_ns``, the time of one, says how many there may be."""
+    (count,) = together.first("timed calls", (min(TIMED_CALLS, max(MIN_BURSTS, SAMPLE_NS // max(call_ns, 1))),))
+    return _median_ns(subject, count, clock, waited=True)
+
+
+def _median_ns(subject: Subject, count: int, clock: Clock, *, waited: bool) -> int:
+    taken = []
+    for _ in range(count):
+        call = subject.fresh()
+        with guarded(f"timing {'calls' if waited else 'launches'} of the {subject.role}"):
+            begin = clock()
+            output = subject.function(*call[0], **call[1])
+            if waited:
+                subject.wait(output, call)
+            taken.append(clock() - begin)
+            if not waited:
+                subject.wait(output, call)
+    return round(median(taken))

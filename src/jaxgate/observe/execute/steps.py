@@ -1,0 +1,125 @@
+"""A few real calls of the subject, each fed from the one before: what is traced and compiled again shows here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgate.model import InvalidCaseError
+from jaxgate.observe.arguments import (
+    ArgumentKey,
+    Call,
+    NextArgs,
+    advance,
+    argument_keys,
+    leaves_with_paths,
+    on_host,
+    pieces,
+)
+from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute.subjects import Subject
+from jaxgate.observe.trace import Blame, Clock, record, retrace_lines
+
+STEPS = 3
+"""Threaded steps: the commonest retrace comes at the second, and shows whether it settles at the third."""
+
+
+@dataclass(slots=True)
+class Stepped:
+    """What the threaded steps showed.
+
+    Attributes:
+        traces: Traces of the subject after the first one: lowering did that, or the first step of plain Python.
+            Of plain Python those of whatever it calls.
+        lowerings: Programs that were lowered on the way: by the subject, or by anything it called.
+        compiles: Programs that the backend was asked to compile for them.
+        cache_hits: How many of ``compiles`` the persistent cache answered; the others were compiled.
+        retraces: For each step that traced or compiled one line per function, the root cause first.
+        first_output: Output of the first step, on the host.
+        first_call_ns: Time of the first call: its executable is ready, or it is cold and plain Python compiles.
+        call_ns: Time of the last step, to plan the sample with.
+        next_args: Threads the state in later calls too; ``None`` if nothing is threaded.
+    """
+
+    traces: int = 0
+    lowerings: int = 0
+    compiles: int = 0
+    cache_hits: int = 0
+    retraces: list[str] = field(default_factory=list)
+    first_output: Any = None
+    first_call_ns: int = 0
+    call_ns: int = 0
+    next_args: NextArgs | None = None
+
+
+def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock) -> Stepped:
+    """Call the subject ``STEPS`` times, each step fed from the one before.
+
+    Raises:
+        InvalidCaseError: If a call fails, gives nothing to wait for, or the result is not a number.
+    """
+    stepped = Stepped(next_args=next_args)
+    call = subject.fresh()
+    blame = Blame(complete=True)
+    before: tuple[ArgumentKey, ...] = ()
+    for step in range(1, STEPS + 1):
+        seen, held = argument_keys(*call, subject.names, subject.static), subject.arrays(None, call)
+        with record(explain=True) as events, guarded(f"step {step} of the {subject.role}"):
+            begin = clock()
+            output = subject.call(call)
+            stepped.call_ns = clock() - begin
+        culprits = blame.culprits(events)
+        if step == 1:
+            stepped.first_call_ns = stepped.call_ns
+            stepped.first_output = jax.tree.map(on_host, output)
+            subject.learn(output, call, held)
+            # It may compile helpers that place its arguments (pmap does), plain Python all it calls; not a jitted subject.
+            culprits = [culprit for culprit in culprits if culprit.function == subject.name]
+            lines = [f"step 1 {culprit.word}: the first call missed the traced program" for culprit in culprits[:1]]
+        else:
+            lines = retrace_lines(
+                f"step {step}", culprits, subject=subject.name, before=before, after=seen, names=subject.names
+            )
+        stepped.retraces += lines
+        stepped.traces += sum(one.traces for one in culprits if subject.name in ("", one.function))
+        stepped.lowerings += sum(culprit.lowerings for culprit in culprits)
+        stepped.compiles += sum(culprit.compiles for culprit in culprits)
+        stepped.cache_hits += sum(culprit.cache_hits for culprit in culprits)
+        before = seen
+        if subject.reads_results or step == STEPS:
+            refuse_nan(output, f"the {subject.role}'s result at step {step}")
+        if step < STEPS:
+            call = _following(subject, stepped, output, call)
+    return stepped
+
+
+def _following(subject: Subject, stepped: Stepped, output: Any, call: Call) -> Call:
+    with guarded("threading the state into the next step"):
+        following = advance(stepped.next_args, output, call)
+    if following is not None:
+        return subject.placed(following)
+    stepped.next_args = None
+    return subject.again(call)
+
+
+def refuse_nan(output: Any, what: str) -> None:
+    """Refuse an output that holds a NaN: its time and its agreement would mean nothing.
+
+    Raises:
+        InvalidCaseError: If a leaf holds one; names the leaf.
+    """
+    for path, leaf in leaves_with_paths((output,), {}, ("result",)):
+        for _, values in pieces(on_host(leaf)):
+            if values.dtype.kind not in "fcV":  # V: bfloat16, float8 and the like
+                continue
+            try:
+                broken = int(np.isnan(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)).sum())
+            except (TypeError, ValueError):
+                continue  # an opaque dtype that has no NaN
+            if broken:
+                raise InvalidCaseError(
+                    f"checking {what}", f"expected numbers, found {broken} NaN of {values.size} in {path}"
+                )

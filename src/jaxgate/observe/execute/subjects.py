@@ -1,0 +1,204 @@
+"""How a subject is called: a jitted function on device arrays, or plain Python around device programs as it is."""
+
+from __future__ import annotations
+
+import copy
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgate.model import InvalidCaseError
+from jaxgate.observe.arguments import Call, Feeder, argument_names, on_device
+from jaxgate.observe.compat import argument_leaf_names
+from jaxgate.observe.trace import Lowered
+
+WHY_NOT = "plain Python around jitted calls cannot be stored"
+VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
+"""Leaves, besides device arrays, whose values are known; of other objects only the type is."""
+
+_COPIED_WHOLE = (type, FunctionType, BuiltinFunctionType, ModuleType, jax.Array, *VALUES)
+"""What a deep copy does not look into."""
+
+
+class JittedSubject:
+    """A jitted function, lowered; its arguments lie on the device.
+
+    Args:
+        lowered: The function.
+        feeder: Makes its arguments.
+
+    Attributes:
+        function: What is called.
+        role: ``subject`` or ``reference``, for messages.
+        name: The name by which JAX's events tell it; empty where whatever it calls counts.
+        names: Names of its positional arguments.
+        static: Names of the arguments whose values are part of the program.
+        reads_results: Whether Python reads its results anyway, so that those of every step may be looked at.
+        consumes: Whether a call eats arguments, so that one that threads nothing needs fresh ones.
+        first_fed: Arguments of the first call, as it left them: some are consumed.
+    """
+
+    reads_results = False
+
+    def __init__(self, lowered: Lowered, feeder: Feeder) -> None:
+        self.function, self.role, self.name = lowered.function, lowered.role, lowered.name
+        self.names, self.static = lowered.names, _static_names(lowered, feeder.call[1])
+        self.fresh, self.consumes = feeder.fresh, feeder.copies
+        self.first_fed: Call = ((), {})
+
+    @classmethod
+    def of(cls, lowered: Lowered, call: Call) -> JittedSubject:
+        """The subject of a function and its arguments."""
+        return cls(lowered, Feeder(call, donates=any(leaf.donated for leaf in lowered.signature)))
+
+    def again(self, _: Call) -> Call:
+        """The arguments of the next call where nothing of a call is threaded into it."""
+        return self.fresh()
+
+    def placed(self, call: Call) -> Call:
+        """Threaded arguments where the next call wants them: on the device, and there."""
+        placed = on_device(*call)
+        jax.block_until_ready(self.arrays(None, placed))
+        return placed
+
+    def arrays(self, output: Any, call: Call) -> list[jax.Array]:
+        """The arrays that a call can change or make: those of its arguments and its result."""
+        return _alive((output, call))
+
+    def learn(self, _output: Any, call: Call, _held: Sequence[jax.Array]) -> None:
+        """Keep what the first call was fed with."""
+        self.first_fed = call
+
+    def wait(self, output: Any, _: Call) -> None:
+        """Wait for everything that a call started."""
+        jax.block_until_ready(output)
+
+    def call(self, call: Call) -> Any:
+        """Call it once and wait."""
+        return jax.block_until_ready(self.function(*call[0], **call[1]))
+
+
+def _alive(tree: Any) -> list[jax.Array]:
+    return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array) and not leaf.is_deleted()]
+
+
+def _static_names(lowered: Lowered, kwargs: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the arguments that JAX did not trace; none where that cannot be known."""
+    dynamic = argument_leaf_names(lowered.traced)
+    named = [name for name in (*lowered.names, *kwargs) if name.isidentifier()]
+    return frozenset(named) - dynamic if dynamic else frozenset()
+
+
+class EagerSubject:
+    """Plain Python and its arguments, which it may donate and change: each series has copies of its own.
+
+    Attributes are those of ``JittedSubject``, and:
+        consumed: Places, among the leaves of the arguments, of the arrays that the first call donated.
+        devices: Where it ran, by their numbers.
+    """
+
+    name, static, reads_results = "", frozenset[str](), True
+
+    def __init__(self, function: Callable[..., Any], call: Call, role: str) -> None:
+        self.function, self.role, self.names = function, role, argument_names(function, len(call[0]))
+        self._call = call
+        self._kept = {id(item): item for item in _compiled(call)}
+        self.consumed: frozenset[int] = frozenset()
+        self.devices: tuple[jax.Device, ...] = ()
+
+    @property
+    def consumes(self) -> bool:
+        """Whether the first call donated something."""
+        return bool(self.consumed)
+
+    def fresh(self) -> Call:
+        """Deep copies of the arguments; arrays keep dtype, weak type and placement.
+
+        Raises:
+            InvalidCaseError: If one of them cannot be copied.
+        """
+        try:
+            call = copy.deepcopy(self._call, dict(self._kept))
+        except Exception as error:
+            raise InvalidCaseError(
+                "copying the arguments",
+                f"expected arguments that copy.deepcopy can copy, as a call may change them; found {error}",
+            ) from error
+        self.wait(None, call)
+        return call
+
+    def again(self, call: Call) -> Call:
+        """The same objects, as a loop would have them, unless they are consumed."""
+        return self.fresh() if self.consumed else call
+
+    def placed(self, call: Call) -> Call:
+        """As they are."""
+        return call
+
+    def arrays(self, output: Any, call: Call) -> list[jax.Array]:
+        """Those of the object that a method belongs to as well."""
+        owner = getattr(getattr(self.function, "__self__", None), "__dict__", {})
+        return _alive((output, call, list(owner.values())))
+
+    def wait(self, output: Any, call: Call) -> None:
+        """Wait for the result, and for what the call changed in its arguments and its object."""
+        jax.block_until_ready(self.arrays(output, call))
+
+    def call(self, call: Call) -> Any:
+        """Call it once and wait."""
+        output = self.function(*call[0], **call[1])
+        self.wait(output, call)
+        return output
+
+    def on_copies(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it with copies of other arguments."""
+        args, kwargs = copy.deepcopy((args, kwargs), dict(self._kept))
+        return self.function(*args, **kwargs)
+
+    def learn(self, output: Any, call: Call, held: Sequence[jax.Array]) -> None:
+        """Note what the first call consumed, and where it ran.
+
+        Args:
+            output: Its result.
+            call: Its arguments, after the call.
+            held: The arrays that were there before.
+
+        Raises:
+            InvalidCaseError: If it gives nothing to wait for.
+        """
+        numbers = [leaf for leaf in jax.tree.leaves(output) if isinstance(leaf, VALUES)]
+        arrays, old = self.arrays(output, call), {id(array) for array in held}
+        if not numbers and all(id(array) in old for array in arrays):
+            raise InvalidCaseError(
+                f"step 1 of the {self.role}",
+                "expected something to wait for, found no new array in the result, the arguments and the method's "
+                "object; return the loss or the new state",
+            )
+        given = {index: leaf for index, leaf in enumerate(jax.tree.leaves(call)) if isinstance(leaf, jax.Array)}
+        self.consumed = frozenset(index for index, leaf in given.items() if leaf.is_deleted())
+        sets = (array.sharding.device_set for array in (*arrays, *given.values()))
+        widest = max(sets, key=len, default=set(jax.local_devices()[:1]))
+        self.devices = tuple(sorted(widest, key=lambda device: device.id))
+
+
+def _compiled(value: Any) -> Iterator[Any]:
+    """The jitted functions within what a deep copy goes through: a copy of one would compile again."""
+    seen: set[int] = set()
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if id(item) in seen or isinstance(item, _COPIED_WHOLE):
+            continue
+        seen.add(id(item))
+        if isinstance(item, (jax.stages.Wrapped, jax.stages.Compiled)):
+            yield item
+        else:
+            pending += gc.get_referents(item)
+
+
+Subject = JittedSubject | EagerSubject
+"""Steps and samples call either in the same way."""

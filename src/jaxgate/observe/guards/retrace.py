@@ -1,0 +1,112 @@
+"""A guard for anybody's code, without a baseline: no retrace here; other errors of the block pass through untouched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+import jax
+
+from jaxgate.model import MAX_NAMED, plural
+from jaxgate.observe.trace import PMAP, Blame, Culprit, Events, record
+
+
+class RetraceError(AssertionError):
+    """Something was traced or compiled in a block that forbids it."""
+
+
+class no_retrace:  # noqa: N801 - reads like the function that it is to its user
+    """Forbid traces and backend compiles in a block: ``with jaxgate.no_retrace(step): step(state, batch)``.
+
+    Raises ``RetraceError`` at the end of the block, with one line for each function: what differed from the
+    calls before (by argument path, with both shapes and dtypes), and the line of the project that called.
+
+    With nothing named everything counts, in every thread: also JAX's own helpers that are called eagerly
+    (``jnp.ones`` of a new shape is a program of its own). With functions named only those count, wherever
+    they are traced: by themselves or inside another jitted function. They are told by their names, so that
+    another jitted function of the same name counts too, and every ``pmap`` is one to JAX. Three kinds are not seen
+    inside another jitted function, where JAX tells nothing of them: ``pmap``, a jitted ``jax.custom_vjp`` or
+    ``jax.custom_jvp``, and functions of JAX itself; name the outer function, or none.
+
+    A program that the persistent cache answers counts: it was traced, and the cache may be empty tomorrow.
+    Causes, and functions that are traced inside others, are known for the thread of the block alone. What a
+    function was called with before the block is JAX's own account: of several earlier calls it may pick another
+    than you would.
+    Blocks may be nested; each counts everything inside of it. Use each guard once.
+
+    Args:
+        functions: Jitted functions (``jax.jit``, ``nnx.jit``, ``pmap``); all if none is given.
+        allow: How many programs each function may trace or compile: 1 where the first call is in the block.
+
+    Raises:
+        TypeError: If a function is none that JAX would name in its events: it could never be seen.
+        ValueError: If ``allow`` is negative.
+    """
+
+    def __init__(self, *functions: Callable[..., Any], allow: int = 0) -> None:
+        if allow < 0:
+            raise ValueError(f"expected allow to be 0 or more, found {allow}")
+        self._names = tuple(_jitted_name(function) for function in functions)
+        self._allow = allow
+        self._stack = ExitStack()
+        self._events: Events | None = None
+
+    def __enter__(self) -> None:
+        """Begin to listen."""
+        self._events = self._stack.enter_context(record(explain=True))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Judge what was heard.
+
+        Raises:
+            RetraceError: If a function missed more often than allowed.
+        """
+        __tracebackhide__ = True
+        self._stack.close()
+        if kind is not None or self._events is None:
+            return
+        culprits = Blame(complete=False, inner=self._names).culprits(self._events)
+        guilty = [one for one in culprits if not self._names or one.function in self._names]
+        missed: dict[str, int] = {}
+        for culprit in guilty:
+            missed[culprit.function] = missed.get(culprit.function, 0) + culprit.misses
+        guilty = [culprit for culprit in guilty if missed[culprit.function] > self._allow]
+        if guilty:
+            raise RetraceError(_retrace_text(guilty, self._names, self._allow))
+
+
+def _jitted_name(function: Callable[..., Any]) -> str:
+    """The name by which JAX's events tell a function.
+
+    Raises:
+        TypeError: If it has none.
+    """
+    name = getattr(function, "__name__", None)
+    if isinstance(function, jax.stages.Wrapped) and name:
+        return str(name)
+    if callable(function) and callable(getattr(function, "lower", None)):  # pmap: a function with what jit has
+        return PMAP
+    raise TypeError(
+        f"no_retrace expects functions that are jitted, found {name or type(function).__name__}: JAX would never name "
+        "it; pass the function that jax.jit returned, or name none, and everything counts"
+    )
+
+
+def _retrace_text(guilty: list[Culprit], names: tuple[str, ...], allow: int) -> str:
+    """A headline, and one line for each function."""
+    traces = sum(culprit.traces for culprit in guilty)
+    compiles = sum(culprit.compiles for culprit in guilty)
+    hits = sum(culprit.cache_hits for culprit in guilty)
+    who = ", ".join("pmap" if name == PMAP else name for name in names)
+    expected = "no trace and no compile" + (f" of {who}" if who else "")
+    if allow:
+        expected = f"at most {plural(allow, 'program')} of {who or 'each function'}"
+    found = f"{plural(traces, 'trace')} and {plural(compiles, 'compile')}"
+    found += f" ({hits} of them out of the persistent cache)" if hits else ""
+    lines = [f"  {culprit}" for culprit in guilty[:MAX_NAMED]]
+    lines += [f"  and {len(guilty) - MAX_NAMED} more functions"] if len(guilty) > MAX_NAMED else []
+    return "\n".join([f"expected {expected}, found {found}:", *lines])

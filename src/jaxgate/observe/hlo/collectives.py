@@ -1,0 +1,275 @@
+"""The collectives of a compiled program: what moves between devices, how much, how often, and who asked for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from jaxgate.observe.hlo.nearest_line import line_near
+from jaxgate.observe.hlo.parser import COLLECTIVE_WORDS, HloText, Instruction, Shape, cut, without_strings
+from jaxgate.observe.hlo.replica_groups import Groups, read_groups
+from jaxgate.observe.hlo.trip_counts import Runs, count_runs
+
+KINDS = frozenset(
+    {
+        "all-gather",
+        "all-reduce",
+        "all-to-all",
+        "collective-broadcast",
+        "collective-permute",
+        "ragged-all-to-all",
+        "reduce-scatter",
+    }
+)
+"""Operations that move data between devices."""
+PRIMITIVES = frozenset(
+    {
+        "all_gather",
+        "all_gather_invariant",
+        "all_gather_reduced",
+        "all_to_all",
+        "pbroadcast",
+        "pbroadcast_dynamic",
+        "pmax",
+        "pmin",
+        "ppermute",
+        "precv",
+        "preduced",
+        "psend",
+        "psum",
+        "psum_invariant",
+        "psum_scatter",
+        "ragged_all_to_all",
+        "reduce_scatter",
+        "unreduced_pmax",
+        "unreduced_pmin",
+        "unreduced_psum",
+        "unreduced_reduce_scatter",
+    }
+)
+"""Collectives that a user writes, as jax 0.10 and 0.12 name them in ``op_name``."""
+
+_LOOKS = re.compile(r"all-|collective|reduce-scatter")
+_FOREIGN = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|collective|nccl|nvshmem", re.IGNORECASE)
+_TARGET = re.compile(r'\bcustom_call_target="((?:[^"\\]|\\.)*)"')
+_BOOKKEEPING = frozenset({"AsyncCollectiveStart", "AsyncCollectiveDone"})
+"""TPU: they mark where a collective starts and ends that is printed beside them."""
+_CHANNEL = re.compile(r"(?<![\w-])channel_id=([0-9]{1,18})\b")
+_MOVES = re.compile(r"(?<![\w-])(?:replica_groups|source_target_pairs)=")
+_DEFINED = re.compile(r"%([\w.\-]+) = (?:.* )?[a-z][\w\-]*\(")
+"""An unread line that still shows which operation it applies: if that were a collective, the line would say so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """One collective of a program.
+
+    Attributes:
+        kind: One of :data:`KINDS`.
+        shape: What it gives on one device, such as ``float32[64,64]``; several arrays are joined by ``+``.
+        nbytes: Payload of one device and one execution: operands or results, whichever are larger.
+        times: Executions in one call of the program.
+        unknown_trips: Whether it is in a loop of unknown length, which counts once.
+        groups: Devices that take part together (of a permutation: pairs); ``None`` if that could not be read.
+        explicit: Whether the user wrote it; otherwise the partitioner put it there.
+        op_name: The JAX name stack it came from.
+        line: ``file:line`` of the project, of its nearest neighbour where it has none; empty if unknown.
+    """
+
+    kind: str
+    shape: str
+    nbytes: int
+    times: int
+    unknown_trips: bool
+    groups: Groups | None
+    explicit: bool
+    op_name: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collectives:
+    """All collectives that were found, in the order of the text.
+
+    Attributes:
+        found: Collectives that were understood.
+        unread: Lines that may be or hide one; while there are any, counts and bytes are unknown.
+    """
+
+    found: tuple[Collective, ...]
+    unread: tuple[str, ...]
+
+    @property
+    def inserted(self) -> tuple[Collective, ...]:
+        """Those that the partitioner put there."""
+        return tuple(collective for collective in self.found if not collective.explicit)
+
+    @property
+    def unknown_trips(self) -> bool:
+        """Whether some are in loops of unknown length, so that they run more often than counted."""
+        return any(collective.unknown_trips for collective in self.found)
+
+
+def read_collectives(hlo: HloText) -> Collectives:
+    """Find what a compiled program moves between devices.
+
+    Args:
+        hlo: The module.
+    """
+    unread = [line for line in hlo.unread if COLLECTIVE_WORDS.search(line)]
+    if not hlo.entry:
+        unread.append("no entry computation: collectives are unknown")
+    runs, broken = count_runs(hlo)
+    unread += broken
+    unread += _holes(hlo)
+    printed: list[_Printed] = []
+    for name, instructions in hlo.computations.items():
+        starts = any(_target(i) == "AsyncCollectiveStart" for i in instructions.values())
+        for instruction in instructions.values():
+            kind = instruction.opcode.removesuffix("-start")
+            if kind in KINDS:
+                collective, fault = _collective(kind, instruction, instructions, runs.get(name), hlo)
+                unread += [f"{fault}: {instruction.opcode} %{instruction.name}"] if fault else []
+                printed += [_Printed(collective, instruction.attributes, starts)] if collective else []
+            elif _is_unknown(instruction):
+                unread.append(cut(f"%{instruction.name} = {instruction.opcode}(…){instruction.attributes}"))
+    return Collectives(found=tuple(_once(printed)), unread=tuple(unread))
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    """A collective as it stands in the text."""
+
+    collective: Collective
+    attributes: str
+    starts: bool
+
+
+def _once(printed: list[_Printed]) -> Iterator[Collective]:
+    """Leave out the repetitions of TPU's asynchronous collectives.
+
+    There a collective that overlaps with computation is printed in the fusion that starts it, in each that it overlaps
+    with, and in the one that waits for it, under one channel. Elsewhere one channel may serve several collectives.
+    """
+    repeated = [index for index, each in enumerate(printed) if '"async_collective_fusion_config"' in each.attributes]
+    keys = {index: _key(printed[index]) for index in repeated}
+    started = {keys[index] for index in repeated if printed[index].starts}
+    seen: set[tuple[object, ...]] = set()
+    for index, each in enumerate(printed):
+        key = keys.get(index)
+        if key is not None and (not each.starts if key in started else key in seen):
+            continue
+        if key is not None:
+            seen.add(key)
+        yield each.collective
+
+
+def _key(printed: _Printed) -> tuple[object, ...]:
+    """What the repetitions of one collective share."""
+    channel = _CHANNEL.search(printed.attributes)
+    collective = printed.collective
+    # Without a channel nothing tells two of them apart: each counts.
+    return (channel[1] if channel else id(printed), collective.kind, collective.shape, collective.groups)
+
+
+def _collective(
+    kind: str, instruction: Instruction, siblings: Mapping[str, Instruction], runs: Runs | None, hlo: HloText
+) -> tuple[Collective | None, str]:
+    """One collective, and why it is not known in full; an unknown payload or number of runs leaves it out."""
+    if runs is None:
+        return None, "not reached from the entry"
+    payload = _payload(kind, instruction, siblings)
+    if payload is None:
+        return None, "operands unknown"
+    shapes, nbytes = payload
+    attributes = without_strings(instruction.attributes)
+    groups = read_groups(attributes, kind=kind, replicas=hlo.replica_count, partitions=hlo.num_partitions)
+    collective = Collective(
+        kind=kind,
+        shape=" + ".join(shape.label for shape in shapes),
+        nbytes=nbytes,
+        times=runs.times,
+        unknown_trips=runs.unknown_trips,
+        groups=groups,
+        explicit=_is_explicit(instruction, hlo),
+        op_name=instruction.op_name,
+        line=line_near(instruction, siblings),
+    )
+    return collective, "groups not understood" if groups is None else ""
+
+
+def _payload(
+    kind: str, instruction: Instruction, siblings: Mapping[str, Instruction]
+) -> tuple[tuple[Shape, ...], int] | None:
+    """The results of a collective and the bytes that one device gives or takes, whichever is more."""
+    sources = instruction.operands[:1] if kind == "ragged-all-to-all" else instruction.operands
+    if not sources or not all(name in siblings for name in sources):
+        return None
+    given = [shape for name in sources for shape in siblings[name].shapes]
+    taken = instruction.shapes
+    if instruction.opcode.endswith("-start"):
+        # The result holds the operands, the results and maybe contexts: what waits for it names the results alone.
+        waits = (i for i in siblings.values() if i.opcode == f"{kind}-done" and instruction.name in i.operands)
+        waiting = next(waits, None)
+        count = len([shape for name in instruction.operands for shape in siblings[name].shapes if name in siblings])
+        if waiting is not None:
+            taken = waiting.shapes
+        elif len(taken) >= 2 * count:
+            taken = taken[count : 2 * count]
+    return taken, max(sum(shape.nbytes for shape in given), sum(shape.nbytes for shape in taken))
+
+
+def _is_explicit(instruction: Instruction, hlo: HloText) -> bool:
+    """Whether the user wrote a collective, by the primitive it came from."""
+    if 'is_spmd_generated="true"' in instruction.attributes:
+        return False
+    if "/" in instruction.op_name:
+        return _is_primitive(instruction.op_name)
+    # XLA forgot the name (an all-reduce for a reduce-scatter, say): the parameters of its reduction have it too.
+    reduction = re.search(r"(?<![\w-])to_apply=%([\w.\-]+)", instruction.attributes)
+    inside = hlo.computations.get(reduction[1], {}) if reduction and not instruction.op_name else {}
+    return any(i.opcode == "parameter" and _is_primitive(i.op_name) for i in inside.values())
+
+
+def _is_primitive(op_name: str) -> bool:
+    """Whether all that XLA merged into one operation, ``a/(psum:b/psum)`` or ``a/psum;a/psum``, are collectives."""
+    _, merged, rest = op_name.rpartition("/(")
+    names = rest.removesuffix(")").split(":") if merged and rest.endswith(")") else op_name.split(";")
+    last = [re.sub(r"(\.[0-9]+)$", "", name.rpartition("/")[2]) for name in names]
+    return all(re.sub(r"_(start|done)$", "", name) in PRIMITIVES for name in last)
+
+
+def _is_unknown(instruction: Instruction) -> bool:
+    """Whether an instruction may move data between devices in a way that is not known here."""
+    opcode = instruction.opcode
+    if opcode in ("send", "recv"):
+        return "is_host_transfer=true" not in instruction.attributes
+    if opcode == "custom-call":
+        target = _target(instruction)
+        return target not in _BOOKKEEPING and bool(_FOREIGN.search(target) or _MOVES.search(instruction.attributes))
+    ends = opcode.removesuffix("-done").removesuffix("-update")
+    return ends not in KINDS and bool(_LOOKS.search(opcode) or _MOVES.search(instruction.attributes))
+
+
+def _target(instruction: Instruction) -> str:
+    if instruction.opcode != "custom-call":
+        return ""
+    target = _TARGET.search(instruction.attributes)
+    return target[1] if target else ""
+
+
+def _holes(hlo: HloText) -> Iterator[str]:
+    """What shows that a line was lost, which may have been a collective: results that nothing gives."""
+    known = {name for line in hlo.unread for name in _DEFINED.findall(line)}
+    for name, instructions in hlo.computations.items():
+        if sum(instruction.root for instruction in instructions.values()) != 1 and not any(map(_is_root, hlo.unread)):
+            yield f"%{name} has not one result"
+        for instruction in instructions.values():
+            for operand in instruction.operands:
+                if operand not in instructions and operand not in known:
+                    yield f"%{operand} is read by %{instruction.name} and defined nowhere"
+
+
+def _is_root(line: str) -> bool:
+    return line.startswith("ROOT ")

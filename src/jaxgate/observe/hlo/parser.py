@@ -1,0 +1,289 @@
+"""Optimised HLO as text, read into computations and instructions; whatever is not understood is kept and said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+
+from jaxgate.observe.hlo.source_tables import SourceTables
+
+UNREAD_CHARACTERS = 120
+"""Length of an unread line in a report."""
+
+COLLECTIVE_WORDS = re.compile(r"all-|collective|reduce-scatter|replica_groups|source_target_pairs")
+"""What a line says that may move data between devices."""
+_MENTION = re.compile(r"(?:all-|collective-|reduce-scatter|ragged-)[\w-]*\(")
+"""A collective being applied. No valid line holds a second one: two would be two lines run together."""
+_START = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")
+_OPCODE = re.compile(r" ([a-z][\w\-]*)(?=\()")
+_HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) (?:\(.*\) -> .+ )?\{")
+_SHAPE = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([^{}]*)\})?")
+_BETWEEN_SHAPES = re.compile(r"/\*[^*]*\*/|[(), ]")
+_ELEMENT = re.compile(r"(bf|[fsuc])(\d{1,3})(e\d\w*)?")
+_FLAT = re.compile(r'\([^()"]*\)')
+_PARENTHESIS = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_OPERAND = re.compile(r"%([\w.\-]+)")
+_OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,9}), \{([\d, ]*)\}")
+_NAMES = {"bf": "bfloat", "f": "float", "s": "int", "u": "uint", "c": "complex"}
+_WIDTHS = {"pred": 8, "token": 0, "opaque": 0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One array of a result.
+
+    Attributes:
+        dtype: Element type as XLA writes it, such as ``f32``.
+        dims: Extents; of a bounded dynamic dimension its bound.
+        nbytes: Size in bytes on one device, without the padding of its layout.
+    """
+
+    dtype: str
+    dims: tuple[int, ...]
+    nbytes: int
+
+    @property
+    def label(self) -> str:
+        """The shape as JAX writes it, such as ``float32[64,64]``."""
+        match = _ELEMENT.fullmatch(self.dtype)
+        name = "bool" if self.dtype == "pred" else self.dtype
+        if match:
+            name = f"{_NAMES[match[1]]}{match[2]}" + (f"_{match[3]}" if match[3] else "")
+        return f"{name}[{','.join(map(str, self.dims))}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """One line of a computation.
+
+    Attributes:
+        name: Its name, without ``%``.
+        opcode: Any word, known or not.
+        shapes: The arrays of its result; tuples flattened.
+        operands: Names of the instructions it reads.
+        arguments: What stands between its parentheses, as written.
+        attributes: What follows, as written.
+        op_name: The JAX name stack it came from; empty if it has none.
+        line: ``file:line`` of the innermost frame that belongs to the project; empty if none does.
+        root: Whether it is the result of its computation.
+    """
+
+    name: str
+    opcode: str
+    shapes: tuple[Shape, ...]
+    operands: tuple[str, ...]
+    arguments: str
+    attributes: str
+    op_name: str
+    line: str
+    root: bool
+
+
+Alias = tuple[tuple[int, ...], int, tuple[int, ...]]
+"""Output index, parameter number and index within the parameter that share a buffer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HloText:
+    """A module as far as it was understood.
+
+    Attributes:
+        computations: Computation to its instructions by name, both in the order of the text.
+        entry: Name of the computation that runs; empty if there is none.
+        num_partitions: Devices that share the work of one replica.
+        replica_count: Replicas.
+        aliases: Donated buffers that are written in place.
+        unread: Lines that were not understood, cut.
+    """
+
+    computations: Mapping[str, Mapping[str, Instruction]]
+    entry: str
+    num_partitions: int
+    replica_count: int
+    aliases: tuple[Alias, ...]
+    unread: tuple[str, ...]
+
+
+def read_hlo(text: str) -> HloText:
+    """Read what ``compiled.as_text()`` gives, of any backend.
+
+    Args:
+        text: Optimised HLO. Any text is taken; what is no HLO ends in ``unread``.
+    """
+    reader = _Reader()
+    for line in text.split("\n"):
+        if line.strip():
+            reader.take(line)
+        else:
+            reader.tables.close()
+    return reader.finish()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reader:
+    """What the lines so far gave."""
+
+    computations: dict[str, dict[str, Instruction]] = field(default_factory=dict)
+    current: dict[str, Instruction] | None = None
+    entry: str = ""
+    module: str = ""
+    tables: SourceTables = field(default_factory=SourceTables)
+    unread: list[str] = field(default_factory=list)
+
+    def take(self, line: str) -> None:
+        if line[0] == "}" and (line == "}" or line.startswith("}, ")) and self.current is not None:
+            self.current = None
+        elif self.current is not None and line[0] in " \t":
+            self._instruction(line)
+        elif not self._outside(line) or _MENTION.search(line):
+            self.unread.append(cut(line))
+
+    def finish(self) -> HloText:
+        if self.current is not None:
+            self.unread.append(
+                f"the text ends within {next(reversed(self.computations))}: later collectives are unknown"
+            )
+        module = self.module
+        return HloText(
+            computations=self.computations,
+            entry=self.entry,
+            num_partitions=_number(module, "num_partitions"),
+            replica_count=_number(module, "replica_count"),
+            aliases=_aliases(module),
+            unread=tuple(self.unread),
+        )
+
+    def _outside(self, line: str) -> bool:
+        """Read a line that is no instruction; whether it was understood."""
+        if match := _HEADER.fullmatch(line):
+            name, closed = match[2], self.current is None
+            if name in self.computations or (match[1] and self.entry):
+                self.current = None  # the lines that follow are unread, each with what it mentions
+                return False
+            self.current = self.computations[name] = {}
+            self.entry = name if match[1] else self.entry
+            return closed
+        if line.startswith("HloModule ") and not self.module:
+            self.module = line
+            return True
+        return self.tables.take(line)
+
+    def _instruction(self, line: str) -> None:
+        instruction = _instruction(line, self.tables)
+        current = self.current
+        if instruction is None or current is None or instruction.name in current:
+            self.unread.append(cut(line))
+        else:
+            current[instruction.name] = instruction
+
+
+def _instruction(line: str, tables: SourceTables) -> Instruction | None:
+    """Read one line of a computation, or nothing if any part of it is not as expected."""
+    start = _START.match(line)
+    if start is None:
+        return None
+    at = start.end()
+    shape = _FLAT.match(line, at) or _SHAPE.match(line, at)
+    end = shape.end() if shape else _closing(line, at)
+    opcode = _OPCODE.match(line, end)
+    shapes = _shapes(line[at:end])
+    if opcode is None or shapes is None:
+        return None
+    opens = opcode.end()
+    flat = _FLAT.match(line, opens)
+    closes = flat.end() if flat else _closing(line, opens)
+    arguments, attributes = line[opens + 1 : closes - 1], line[closes:]
+    if not closes or (attributes and not attributes.startswith(", ")) or _is_run_on(line, opcode[1], attributes):
+        return None
+    name = _OP_NAME.search(attributes)
+    return Instruction(
+        name=start[2],
+        opcode=opcode[1],
+        shapes=shapes,
+        operands=tuple(_OPERAND.findall(arguments)) if "%" in arguments else (),
+        arguments=arguments,
+        attributes=attributes,
+        op_name=name[1].replace("\\'", "'") if name else "",
+        line=tables.project_line(attributes),
+        root=start[1] is not None,
+    )
+
+
+def _is_run_on(line: str, opcode: str, attributes: str) -> bool:
+    """Whether a second instruction hides in a line: a lost line break must not lose a collective."""
+    if len(_MENTION.findall(line)) != (_MENTION.fullmatch(f"{opcode}(") is not None) or "(%" in attributes:
+        return True
+    if " = " not in attributes and attributes.count('"') % 2 == 0:
+        return False
+    outside = without_strings(attributes)
+    return " = " in outside or outside.count('"') % 2 == 1
+
+
+def without_strings(attributes: str) -> str:
+    """Attributes with every quoted text emptied, so that a search finds names of HLO only."""
+    return _STRING.sub('""', attributes)
+
+
+def _closing(text: str, start: int) -> int:
+    """Position after the parenthesis that closes the one at ``start``; 0 if there is none."""
+    depth = 0
+    for match in _PARENTHESIS.finditer(text, start):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if depth <= 0:
+            return match.end() if match[0] == ")" else 0
+    return 0
+
+
+@lru_cache(maxsize=4096)
+def _shapes(text: str) -> tuple[Shape, ...] | None:
+    """Read a shape or a tuple of them, nested or not; nothing if a part is not understood."""
+    if not text or _BETWEEN_SHAPES.sub("", _SHAPE.sub("", text)):
+        return None
+    shapes = [_shape(*match.groups()) for match in _SHAPE.finditer(text)]
+    known = tuple(shape for shape in shapes if shape)
+    return known if len(known) == len(shapes) else None
+
+
+def _shape(dtype: str, extents: str, layout: str | None) -> Shape | None:
+    dims = [extent.strip().removeprefix("<=") for extent in extents.split(",")] if extents else []
+    match = _ELEMENT.fullmatch(dtype)
+    if not (match or dtype in _WIDTHS) or not all(re.fullmatch(r"[0-9]{1,18}", extent) for extent in dims):
+        return None
+    sizes = tuple(map(int, dims))
+    # Elements under one byte take a whole one, unless the layout packs them (``E(4)``).
+    packed = re.search(r"E\(([0-9]{1,3})\)", layout or "")
+    bits = int(packed[1]) if packed else max(int(match[2]), 8) if match else _WIDTHS[dtype]
+    return Shape(dtype=dtype, dims=sizes, nbytes=-(-prod(sizes) * bits // 8))
+
+
+def cut(line: str) -> str:
+    """Shorten a line for a report; a collective that it mentions stays in sight."""
+    text = line.strip()
+    if len(text) <= UNREAD_CHARACTERS:
+        return text
+    word = COLLECTIVE_WORDS.search(text)
+    if word is None or word.end() < UNREAD_CHARACTERS:
+        return text[: UNREAD_CHARACTERS - 1] + "…"
+    half = UNREAD_CHARACTERS // 2
+    return f"{text[: half - 1]}…{text[word.start() :][:half]}"
+
+
+def _number(module: str, name: str) -> int:
+    match = re.search(rf"\b{name}=([0-9]{{1,9}})\b", module)
+    return int(match[1]) if match else 1
+
+
+def _aliases(module: str) -> tuple[Alias, ...]:
+    """Read ``input_output_alias={ {0}: (0, {}, may-alias) }``."""
+    _, _, rest = module.partition("input_output_alias={ ")
+    entries, _, _ = rest.partition(" }, ")
+
+    def index(text: str) -> tuple[int, ...]:
+        return tuple(int(part[:9]) for part in re.findall(r"[0-9]+", text))
+
+    return tuple((index(output), int(number), index(path)) for output, number, path in _ALIAS.findall(entries))

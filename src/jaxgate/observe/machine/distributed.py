@@ -1,0 +1,83 @@
+"""Joining the other processes of a job: ``jax.distributed``, before anything touches a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxgate.observe.compat import Membership, membership
+from jaxgate.observe.errors import describe
+
+INITIALIZE_S = 30
+"""What JAX is given beyond our own limit: where it gives up itself, it aborts the process."""
+HEARTBEAT_S = 120
+"""Likewise for a process of which it hears nothing; ours must have reported by then."""
+
+
+class NotJoinedError(Exception):
+    """The job could not be joined; the text says what was expected and what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The job that this process belongs to now, and its board: short texts that every process can read.
+
+    Attributes:
+        membership: Which process it is, of how many, and where they meet.
+    """
+
+    membership: Membership
+
+    def put(self, name: str, text: str) -> None:
+        """Write on the board."""
+        self.membership.client.key_value_set(f"jaxgate/{name}", text)
+
+    def get(self, name: str, timeout_s: float) -> str:
+        """Read from the board, once it is there.
+
+        Raises:
+            NotJoinedError: If nobody writes it in time.
+        """
+        try:
+            return str(self.membership.client.blocking_key_value_get(f"jaxgate/{name}", round(timeout_s * 1000)))
+        except Exception as error:
+            raise NotJoinedError(f"expected `{name}` from process 0, found nothing: {describe(error)}") from error
+
+
+def join(coordinator: str | None, count: int | None, process: int | None, *, timeout_s: float) -> Job:
+    """Join a job, and wait until every process has.
+
+    Args:
+        coordinator: ``host:port`` of process 0; ``None`` lets JAX find out from the cluster.
+        count: How many processes there are; ``None`` likewise.
+        process: Which one this is; ``None`` likewise.
+        timeout_s: Seconds after which the caller ends the run.
+
+    Raises:
+        NotJoinedError: If JAX has started already, finds no cluster, or cannot reach it.
+    """
+    if jax.distributed.is_initialized():
+        raise NotJoinedError(
+            "expected to call jax.distributed.initialize, found it called already; leave it to jaxgate"
+        )
+    jax.config.update("jax_enable_preemption_service", False)  # it catches SIGTERM: a rank that is told to end must end
+    known: dict[str, Any] = {
+        "coordinator_address": coordinator,
+        "num_processes": count,
+        "process_id": process,
+    }
+    try:
+        jax.distributed.initialize(
+            **{name: value for name, value in known.items() if value is not None},
+            initialization_timeout=round(timeout_s) + INITIALIZE_S,
+            heartbeat_timeout_seconds=round(timeout_s) + HEARTBEAT_S,
+            shutdown_timeout_seconds=round(timeout_s) + HEARTBEAT_S,
+        )
+    except Exception as error:
+        raise NotJoinedError(f"jax.distributed.initialize failed: {describe(error)}") from error
+    found = membership()
+    if found is None:
+        raise NotJoinedError("this release of jax keeps its coordination service elsewhere than jaxgate looks for it")
+    return Job(found)

@@ -1,0 +1,90 @@
+"""Hardware and environment: what a number depends on besides the code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import jax
+
+from jaxgate.model import HardwareKey
+from jaxgate.observe.machine.jax_settings import SETTINGS
+from jaxgate.observe.source_lines import without_folders
+
+_PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
+_FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+
+
+@cache
+def cpu_model() -> str:
+    """The processor's model; "unknown" where the system does not tell."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() in ("model name", "Model", "CPU part") and value.strip():
+                return value.strip()
+    if platform.system() == "Darwin":
+        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        if answer.returncode == 0 and answer.stdout.strip():
+            return answer.stdout.strip()
+    return platform.processor() or platform.machine() or "unknown"
+
+
+def hardware_key(device: jax.Device, devices: int, processes: int = 1) -> HardwareKey:
+    """Name the hardware of a case.
+
+    Args:
+        device: One of the devices that the case's program runs on.
+        devices: How many it uses.
+        processes: How many processes these belong to; two of four devices are not one of eight.
+    """
+    kind = cpu_model() if device.platform == "cpu" else device.device_kind
+    spread = f", {processes} processes" if processes > 1 else ""
+    return HardwareKey(platform=device.platform, device_kind=f"{kind}{spread}", devices=devices)
+
+
+def first_device() -> HardwareKey:
+    """Name the device that JAX would use first. Takes the devices of this process."""
+    return hardware_key(jax.devices()[0], 1)
+
+
+@cache
+def _versions() -> Mapping[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def read_environment(device: jax.Device) -> dict[str, str]:
+    """Collect what may change a program or its speed: versions, flags, JAX settings, driver, system.
+
+    Args:
+        device: Its client tells the backend's version (driver and runtime on GPU and TPU).
+    """
+    found = dict(_versions())
+    found["python"] = ".".join(platform.python_version_tuple()[:2])
+    found["system"] = f"{platform.system()} {platform.machine()}"
+    found["backend"] = " ".join(str(device.client.platform_version).split())
+    for name in _FLAGS:
+        if os.environ.get(name, "").strip():
+            found[name] = without_folders(" ".join(os.environ[name].split()))
+    for name in SETTINGS:
+        found[name] = str(getattr(jax.config, name))
+    return dict(sorted(found.items()))
+
+
+def fingerprint(*parts: object) -> str:
+    """A short hash of anything with a stable text."""
+    return hashlib.blake2b("\0".join(map(str, parts)).encode(), digest_size=16).hexdigest()

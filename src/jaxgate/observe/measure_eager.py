@@ -1,0 +1,269 @@
+"""The measurement of plain Python around device programs: called as it is, never put under ``jax.jit``.
+
+What stands between the programs is the subject too: eager operations, ``float(loss)``, NumPy inputs. Its steps
+must not trace or compile after the first one, its warm calls are counted in a profile and timed as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgate.model import (
+    Computation,
+    Culprits,
+    Facts,
+    Fingerprints,
+    InvalidCaseError,
+    Leaf,
+    Measurement,
+    Phases,
+    ReferenceFacts,
+)
+from jaxgate.observe.arguments import (
+    Call,
+    Carry,
+    inputs_fingerprint,
+    leaves_with_paths,
+    on_host,
+    own_devices,
+    processes_of,
+    short,
+)
+from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute import (
+    VALUES,
+    EagerSubject,
+    Launched,
+    Sampled,
+    Stepped,
+    call_time,
+    check_agreement,
+    check_batch,
+    count_launches,
+    refuse_nan,
+    take_samples,
+    take_steps,
+)
+from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick
+from jaxgate.observe.observation import Observation
+from jaxgate.observe.source_lines import at
+from jaxgate.observe.tools import Tools
+from jaxgate.observe.trace import find_jitted_functions, source_fingerprint
+
+
+def measure_eager(computation: Computation, build: Callable[[], Computation], tools: Tools) -> Observation:
+    """Measure a subject that is called as it is; what made the computation is part of its source.
+
+    Raises:
+        InvalidCaseError: If it cannot be called, its results are wrong, or it gives nothing to wait for.
+    """
+    call: Call = (tuple(computation.args), dict(computation.kwargs))
+    subject = EagerSubject(computation.subject, call, "subject")
+    tools.progress("running")
+    jax.clear_caches()  # the first step is a cold one: what an earlier call compiled would hide a later miss
+    stepped = take_steps(subject, computation.next_args, clock=tools.clocks.wall)
+    processes = processes_of(subject.devices)
+    if computation.batch is not None:
+        tools.progress("checking the batch")
+        check_batch(subject.on_copies, call, computation.batch, donates=False, together=tools.together)
+    reference = None
+    if computation.reference is not None:
+        tools.progress("running the reference")
+        reference, output = _observe_reference(computation.reference, call, tools)
+        check_agreement(stepped.first_output, output, rtol=computation.rtol, atol=computation.atol)
+    tools.progress("profiling")
+    run = _Run(
+        subject=subject,
+        call=call,
+        processes=processes,
+        stepped=stepped,
+        reference=reference,
+        launched=_count(subject, tools),
+        sampled=_sample(subject, stepped, computation, tools),
+        call_ns=_call_ns(subject, stepped.call_ns, tools),
+    )
+    return Observation(
+        measurement=_measurement(computation, build, run, tools),
+        call=call,
+        rtol=computation.rtol,
+        atol=computation.atol,
+        contract=computation.contract,
+        function=computation.subject,
+        reference_function=computation.reference,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What calls of the subject showed; ``call_ns`` is the median of warm ones, ``None`` if they were not timed."""
+
+    subject: EagerSubject
+    call: Call
+    processes: int
+    stepped: Stepped
+    reference: ReferenceFacts | None
+    launched: Launched
+    sampled: Sampled
+    call_ns: int | None
+
+
+def _measurement(computation: Computation, build: Callable[[], Computation], run: _Run, tools: Tools) -> Measurement:
+    subject, launched = run.subject, run.launched
+    signature = _signature(subject, run.call)
+    return Measurement(
+        hardware=hardware_key(subject.devices[0], len(subject.devices), run.processes),
+        processes=run.processes,
+        environment=read_environment(subject.devices[0]),
+        fingerprints=Fingerprints(
+            source=source_fingerprint(computation.subject, build),
+            program=_fingerprint(launched, signature),
+            options=None,
+            inputs=_inputs(run.call),
+        ),
+        signature=signature,
+        facts=_facts(signature, run),
+        phases=Phases(
+            first_call_ns=run.stepped.first_call_ns,
+            host_ns=run.call_ns,
+            yardstick_ns=read_yardstick(tools.clocks.wall),
+        ),
+        operations={},
+        matmuls={},
+        samples=run.sampled.samples if tools.sampling else None,
+        expected_traces=computation.expected_traces,
+        analytic_flops=computation.analytic_flops,
+        amount=computation.amount,
+        reference=run.reference,
+        culprits=_culprits(run),
+        host=True,
+        unknown=_unknown(launched),
+        launched=launched.programs or {},
+    )
+
+
+def _sample(subject: EagerSubject, stepped: Stepped, computation: Computation, tools: Tools) -> Sampled:
+    if tools.sampling:
+        tools.progress("sampling")
+    threaded = stepped.next_args
+    return take_samples(
+        subject,
+        threaded,
+        call_ns=stepped.call_ns,
+        single=not tools.sampling,
+        apart=threaded is not None and not isinstance(threaded, Carry),
+        clock=tools.clocks.wall,
+        contract=computation.contract,
+        together=tools.together,
+    )
+
+
+def _observe_reference(function: Callable[..., Any], call: Call, tools: Tools) -> tuple[ReferenceFacts, Any]:
+    """What can be said of a reference, and its first result on the host; its first call need not be a cold one."""
+    subject, clock = EagerSubject(function, call, "reference"), tools.clocks.wall
+    with guarded("running the reference"):
+        copies = subject.fresh()
+        held = subject.arrays(None, copies)
+        output = subject.call(copies)
+    subject.learn(output, copies, held)
+    refuse_nan(output, "the reference's result")
+    found = jax.tree.map(on_host, output)
+    with guarded("running the reference"):
+        copies = subject.fresh()
+        begin = clock()
+        subject.call(copies)
+        call_ns = clock() - begin
+    launched = _count(subject, tools)
+    facts = Facts(launches=_total(launched.programs), host_transfers=_total(launched.transfers))
+    phases = Phases(host_ns=_call_ns(subject, call_ns, tools))
+    return ReferenceFacts(facts=facts, phases=phases, cached=False), found
+
+
+def _call_ns(subject: EagerSubject, call_ns: int, tools: Tools) -> int | None:
+    return call_time(subject, call_ns, clock=tools.clocks.wall, together=tools.together) if tools.sampling else None
+
+
+def _count(subject: EagerSubject, tools: Tools) -> Launched:
+    """Count what a warm call of the subject, or of its reference, launches.
+
+    Raises:
+        InvalidCaseError: If it is the subject's, and there is nothing.
+    """
+
+    def make_call() -> Callable[[], Any]:
+        call = subject.fresh()
+        return lambda: subject.call(call)
+
+    stage = f"profiling a call of the {subject.role}"
+    with guarded(stage):
+        launched = count_launches(make_call, own_devices(subject.devices), tools.together)
+    if subject.role == "subject" and launched.programs is not None and not launched.programs:
+        raise InvalidCaseError(stage, "expected device programs, found none launched")
+    return launched
+
+
+def _signature(subject: EagerSubject, call: Call) -> tuple[Leaf, ...]:
+    leaves = jax.tree.leaves(call)
+    order = {id(leaf): index for index, leaf in enumerate(leaves)}
+    return tuple(
+        Leaf(
+            path=path,
+            aval=short(leaf) if _is_array(leaf) else f"Python {type(leaf).__name__}",
+            nbytes=int(leaf.nbytes) if _is_array(leaf) else 0,
+            donated=order[id(leaf)] in subject.consumed,
+        )
+        for path, leaf in leaves_with_paths(*call, subject.names)
+    )
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, (jax.Array, np.ndarray, np.generic))
+
+
+def _inputs(call: Call) -> str:
+    """Hash the values; of other objects the type only, as their text may hold addresses."""
+    values = jax.tree.map(
+        lambda leaf: leaf if isinstance(leaf, (jax.Array, *VALUES)) else f"object {type(leaf).__qualname__}", call
+    )
+    return inputs_fingerprint(*values)
+
+
+def _fingerprint(launched: Launched, signature: tuple[Leaf, ...]) -> str:
+    programs = "unknown" if launched.programs is None else sorted(launched.programs.items())
+    return fingerprint("host", programs, [leaf.aval for leaf in signature])
+
+
+def _facts(signature: tuple[Leaf, ...], run: _Run) -> Facts:
+    return Facts(
+        traces=1 + run.stepped.traces,
+        lowerings=1 + run.stepped.lowerings,
+        compiles=1 + run.stepped.compiles,
+        sampled_traces=run.sampled.traces,
+        sampled_compiles=run.sampled.compiles,
+        donated_bytes=sum(leaf.nbytes for leaf in signature if leaf.donated),
+        launches=_total(run.launched.programs),
+        host_transfers=_total(run.launched.transfers),
+    )
+
+
+def _culprits(run: _Run) -> Culprits:
+    launched = run.launched
+    most = sorted((launched.transfers or {}).items(), key=lambda item: (-item[1], item[0]))
+    return Culprits(
+        retraces=tuple(run.stepped.retraces),
+        transfers=tuple(f"{count} for {name}{at(launched.transfer_lines.get(name, ''))}" for name, count in most),
+        lines={**find_jitted_functions(run.subject.function), **launched.program_lines},
+    )
+
+
+def _unknown(launched: Launched) -> dict[str, str]:
+    counts = {"launches": launched.programs, "host_transfers": launched.transfers}
+    return {name: launched.why_not for name, found in counts.items() if found is None}
+
+
+def _total(counts: Mapping[str, int] | None) -> int | None:
+    return None if counts is None else sum(counts.values())

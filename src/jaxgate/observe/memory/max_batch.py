@@ -1,0 +1,106 @@
+"""The largest batch within a budget of memory, found by compiling: nothing is allocated and nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from jaxgate.model import Computation, Facts, Fits, InvalidCaseError, ReferenceFacts
+from jaxgate.observe.arguments import ALONE, Lockstep
+from jaxgate.observe.compat import compiler_options
+from jaxgate.observe.errors import guarded
+from jaxgate.observe.machine import fingerprint
+from jaxgate.observe.tools import Progress, ReferenceStore
+from jaxgate.observe.trace import as_jitted, compiled_facts, program_fingerprint
+
+_STRAIGHT = 4
+"""Steps that trust memory to grow in proportion to the batch (seen: three find it); then the gap is halved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Looks for the largest batch of a function; what one program needs is remembered like a reference.
+
+    Attributes:
+        store: Where the peaks of programs are kept between runs.
+        surroundings: Fingerprint of environment and hardware.
+        progress: Told before each compile.
+        together: The ranks that look: each compiles what one of them does not remember, and all see one peak.
+    """
+
+    store: ReferenceStore
+    surroundings: str
+    progress: Progress
+    together: Lockstep = ALONE
+
+    def largest_batches(
+        self, computation: Computation, known: ReferenceFacts | None
+    ) -> tuple[int | None, ReferenceFacts | None]:
+        """The subject's largest batch, and what is known of the reference with its own, if the case asks for them."""
+        if computation.fits is None:
+            return None, known
+        largest = self.largest_batch(computation.subject, computation.fits, role="subject")
+        if computation.reference is not None and known is not None:
+            theirs = self.largest_batch(computation.reference, computation.fits, role="reference")
+            known = replace(known, facts=replace(known.facts, largest_batch=theirs))
+        return largest, known
+
+    def largest_batch(self, function: Callable[..., Any], fits: Fits, *, role: str) -> int:
+        """Find the largest multiple of ``fits.step`` at which one call's ``peak_bytes`` stay within the budget.
+
+        A batch counts as the largest when it was compiled and fits, and the next multiple was compiled and does not.
+
+        Args:
+            function: The subject or the reference.
+            fits: Budget, arguments, granularity.
+            role: ``subject`` or ``reference``, for messages.
+
+        Raises:
+            InvalidCaseError: If it cannot be compiled, the backend does not tell its memory, the smallest batch does
+                not fit, or the largest one that may be tried does.
+        """
+
+        def peak_bytes(steps: int) -> int:
+            return self._peak_bytes(function, fits, steps * fits.step, role)
+
+        low, high = 1, fits.limit // fits.step
+        low_bytes, high_bytes = peak_bytes(low), peak_bytes(high)
+        if low_bytes > fits.budget_bytes or high_bytes <= fits.budget_bytes:
+            batch, peak = (low, low_bytes) if low_bytes > fits.budget_bytes else (high, high_bytes)
+            raise InvalidCaseError(
+                f"looking for the largest batch of the {role}",
+                f"expected its memory to pass {fits.budget_bytes:,} bytes between a batch of {fits.step:,} and one of "
+                f"{high * fits.step:,}, found {peak:,} bytes at {batch * fits.step:,}; change budget_bytes, step or limit",
+            )
+        tries = 0
+        while high - low > 1:
+            share = (fits.budget_bytes - low_bytes) / (high_bytes - low_bytes) if tries < _STRAIGHT else 0.5
+            middle = min(max(low + int(share * (high - low)), low + 1), high - 1)
+            found = peak_bytes(middle)
+            low, low_bytes, high, high_bytes = (
+                (middle, found, high, high_bytes) if found <= fits.budget_bytes else (low, low_bytes, middle, found)
+            )
+            tries += 1
+        return low * fits.step
+
+    def _peak_bytes(self, function: Callable[..., Any], fits: Fits, batch: int, role: str) -> int:
+        """What one program needs: as remembered, or by compiling it."""
+        stage = f"compiling the {role} for a batch of {batch:,}"
+        self.progress(stage)
+        with guarded(stage):
+            lowered = cast("Any", as_jitted(function)).lower(*fits.args_at(batch))
+        options = compiler_options(lowered)
+        program = program_fingerprint(lowered.compiler_ir("stablehlo"))
+        key = fingerprint("peak", program, options, self.surroundings)
+        known = self.store.load(key) if options is not None else None
+        if not self.together.anyone(f"{stage}: not remembered", known is None) and known is not None:
+            return int(known[0]["peak_bytes"])
+        with guarded(stage):
+            executable = lowered.compile()
+        peak = Facts(**compiled_facts(executable)).peak_bytes
+        if peak is None:
+            raise InvalidCaseError(stage, "the largest batch cannot be found: this backend does not tell peak_bytes")
+        (peak,) = self.together.first(stage, (peak,))
+        self.store.save(key, {"peak_bytes": peak}, [])
+        return peak

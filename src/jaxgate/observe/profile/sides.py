@@ -1,0 +1,116 @@
+"""The two sides that are profiled: today's program as its author calls it, and the one it is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import jax
+
+from jaxgate.model import Side, StoredProgram
+from jaxgate.observe.arguments import Call, advance
+from jaxgate.observe.duel import Contender, prepare
+from jaxgate.observe.execute import EagerSubject, JittedSubject
+from jaxgate.observe.observation import Observation
+from jaxgate.observe.program import load_program, split_call
+from jaxgate.observe.trace import Lowered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiled:
+    """A program that can be stepped.
+
+    Attributes:
+        side: Whose it is.
+        fresh: Makes arguments that a step may consume.
+        step: Calls it once and waits; gives the result.
+        following: The arguments of the next step, from the last ones and the result.
+        forget: Makes it compile again at its next call; ``None`` where that is not asked for.
+        executable: The ``jax.stages.Compiled``; ``None`` for plain Python around programs.
+        stablehlo: Its program as text; empty if there is none.
+        jaxpr: What JAX traced, as text; empty where that is not known.
+    """
+
+    side: Side
+    fresh: Callable[[], Any]
+    step: Callable[[Any], Any]
+    following: Callable[[Any, Any], Any]
+    forget: Callable[[], None] | None = None
+    executable: Any = None
+    stablehlo: str = ""
+    jaxpr: str = ""
+
+
+def today(observed: Observation, *, cold: bool) -> Profiled:
+    """Today's program; ``cold`` makes its steps compile what they compile after the first one, as a retrace does."""
+    if observed.lowered is None:
+        return _on_host(observed, "now", observed.function)
+    return _lowered(observed, observed.lowered, observed.feeds, "now", cold=cold)
+
+
+def reference(observed: Observation) -> Profiled | None:
+    """The case's naive way, if it has one."""
+    if observed.reference is not None:
+        return _lowered(observed, observed.reference, observed.reference_feeds, "reference", cold=False)
+    function = observed.reference_function
+    return None if function is None else _on_host(observed, "reference", function)
+
+
+def stored(program: StoredProgram, observed: Observation, contender: Contender | None = None) -> Profiled:
+    """The baseline's program, compiled here for the arguments of the case, unless it was for their duel.
+
+    Raises:
+        NotReplayableError: If it cannot be read, compiled or called with them.
+    """
+    contender = contender or prepare(program, observed.leaves(), observed.contract)
+    return Profiled(
+        side="baseline",
+        fresh=lambda: contender.feeder.fresh()[0],
+        step=lambda leaves: jax.block_until_ready(contender.call(leaves)),
+        following=partial(_contenders_next, contender),
+        executable=contender.function,
+        stablehlo=load_program(program).mlir_module(),
+    )
+
+
+def _contenders_next(contender: Contender, leaves: Sequence[Any], output: Sequence[Any]) -> Sequence[Any]:
+    if contender.consumed:
+        return cast("Sequence[Any]", contender.feeder.fresh()[0])
+    return contender.following(leaves, output)
+
+
+def _lowered(
+    observed: Observation, lowered: Lowered, feeds: tuple[int | None, ...] | None, side: Side, *, cold: bool
+) -> Profiled:
+    subject = JittedSubject.of(lowered, observed.call)
+    function: Any = lowered.function
+
+    def following(call: Call, output: Any) -> Call:
+        if cold and observed.next_args is not None:
+            threaded = advance(observed.next_args, output, call)
+            return subject.fresh() if threaded is None else subject.placed(threaded)
+        if feeds is None:
+            return subject.fresh()
+        leaves, rebuild = split_call(lowered, call)
+        results = jax.tree.leaves(output)
+        return rebuild([leaf if feed is None else results[feed] for leaf, feed in zip(leaves, feeds, strict=True)])
+
+    return Profiled(
+        side=side,
+        fresh=subject.fresh,
+        step=subject.call,
+        following=following,
+        forget=function.clear_cache if cold else None,
+        executable=lowered.stage.compile(),  # JAX has that of today's program since it was observed
+        stablehlo=lowered.stage.as_text(),
+        jaxpr=str(lowered.traced.jaxpr),
+    )
+
+
+def _on_host(observed: Observation, side: Side, function: Callable[..., Any] | None) -> Profiled:
+    if function is None:
+        raise ValueError("expected a function, found none")
+    subject = EagerSubject(function, observed.call, side)
+    return Profiled(side=side, fresh=subject.fresh, step=subject.call, following=lambda *_: subject.fresh())

@@ -1,0 +1,22 @@
+"""A compiled program as a thing to keep and compare: exported, fingerprinted, its donation and communication."""
+
+from jaxgate.observe.program.changes import program_changes, readable
+from jaxgate.observe.program.communication import Communication, read_communication
+from jaxgate.observe.program.donation import (
+    DonatedLeaf,
+    lost_bytes,
+    lost_lines,
+    lost_unknown,
+    read_donation,
+    refuse_shared_buffers,
+)
+from jaxgate.observe.program.executable import executable_fingerprint, same_executable
+from jaxgate.observe.program.export import (
+    NotReplayableError,
+    UnreadableProgramError,
+    export_program,
+    find_feeds,
+    load_program,
+    serves_as,
+    split_call,
+)

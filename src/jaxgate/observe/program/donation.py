@@ -1,0 +1,174 @@
+"""Donation, leaf by leaf: asked for, reused or lost, and why; also where JAX says nothing.
+
+JAX warns only of some donated buffers that found no result, and never of one whose result has another dtype
+or that the program does not use. What became of a buffer is asked of the array itself after one call.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxgate.model import InvalidCaseError
+from jaxgate.observe.arguments import Call, dynamic_leaves, kept_shardings, short
+from jaxgate.observe.trace import Lowered, Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DonatedLeaf:
+    """What became of one argument whose buffer the function may reuse.
+
+    Attributes:
+        path: Where it is: ``state['w']``.
+        aval: dtype and shape: ``float32[64,64]``.
+        nbytes: Its bytes on one device.
+        reused: Whether the call took its buffer; ``None`` where a Python number or a NumPy array was fed,
+            whose buffer is JAX's own.
+        why: Why it was not reused; empty if it was.
+    """
+
+    path: str
+    aval: str
+    nbytes: int
+    reused: bool | None
+    why: str = ""
+
+
+def refuse_shared_buffers(lowered: Lowered, call: Call) -> None:
+    """Refuse a call in which a donated buffer is given twice.
+
+    The engine feeds copies, which hides the fault; the caller's own program raises, and with a sharded array
+    jaxlib 0.10.2 was seen to end the process. An argument that the program does not use counts too: JAX
+    lets it pass, and deletes it together with the donated one.
+
+    Args:
+        lowered: The function.
+        call: The caller's arguments, before anything is copied.
+
+    Raises:
+        InvalidCaseError: If a donated leaf and another one are the same buffer; names both.
+    """
+    if not any(leaf.donated for leaf in lowered.signature):
+        return
+    owners: dict[Any, int] = {}
+    leaves = dynamic_leaves(lowered.stage, *call)
+    donated = [leaf.donated for leaf in lowered.signature]
+    # Donated ones first: then every clash with one of them is found when the later one comes.
+    for index in sorted(range(len(leaves)), key=lambda i: not donated[i]):
+        for buffer in _buffers(leaves[index]):
+            owner = owners.setdefault(buffer, index)
+            if owner == index or not donated[owner]:
+                continue
+            one, two = (lowered.signature[i].path for i in sorted((owner, index)))
+            raise InvalidCaseError(
+                f"looking at the arguments of the {lowered.role}",
+                "expected a buffer of its own for each donated argument and all others, found that "
+                f"{one} and {two} are one buffer",
+            )
+
+
+def _buffers(leaf: Any) -> list[Any]:
+    """What names the memory of an array: itself, and the place of each shard on its device."""
+    if not isinstance(leaf, jax.Array):
+        return []
+    found: list[Any] = [("array", id(leaf))]
+    if leaf.is_deleted() or not leaf.size:  # arrays without elements may all lie at one address
+        return found
+    kind = leaf.sharding.memory_kind
+    return found + [(shard.device.id, kind, shard.data.unsafe_buffer_pointer()) for shard in leaf.addressable_shards]
+
+
+def read_donation(program: Program, fed: Call) -> tuple[DonatedLeaf, ...]:
+    """Say for each donated argument whether a call reused its buffer, and why not.
+
+    Args:
+        program: The function, compiled.
+        fed: The arguments that were fed to exactly one call of it, which has ended.
+
+    Returns:
+        The donated leaves in the order of the signature. Their bytes, where reused, sum up to the program's
+        ``aliased_bytes``, unless JAX had to move an argument to the program's devices first.
+    """
+    lowered = program.lowered
+    leaves = dynamic_leaves(lowered.stage, *fed)
+    infos = jax.tree.leaves(lowered.stage.args_info)
+    shardings = kept_shardings(lowered.stage, program.executable)
+    donated = [index for index, leaf in enumerate(lowered.signature) if leaf.donated]
+    asked = Counter(_kind(infos[i], shardings[i]) for i in donated if shardings[i] is not None)
+    results = _results(program)
+    found = []
+    for index in donated:
+        leaf, described = leaves[index], lowered.signature[index]
+        reused = leaf.is_deleted() if isinstance(leaf, jax.Array) else None
+        why = "" if reused else _why(leaf, infos[index], shardings[index], results, asked)
+        found.append(
+            DonatedLeaf(path=described.path, aval=described.aval, nbytes=described.nbytes, reused=reused, why=why)
+        )
+    return tuple(found)
+
+
+Kind = tuple[str, tuple[int, ...], tuple[int, ...]]
+"""What a buffer and the result it becomes have in common: dtype, shape, shape of the part on one device."""
+
+
+def _kind(info: Any, sharding: Any) -> Kind:
+    shape = tuple(info.shape)
+    return str(info.dtype), shape, tuple(sharding.shard_shape(shape))
+
+
+def _results(program: Program) -> list[Kind]:
+    stage = program.lowered.stage
+    shardings = stage.out_tree.flatten_up_to(program.executable.output_shardings)
+    return [_kind(info, sharding) for info, sharding in zip(jax.tree.leaves(stage.out_info), shardings, strict=True)]
+
+
+def _why(leaf: Any, info: Any, sharding: Any, results: Sequence[Kind], asked: Counter[Kind]) -> str:
+    """Why a buffer was not reused. The fact is the array's own; this is the likeliest cause, looked for in order."""
+    if sharding is None:
+        return "unused by the program"
+    if not isinstance(leaf, jax.Array):
+        return f"a {type(leaf).__name__} was given, which is no array on a device"
+    if not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
+        return "it was given in another sharding than the program's, and copied before the call"
+    kind = dtype, shape, part = _kind(info, sharding)
+    of_this_shape = [result for result in results if result[1] == shape]
+    if not of_this_shape:
+        return f"no result of this shape ({short(info)})"
+    of_this_type = [result for result in of_this_shape if result[0] == dtype]
+    if not of_this_type:
+        return f"the result of this shape is {of_this_shape[0][0]}, it is {dtype}"
+    if kind not in of_this_type:
+        return f"another sharding: {_parts(part)} on each device, the result of this shape has {_parts(of_this_type[0][2])}"
+    if asked[kind] > of_this_type.count(kind):
+        return f"more arguments than results have this shape and type ({asked[kind]} and {of_this_type.count(kind)})"
+    return "another layout, or the compiler did not reuse it"
+
+
+def _parts(shape: tuple[int, ...]) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
+def lost_bytes(donation: Sequence[DonatedLeaf]) -> int | None:
+    """Bytes on one device that were donated and not reused; ``None`` if that is unknown of one of them."""
+    if any(leaf.reused is None for leaf in donation):
+        return None
+    return sum(leaf.nbytes for leaf in donation if not leaf.reused)
+
+
+def lost_unknown(donation: Sequence[DonatedLeaf]) -> dict[str, str]:
+    """Why ``lost_bytes`` is unknown, by that name; empty if it is known."""
+    unseen = [leaf for leaf in donation if leaf.reused is None]
+    if not unseen:
+        return {}
+    leaf = unseen[0]
+    return {"lost_bytes": f"{leaf.path} is donated, but {leaf.why}; give jnp.asarray of it, or do not donate it"}
+
+
+def lost_lines(donation: Sequence[DonatedLeaf]) -> tuple[str, ...]:
+    """One line for each donated array that was not reused, the largest first."""
+    lost = sorted((leaf for leaf in donation if not leaf.reused), key=lambda leaf: -leaf.nbytes)
+    return tuple(f"{leaf.path} ({leaf.aval}, {leaf.nbytes:,} bytes): {leaf.why}" for leaf in lost)

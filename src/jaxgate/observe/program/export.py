@@ -1,0 +1,247 @@
+"""Programs that can be compiled again: out of a subject, and back from bytes.
+
+The function is flattened before it is exported, so that any tree of arguments works. Source locations are
+left out: a stored program is public, and must not change with every moved line. What is read back is data:
+nothing is unpickled, and a program that calls something outside an allowed list is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+from jax import export
+
+from jaxgate.model import ProgramRecord, StoredProgram
+from jaxgate.observe.arguments import Call, NextArgs, advance, short
+from jaxgate.observe.trace import Lowered
+
+MAX_CONSTANT_BYTES = 64 * 1024
+"""Captured arrays above this are weights, not tables: they stay out of a public file."""
+
+_PATH = re.compile(rb"[/\\][^\x00-\x1f]*\.py\b")
+_FORMAT = re.compile(rb"StableHLO_v[0-9.]+")
+_FORMAT_WITHIN = 64
+"""Bytes at the start of a serialised module that name its version."""
+_CUSTOM_CALL = re.compile(r'custom_call @(?:"([^"]*)"|([\w.$-]+))')
+_ALLOWED_CALLS = re.compile(
+    r"Sharding|SPMD\w+|annotate_device_placement|shape_assertion|tpu_custom_call|__gpu\$xla\.gpu\.triton|triton_kernel_call"
+    r"|Eigh|Qr|Lu\w*|Householder\w*|ProductOf\w+|ApproxTopK|PartialReduce|mhlo\.\w+|chlo\.\w+|stablehlo\.\w+"
+    r"|lapack_\w+|(cu|hip)(solver|blas|fft|sparse|_)\w+|ducc_fft|dynamic_ducc_fft|__cudnn\$\w+|__cublas\$\w+"
+)
+_OPTION = re.compile(r"[a-z][a-z0-9_]*")
+_FILES = re.compile(r"dump|extra_options|(^|_)(files?|filename|paths?|dirs?|directory|cache|logs?)(_|$)|_(to|from)$")
+_OPTION_VALUE = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|[A-Za-z][A-Za-z0-9_-]*")
+"""Numbers and words; no path, and no list of anything."""
+
+
+class NotReplayableError(Exception):
+    """A program that cannot be stored, or cannot be run again here; the text says why, in one line."""
+
+
+class UnreadableProgramError(NotReplayableError):
+    """A stored program that this jax cannot read: its format may be too old or too new."""
+
+
+def export_program(
+    lowered: Lowered, call: Call, feeds: tuple[int | None, ...] | None, constant_bytes: int
+) -> StoredProgram:
+    """Serialise the subject.
+
+    Args:
+        lowered: The subject.
+        call: Its arguments.
+        feeds: How the state is threaded, by flat positions.
+        constant_bytes: What the program captures.
+
+    Returns:
+        The program; without content, and with the reason, if it cannot be stored.
+    """
+    donated = tuple(index for index, leaf in enumerate(lowered.signature) if leaf.donated)
+    record = ProgramRecord(digest=None, donated=donated, feeds=feeds, why_not="", options=dict(lowered.options or ()))
+    try:
+        content = _export(lowered, call, donated, constant_bytes)
+    except NotReplayableError as error:
+        return StoredProgram(record=replace(record, why_not=str(error), options={}), content=b"")
+    return StoredProgram(record=replace(record, digest=hashlib.sha256(content).hexdigest()), content=content)
+
+
+def _export(lowered: Lowered, call: Call, donated: tuple[int, ...], constant_bytes: int) -> bytes:
+    if constant_bytes > MAX_CONSTANT_BYTES:
+        raise NotReplayableError(
+            f"it captures {constant_bytes:,} bytes of constants, above the {MAX_CONSTANT_BYTES:,} that a stored program may"
+        )
+    if lowered.options is None:
+        raise NotReplayableError("its compiler options cannot be read on this jax")
+    refuse_options(dict(lowered.options))
+    dynamic, rebuild = split_call(lowered, call)
+    function: Any = lowered.function
+    if lowered.options:  # jax takes options at the top level only; they stand beside the program
+        function = getattr(function, "__wrapped__", function)
+
+    def flat(*arrays: Any) -> tuple[Any, ...]:
+        args, kwargs = rebuild(arrays)
+        return tuple(jax.tree.leaves(function(*args, **kwargs)))
+
+    with _without_locations():
+        content = _serialise(flat, donated, dynamic)
+        if _PATH.search(content):
+            jax.clear_caches()  # lowered helpers keep the locations that they were first lowered with
+            content = _serialise(flat, donated, dynamic)
+    if _PATH.search(content):
+        raise NotReplayableError("its serialised form names source files, which a stored program must not")
+    return content
+
+
+def refuse_options(options: Mapping[str, str]) -> None:
+    """Refuse compiler options that could do more than change the program: some write files.
+
+    Raises:
+        NotReplayableError: Names the first one.
+    """
+    for name, value in options.items():
+        if not _OPTION.fullmatch(name) or _FILES.search(name) or not _OPTION_VALUE.fullmatch(value):
+            raise NotReplayableError(f"it is compiled with {name}, an option that a stored program must not carry")
+
+
+def _serialise(flat: Callable[..., Any], donated: tuple[int, ...], dynamic: Sequence[Any]) -> bytes:
+    try:
+        exported = export.export(jax.jit(flat, donate_argnums=donated))(*dynamic)
+        return bytes(exported.serialize())
+    except Exception as error:
+        text = (str(error).strip().splitlines() or [""])[0]
+        without_paths = re.sub(r"(?:[/\\][^\s/\\:]+)+[/\\]", "", text)  # the reason is stored too
+        raise NotReplayableError(f"jax.export refuses it: {type(error).__name__}: {without_paths}") from error
+
+
+def split_call(lowered: Lowered, call: Call) -> tuple[list[Any], Callable[[Sequence[Any]], Call]]:
+    """Part a call into its dynamic leaves and a function that puts it together again.
+
+    Raises:
+        NotReplayableError: If static arguments cannot be told from dynamic ones.
+    """
+    leaves, tree = jax.tree.flatten(call)
+    places = list(range(len(leaves)))
+    if len(leaves) != len(lowered.signature):
+        places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+    if len(places) != len(lowered.signature):
+        raise NotReplayableError("static arguments and Python numbers are mixed, and cannot be told apart")
+
+    def rebuild(arrays: Sequence[Any]) -> Call:
+        whole = list(leaves)
+        for place, array in zip(places, arrays, strict=True):
+            whole[place] = array
+        rebuilt: Call = jax.tree.unflatten(tree, whole)
+        return rebuilt
+
+    return [leaves[place] for place in places], rebuild
+
+
+def find_feeds(lowered: Lowered, call: Call, next_args: NextArgs | None) -> tuple[int | None, ...] | None:
+    """Work out how the state is threaded, by flat positions: run ``next_args`` on numbers instead of arrays.
+
+    Returns:
+        For each dynamic argument the output it is fed from, or ``None`` if nothing is threaded, the state
+        comes back with other types, or ``next_args`` does more than moving things.
+    """
+    if next_args is None:
+        return None
+    try:
+        _, rebuild = split_call(lowered, call)
+    except NotReplayableError:
+        return None
+    count = len(lowered.signature)
+    marked = rebuild([_Marker(None, index) for index in range(count)])
+    out_tree = jax.tree.structure(lowered.stage.out_info)
+    output = jax.tree.unflatten(out_tree, [_Marker(index, -1) for index in range(out_tree.num_leaves)])
+    try:
+        following = advance(next_args, output, marked)
+    except Exception:  # noqa: BLE001 - arithmetic on markers fails in any way it likes
+        return None
+    if following is None:
+        return None
+    results = [short(info) for info in jax.tree.leaves(lowered.stage.out_info)]
+    markers = [leaf for leaf in jax.tree.leaves(following) if isinstance(leaf, _Marker)]
+    moved = len(markers) == count and all(
+        marker.argument == index if marker.output is None else results[marker.output] == lowered.signature[index].aval
+        for index, marker in enumerate(markers)
+    )
+    return tuple(marker.output for marker in markers) if moved else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Marker:
+    """Stands for an array: an output, or the argument at a place."""
+
+    output: int | None
+    argument: int
+
+
+@contextmanager
+def _without_locations() -> Iterator[None]:
+    name = "jax_traceback_in_locations_limit"
+    before = getattr(jax.config, name)
+    jax.config.update(name, 0)
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
+
+
+def serves_as(stored: bytes, content: bytes) -> bool:
+    """Whether a stored program may stand for a new one of its structure, which does not tell these apart.
+
+    One platform's StableHLO is another's, and arguments that a program does not use are not part of it. An older
+    format does not serve: who records again wants the months for which jax promises to read it to start again.
+
+    Args:
+        stored: The program on disk.
+        content: The new one.
+    """
+    names = ("platforms", "nr_devices", "in_avals", "out_avals", "module_kept_var_idx")
+    try:
+        old, new = (export.deserialize(bytearray(one)) for one in (stored, content))
+        old.mlir_module()
+        formats = [_FORMAT.search(one.mlir_module_serialized[:_FORMAT_WITHIN]) for one in (old, new)]
+        if None in formats or len({found[0] for found in formats if found}) > 1:
+            return False
+        return all(getattr(old, name) == getattr(new, name) for name in names)
+    except Exception:  # noqa: BLE001 - the reader trips over anything
+        return False
+
+
+def load_program(program: StoredProgram) -> export.Exported:
+    """Read a stored program.
+
+    Raises:
+        NotReplayableError: If it was not stored, is damaged, or calls what it must not.
+        UnreadableProgramError: If this jax does not read its format.
+    """
+    if not program.record.stored:
+        raise NotReplayableError(f"it was not stored: {program.record.why_not}")
+    if hashlib.sha256(program.content).hexdigest() != program.record.digest:
+        raise NotReplayableError("its file is damaged: the content is not what the baseline says")
+    try:
+        exported = export.deserialize(bytearray(program.content))
+        text = exported.mlir_module()
+    except Exception as error:
+        raise UnreadableProgramError(
+            f"jax {jax.__version__} cannot read it ({type(error).__name__}); record it again with --perf-update"
+        ) from error
+    refuse_options(program.record.options)
+    called = {quoted or bare for quoted, bare in _CUSTOM_CALL.findall(text)}
+    foreign = sorted(name for name in called if not _ALLOWED_CALLS.fullmatch(name))
+    if foreign:
+        raise NotReplayableError(f"it calls {', '.join(foreign)}, which a stored program must not")
+    platform = jax.default_backend()
+    names = {platform, {"gpu": "cuda"}.get(platform, platform)}
+    if not names & set(exported.platforms):
+        raise NotReplayableError(f"it was exported for {', '.join(exported.platforms)}, this is {platform}")
+    if exported.nr_devices > jax.device_count():
+        raise NotReplayableError(f"it needs {exported.nr_devices} devices, here are {jax.device_count()}")
+    return exported

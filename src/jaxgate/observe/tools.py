@@ -1,0 +1,43 @@
+"""What a measurement works with besides the case: a memory, clocks, other ranks, and who is told what is being done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from jaxgate.observe.arguments import ALONE, Lockstep
+from jaxgate.observe.trace import CLOCKS, Clocks
+
+Progress = Callable[[str], None]
+
+
+class ReferenceStore(Protocol):
+    """Where facts and outputs of references are kept between runs; losing it costs time only."""
+
+    def load(self, key: str) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]] | None:
+        """Give back what was saved under a key, or ``None``."""
+
+    def save(self, key: str, facts: dict[str, Any], outputs: list[np.ndarray[Any, Any]]) -> None:
+        """Keep numbers and arrays under a key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What every stage of a measurement is handed.
+
+    Attributes:
+        store: Remembers references, and other programs, between runs.
+        progress: Told what is being done, before anything that may take long.
+        sampling: Whether to time calls; the counters are taken either way.
+        clocks: What is timed with which.
+        together: The ranks that run the case, all of them with the same calls.
+    """
+
+    store: ReferenceStore
+    progress: Progress = lambda _: None
+    sampling: bool = True
+    clocks: Clocks = CLOCKS
+    together: Lockstep = ALONE

@@ -1,0 +1,99 @@
+"""Which variable of the project a captured constant comes from: a likely origin, by shape, size and values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from types import FunctionType, ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgate.observe.arguments import to_host
+from jaxgate.observe.source_lines import is_project_file
+from jaxgate.observe.trace.source_hash import names_in, project_functions
+from jaxgate.observe.trace.stablehlo import Constant, content_hash
+
+_ARRAYS = (jax.Array, np.ndarray)
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """An array that a function sees without being given it.
+
+    Attributes:
+        name: The variable, with the path inside it.
+        owner: The function.
+        array: What it holds.
+    """
+
+    name: str
+    owner: str
+    array: Any
+
+    def holds(self, constant: Constant) -> bool:
+        """Whether it has the shape and the size of a constant, and its values where those can be read."""
+        if (tuple(self.array.shape), self.array.nbytes) != (constant.shape, constant.nbytes):
+            return False
+        if isinstance(self.array, jax.Array) and self.array.is_deleted():
+            return False
+        return constant.content in (None, content_hash(to_host(self.array).tobytes()))
+
+
+def describe_constants(constants: Sequence[Constant], *functions: Callable[..., Any]) -> tuple[str, ...]:
+    """One line per constant: the variable that it likely comes from, its type and size, where it is used.
+
+    Args:
+        constants: The large constants of a program.
+        functions: The subject, and whatever else may have closed over them.
+    """
+    if not constants:
+        return ()
+    arrays = [found for function in project_functions(*functions) for found in _arrays(function)]
+    lines = []
+    for constant in sorted(constants, key=lambda constant: -constant.nbytes):
+        names = sorted({f"`{array.name}` captured in {array.owner}" for array in arrays if array.holds(constant)})
+        origin = f"likely {' or '.join(names[:2])}: " if names else ""
+        lines.append(f"{origin}{constant.text}")
+    return tuple(lines)
+
+
+def _arrays(function: FunctionType) -> Iterator[Captured]:
+    owner = function.__qualname__.rpartition(".")[2]
+    found = (inside for name, value in _seen(function) for inside in _opened(name, value))
+    for name, value in found:
+        for path, leaf in jax.tree_util.tree_leaves_with_path(value):
+            if isinstance(leaf, _ARRAYS) and prod(leaf.shape) > 1:
+                yield Captured(f"{name}{jax.tree_util.keystr(path)}", owner, leaf)
+
+
+def _seen(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Variables of a function that no call gives it: globals, attributes of modules, closure, defaults."""
+    code = function.__code__
+    names = set(names_in(code))
+    for name in names & set(function.__globals__):
+        value = function.__globals__[name]
+        if not isinstance(value, ModuleType):
+            yield name, value
+        elif is_project_file(getattr(value, "__file__", None) or ""):
+            yield from ((f"{name}.{inner}", vars(value)[inner]) for inner in names & set(vars(value)))
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            continue  # not filled yet
+    defaults = function.__defaults__ or ()
+    positional = code.co_varnames[: code.co_argcount]
+    yield from zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
+    yield from (function.__kwdefaults__ or {}).items()
+
+
+def _opened(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What a variable holds: an object of a class that is no pytree is opened one level."""
+    inside = getattr(value, "__dict__", None)
+    if inside and not isinstance(value, _ARRAYS) and jax.tree_util.all_leaves([value]):
+        yield from ((f"{name}.{inner}", held) for inner, held in inside.items())
+    else:
+        yield name, value

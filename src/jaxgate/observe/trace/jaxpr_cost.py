@@ -1,0 +1,237 @@
+"""The work of a traced function, counted by hand: matrix products, communication, widening.
+
+XLA's own counts take the body of a loop once; here a scan counts as often as it runs. Like the compiler,
+the count leaves out dead code and counts a common subexpression once, so that it moves when work moves and
+not when a line is written twice. A ``while`` with an unknown trip count counts once: a lower bound.
+
+Communication is what the program asks for itself, before a compiler combines it; what a partitioner adds is
+read from the optimised program (``observe.collectives``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from jax.extend import core as jex_core
+
+from jaxgate.model import EACH_TURN
+from jaxgate.observe.source_lines import places
+from jaxgate.observe.trace.primitive_cost import CALLBACK, COLLECTIVE, MATMUL, WIDENING, Item, items_of, line_of
+
+_INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"})
+
+
+_Work = Counter[Item]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one call does.
+
+    Attributes:
+        matmul_flops: Two per multiply-add, on all devices together.
+        matmuls: How often each pair of operand shapes is multiplied.
+        collectives: How often each collective operation runs that the function itself asks for.
+        collective_bytes: What these hand over, on one device.
+        widened: How often each array is made wider: from bfloat16 to float32, from float32 to float64.
+        widened_bytes: Size of the results of that, on one device.
+        callbacks: How often it calls each Python function.
+        lines: Any label above to the source lines of such operations.
+    """
+
+    matmul_flops: int
+    matmuls: Mapping[str, int]
+    collectives: Mapping[str, int]
+    collective_bytes: int
+    widened: Mapping[str, int]
+    widened_bytes: int
+    callbacks: Mapping[str, int]
+    lines: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Node:
+    """One equation after numbering: what it reads and what work it does."""
+
+    reads: tuple[int, ...]
+    work: _Work = field(default_factory=Counter)
+
+
+def count_work(jaxpr: Any) -> Work:
+    """Count the work of a ``ClosedJaxpr`` (``jax.stages.Traced.jaxpr``)."""
+    lines: defaultdict[str, list[str]] = defaultdict(list)
+    work = _Scope(lines).run(jaxpr.jaxpr)
+    lines.update({label: lines[label.removesuffix(EACH_TURN)] for _, label, _ in work})
+    return Work(
+        matmul_flops=_amount(work, MATMUL),
+        matmuls=_labels(work, MATMUL),
+        collectives=_labels(work, COLLECTIVE),
+        collective_bytes=_amount(work, COLLECTIVE),
+        widened=_labels(work, WIDENING),
+        widened_bytes=_amount(work, WIDENING),
+        callbacks=_labels(work, CALLBACK),
+        lines={label: text for label, found in lines.items() if (text := places(found))},
+    )
+
+
+def _labels(work: _Work, kind: str) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for item, times in work.items():
+        if item.kind == kind:
+            counts[item.label] += times
+    return dict(sorted(counts.items()))
+
+
+def _amount(work: _Work, kind: str) -> int:
+    return sum(item.amount * times for item, times in work.items() if item.kind == kind)
+
+
+class _Scope:
+    """One body: values are numbered, equal equations share their numbers (value numbering)."""
+
+    def __init__(self, lines: defaultdict[str, list[str]]) -> None:
+        self.lines = lines
+        self.nodes: list[_Node] = []
+        self.made_by: dict[int, int] = {}  # value number -> index of its node
+        self.known: dict[Any, tuple[int, ...]] = {}
+        self.effects: list[int] = []
+        self._next = 0
+
+    def run(self, jaxpr: Any) -> _Work:
+        """Number a whole body and add up what its outputs need."""
+        outputs = self.number(jaxpr, self.fresh(len(jaxpr.constvars)), self.fresh(len(jaxpr.invars)))
+        needed = [self.made_by[value] for value in outputs if value in self.made_by] + self.effects
+        total: _Work = Counter()
+        seen: set[int] = set()
+        while needed:
+            index = needed.pop()
+            if index in seen:
+                continue
+            seen.add(index)
+            total.update(self.nodes[index].work)
+            needed += [self.made_by[value] for value in self.nodes[index].reads if value in self.made_by]
+        return total
+
+    def fresh(self, count: int) -> tuple[int, ...]:
+        """Numbers that no value has yet."""
+        first = self._next
+        self._next += count
+        return tuple(range(first, first + count))
+
+    def number(self, jaxpr: Any, consts: Sequence[int], arguments: Sequence[int]) -> list[int]:
+        """Number the equations of a body whose inputs have these numbers; return the outputs' numbers."""
+        values: dict[Any, int] = dict(zip(jaxpr.constvars, consts, strict=True))
+        values.update(zip(jaxpr.invars, arguments, strict=True))
+
+        def read(atom: Any) -> int:
+            if not isinstance(atom, jex_core.Literal):
+                return values[atom]
+            key = ("literal", str(atom.aval), id(atom.val) if atom.aval.shape else str(atom.val))
+            if key not in self.known:
+                self.known[key] = self.fresh(1)
+            return self.known[key][0]
+
+        for equation in jaxpr.eqns:
+            reads = tuple(read(atom) for atom in equation.invars)
+            inner = _inlined(equation)
+            if inner is not None:
+                results: Sequence[int] = self.number(inner, self.fresh(len(inner.constvars)), reads)
+            else:
+                results = self._equation(equation, reads)
+            values.update(zip(equation.outvars, results, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def _equation(self, equation: Any, reads: tuple[int, ...]) -> tuple[int, ...]:
+        nested = tuple(jex_core.jaxprs_in_params(equation.params))
+        effects = _lasting(equation)
+        key = None if nested or effects else (equation.primitive, reads, str(equation.params))
+        if key is not None and key in self.known:
+            return self.known[key]
+        results = self.fresh(len(equation.outvars))
+        node = _Node(reads=reads, work=self._work(equation))
+        self.nodes.append(node)
+        self.made_by.update(dict.fromkeys(results, len(self.nodes) - 1))
+        if effects:
+            self.effects.append(len(self.nodes) - 1)
+        if key is not None:
+            self.known[key] = results
+        return results
+
+    def _work(self, equation: Any) -> _Work:
+        name, params = equation.primitive.name, equation.params
+        if name == "cond":
+            return _of_branches([self._inner(branch) for branch in params["branches"]])
+        total: _Work = Counter()
+        nested = False
+        for body in _bodies(params):
+            nested = True
+            for item, count in self._inner(body).items():
+                total[_in_loop(item) if name == "while" else item] += count * _times(name, params, item.kind)
+        for item in () if nested else items_of(equation):
+            total[item] += 1
+            self.lines[item.label].append(line_of(equation))
+        return total
+
+    def _inner(self, body: Any) -> _Work:
+        return _Scope(self.lines).run(getattr(body, "jaxpr", body))
+
+
+def _in_loop(item: Item) -> Item:
+    """What a loop of unknown length does, once: its label says so, and is told apart from what is counted in full."""
+    if item.kind == CALLBACK or item.label.endswith(EACH_TURN):
+        return item
+    return item._replace(label=f"{item.label}{EACH_TURN}")
+
+
+def _lasting(equation: Any) -> bool:
+    """Whether an equation does more than give results: a collective only says which mesh axis it needs.
+
+    Nothing reads such a mark after tracing: compilers drop and merge collectives like any other operation (seen on
+    both JAX lines: two equal ``psum`` are one all-reduce, one whose result nobody reads is none).
+    """
+    return any(type(effect).__name__ != "NamedAxisEffect" for effect in equation.effects)
+
+
+def _of_branches(branches: Sequence[_Work]) -> _Work:
+    """Products of the branch with most of them; all else of every branch.
+
+    The branch with the products is seldom the one that sends or widens, and what is in none of the counts can grow
+    unseen. The optimised program counts every branch too.
+    """
+    total: _Work = Counter()
+    for work in branches:
+        total.update({item: times for item, times in work.items() if item.kind != MATMUL})
+    most = max(branches, key=lambda work: _amount(work, MATMUL))
+    total.update({item: times for item, times in most.items() if item.kind == MATMUL})
+    return total
+
+
+def _times(name: str, params: Mapping[str, Any], kind: str) -> int:
+    """How often one call runs the body: per step of a scan, per device of a shard map, per block of a kernel."""
+    if name == "scan":
+        return int(params["length"])
+    if name == "shard_map" and kind == MATMUL:
+        return prod(params["mesh"].shape[axis] for axis in params["newly_manual_axes"])
+    if name == "pallas_call":
+        grid = params["grid_mapping"].grid
+        return prod(grid) if all(isinstance(extent, int) for extent in grid) else 1
+    return 1
+
+
+def _inlined(equation: Any) -> Any | None:
+    """The body of a call that the compiler inlines, or nothing."""
+    if equation.primitive.name not in _INLINED:
+        return None
+    body = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
+    return getattr(body, "jaxpr", body)
+
+
+def _bodies(params: Mapping[str, Any]) -> Iterator[Any]:
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, (jex_core.Jaxpr, jex_core.ClosedJaxpr)):
+                yield item

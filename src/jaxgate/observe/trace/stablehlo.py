@@ -1,0 +1,232 @@
+"""What a StableHLO module holds: operations, captured constants, callbacks, with the lines they come from."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxgate.observe.source_lines import places, project_line
+from jaxgate.observe.trace.fingerprint import is_callback, is_splat
+
+NAMED_CONSTANT_BYTES = 1024
+"""Captured constants from this size on are named one by one."""
+
+_HOST_QUEUES = frozenset({"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"})
+_NOT_OPERATIONS = frozenset({"stablehlo.return", "stablehlo.constant", "func.return", "func.func", "func.call"})
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A large captured array.
+
+    Attributes:
+        shape: Its shape.
+        nbytes: Its size.
+        text: Its type, its size and where it is used.
+        content: Hash of its values in row-major order; ``None`` where they cannot be read.
+    """
+
+    shape: tuple[int, ...]
+    nbytes: int
+    text: str
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What one walk over a module finds.
+
+    Attributes:
+        operations: Operations by name and type of the first result, such as ``stablehlo.tanh 8x64xf32``. The body of a
+            function counts at each of its calls, as the compiler will see it: releases differ in what they put into
+            functions (0.10.2 makes one of the copies of an unrolled scan's body, 0.12 none).
+        lines: Operation to the project lines that it comes from, most of them first.
+        constant_bytes: Bytes of captured arrays (splats excluded: they cost nothing).
+        constants: The large captured arrays.
+        host_callbacks: Calls from the program into Python, and queues that wait for the host.
+    """
+
+    operations: Mapping[str, int]
+    lines: Mapping[str, str]
+    constant_bytes: int
+    constants: tuple[Constant, ...]
+    host_callbacks: int
+
+
+def read_structure(module: Any, *, lines: bool = True) -> Structure:
+    """Walk a module as ``lowered.compiler_ir("stablehlo")`` gives it.
+
+    Args:
+        module: A ``jaxlib.mlir.ir.Module``.
+        lines: Whether to look up source lines; they explain a difference and cost most of the time.
+    """
+    bodies: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    waiting: Counter[str] = Counter()
+    seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    constant_bytes = 0
+    constants: list[Constant] = []
+    callers = _Callers()
+    for function, operation in _walk(module.operation):
+        name = operation.name
+        if name == "func.call":
+            callers.note(operation, function, lines=lines)
+        if name == "stablehlo.constant":
+            if not is_splat(operation):
+                result = operation.results[0]
+                nbytes = _tensor_bytes(str(result.type))
+                constant_bytes += nbytes
+                if nbytes >= NAMED_CONSTANT_BYTES:
+                    content = _content(operation) if lines else None
+                    constants.append(Constant(_shape(str(result.type)), nbytes, _describe(result, nbytes), content))
+            continue
+        if name in _NOT_OPERATIONS:
+            continue
+        label = _label(operation)
+        bodies[function][label] += 1
+        waiting[function] += name in _HOST_QUEUES or is_callback(operation)
+        if lines:
+            seen[label][project_line(str(operation.location)) or function] += 1
+    operations: Counter[str] = Counter()
+    for function, body in bodies.items():
+        times = callers.times(function)
+        operations.update({label: count * times for label, count in body.items()})
+    return Structure(
+        operations=dict(sorted(operations.items())),
+        lines={name: text for name, found in seen.items() if (text := places(callers.lines(found)))},
+        constant_bytes=constant_bytes,
+        constants=tuple(constants),
+        host_callbacks=sum(count * callers.times(function) for function, count in waiting.items()),
+    )
+
+
+def _label(operation: Any) -> str:
+    target = f" @{operation.attributes['call_target_name'].value}" if operation.name == "stablehlo.custom_call" else ""
+    result = next((_inside(str(value.type)) for value in operation.results), "")
+    return f"{operation.name}{target}{' ' if result else ''}{result}"
+
+
+def _inside(tensor: str) -> str:
+    """``tensor<4x8xf32, #layout>`` as ``4x8xf32``."""
+    return tensor.removeprefix("tensor<").removesuffix(">").partition(",")[0]
+
+
+def _walk(operation: Any, function: str = "") -> Iterator[tuple[str, Any]]:
+    """Every operation, with the function that it stands in: ``@main``."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield function, inner.operation
+                if inner.operation.name == "func.func":
+                    yield from _walk(inner.operation, f"@{inner.operation.attributes['sym_name'].value}")
+                else:
+                    yield from _walk(inner.operation, function)
+
+
+class _Callers:
+    """Where functions are called from: JAX leaves no line on what its own helpers, such as ``argsort``, are made of."""
+
+    def __init__(self) -> None:
+        self._calls: defaultdict[str, list[str]] = defaultdict(list)
+        self._callers: defaultdict[str, list[str]] = defaultdict(list)
+        self._times: dict[str, int] = {}
+
+    def note(self, call: Any, function: str, *, lines: bool) -> None:
+        """Note one call, by its line, or by the function that makes it where it has none."""
+        callee = f"@{call.attributes['callee'].value}"
+        self._callers[callee].append(function)
+        if lines:
+            self._calls[callee].append(project_line(str(call.location)) or function)
+
+    def times(self, function: str) -> int:
+        """How often the body of a function stands in the program once calls are replaced by what they call.
+
+        One that nothing calls counts once: it is the program itself, or is named in another way than by a call.
+        """
+        if function not in self._times:
+            self._times[function] = sum(self.times(caller) for caller in self._callers[function]) or 1
+        return self._times[function]
+
+    def lines(self, found: Counter[str]) -> Iterator[str]:
+        """The lines among lines and functions, the most frequent first; a function stands for where it is called."""
+        for where, _ in found.most_common():
+            yield from self._resolved(where, frozenset())
+
+    def _resolved(self, where: str, passed: frozenset[str]) -> Iterator[str]:
+        if not where.startswith("@"):
+            yield where
+        elif where not in passed:
+            for caller in self._calls[where]:
+                yield from self._resolved(caller, passed | {where})
+
+
+def _tensor_bytes(tensor: str) -> int:
+    """Size of ``tensor<4x8xf32>``; sub-byte elements count one byte."""
+    *shape, element = _inside(tensor).removesuffix(">").replace("complex", "c").split("x")
+    bits = int((re.findall(r"\d+", element) or ["8"])[0]) * (2 if element.startswith("c") else 1)
+    size = max(bits // 8, 1)
+    for extent in shape:
+        size *= int(extent)
+    return size
+
+
+def _content(constant: Any) -> bytes | None:
+    try:
+        return content_hash(memoryview(constant.attributes["value"]).tobytes())
+    except (TypeError, ValueError, BufferError):
+        return None  # bfloat16, resources: the bindings have no buffer for them
+
+
+def content_hash(values: bytes) -> bytes:
+    """Hash the values of an array, in row-major order."""
+    return hashlib.blake2b(values, digest_size=16).digest()
+
+
+def _shape(tensor: str) -> tuple[int, ...]:
+    return tuple(int(extent) for extent in _inside(tensor).replace("complex", "c").split("x")[:-1])
+
+
+def _describe(result: Any, nbytes: int) -> str:
+    tensor = str(result.type).removeprefix("tensor<").removesuffix(">")
+    found = _user(result)
+    if found is None:
+        return f"{tensor} ({nbytes:,} bytes)"
+    user, line = found
+    where = f" at {line}" if line else ""
+    return f"{tensor} ({nbytes:,} bytes) used by {user.name}{where}"
+
+
+def _user(value: Any) -> tuple[Any, str] | None:
+    """The first operation that uses a value, and its line; a loop or a function that is given it is looked into.
+
+    What stands in JAX's own helpers, such as ``where``, has no line of the project; then it is that of the call.
+    """
+    given = None
+    for use in value.uses:
+        owner = use.owner.operation if hasattr(use.owner, "operation") else use.owner
+        inside = _inside_of(owner, use.operand_number)
+        found = None if inside is None else _user(inside)
+        line = project_line(str(owner.location))
+        if found is not None:
+            return found[0], found[1] or line
+        if owner.name not in ("stablehlo.return", "func.return"):
+            given = given or (owner, line)
+    return given
+
+
+def _inside_of(owner: Any, operand: int) -> Any:
+    """What an operand is called in the body of the loop or of the function that it is given to."""
+    if owner.name == "stablehlo.while":
+        return owner.regions[1].blocks[0].arguments[operand]
+    if owner.name != "func.call":
+        return None
+    module = owner
+    while module.parent is not None:
+        module = module.parent.operation if hasattr(module.parent, "operation") else module.parent
+    called = owner.attributes["callee"].value
+    functions = (function.operation for function in module.regions[0].blocks[0])
+    found = next((f for f in functions if f.attributes["sym_name"].value == called), None)
+    return None if found is None or not found.regions[0].blocks else found.regions[0].blocks[0].arguments[operand]

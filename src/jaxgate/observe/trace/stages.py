@@ -1,0 +1,296 @@
+"""From a function to an executable: traced, lowered and compiled once each, with the time of each phase."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import jax
+
+from jaxgate.model import Facts, InvalidCaseError, Leaf, Phases
+from jaxgate.observe.arguments import argument_names, dynamic_leaves, place_signature, read_signature
+from jaxgate.observe.compat import argument_leaf_names, compiler_options
+from jaxgate.observe.errors import guarded
+from jaxgate.observe.source_lines import without_folders
+from jaxgate.observe.trace.compile_events import record
+from jaxgate.observe.trace.fingerprint import program_fingerprint
+from jaxgate.observe.trace.jaxpr_cost import Work, count_work
+from jaxgate.observe.trace.stablehlo import Structure, read_structure
+
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """The clocks of an observation, in nanoseconds: calls take the first, what a busy machine must not slow the others.
+
+    Beside eight busy processes on two cores the first one more than doubled tracing and quadrupled compiling; the
+    others moved by less than half.
+
+    Attributes:
+        wall: Monotonic.
+        thread: What this thread has run: all of tracing and lowering is Python in it.
+        process: What all threads of this process have run: a compile on CPU takes no longer than that if it is alone.
+    """
+
+    wall: Clock = time.perf_counter_ns
+    thread: Clock = time.thread_time_ns
+    process: Clock = time.process_time_ns
+
+
+CLOCKS = Clocks()
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A function that JAX has traced and lowered; nothing has been compiled.
+
+    Attributes:
+        function: The jitted function itself; calling it with the same arguments hits JAX's caches.
+        traced: The ``jax.stages.Traced``.
+        stage: The ``jax.stages.Lowered``.
+        role: ``subject`` or ``reference``, for messages.
+        names: Names of the positional arguments.
+        trace_ns: Time of tracing, or ``None`` if JAX could not be made to trace again.
+        options: Its compiler options, name and value, or ``None`` if they cannot be read.
+    """
+
+    function: Callable[..., Any]
+    traced: Any
+    stage: Any
+    role: str
+    name: str
+    names: tuple[str, ...]
+    fingerprint: str
+    signature: tuple[Leaf, ...]
+    options: tuple[tuple[str, str], ...] | None
+    trace_ns: int | None
+    lower_ns: int
+
+    @property
+    def options_text(self) -> str | None:
+        """The compiler options in one line, fit for a public file."""
+        if self.options is None:
+            return None
+        return without_folders(";".join(f"{name}={value}" for name, value in self.options))
+
+
+def as_jitted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Put a plain function under ``jax.jit``; leave a jitted one as its author made it."""
+    jitted: Callable[..., Any] = function if isinstance(function, jax.stages.Wrapped) else jax.jit(function)
+    return jitted
+
+
+def lower(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, role: str, clock: Clock
+) -> Lowered:
+    """Trace and lower a function.
+
+    Raises:
+        InvalidCaseError: If it cannot be traced or lowered.
+    """
+    jitted = _with_own_donation(function, as_jitted(function), args, kwargs, role)
+    names = argument_names(function, len(args))
+    trace_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clock)
+    if trace_ns is None or _forgotten(jitted, args, kwargs, role):
+        # Somebody called the function before: its phases would be those of a cache. Or tracing imported what adds to
+        # JAX's settings (0.12: the first Pallas kernel), and no later call would find the trace. Measure it cold.
+        if role == "subject":
+            jax.clear_caches()
+        else:
+            cast("Any", jitted).clear_cache()  # the subject keeps its executable
+        trace_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clock)
+    return Lowered(
+        function=jitted,
+        traced=traced,
+        stage=stage,
+        role=role,
+        name=traced.fun_name,
+        names=names,
+        fingerprint=program_fingerprint(stage.compiler_ir("stablehlo")),
+        signature=read_signature(stage, _dynamic(names, traced), dynamic_leaves(stage, args, kwargs)),
+        options=compiler_options(stage),
+        trace_ns=trace_ns,
+        lower_ns=lower_ns,
+    )
+
+
+def _with_own_donation(
+    function: Any, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str
+) -> Callable[..., Any]:
+    """Donate under ``jax.jit`` what ``pmap`` donates: it gives a plain function, and inlining drops what it asks for."""
+    if jitted is function or not callable(getattr(function, "lower", None)):
+        return cast("Callable[..., Any]", jitted)
+    with guarded(f"tracing the {role}"):
+        body = jitted.trace(*args, **kwargs).jaxpr.jaxpr
+    donated = {
+        id(variable)
+        for equation in body.eqns
+        for variable, given in zip(equation.invars, equation.params.get("donated_invars", ()), strict=False)
+        if given
+    }
+    owners = [position for position, arg in enumerate(args) for _ in jax.tree.leaves(arg)]
+    positions = {owner for owner, variable in zip(owners, body.invars, strict=False) if id(variable) in donated}
+    if not positions:
+        return cast("Callable[..., Any]", jitted)
+    if role == "subject":
+        jax.clear_caches()  # its trace would be that of a cache
+    return cast("Callable[..., Any]", jax.jit(function, donate_argnums=tuple(sorted(positions))))
+
+
+def _dynamic(names: tuple[str, ...], traced: Any) -> tuple[str, ...]:
+    """Names of the positional arguments without the static ones, of which JAX's own names have no leaf."""
+    dynamic = argument_leaf_names(traced)
+    return tuple(name for name in names if name in dynamic) or names
+
+
+def _trace_and_lower(
+    jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str, clock: Clock
+) -> tuple[int | None, int, Any, Any]:
+    """Trace and lower; the trace time is ``None`` if JAX did not trace because it had done so before."""
+    with record() as events:
+        begin = clock()
+        with guarded(f"tracing the {role}"):
+            traced = jitted.trace(*args, **kwargs)
+        traced_at = clock()
+        if not isinstance(traced, jax.stages.Traced):
+            raise InvalidCaseError(
+                f"tracing the {role}",
+                f"expected a function jitted by jax.jit, found {type(jitted).__module__}.{type(jitted).__name__}; gate "
+                "it as it is with host=True, or a jax.jit function of the model's state (nnx.split and nnx.merge)",
+            )
+        with guarded(f"lowering the {role}"):
+            stage = traced.lower()
+        lowered_at = clock()
+    cached = events.traces_of(traced.fun_name) == 0
+    return None if cached else traced_at - begin, lowered_at - traced_at, traced, stage
+
+
+def _forgotten(jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str) -> bool:
+    """Whether JAX traces a function that it has just traced once more."""
+    with record() as events, guarded(f"tracing the {role}"):
+        traced = jitted.trace(*args, **kwargs)
+    return events.traces_of(traced.fun_name) > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A lowered function with its executable.
+
+    Attributes:
+        executable: The ``jax.stages.Compiled``.
+        facts: Everything known without calling it.
+        compile_ns: Time of compiling, or ``None`` if the executable came out of a cache.
+    """
+
+    lowered: Lowered
+    executable: Any
+    structure: Structure
+    work: Work
+    facts: Facts
+    compile_ns: int | None
+
+    @property
+    def phases(self) -> Phases:
+        """The phases so far; the first call is not among them."""
+        return Phases(trace_ns=self.lowered.trace_ns, lower_ns=self.lowered.lower_ns, compile_ns=self.compile_ns)
+
+
+def compile_program(lowered: Lowered, *, clocks: Clocks) -> Program:
+    """Compile a lowered function for the devices of its arguments.
+
+    Raises:
+        InvalidCaseError: If the compiler refuses it.
+    """
+    with record() as events, guarded(f"compiling the {lowered.role}"):
+        begin, busy = clocks.wall(), clocks.process()
+        executable = lowered.stage.compile()
+        took_ns, busy_ns = clocks.wall() - begin, clocks.process() - busy
+    if jax.default_backend() == "cpu":  # elsewhere the compiler waits for the device: it tries programs out
+        took_ns = min(took_ns, busy_ns)
+    compile_ns = took_ns if events.compiles and not events.cache_hits else None
+    structure = read_structure(lowered.stage.compiler_ir("stablehlo"), lines=lowered.role == "subject")
+    work = count_work(lowered.traced.jaxpr)
+    # Only the compiled program knows what each device holds: donated, argument and aliased bytes then speak of one device.
+    lowered = replace(lowered, signature=place_signature(lowered.signature, lowered.stage, executable))
+    return Program(
+        lowered=lowered,
+        executable=executable,
+        structure=structure,
+        work=work,
+        facts=_facts(lowered.signature, structure, work, executable),
+        compile_ns=compile_ns,
+    )
+
+
+def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, executable: Any) -> Facts:
+    return Facts(
+        donated_bytes=sum(leaf.nbytes for leaf in signature if leaf.donated),
+        constant_bytes=structure.constant_bytes,
+        host_callbacks=structure.host_callbacks,
+        matmul_flops=work.matmul_flops,
+        widened_bytes=work.widened_bytes,
+        stablehlo_ops=sum(structure.operations.values()),
+        **compiled_facts(executable),
+    )
+
+
+def compiled_facts(executable: Any) -> dict[str, int | None]:
+    """The facts that the backend's compiler gives, by name.
+
+    Args:
+        executable: A ``jax.stages.Compiled``.
+    """
+    memory = executable.memory_analysis()
+    cost = executable.cost_analysis() or {}
+
+    def bytes_of(name: str) -> int | None:
+        value = getattr(memory, f"{name}_size_in_bytes", None)
+        return None if value is None else int(value)
+
+    def cost_of(name: str) -> int | None:
+        value = cost.get(name)
+        return None if value is None or value < 0 else round(value)
+
+    return {
+        "aliased_bytes": bytes_of("alias"),
+        "argument_bytes": bytes_of("argument"),
+        "output_bytes": bytes_of("output"),
+        "temp_bytes": bytes_of("temp"),
+        "code_bytes": bytes_of("generated_code") or None,  # a program without code is one that does not tell
+        "xla_flops": cost_of("flops"),
+        "xla_bytes": cost_of("bytes accessed"),
+    }
+
+
+def refuse_idle(program: Program) -> None:
+    """Refuse a function without a result: JAX drops all work that nothing returned depends on.
+
+    Raises:
+        InvalidCaseError: If no returned array has an element, and the program does not call Python either.
+    """
+    results = jax.tree.leaves(program.lowered.stage.out_info)
+    if not any(math.prod(result.shape) for result in results) and not program.facts.host_callbacks:
+        raise InvalidCaseError(
+            f"compiling the {program.lowered.role}",
+            "expected a result, found none: JAX drops all work that nothing returned depends on; return what it computes",
+        )
+
+
+def devices_of(executable: Any) -> list[jax.Device]:
+    """The devices that a program runs on, by their numbers.
+
+    Args:
+        executable: A ``jax.stages.Compiled``.
+
+    Raises:
+        InvalidCaseError: If its shardings name none.
+    """
+    shardings = jax.tree_util.tree_leaves((executable.input_shardings, executable.output_shardings))
+    if not shardings:
+        raise InvalidCaseError("reading the devices", "expected an input or an output; the function has neither")
+    widest = max((sharding.device_set for sharding in shardings), key=len)
+    return sorted(widest, key=lambda device: device.id)

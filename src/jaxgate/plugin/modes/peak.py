@@ -1,0 +1,105 @@
+"""The pytest side of ``--perf-peak``: in place of the tests, and in the terminal.
+
+This process runs no test and takes no device. One process after the other runs a single test, whose gate measures
+the peak and writes it down.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jaxgate.model.variables import PEAK_INTO
+from jaxgate.plugin.modes.base import InsteadOfTests
+from jaxgate.plugin.session_start import terminal
+
+if TYPE_CHECKING:
+    from jaxgate.model import PeakRecord
+    from jaxgate.report import PeakOutcome
+
+_ENDED = re.compile(r"^(FAILED|ERROR|SKIPPED) (.*)$", re.MULTILINE)
+
+
+class Peaks(InsteadOfTests):
+    """Runs no test itself, shows what the fresh processes found."""
+
+    title = "jaxgate: real peaks, which describe and do not gate"
+    needs_gates = True
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[PeakOutcome, PeakRecord]] = []
+
+    def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
+        """Measure each case in a process of its own."""
+        from jaxgate.engine.progress import Progress  # noqa: PLC0415 - rarely needed
+
+        for number, test in enumerate(tests, 1):
+            with Progress(terminal(session.config), test) as progress:
+                progress(f"measuring its peak, {number} of {len(tests)}")
+                self._rows.append(measure_in_fresh_process(session.config.rootpath, test))
+
+    def exit_status(self, exitstatus: int) -> int:
+        """A case without figures is not green; nor are tests that were all skipped."""
+        from jaxgate.report import PeakOutcome  # noqa: PLC0415 - rarely needed
+
+        outcomes = {outcome for outcome, _ in self._rows}
+        green = PeakOutcome.MEASURED in outcomes and not outcomes & {PeakOutcome.UNAVAILABLE, PeakOutcome.FAILED}
+        return exitstatus if green or exitstatus != pytest.ExitCode.OK else pytest.ExitCode.TESTS_FAILED
+
+    def results(self) -> object:  # noqa: D102 - see the base
+        return self._rows
+
+    def show(self, out: pytest.TerminalReporter, config: pytest.Config) -> None:
+        """Show one line for each case."""
+        del config
+        from jaxgate.report import PeakOutcome, count_outcomes, peak_table  # noqa: PLC0415 - rarely needed
+
+        colours = {PeakOutcome.MEASURED: "green", PeakOutcome.SKIPPED: "yellow"}
+        for outcome, word, rest in peak_table(self._rows):
+            out.write(word, **{colours.get(outcome, "red"): True})
+            out.write(f"{rest}\n")
+        out.write_line(count_outcomes([outcome for outcome, _ in self._rows], PeakOutcome))
+
+
+def measure_in_fresh_process(project: Path, test: str) -> tuple[PeakOutcome, PeakRecord]:
+    """Let a fresh process run one test, whose gate measures instead of judging.
+
+    Args:
+        project: Root folder of the tests.
+        test: pytest node id.
+
+    Returns:
+        What came of it; of a test whose gate was not reached its own last word, under the test's name.
+    """
+    from jaxgate.keep import read_peak  # noqa: PLC0415 - rarely needed
+    from jaxgate.model import PeakRecord  # noqa: PLC0415
+    from jaxgate.processes.pytest_child import clean_environment  # noqa: PLC0415
+    from jaxgate.report import PeakOutcome, outcome_of  # noqa: PLC0415
+
+    command = [sys.executable, "-m", "pytest", test, "-q", "-rfEs", "--color=no", "-p", "no:cacheprovider"]
+    command.append("--no-perf-strict")  # under CI a run whose only gate is skipped would end red
+    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+        into = Path(name) / "peak.json"
+        environment = {**clean_environment(), PEAK_INTO: str(into)}
+        done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+        try:
+            record = read_peak(into)
+        except ValueError as error:
+            return PeakOutcome.FAILED, PeakRecord(
+                case=test, why_not=f"its figures cannot be read: {error}", failed=True
+            )
+    if record is not None:
+        return outcome_of(record), record
+    ended = _ENDED.findall(done.stdout)
+    if done.returncode == pytest.ExitCode.OK and ended and all(word == "SKIPPED" for word, _ in ended):
+        return PeakOutcome.SKIPPED, PeakRecord(case=test, why_not=ended[-1][1])
+    said = [rest for word, rest in ended if word != "SKIPPED"]
+    last = (done.stderr + done.stdout).strip().splitlines()[-1:] or ["it said nothing"]
+    why = said[-1] if said else f"the process ended with {done.returncode}: {last[0]}"
+    return PeakOutcome.FAILED, PeakRecord(case=test, why_not=f"no gate was reached: {why}", failed=True)

@@ -1,0 +1,122 @@
+"""The kinds of run, and what each allows beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from jaxgate.model import RunKind, Update
+from jaxgate.model.variables import PEAK_INTO
+from jaxgate.plugin.options.table import BUSY_OK, DISTRIBUTED, MODES, RANK_TIMEOUT, RECORD_TIMES, UPDATE, WHY
+
+_NO_OTHER = "{kind} goes with no other kind of run; drop {other}"
+_ONE_BY_ONE = "{kind} runs one process after the other; drop -n"
+_FOR_RANKS = f"{DISTRIBUTED.flag} goes with runs that judge, and with --perf-update; drop {{kind}}"
+_FOR_ONE = f"{{kind}} is for one process; drop {DISTRIBUTED.flag}"
+_NEEDS = (
+    (WHY, UPDATE, "gives the reason of a recording"),
+    (BUSY_OK, RECORD_TIMES, "is about recording times"),
+    (RANK_TIMEOUT, DISTRIBUTED, "is about several processes"),
+)
+"""Options that say more of another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """What a kind of run refuses beside it: texts, empty where it refuses nothing, with ``{kind}`` for its option.
+
+    Attributes:
+        others: A kind that stands before it in the table; ``{other}`` is that one's option.
+        samples: Whether it needs those that ``--benchmark-disable`` leaves out.
+        workers: Those of pytest-xdist.
+        ranks: Several processes in lock-step.
+    """
+
+    others: str = ""
+    samples: bool = False
+    workers: str = ""
+    ranks: str = _FOR_RANKS
+
+
+KINDS = {
+    RunKind.JUDGE: Company(ranks=""),
+    RunKind.UPDATE: Company(samples=True, ranks=""),
+    RunKind.REVIEW: Company(
+        samples=True, workers="{kind} asks about what one process measured; drop -n", ranks=_FOR_ONE
+    ),
+    RunKind.TRIM: Company(workers="{kind} runs no test; drop -n", ranks=_FOR_ONE),
+    RunKind.AGAINST: Company(others="{other} records, {kind} compares; choose one"),
+    RunKind.CALIBRATE: Company(
+        others="{kind} judges and records nothing; drop --perf-update and --perf-against", workers=_ONE_BY_ONE
+    ),
+    RunKind.AGAINST_ENV: Company(
+        others="{kind} goes with no other kind of run; drop the other --perf- option", samples=True, workers=_ONE_BY_ONE
+    ),
+    RunKind.PLAN: Company(
+        others="{kind} predicts a run that judges; drop {other}",
+        workers="{kind} runs nothing, so there is nothing to distribute; drop -n",
+    ),
+    RunKind.RECORD_TIMES: Company(others=_NO_OTHER, samples=True, workers=_ONE_BY_ONE),
+    RunKind.PEAK: Company(others=_NO_OTHER, workers=_ONE_BY_ONE),
+}
+
+
+def read_kind(config: pytest.Config, environ: Mapping[str, str]) -> tuple[RunKind, Update]:
+    """Read what the run is for, and what it records.
+
+    Raises:
+        pytest.UsageError: If something else that was asked for does not go with that.
+    """
+    update = _read_update(config)
+    for more, needed, about in _NEEDS:
+        if config.getoption(more.flag) and not (needed.find(config, environ) or ("", None))[1]:
+            raise pytest.UsageError(f"{more.flag} {about}; it needs {needed.flag}")
+    given = _given(config, update, environ)
+    kind = given[0] if given else RunKind.JUDGE
+    option, company = kind.flag.partition("=")[0], KINDS[kind]
+    workers = config.getoption("numprocesses", default=None) or config.getoption("dist", default="no") != "no"
+    ranks = DISTRIBUTED.find(config, environ)
+    refusal = ""
+    if len(given) > 1:
+        refusal = KINDS[given[1]].others.format(kind=given[1].flag, other=option)
+    elif company.samples and config.getoption("--benchmark-disable", default=False):
+        refusal = f"{option} needs samples; drop --benchmark-disable"
+    elif workers and company.workers and not config.option.collectonly:
+        refusal = company.workers.format(kind=kind.flag)
+    elif ranks and company.ranks:
+        refusal = company.ranks.format(kind=kind.flag)
+    elif ranks and workers:
+        refusal = f"{DISTRIBUTED.flag} runs one test after the other on all processes; drop -n"
+    if refusal:
+        raise pytest.UsageError(refusal)
+    return kind, update
+
+
+def _read_update(config: pytest.Config) -> Update:
+    """What the run records: a command, which only a person may give."""
+    given: str | None = config.getoption(UPDATE.flag)
+    if given is None:
+        return Update.NOTHING
+    if given not in (Update.BOTH, *MODES):
+        raise UPDATE.error(given, then=f"; was a path meant? Write {UPDATE.flag}=refresh, or put it last")
+    arguments = [str(part) for part in config.invocation_params.args]
+    typed = any(
+        part == UPDATE.flag or part.startswith((f"{UPDATE.flag}=", "@")) for part in arguments
+    )  # @: a file of them
+    if not typed and not hasattr(config, "workerinput"):
+        raise pytest.UsageError(
+            f"{UPDATE.flag} is a command: expected it on the command line, found it in addopts or PYTEST_ADDOPTS; remove it "
+            "there, a run that records judges nothing"
+        )
+    return Update(given)
+
+
+def _given(config: pytest.Config, update: Update, environ: Mapping[str, str]) -> list[RunKind]:
+    """The kinds that were asked for, in the order of the table."""
+    recording = {Update.REVIEW: RunKind.REVIEW, Update.TRIM: RunKind.TRIM}
+    found = [recording.get(update, RunKind.UPDATE)] if update else []
+    found += [kind for kind in KINDS if kind.flag and "update" not in kind and config.getoption(kind.flag)]
+    # The fresh process of a peak may find the option in an ini file.
+    return [kind for kind in found if kind is not RunKind.PEAK or not environ.get(PEAK_INTO)]

@@ -1,0 +1,137 @@
+"""One option: its names, how pytest declares it, and how its value is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What values an option takes.
+
+    Attributes:
+        parse: Makes one of what stands in a place; raises ``ValueError`` where that makes no sense.
+        expected: What makes sense, for the error.
+        form: Arguments of pytest's ``addoption``.
+        default: Where it stands nowhere.
+    """
+
+    parse: Callable[[Any], Any]
+    expected: str = ""
+    form: Mapping[str, Any] = field(default_factory=dict)
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option, in all its places.
+
+    Attributes:
+        names: Those of its flag, its environment variable and its ini key, as far as it has them.
+        values: What values it takes.
+        help: What it is for; ``{default}`` stands for its default and the names of its other places.
+        default: Its value where it stands nowhere; ``None`` for that of its values.
+        unset: Its default in words, where the value itself does not say it.
+        ini_help: What its ini key is for, where that needs other words.
+        ini_type: Type of the ini key.
+    """
+
+    names: str
+    values: Values
+    help: str = ""
+    default: Any = None
+    unset: str = ""
+    ini_help: str = ""
+    ini_type: Literal["string", "args"] = "string"
+
+    @property
+    def flag(self) -> str:
+        """Its flag on the command line; empty for none."""
+        return self._name("--")
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable; empty for none."""
+        return self._name("JAXGATE_")
+
+    @property
+    def ini(self) -> str:
+        """Its ini key; empty for none."""
+        return self._name("perf_")
+
+    def _name(self, prefix: str) -> str:
+        return next((name for name in self.names.split() if name.startswith(prefix)), "")
+
+    @property
+    def default_words(self) -> str:
+        """Its default for people; empty where it does nothing by default."""
+        return self.unset or (f"{self.default:g}" if isinstance(self.default, float) else str(self.default or ""))
+
+    def add_flag(self, group: pytest.OptionGroup) -> None:
+        """Declare the flag, if it has one; that it was not given is told from all values."""
+        if self.flag:
+            default = f"default: {self.default_words}" if self.default_words else ""
+            others = ", ".join(name for name in (self.variable, self.ini) if name)
+            text = self.help.replace("{default}", f"({'; '.join(filter(None, (default, others)))})")
+            group.addoption(self.flag, default=None, help=text, **self.values.form)
+
+    def add_ini(self, parser: pytest.Parser) -> None:
+        """Declare the ini key, if it has one."""
+        if self.ini:
+            text = self.ini_help or self.help.replace(" {default}", "")
+            parser.addini(self.ini, text, type=self.ini_type, default=[] if self.ini_type == "args" else "")
+
+    def find(self, config: pytest.Config, environ: Mapping[str, str]) -> tuple[str, Any] | None:
+        """Find where it stands first: command line, environment variable, ini key; what is blank stands nowhere.
+
+        Returns:
+            The name of that place and what stands there; ``None`` if it stands nowhere.
+        """
+        for name, found in self._places(config, environ):
+            value = found.strip() if isinstance(found, str) else found
+            if value not in (None, "", []):
+                return name, value
+        return None
+
+    def _places(self, config: pytest.Config, environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+        if self.flag:
+            yield self.flag, config.getoption(self.flag)
+        if self.variable:
+            yield self.variable, environ.get(self.variable)
+        if self.ini:
+            yield self.ini, config.getini(self.ini)
+
+    def read(self, config: pytest.Config, environ: Mapping[str, str]) -> Any:
+        """Read its value: where it stands first, else its default.
+
+        Raises:
+            pytest.UsageError: If that makes no sense.
+        """
+        found = self.find(config, environ)
+        if found is None:
+            return self.values.default if self.default is None else self.default
+        try:
+            return self.values.parse(found[1])
+        except ValueError:
+            raise self.error(found[1], place=found[0]) from None
+
+    def error(self, found: object, *, place: str = "", expected: str = "", then: str = "") -> pytest.UsageError:
+        """Say what was expected, and what was found.
+
+        Args:
+            found: What makes no sense.
+            place: Where it stands.
+            expected: What makes sense, where that is not the same for all values.
+            then: What to add.
+        """
+        if "action" in self.values.form:
+            name = place  # its flag has no value
+        elif self.flag and "choices" not in self.values.form:
+            name = self.flag
+        else:
+            name = f"{self.ini} ({self.variable})"  # pytest itself refuses what is no choice on the command line
+        return pytest.UsageError(f"{name}: expected {expected or self.values.expected}, found {found!r}{then}")

@@ -1,0 +1,121 @@
+"""Options, parsed once at the border.
+
+Precedence: command line, environment variable, ini key, default.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxgate.model import ArtifactSettings, RankSettings, Settings
+from jaxgate.model.variables import AS_MEASURED, OTHER_SIDE, PEAK_INTO
+from jaxgate.plugin.options import table
+from jaxgate.plugin.options.kinds import read_kind
+from jaxgate.plugin.options.option import Option
+
+STRICT_UNDECIDED = 0.5
+"""More than half of the cases UNDECIDED: the machine is unfit, and the gate did not gate."""
+_SLUG = re.compile(r"[a-z]+-[a-z0-9]+(-[a-z0-9]+)*-[1-9][0-9]*")
+
+
+def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ) -> Settings:
+    """Read the options of a run.
+
+    Raises:
+        pytest.UsageError: If a value makes no sense, or options do not go together.
+    """
+
+    def read(option: Option) -> Any:
+        return option.read(config, environ)
+
+    kind, update = read_kind(config, environ)
+    baselines = config.rootpath / read(table.BASELINES)
+    strict = read(table.STRICT)
+    if strict is None:
+        strict = environ.get("CI", "").strip().lower() not in table.FALSE
+    undecided = read(table.MAX_UNDECIDED)
+    return Settings(
+        kind=kind,
+        update=update,
+        why=read(table.WHY),
+        baselines=baselines,
+        stored=baselines,
+        strict=strict,
+        budget_s=read(table.BUDGET),
+        max_undecided=(STRICT_UNDECIDED if strict else 1.0) if undecided is None else undecided,
+        against=read(table.AGAINST),
+        calibrate=read(table.CALIBRATE),
+        against_env=read(table.AGAINST_ENV),
+        launches=read(table.PROCESSES),
+        as_measured=AS_MEASURED in environ,
+        other_side=OTHER_SIDE in environ,
+        typed=_typed(config),
+        quiet=_quiet(config, environ),
+        record_times=read(table.RECORD_TIMES),
+        busy_ok=read(table.BUSY_OK),
+        peak_into=Path(environ[PEAK_INTO]) if environ.get(PEAK_INTO) else None,
+        size=read(table.SIZE),
+        cpu_devices=read(table.CPU_DEVICES),
+        artifacts=ArtifactSettings(
+            when=read(table.PROFILE),
+            folder=_artifacts(config, read(table.ARTIFACTS), baselines),
+            captures=read(table.PROFILED),
+        ),
+        time_limit_s=read(table.TIME_LIMIT),
+        ranks=read_ranks(config, environ),
+    )
+
+
+def read_ranks(config: pytest.Config, environ: Mapping[str, str]) -> RankSettings | None:
+    """Read which rank this is; ``None`` for a run in one process.
+
+    Raises:
+        pytest.UsageError: If that makes no sense.
+    """
+    if table.DISTRIBUTED.find(config, environ) is None:
+        return None
+    coordinator, count, rank = table.DISTRIBUTED.read(config, environ) or (None, None, None)
+    timeout_s = table.RANK_TIMEOUT.read(config, environ)
+    return RankSettings(coordinator=coordinator, count=count, rank=rank, timeout_s=timeout_s)
+
+
+def pass_on_size(config: pytest.Config) -> None:
+    """Let an option also reach the processes that this run starts: they must run the same workloads."""
+    chosen = config.getoption(table.SIZE.flag)
+    if chosen:
+        environment = pytest.MonkeyPatch()
+        environment.setenv(table.SIZE.variable, chosen)
+        config.add_cleanup(environment.undo)
+
+
+def _typed(config: pytest.Config) -> tuple[str, ...]:
+    """The options of this run that decide which baselines are meant: a command to record them must repeat these."""
+    chosen = ((option.flag, config.getoption(option.flag)) for option in (table.BASELINES, table.SIZE))
+    return tuple(f"{flag}={shlex.quote(value)}" for flag, value in chosen if value)
+
+
+def _quiet(config: pytest.Config, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Which hardware is registered; a name that cannot be that of hardware would never be met."""
+    slugs: tuple[str, ...] = table.QUIET.read(config, environ)
+    wrong = next((slug for slug in slugs if not _SLUG.fullmatch(slug)), None)
+    if wrong is not None:
+        raise table.QUIET.error(wrong)
+    return slugs
+
+
+def _artifacts(config: pytest.Config, folder: str, baselines: Path) -> Path:
+    """The folder that each run empties: nothing else may lie in it."""
+    path = (config.rootpath / folder).resolve()
+    if config.rootpath.resolve().is_relative_to(path):
+        raise table.ARTIFACTS.error(folder, then=", which holds the project")
+    theirs = baselines.resolve()
+    if path.is_relative_to(theirs) or theirs.is_relative_to(path):
+        raise table.ARTIFACTS.error(folder, expected="a folder apart from the baselines")
+    return path

@@ -1,0 +1,225 @@
+"""The table of options: what a run can be asked for, where, and in which words.
+
+``--perf-update`` and ``--perf-why`` are commands, not settings: they exist on the command line only, because a line
+that is committed, or a forgotten variable, must not rewrite baselines and be green for ever.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pytest
+
+from jaxgate.model import LAUNCHES, ProfileWhen, Size, Update
+from jaxgate.plugin.options.option import Option, Values
+
+MODES = (Update.CREATE, Update.REFRESH, Update.TRIM, Update.REVIEW)
+AUTO = "auto"
+RANK_TIMEOUT_S = 300.0
+"""Longer than most programs take to compile; a stage of a case that takes longer needs the option."""
+CAPTURES = 8
+"""Cases that are profiled in a run: a broken machine fails them all, and a few say it."""
+FALSE = frozenset({"", "0", "false", "no", "off"})
+_TRUE = frozenset({"1", "true", "yes", "on"})
+
+
+def _truth(found: bool | str) -> bool:  # noqa: FBT001 - what stands in a place
+    word = str(found).lower()
+    if word not in _TRUE | FALSE:
+        raise ValueError(found)
+    return word in _TRUE
+
+
+def _items(found: str | list[str]) -> tuple[str, ...]:
+    items = found.split(",") if isinstance(found, str) else found
+    return tuple(item.strip() for item in items if item.strip())
+
+
+def _rank(text: str) -> tuple[str, int, int] | None:
+    """Coordinator, count and rank; ``None`` lets JAX find them."""
+    if text == AUTO:
+        return None
+    coordinator, count, rank = text.split(",")
+    host, _, port = coordinator.rpartition(":")
+    if not host or not 0 < int(port) < 1 << 16 or not 0 <= int(rank) < int(count) or int(count) == 1:
+        raise ValueError(text)
+    return coordinator, int(count), int(rank)
+
+
+def _number(expected: str, metavar: str, fits: Callable[[float], bool]) -> Values:
+    return Values(_fitting(float, fits), expected, {"metavar": metavar})
+
+
+def _count(expected: str, metavar: str = "N", *, least: int = 0, default: int | None = 0) -> Values:
+    return Values(_fitting(int, lambda count: count >= least), expected, {"metavar": metavar, "type": int}, default)
+
+
+def _fitting(make: Callable[[Any], float], fits: Callable[[float], bool]) -> Callable[[Any], float]:
+    def parse(found: float | str) -> float:
+        number = make(found)
+        if not fits(number):
+            raise ValueError(found)
+        return number
+
+    return parse
+
+
+def _one_of(words: tuple[str, ...]) -> Values:
+    return Values(lambda text: words[words.index(text)], f"one of {', '.join(words)}", {"choices": words})
+
+
+_SWITCH = Values(bool, form={"action": "store_true"}, default=False)
+_UPDATE = {"nargs": "?", "const": str(Update.BOTH), "metavar": "|".join(MODES)}
+_FOLDER = Values(str, "a folder of its own", {"metavar": "DIR"})
+_LIMIT = _number("a number of seconds above 0", "SECONDS", lambda number: 0 < number < math.inf)
+_HARDWARE = "hardware as its folder under the baselines is named, for example gpu-nvidia-h200-1"
+_RANK = f"HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two processes) or {AUTO}"
+
+UPDATE = Option(
+    "--perf-update",
+    Values(Update, f"one of {', '.join(MODES)}", _UPDATE, Update.NOTHING),
+    "record the selected cases as baselines; touch no other baseline. `create` records only those that have "
+    "none on this hardware, `refresh` only those that have one, and the others are judged; `review` judges, then "
+    "asks about each case that moved; `trim` runs nothing and removes baselines without a test, and programs "
+    "that no baseline names. Put a path before it",
+)
+WHY = Option("--perf-why", Values(str, "", {"metavar": "TEXT"}, ""), "reason for the recording, kept in its log")
+BASELINES = Option(
+    "--perf-baselines JAXGATE_BASELINES perf_baselines",
+    _FOLDER,
+    "folder of the baselines, relative to the root folder {default}",
+    default="baselines",
+)
+STRICT = Option(
+    "--perf-strict JAXGATE_STRICT perf_strict",
+    Values(_truth, "true or false", {"action": argparse.BooleanOptionalAction}),
+    "fail on missing, stale and orphaned baselines {default}",
+    unset="where CI=true",
+    ini_help="true or false: fail on missing, stale and orphaned baselines",
+)
+AGAINST = Option(
+    "--perf-against",
+    Values(str, "", {"metavar": "REV"}, ""),
+    "compare with the programs of a git revision, recorded now from a clean worktree, instead of the stored "
+    "baselines; `merge-base` is where this branch left the trunk",
+)
+AGAINST_ENV = Option(
+    "--perf-against-env",
+    Values(tuple, form={"action": "append", "metavar": "ENV"}, default=()),
+    "compare this environment with another, in fresh processes of both: a virtual environment, a requirement "
+    "(jax==0.10.2), or NAME=VALUE for XLA_FLAGS, an xla_… option or a jax_… setting; may be given several times",
+)
+PROCESSES = Option(
+    "--perf-launches",
+    _count("1 or more", least=1, default=LAUNCHES),
+    f"fresh processes of each environment (default: {LAUNCHES}; fewer than 4 judge facts only)",
+)
+CALIBRATE = Option(
+    "--perf-calibrate",
+    _count("a number of duels"),
+    "judge nothing; run N duels of each selected case with itself and print the gate's error rates",
+)
+PLAN = Option("--perf-plan", _SWITCH, "run nothing; predict what each selected gate will cost, in seconds")
+PEAK = Option(
+    "--perf-peak",
+    _SWITCH,
+    "judge nothing; show the real peak of device memory of each selected case, as its allocator counted it in "
+    "a fresh process, with fragmentation and preallocation (describes, does not gate; CPU keeps no such figures)",
+)
+RECORD_TIMES = Option(
+    "--perf-record-times",
+    _count("1 or more", "K"),
+    "judge nothing; store the times of the selected cases from K fresh processes, on hardware that "
+    "perf_quiet (JAXGATE_QUIET) names as quiet and exclusive",
+)
+BUSY_OK = Option("--perf-busy-ok", _SWITCH, "store times though the machine is busy or throttled, and note it")
+QUIET = Option(
+    "JAXGATE_QUIET perf_quiet",
+    Values(_items, _HARDWARE, default=()),
+    "hardware (folders under the baselines) where stored times are recorded and judged",
+    ini_type="args",
+)
+SIZE = Option(
+    "--perf-size JAXGATE_SIZE perf_size",
+    _one_of(get_args(Size)),
+    "size of the catalogue's workloads {default}; in another size than the hardware's usual one a case has a baseline "
+    "of its own",
+    unset="small on CPU, full elsewhere",
+    ini_help="small or full: size of the catalogue's workloads",
+)
+CPU_DEVICES = Option(
+    "JAXGATE_CPU_DEVICES perf_cpu_devices",
+    _count("1 or more", least=1, default=None),
+    "virtual devices that JAX divides the CPU into, for cases on several devices",
+)
+TIME_LIMIT = Option(
+    "--perf-time-limit JAXGATE_TIME_LIMIT perf_time_limit",
+    _LIMIT,
+    "begin no test after so many seconds, and end the run, not green, with what was not run {default}",
+    unset="no limit",
+    ini_help="seconds after which a run begins no further test",
+)
+PROFILE = Option(
+    "--perf-profile JAXGATE_PROFILE perf_profile",
+    _one_of(get_args(ProfileWhen)),
+    "profile today's program and the one it is held against: of failing cases, always, or never {default}",
+    default="failing",
+    ini_help="failing, always or never: which cases are profiled",
+)
+ARTIFACTS = Option(
+    "--perf-artifacts JAXGATE_ARTIFACTS perf_artifacts",
+    _FOLDER,
+    "folder of the bundles of failing cases, relative to the root folder, emptied by each run {default}",
+    default="perf-artifacts",
+    ini_help="folder of the bundles of failing cases, relative to the root folder",
+)
+PROFILED = Option(
+    "--perf-captures",
+    _count("a number of cases"),
+    "cases that are profiled at most; the others are listed {default}",
+    default=CAPTURES,
+)
+DISTRIBUTED = Option(
+    "--perf-distributed JAXGATE_DISTRIBUTED",
+    Values(_rank, _RANK, {"metavar": "HOST:PORT,COUNT,RANK"}),
+    "run the cases in lock-step on several processes, this one being RANK of COUNT, with jax.distributed's "
+    f"coordinator at HOST:PORT; `{AUTO}` lets JAX find that out from the cluster {{default}}",
+)
+RANK_TIMEOUT = Option(
+    "--perf-rank-timeout JAXGATE_RANK_TIMEOUT",
+    _LIMIT,
+    "end the run where no process makes progress for so long {default}",
+    default=RANK_TIMEOUT_S,
+)
+MAX_UNDECIDED = Option(
+    "--perf-max-undecided JAXGATE_MAX_UNDECIDED perf_max_undecided",
+    _number("a share between 0 and 1", "SHARE", lambda number: 0 <= number <= 1),
+    "end with exit code 2 if more than this share of the cases is UNDECIDED {default}",
+    unset="0.5 where strict, else 1",
+    ini_help="share of UNDECIDED cases above which the run ends with exit code 2",
+)
+BUDGET = Option(
+    "--perf-budget JAXGATE_BUDGET perf_budget",
+    _number("a number of seconds", "SECONDS", lambda number: 0 <= number < math.inf),
+    "seconds that all duels of the run may take {default}",
+    unset="no limit",
+)
+OPTIONS = (
+    *(UPDATE, WHY, BASELINES, STRICT, AGAINST, AGAINST_ENV, PROCESSES, CALIBRATE, PLAN, PEAK, RECORD_TIMES, BUSY_OK),
+    *(QUIET, SIZE, CPU_DEVICES, TIME_LIMIT, PROFILE, ARTIFACTS, PROFILED, DISTRIBUTED, RANK_TIMEOUT, MAX_UNDECIDED),
+    BUDGET,
+)
+"""In the order of ``--help``; its ini keys begin with that of ``QUIET``."""
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare all flags and ini keys."""
+    group = parser.getgroup("jaxgate", "performance gates (jaxgate)")
+    for option in OPTIONS:
+        option.add_flag(group)
+    first = OPTIONS.index(QUIET)
+    for option in (*OPTIONS[first:], *OPTIONS[:first]):
+        option.add_ini(parser)

@@ -1,0 +1,127 @@
+"""pytest's reports of tests that gate: passed without a gate, held until fresh processes have confirmed, expected to fail."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jaxgate.plugin.session_start import SUSPECT
+
+if TYPE_CHECKING:
+    from jaxgate.engine.session import GateSession
+    from jaxgate.model import Verdict
+
+Capturing = Callable[["Verdict", Callable[[str], None]], "Verdict"]
+"""Profiles a case whose verdict is final, telling what is being done; gives the verdict with what was captured."""
+
+
+@dataclass(slots=True)
+class HeldTest:
+    """A test whose verdict is provisional.
+
+    Attributes:
+        capture: Profiles its case once the verdict is final.
+        row: ``extra_info`` of its row in pytest-benchmark, to be told the outcome.
+        reports: Its reports, held back; none if it failed for another reason, and is red already.
+    """
+
+    capture: Capturing
+    row: dict[str, Any]
+    reports: list[pytest.TestReport] = field(default_factory=list)
+
+
+HELD = pytest.StashKey[dict[str, HeldTest]]()
+
+
+def hold(item: pytest.Item, capture: Capturing, row: dict[str, Any]) -> None:
+    """Hold back the reports of a test until its verdict is final."""
+    item.config.stash.setdefault(HELD, {})[item.nodeid] = HeldTest(capture, row)
+
+
+def adapt(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Make a report of a gating test say what came of its gate.
+
+    A test that passed without calling its gate fails; one whose verdict is provisional is held back; claims that this
+    release is known to break make it an expected failure.
+    """
+    held = item.config.stash.get(HELD, {}).get(item.nodeid)
+    if call.when == "teardown":
+        if held is not None and held.reports:  # the end of a test that is not over: junit would close it, as passed
+            held.reports.append(copy.copy(report))
+            report.when = report.outcome = SUSPECT  # type: ignore[assignment]
+        return
+    gate = getattr(item, "funcargs", {}).get("gate")
+    if report.passed and gate is not None and not gate.used:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
+    if held is not None:
+        held.reports.append(copy.copy(report))
+        report.outcome = SUSPECT  # type: ignore[assignment]
+    elif report.passed and gate is not None and gate.verdict is not None:
+        mark_expected(report, gate.verdict)
+
+
+def mark_expected(report: pytest.TestReport, verdict: Verdict) -> None:
+    """Turn a passed report into an expected failure or an unexpected pass, if any of its claims is one.
+
+    Neither fails the run: the one is known, the other is a win that asks for its ``known_break`` to be removed.
+    """
+    from jaxgate.report import expected_failures, unexpected_passes  # noqa: PLC0415 - what only gates need
+
+    broken, met = expected_failures(verdict), unexpected_passes(verdict)
+    if broken:
+        report.outcome = "skipped"
+    if broken or met:
+        report.wasxfail = "; ".join([*broken, *met])
+
+
+def confirm_held(config: pytest.Config, session: GateSession) -> None:
+    """Repeat in fresh processes what made cases red, after the last test; then report the tests that waited."""
+    from jaxgate.engine.confirmation import confirm  # noqa: PLC0415
+    from jaxgate.engine.progress import CONFIRMING  # noqa: PLC0415 - what only gates need
+    from jaxgate.judge import too_many  # noqa: PLC0415
+    from jaxgate.report import explain, verdict_properties  # noqa: PLC0415
+
+    result, held = session.result, config.stash.get(HELD, {})
+    duelled = sum(case.duelled for case in result.provisional.values())
+    machine = too_many(duelled, len(result.verdicts) + len(result.provisional))
+    for test in list(result.provisional):
+        provisional, waiting = result.provisional.pop(test), held.pop(test)  # with their arrays
+        with session.progress(provisional.verdict.case) as progress:
+            progress(CONFIRMING)
+            verdict = confirm(provisional, session.instruments, machine=machine)
+            waiting.row["verdict"] = str(verdict.status)
+            try:
+                verdict = waiting.capture(verdict, progress)
+            finally:  # Ctrl-C: the verdict is final all the same
+                result.verdicts.append(verdict)
+        reports = waiting.reports
+        del provisional, waiting
+        if not reports:  # it failed for another reason, and is red already
+            continue
+        for report in reports:
+            report.user_properties += verdict_properties(verdict)
+        if verdict.fails:
+            reports[0].outcome = "failed"
+            reports[0].longrepr = explain(verdict, test=test, elsewhere=session.settings.elsewhere)
+            vars(reports[0]).pop("wasxfail", None)
+            result.accused += verdict.accuses_machine
+        elif reports[0].passed:
+            mark_expected(reports[0], verdict)
+        _log(config, reports)
+
+
+def _log(config: pytest.Config, reports: Sequence[pytest.TestReport]) -> None:
+    """Report a test that is over only now."""
+    worker = config.pluginmanager.get_plugin("jaxgate-worker")
+    if worker is None:
+        config.hook.pytest_runtest_logstart(nodeid=reports[0].nodeid, location=reports[0].location)
+    for report in reports:
+        if worker is None:
+            config.hook.pytest_runtest_logreport(report=report)
+        else:
+            worker.log_late(report)

@@ -1,0 +1,132 @@
+"""What a worker of pytest-xdist reports to the controller: it travels with the reports of its tests.
+
+The controller's run then knows what one process would know, so that everything that is shown and written at the end
+is shown and written once, from there.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jaxgate.plugin import benchmark_rows
+
+if TYPE_CHECKING:
+    from jaxgate.engine.session import GateSession
+    from jaxgate.model import Cost, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDelta:
+    """What a worker found since it last reported.
+
+    Attributes:
+        verdicts: Of cases that were judged to the end.
+        tests: Which test has which case.
+        costs: What gates took, by test.
+        dates: Of the stored programs, by case.
+        scalars: Metrics for TensorBoard, by case.
+        taken: Cases that left a bundle.
+        left: Cases that were not profiled because enough were.
+        problems: Why there are no bundles, or no lock.
+        notes: About calibrations that cannot be used.
+        profiled: How many cases were profiled.
+        accused: How many tests failed because the machine is the suspect.
+        rows: pytest-benchmark's.
+    """
+
+    verdicts: tuple[Verdict, ...] = ()
+    tests: Mapping[str, str] = field(default_factory=dict)
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+    dates: Mapping[str, str] = field(default_factory=dict)
+    scalars: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    taken: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    profiled: int = 0
+    accused: int = 0
+    rows: tuple[Any, ...] = ()
+
+
+class DeltaTracker:
+    """Gives what a worker found and did not report before.
+
+    Args:
+        config: pytest's, of the worker.
+        session: The gates of the worker.
+    """
+
+    def __init__(self, config: pytest.Config, session: GateSession) -> None:
+        self._config = config
+        self._session = session
+        self._reported: dict[str, Any] = {}
+        self._waiting: list[Any] = []
+        self._rows = 0
+
+    def delta(self) -> SessionDelta:
+        """What was found since the last time. The row of a test that waits for confirmation waits with it."""
+        result, evidence = self._session.result, self._session.evidence
+        rows = [*self._waiting, *benchmark_rows.rows_since(self._config, self._rows)]
+        self._rows += len(rows) - len(self._waiting)
+        self._waiting = [row for row in rows if row.fullname in result.provisional]
+        return SessionDelta(
+            verdicts=self._since("verdicts", result.verdicts),
+            tests=self._new("tests", result.tests),
+            costs=self._new("costs", result.costs),
+            dates=self._new("dates", result.dates),
+            scalars=self._new("scalars", evidence.scalars),
+            taken=self._since("taken", evidence.taken),
+            left=self._since("left", evidence.left),
+            problems=self._since("problems", evidence.problems),
+            notes=self._since("notes", self._session.margins.notes),
+            profiled=self._more("profiled", evidence.profiled),
+            accused=self._more("accused", result.accused),
+            rows=tuple(row for row in rows if row.fullname not in result.provisional),
+        )
+
+    def _since(self, name: str, items: list[Any]) -> tuple[Any, ...]:
+        new = self._more(name, len(items))
+        return tuple(items[len(items) - new :])
+
+    def _new(self, name: str, items: Mapping[str, Any]) -> dict[str, Any]:
+        known: set[str] = self._reported.setdefault(name, set())
+        found = {key: value for key, value in items.items() if key not in known}
+        known |= set(found)
+        return found
+
+    def _more(self, name: str, number: int) -> int:
+        before = self._reported.get(name, 0)
+        self._reported[name] = number
+        return number - int(before)
+
+
+def absorb(session: GateSession, config: pytest.Config, delta: SessionDelta) -> None:
+    """Add what a worker found to the controller's run."""
+    result, notes = session.result, session.margins.notes
+    result.verdicts += delta.verdicts
+    for case, test in delta.tests.items():
+        result.add_name(case, test)
+    result.costs |= delta.costs
+    result.dates |= delta.dates
+    result.accused += delta.accused
+    session.evidence.add(
+        delta.scalars, taken=delta.taken, left=delta.left, problems=delta.problems, profiled=delta.profiled
+    )
+    notes += [note for note in delta.notes if note not in notes]
+    benchmark_rows.add_rows(config, list(delta.rows))
+
+
+def pack(value: object) -> str:
+    """Anything of ours as text, for the way from a worker to its controller and nowhere else."""
+    return base64.b64encode(pickle.dumps(value)).decode()
+
+
+def unpack(text: str, *, load: Callable[[bytes], Any] = pickle.loads) -> Any:
+    """What was packed: it comes from a process of this very run, never from a file."""
+    return load(base64.b64decode(text))

@@ -1,0 +1,269 @@
+"""pytest-xdist: what a worker sends beside the reports of its tests, and what the controller makes of it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jaxgate.plugin import session_start
+from jaxgate.plugin.session_start import SESSION, SETTINGS, SUSPECT, TESTS, Tests
+from jaxgate.plugin.xdist import devices
+
+if TYPE_CHECKING:
+    from jaxgate.engine.session import GateSession, SessionResult
+    from jaxgate.plugin.xdist.messages import DeltaTracker, SessionDelta
+
+KEY = "jaxgate"
+"""Of what the controller gives a worker, and of what it gives back at its end."""
+_NEWS = "jaxgate_news"
+"""Attribute of a report."""
+_MIXED_UP = {"each": "runs every test several times", "loadgroup": "renames tests, and baselines with them"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSetup:
+    """What the controller gives each worker.
+
+    Attributes:
+        run: Names the run: all its workers write into one folder.
+        began: When it began, in seconds of the clock that all processes share.
+        workers: How many there are.
+        other_side: Folder of what the other revision recorded, and what failed there; ``None`` without one.
+        made_from: Provenance of what is recorded: taken before the first worker writes a file.
+        accelerator: Environment variables that leave a worker the one accelerator that is its own.
+        why_not: Why no gate can be judged in this worker: it has no accelerator, or tests are mixed up.
+    """
+
+    run: str
+    began: float
+    workers: int
+    other_side: session_start.OtherSide | None = None
+    made_from: Any = None
+    accelerator: dict[str, str] = field(default_factory=dict)
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerMessage:
+    """What a worker sends: which tests there are, once, and its news; at its end also the reports that waited."""
+
+    tests: Tests | None = None
+    delta: SessionDelta | None = None
+    reports: tuple[dict[str, Any], ...] = ()
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process runs tests for another one."""
+    return hasattr(config, "workerinput")
+
+
+def is_controller(config: pytest.Config) -> bool:
+    """Whether other processes run the tests of this one."""
+    return not is_worker(config) and config.getoption("dist", "no") != "no" and not config.option.collectonly
+
+
+def why_not_here(config: pytest.Config) -> str:
+    """Why a gate cannot be judged in this worker; empty if it can."""
+    worker = config.pluginmanager.get_plugin("jaxgate-worker")
+    return "" if worker is None else worker.given.why_not
+
+
+class Worker:
+    """The side that runs tests.
+
+    Attributes:
+        given: What the controller gave.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        from jaxgate.plugin.xdist.messages import unpack  # noqa: PLC0415 - only workers need it
+
+        self._config = config
+        self._tracker: DeltaTracker | None = None
+        self._late: list[dict[str, Any]] = []
+        self._introduced = False
+        self.given: WorkerSetup = unpack(config.workerinput[KEY])  # type: ignore[attr-defined]
+        settings = config.stash[SETTINGS]
+        share = None if settings.budget_s is None else settings.budget_s / self.given.workers
+        shared = replace(settings.artifacts, run=self.given.run)
+        config.stash[SETTINGS] = replace(settings, budget_s=share, artifacts=shared)
+        config.stash[session_start.OTHER_SIDE] = self.given.other_side
+        config.stash[session_start.MADE_FROM] = self.given.made_from
+        devices.pin(self.given.accelerator)
+
+    def what_is_left_of(self, limit_s: float | None) -> float | None:
+        """Seconds that are left of the run's: a worker that replaces another one begins late."""
+        return None if limit_s is None else max(1.0, limit_s - (time.time() - self.given.began))
+
+    def pytest_sessionstart(self) -> None:
+        """Leave files to the controller."""
+        from jaxgate.plugin.benchmark_rows import leave_to_controller  # noqa: PLC0415 - only workers need it
+
+        leave_to_controller(self._config)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep pytest-benchmark from saying that it is switched off, where each benchmark is a gate's."""
+        from jaxgate.plugin.benchmark_rows import warn_only_of  # noqa: PLC0415 - only workers need it
+
+        gates = self._config.stash[TESTS].gates
+        others = [getattr(item, "fixturenames", ()) for item in items if item.nodeid not in gates]
+        warn_only_of(any("benchmark" in names for names in others), self._config)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Send with the last report of each test what it brought."""
+        if report.when == "teardown" or report.outcome == SUSPECT:
+            setattr(report, _NEWS, self._message())
+
+    def log_late(self, report: pytest.TestReport) -> None:
+        """Keep the report of a test that is over only now: pytest-xdist takes those of the running test alone."""
+        serialised = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
+        self._late.append(serialised)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Send the rest."""
+        self._config.workeroutput[KEY] = self._message(tuple(self._late))  # type: ignore[attr-defined]
+
+    def _message(self, reports: tuple[dict[str, Any], ...] = ()) -> str:
+        from jaxgate.plugin.xdist.messages import DeltaTracker, pack  # noqa: PLC0415 - only workers need it
+
+        session = self._config.stash.get(SESSION, None)
+        if session is not None and self._tracker is None:
+            self._tracker = DeltaTracker(self._config, session)
+        delta = None if self._tracker is None else self._tracker.delta()
+        tests = None if self._introduced else self._config.stash[TESTS]
+        self._introduced = True
+        return pack(WorkerMessage(tests=tests, delta=delta, reports=reports))
+
+
+class Controller:
+    """The side that shows, writes and decides."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        settings = config.stash[SETTINGS]
+        self._name = uuid.uuid4().hex
+        self._began = time.time()
+        config.stash[SETTINGS] = replace(settings, artifacts=replace(settings.artifacts, run=self._name))
+        self._accelerators: list[dict[str, str]] | None = None
+        self._nodes: dict[str, int] = {}
+        self._waiting: dict[str, tuple[str, pytest.TestReport]] = {}
+        self._crashed: dict[str, str] = {}
+        self._order: dict[str, int] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Do once, before a worker starts, what each of them would do."""
+        session_start.read_waivers(self._config)
+        session_start.record_other_side(self._config)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give a worker what it needs; one that replaces a dead one gets its accelerator."""
+        from jaxgate.plugin.xdist.messages import pack  # noqa: PLC0415 - only here
+
+        if self._accelerators is None:
+            self._accelerators = devices.found()
+        mode = self._config.getoption("dist")
+        mixed_up = f"--dist {mode} {_MIXED_UP[mode]}; run again with --dist load" if mode in _MIXED_UP else ""
+        own = devices.share_of(self._place_of(node), self._accelerators)
+        given = WorkerSetup(
+            run=self._name,
+            began=self._began,
+            workers=node.workerinput["workercount"],
+            other_side=self._config.stash.get(session_start.OTHER_SIDE, None),
+            made_from=session_start.made_from(self._config),
+            accelerator=own.variables,
+            why_not=mixed_up or own.why_none,
+        )
+        node.workerinput[KEY] = pack(given)
+
+    def _place_of(self, node: Any) -> int:
+        """Which of the workers this is, from 0: a free place, so that no two share an accelerator."""
+        taken = set(self._nodes.values())
+        place = next(number for number in range(len(taken) + 1) if number not in taken)
+        self._nodes[node.gateway.id] = place
+        return place
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take what came with a report, and know which tests wait for confirmation."""
+        self._read(vars(report).pop(_NEWS, None))
+        node = getattr(report, "node", None)
+        if report.outcome == SUSPECT and report.when == "call" and node is not None:
+            self._waiting[report.nodeid] = (node.gateway.id, report)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Know in which order one process would have run the tests."""
+        self._order = {test: number for number, test in enumerate(ids)}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
+        """Note the case that a worker died of; its other ones go to its successor."""
+        worker = getattr(report, "node", None)
+        self._crashed[crashitem] = f"worker {worker.gateway.id if worker is not None else '?'} died while it ran"
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object | None) -> None:
+        """Take the rest of a worker that is over; what waited in one that died is lost, and said to be."""
+        self._nodes.pop(node.gateway.id, None)
+        message = self._read((getattr(node, "workeroutput", None) or {}).get(KEY))
+        for data in message.reports if message is not None else ():
+            report = self._config.hook.pytest_report_from_serializable(config=self._config, data=data)
+            report.node = node
+            if report.when == "call":
+                self._config.hook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
+                self._waiting.pop(report.nodeid, None)
+            self._config.hook.pytest_runtest_logreport(report=report)
+        for test, (worker, report) in list(self._waiting.items()):
+            if worker == node.gateway.id:
+                del self._waiting[test]
+                self._lose(test, report, f"worker {worker} died before it could be confirmed: {error or 'no reason'}")
+
+    def settle(self, session: GateSession) -> None:
+        """Judge INVALID the cases that workers died of, now that it is known which tests gate; bring all in order."""
+        result = session.result
+        judged = {result.tests.get(verdict.case) for verdict in result.verdicts}
+        for test, why in self._crashed.items():
+            if test in self._config.stash[TESTS].gates and test not in judged:
+                self._judge_invalid(result, test, why)
+        last = len(self._order)
+        result.verdicts.sort(key=lambda verdict: self._order.get(result.tests.get(verdict.case, ""), last))
+
+    def _lose(self, test: str, report: pytest.TestReport, why: str) -> None:
+        vars(report).pop("wasxfail", None)
+        report.outcome = "failed"
+        report.longrepr = f"INVALID  {test}: {why}"
+        self._judge_invalid(session_start.gate_session(self._config).result, test, why)
+        self._config.hook.pytest_runtest_logreport(report=report)
+
+    @staticmethod
+    def _judge_invalid(result: SessionResult, test: str, why: str) -> None:
+        from jaxgate.judge import judge_invalid  # noqa: PLC0415 - rarely needed
+        from jaxgate.model import InvalidCaseError  # noqa: PLC0415
+        from jaxgate.observe.arguments import case_name  # noqa: PLC0415
+
+        known = (case for case, owner in result.tests.items() if owner == test)
+        case = next(known, None) or "/".join(case_name(test, None))
+        result.add_name(case, test)
+        result.verdicts.append(judge_invalid(case, InvalidCaseError("running it in a worker", why)))
+
+    def _read(self, text: str | None) -> WorkerMessage | None:
+        if text is None:
+            return None
+        from jaxgate.plugin.xdist.messages import absorb, unpack  # noqa: PLC0415 - only where workers gate
+
+        message: WorkerMessage = unpack(text)
+        if message.tests is not None:
+            self._config.stash[TESTS].add(message.tests)
+        if message.delta is not None:
+            absorb(session_start.gate_session(self._config), self._config, message.delta)
+        return message

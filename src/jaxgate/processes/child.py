@@ -1,0 +1,65 @@
+"""One child process, run to its end."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What a process left.
+
+    Attributes:
+        status: Its exit status; negative for the signal that ended it.
+        stdout: What it printed.
+        stderr: What it complained of.
+    """
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def last_words(self) -> str:
+        """The last line of its complaints; its exit status where it had none."""
+        return (self.stderr.strip().splitlines() or [f"exit status {self.status}"])[-1]
+
+
+def run_child(
+    command: Sequence[str],
+    *,
+    folder: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+    question: str | None = None,
+    timeout_s: float | None = None,
+) -> Finished:
+    """Run a command and wait for its end.
+
+    Args:
+        command: The program and its arguments.
+        folder: Where it runs; here by default.
+        variables: Its environment variables, all of them; this process's by default.
+        question: What it reads on its standard input.
+        timeout_s: Seconds after which it is killed.
+
+    Raises:
+        TimeoutError: If it took longer.
+        OSError: If it could not be started.
+    """
+    try:
+        done = subprocess.run(
+            list(command),
+            cwd=folder,
+            env=None if variables is None else dict(variables),
+            input=question,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"{command[0]} took more than {timeout_s} s") from error
+    return Finished(status=done.returncode, stdout=done.stdout, stderr=done.stderr)

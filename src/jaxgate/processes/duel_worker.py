@@ -1,0 +1,39 @@
+"""Run a duel that another process prepared: ``python -m jaxgate.processes.duel_worker FOLDER``.
+
+Writes ``duels.json`` beside the job: ``case`` is the duel asked for, ``control`` the baseline's program
+against a second copy of itself, which must not differ.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from jaxgate.judge import LOOKS
+from jaxgate.keep import read_job, write_duels
+from jaxgate.observe.duel import prepare, restore, run_duel
+from jaxgate.observe.machine import apply_settings
+
+
+def main(folder: Path) -> None:
+    """Run the job in a folder, all pairs, no early stop."""
+    job = read_job(folder)
+    apply_settings(job.about["settings"])
+    leaves = restore(job.leaves, job.about["kinds"])
+    contract = job.about["contract"]
+    now, baseline, control = (prepare(program, leaves, contract) for program in (job.now, job.baseline, job.baseline))
+    duels = {}
+    for name, side in (("case", now), ("control", control)):
+        duels[name] = run_duel(
+            side,
+            baseline,
+            settled=lambda _: False,
+            seed=job.about["seed"],
+            max_pairs=max(LOOKS),
+            platform=job.about["platform"],
+        )
+    write_duels(folder, duels)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,143 @@
+"""Launches of two environments, in random order: each a process of its own that records the selected tests."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxgate.judge import environment_differences, judge_environment
+from jaxgate.keep import BaselineStore, CorruptBaselineError, baseline_files, read_all
+from jaxgate.model import Baseline, Case, HardwareKey, Launches, Measurement, UsageError, Verdict
+from jaxgate.model.variables import AS_MEASURED
+from jaxgate.observe.source_lines import without_folders
+from jaxgate.processes.environment_spec import OPTION, EnvironmentSpec
+from jaxgate.processes.pytest_child import Selection, Side, clean_environment, record_selection
+from jaxgate.processes.venv import prepare_environment
+
+_LAUNCH = {"JAX_ENABLE_COMPILATION_CACHE": "false", AS_MEASURED: "1"}
+"""What was compiled before costs nothing; these processes are here to measure what it costs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What launches of both environments recorded.
+
+    Attributes:
+        other: The other environment, as the user named it.
+        here: Folder of each launch of this environment, in the order taken.
+        there: The same of the other.
+        failed: What failed, by test: ``here`` or ``there`` and the reason.
+        seed: What the order was drawn from.
+    """
+
+    other: str
+    here: tuple[Path, ...]
+    there: tuple[Path, ...]
+    failed: Mapping[str, str]
+    seed: int
+
+    def judge(self, case: Case, now: Measurement, *, test: str) -> Verdict:
+        """Judge a case by what the launches recorded of it."""
+        here = self._load(self.here, now.hardware, case.name)
+        there = self._load(self.there, now.hardware, case.name)
+        complete = len(here) == len(self.here) and len(there) == len(self.there)
+        whole = complete and test not in self.failed  # a test may gate, and then fail for another reason
+        recorded = f"{len(here)} of {len(self.here)} launches here recorded it, {len(there)} of {len(self.there)} there"
+        launches = Launches(
+            here=here if whole else (), there=there if whole else (), why_not=self.failed.get(test, recorded)
+        )
+        described = f"{self.other} ({len(self.there)} launches of each, order from seed {self.seed})"
+        return judge_environment(case.name, case.claims, now, launches, other=described, tolerances=case.tolerances)
+
+    def differences(self) -> tuple[str, ...]:
+        """What differs between the two environments, by what they recorded of themselves."""
+        here, there = (_environment(folders) for folders in (self.here, self.there))
+        if here is None or there is None:
+            return (f"unknown: nothing was recorded {'here' if here is None else 'there'}",)
+        return environment_differences(here, there)
+
+    def _load(self, folders: tuple[Path, ...], hardware: HardwareKey, case: str) -> tuple[Baseline, ...]:
+        found = []
+        for folder in folders:
+            try:
+                stored = BaselineStore(folder).load(hardware, case)
+            except CorruptBaselineError:
+                continue  # it counts as a launch that recorded nothing
+            if stored is not None:
+                found.append(stored.baseline)
+        return tuple(found)
+
+
+def _environment(folders: Sequence[Path]) -> Mapping[str, str] | None:
+    """What the processes of a side say of it; ``None`` if they recorded nothing."""
+    for folder in folders:
+        baseline = next(iter(read_all(folder)[0].values()), None)
+        if baseline is not None:
+            return baseline.environment
+    return None
+
+
+def _refuse_lost_flags(asked: EnvironmentSpec, there: Sequence[Path]) -> None:
+    """Refuse a comparison whose flags did not reach the other side: it would compare an environment with itself."""
+    found = (_environment(there) or {}).get("XLA_FLAGS", "").split()
+    lost = [flag for flag in map(without_folders, asked.flags) if flag not in found]
+    if lost:
+        raise UsageError(f"{OPTION}: {' '.join(lost)} did not reach jax there; does a conftest set XLA_FLAGS?")
+
+
+def run_environments(
+    project: Path,
+    asked: EnvironmentSpec,
+    chosen: Selection,
+    *,
+    other: str,
+    count: int,
+    into: Path,
+    cache: Path,
+    progress: Callable[[str], None],
+    seed: int | None = None,
+) -> Comparison:
+    """Record the selected tests several times in both environments.
+
+    Args:
+        project: Root folder of the tests.
+        asked: The other environment.
+        chosen: Which tests.
+        other: The other environment, as the user named it.
+        count: Launches of each.
+        into: Folder for what they record.
+        cache: Folder that keeps environments made for requirements.
+        progress: Told what is being done.
+        seed: The order is drawn from it; drawn itself by default.
+
+    Raises:
+        UsageError: If the other environment cannot be made, or one of them collects nothing.
+    """
+    progress("preparing the other environment")
+    here = {**clean_environment(), **_LAUNCH}
+    python, variables = prepare_environment(asked, cache, here)
+    sides = {
+        "here": Side(project, here, OPTION, Path(sys.executable), into / "cache-here"),
+        "there": Side(project, variables, OPTION, python, into / "cache-there"),
+    }
+    seed = secrets.randbits(32) if seed is None else seed
+    order = ["here", "there"] * count
+    random.Random(seed).shuffle(order)  # noqa: S311 - an order, not a secret
+    folders: dict[str, list[Path]] = {"here": [], "there": []}
+    failed: dict[str, str] = {}
+    progress(f"{len(order)} launches of both environments")
+    for name in order:
+        folder = into / f"{name}-{len(folders[name])}"
+        folder.mkdir()
+        for test, reason in record_selection(sides[name], chosen, folder).items():
+            failed.setdefault(test, f"{name}: {reason}")
+        folders[name].append(folder)
+    if not any(map(baseline_files, folders["there"])):
+        reasons = "\n".join(f"{test}: {reason}" for test, reason in failed.items())
+        raise UsageError(f"{OPTION}: the other environment recorded no case\n{reasons}".rstrip())
+    _refuse_lost_flags(asked, folders["there"])
+    return Comparison(other=other, here=tuple(folders["here"]), there=tuple(folders["there"]), failed=failed, seed=seed)

@@ -1,0 +1,87 @@
+"""The selected tests, recorded by another process into a folder of its own: the other side of a comparison."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jaxgate.keep import HELD
+from jaxgate.model import UsageError
+from jaxgate.model.variables import CPU_DEVICES, OTHER_SIDE, SIZE
+from jaxgate.processes.child import run_child
+
+_RECORDED = (0, 1, 5)
+"""pytest's exit codes of a run that came to its end: passed, some tests failed, no tests collected."""
+_TAIL = 15
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?) - (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which tests to run on the other side: paths relative to the root folder, and expressions."""
+
+    paths: tuple[str, ...]
+    keyword: str
+    markers: str
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """How to run the other side.
+
+    Attributes:
+        project: Root folder of its tests.
+        environment: Environment variables of the process.
+        option: The option that asked for it, for messages.
+        python: The interpreter.
+        cache: Folder in which its processes remember references; ``None`` remembers nothing.
+    """
+
+    project: Path
+    environment: Mapping[str, str]
+    option: str
+    python: Path = field(default=Path(sys.executable))
+    cache: Path | None = None
+
+
+def clean_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of this process without what belongs to this run of pytest; what is run stays the same."""
+    dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS", "PYTEST_XDIST")
+    kept = (SIZE, CPU_DEVICES, HELD)
+    found = {name: value for name, value in environ.items() if name in kept or not name.startswith(dropped)}
+    found["COLUMNS"] = "400"  # pytest cuts its reasons to the width of the terminal
+    return found
+
+
+def record_selection(side: Side, chosen: Selection, into: Path) -> dict[str, str]:
+    """Record the baselines of the selected tests.
+
+    Args:
+        side: How to run them.
+        chosen: Which tests.
+        into: Folder for the baselines.
+
+    Returns:
+        What failed there, by test: a case of it is on this side only.
+
+    Raises:
+        UsageError: If the other side cannot be collected.
+    """
+    paths = [path for path in chosen.paths if (side.project / path.partition("::")[0]).exists()]
+    if chosen.paths and not paths:
+        return {}  # none of it existed then
+    command = [str(side.python), "-m", "pytest", *paths, "-q", "-rfE", "--color=no"]
+    command += ["-p", "no:cacheprovider"] if side.cache is None else ["-o", f"cache_dir={side.cache}"]
+    command += ["-k", chosen.keyword] if chosen.keyword else []
+    command += ["-m", chosen.markers] if chosen.markers else []
+    command += ["--perf-update", f"--perf-baselines={into}", "--no-perf-strict", "--perf-max-undecided=1"]
+    environment = {**side.environment, OTHER_SIDE: "1"}
+    done = run_child(command, folder=side.project, variables=environment)
+    if done.status not in _RECORDED:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL:])
+        raise UsageError(f"{side.option}: the other side could not be recorded:\n{tail}")
+    return dict(_FAILED.findall(done.stdout))

@@ -1,0 +1,176 @@
+"""A whole pull request, played in a scratch repository with the commands that CI and people use."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+from support.git import git
+
+MODEL = "import jax.numpy as jnp\n\n\ndef step(x):\n    return jnp.tanh(x)\n\n\ndef other(x):\n    return jnp.sin(x)\n"
+TESTS = """
+import jax.numpy as jnp
+import model
+
+def test_step(gate):
+    gate(model.step, jnp.ones(64))
+
+def test_other(gate):
+    gate(model.other, jnp.ones(64))
+"""
+NEW = "\ndef test_new(gate):\n    gate(jnp.cos, jnp.ones(64))\n"
+
+
+class Checkout:
+    """A clone of the scratch repository, as somebody works in it."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def git(self, *arguments):
+        """What git answers."""
+        return git(self.path, *arguments)
+
+    def commit(self, why):
+        """Commit everything."""
+        self.git("add", ".")
+        self.git("commit", "-m", why)
+
+    def run(self, *command):
+        """Run one of the commands; exit code and output."""
+        dropped = ("JAXGATE", "PYTEST", "GITHUB", "CI")
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+        done = subprocess.run(
+            command, cwd=self.path, env=environ, capture_output=True, text=True, check=False, timeout=300
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def gate(self, *arguments):
+        """``ci/gate`` without make."""
+        return self.run(sys.executable, "-m", "jaxgate.cli.main", "gate", *arguments)
+
+    def comment(self):
+        """What the pull request shows."""
+        return self.run(sys.executable, "-m", "jaxgate.cli.main", "comment", "--commit", self.git("rev-parse", "HEAD"))[
+            1
+        ]
+
+    def edit(self, name, old, new):
+        """Replace a text that stands once in a file."""
+        text = (self.path / name).read_text()
+        assert text.count(old) == 1
+        (self.path / name).write_text(text.replace(old, new))
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A pull request's branch that changes nothing yet; the trunk has two tests and no baselines."""
+    found = Checkout(tmp_path)
+    (tmp_path / "perf").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest]\npythonpath = ["."]\n')
+    (tmp_path / ".gitignore").write_text("__pycache__/\nperf-artifacts/\n.pytest_cache/\n")
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "perf/test_model.py").write_text(TESTS)
+    found.git("init", "-b", "main")
+    found.commit("trunk")
+    found.git("checkout", "-b", "change")
+    return found
+
+
+def test_a_pull_request(checkout):
+    """Unknown hardware, green, planted regression, accepted by the printed command, green again, a new case."""
+    (checkout.path / "model.py").write_text(
+        MODEL.replace("def step(x)", "def step(value)").replace("tanh(x)", "tanh(value)")
+    )
+    checkout.commit("rename an argument")
+
+    code, out = checkout.gate()
+    assert code == 0, out
+    assert "no baseline in baselines: comparing with the merge base" in out
+    assert "2 cases: 2 SAME" in out
+    assert "are in baselines/cpu-" in out  # ready, of the merge base
+
+    checkout.commit("baselines of this hardware")
+    code, out = checkout.gate()
+    assert code == 0, out
+    assert "merge base" not in out
+    assert checkout.comment().startswith("<!-- jaxgate -->\n## ✅ jaxgate: 2 cases passed")
+
+    checkout.edit("model.py", "return jnp.tanh(value)", "return jnp.tanh(value), value * 2")
+    checkout.commit("return more")
+    code, out = checkout.gate()
+    assert code == 1, out
+    assert "jaxgate gate: 1 case failed (exit code 1)" in out
+    comment = checkout.comment()
+    assert "## ❌ jaxgate: 1 of 2 cases failed" in comment
+    assert "| ❌ REGRESSED | `model/step` | `output_bytes` |" in comment
+    bundle = checkout.path / "perf-artifacts/model/step"
+    assert (bundle / "report.md").exists()
+    assert (bundle / "now.hlo.txt").exists()
+    assert list(bundle.glob("now/plugins/profile/*/*.xplane.pb"))
+
+    reproduce, accept = re.search(r"reproduce: (.*?)   accept: add (--perf-update)", comment).groups()
+    code, out = checkout.run(sys.executable, "-m", *shlex.split(reproduce), accept, "--perf-why=it is needed")
+    assert code == 0, out
+    checkout.commit("accept")
+    code, out = checkout.gate()
+    assert code == 0, out
+    comment = checkout.comment()
+    assert "## ✅ jaxgate: 2 cases passed" in comment
+    assert "This change edits" in comment
+    assert "model/step.json" in comment
+
+    with (checkout.path / "perf/test_model.py").open("a") as file:
+        file.write(NEW)
+    checkout.commit("a new case")
+    code, out = checkout.gate()
+    assert code == 3, out
+    assert "1 baseline missing or of other arguments; record them where CI runs" in out
+
+
+def test_the_trunk_is_not_held_against_itself(checkout):
+    """That would be green whatever it holds: its baselines are missing, and it says so."""
+    checkout.git("checkout", "-q", "main")
+    code, out = checkout.gate()
+    assert code == 3, out
+    assert "this is the trunk: nothing to compare with" in out
+
+
+def test_what_broke_is_not_a_regression(checkout):
+    """A suite that cannot be collected, or selects nothing, is 2, and an old green comment does not stay."""
+    code, out = checkout.gate("-k", "nothing_of_that_name")
+    assert code == 2, out
+    checkout.edit("perf/test_model.py", "import model", "import no_such_model")
+    code, out = checkout.gate()
+    assert code == 2, out
+    assert "judged nothing (exit code 2)" in out
+    assert "## ❌ jaxgate: no result" in checkout.comment()
+
+
+def test_baselines_are_recorded_as_a_patch(checkout):
+    """That applies to the commit that it was made from; the checkout with changes in its baselines is refused."""
+    command = (sys.executable, "-m", "jaxgate.cli.main", "record", "--why", "first of this machine", "--busy-ok")
+    code, out = checkout.run(*command)
+    assert code == 0, out
+    assert "first of this machine" in out
+    patch = checkout.path / "perf-artifacts/baselines.patch"
+    assert checkout.git("status", "--porcelain") == "?? baselines/"
+    assert checkout.run(*command)[0] == 2
+    kept = {path.name: path.read_bytes() for path in checkout.path.glob("baselines/*/*/*.json")}
+    checkout.git("clean", "-fdq", "baselines")
+    checkout.git("apply", str(patch))
+    assert {path.name: path.read_bytes() for path in checkout.path.glob("baselines/*/*/*.json")} == kept
+    assert len(kept) == 2
+    code, out = checkout.gate()
+    assert code == 3, out  # nobody else has them yet
+    assert "5 files of them to commit" in out
+    checkout.commit("baselines of this hardware")
+    code, out = checkout.gate()
+    assert code == 0, out
+    found = json.loads((checkout.path / "perf-artifacts/results.json").read_text())
+    assert found["commit"] == checkout.git("rev-parse", "HEAD")

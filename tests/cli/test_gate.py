@@ -1,0 +1,288 @@
+"""``jaxgate gate``, ``record`` and ``comment``: what they decide; ``test_rehearsal.py`` runs them."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from support.git import git
+
+from jaxgate.cli import gate as gates
+from jaxgate.cli import record as records
+from jaxgate.cli.comment import MARK, comment, shortened
+from jaxgate.cli.gate import gate
+from jaxgate.cli.record import record
+from jaxgate.cli.selection import baselines_folder, names_a_path, platform, suite, value_of
+from jaxgate.model import GateExit, Outcome, Status, TimeVerdict, Verdict
+from jaxgate.observe.machine import MachineState
+
+
+def a_verdict(**about):
+    """A verdict with nothing but its end."""
+    time = TimeVerdict(status=Status.SAME, reason="")
+    return Verdict(**{"hardware": None, "findings": (), "time": time, **about})
+
+
+def outcome(*statuses, **about):
+    """A run with a case of each status."""
+    good = {Status.SAME, Status.UNDECIDED, Status.IMPROVED}
+    verdicts = tuple(
+        a_verdict(case=f"model/{number}", status=status, fails=status not in good)
+        for number, status in enumerate(statuses)
+    )
+    return Outcome(verdicts=verdicts, tests={}, texts={}, **about)
+
+
+@pytest.mark.parametrize(
+    ("run", "code"),
+    [
+        (outcome(Status.SAME, Status.UNDECIDED), GateExit.FINE),
+        (outcome(Status.SAME, Status.REGRESSED, exit_status=1), GateExit.REGRESSION),
+        (outcome(Status.INVALID, exit_status=1), GateExit.REGRESSION),
+        (outcome(Status.RESOURCE_EXHAUSTED, exit_status=1), GateExit.REGRESSION),
+        (outcome(Status.NO_BASELINE, Status.SAME, exit_status=1), GateExit.MISSING),
+        (outcome(Status.STALE_BASELINE, Status.NO_BASELINE, exit_status=1), GateExit.MISSING),
+        (outcome(Status.NO_BASELINE, Status.SLOWER, exit_status=1), GateExit.REGRESSION),
+        (outcome(Status.NO_BASELINE, exit_status=2, not_judged=("a",)), GateExit.BROKEN),
+        (outcome(Status.SAME, exit_status=1), GateExit.BROKEN),
+        (outcome(Status.SAME, not_judged=("a",)), GateExit.BROKEN),
+        (outcome(Status.SAME, exit_status=2, unfit=("too little",)), GateExit.BROKEN),
+        (outcome(Status.REGRESSED, exit_status=2, not_judged=("a",)), GateExit.REGRESSION),
+        (outcome(Status.SAME, exit_status=1, problems=("an orphan",)), GateExit.REGRESSION),
+        (outcome(), GateExit.BROKEN),
+        (outcome(Status.SAME, needs_commit=("baselines/a",)), GateExit.MISSING),
+        (outcome(Status.REGRESSED, exit_status=1, needs_commit=("baselines/a",)), GateExit.REGRESSION),
+        (outcome(Status.SAME, not_judged=("a",), needs_commit=("baselines/a",)), GateExit.BROKEN),
+    ],
+)
+def test_the_exit_code_says_what_a_pipeline_can_do(run, code):
+    """A regression that was seen stands; nothing that was not judged is fine."""
+    assert run.gate_exit is code
+
+
+def test_a_machine_that_is_accused_is_unfit():
+    """And not a regression."""
+    verdict = a_verdict(case="model/step", status=Status.INVALID, fails=True, accuses_machine=True)
+    assert Outcome(verdicts=(verdict,), tests={}, texts={}, exit_status=2).gate_exit is GateExit.BROKEN
+
+
+@pytest.fixture
+def played(monkeypatch, tmp_path):
+    """A project in which pytest is only asked for; returns the commands, and what to leave as results."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    commands, left = [], {"status": 0, "results": None}
+
+    def run(command, environ, limit_s):
+        commands.append((list(command[3:]), limit_s))
+        if left["results"] is not None:
+            from pathlib import Path
+
+            Path(environ["JAXGATE_RESULTS_INTO"]).write_text(json.dumps(left["results"]))
+        return left["status"]
+
+    monkeypatch.setattr(gates, "_run", run)
+    return commands, left
+
+
+def results(code, **about):
+    """What a run leaves."""
+    return {"gate_exit": code, "cases": [{"fails": False}], "unfit": [], "problems": [], "not_judged": [], **about}
+
+
+def stored(path, slug):
+    """Put a baseline there."""
+    (path / "baselines" / slug / "model").mkdir(parents=True)
+    (path / "baselines" / slug / "model" / "step.json").write_text("{}")
+
+
+def test_without_results_nothing_is_known(played, capsys, tmp_path):
+    """Exit code 2, and GitHub's page says it in red."""
+    page = tmp_path / "page.md"
+    assert gate([], {"JAX_PLATFORMS": "cpu", "GITHUB_STEP_SUMMARY": str(page)}) == 2
+    assert "pytest ended with exit code 0 and judged nothing (exit code 2)" in capsys.readouterr().out
+    assert page.read_text().startswith("## ❌ jaxgate: no result")
+
+
+def test_baselines_that_are_not_committed_are_missing(played, capsys):
+    """They may be all that the run passed by."""
+    played[1]["results"] = results(3, needs_commit=["baselines/a", "baselines/b"])
+    assert gate([], {"JAX_PLATFORMS": "cpu"}) == 3
+    told = "all passed, by baselines that are not in the commit: 2 files of them to commit (exit code 3)"
+    assert told in capsys.readouterr().out
+
+
+def test_a_run_that_was_killed_is_broken(played, capsys):
+    """Nothing of it ran any more."""
+    played[1]["status"] = None
+    assert gate([], {"JAX_PLATFORMS": "cpu"}) == 2
+    assert "was killed after its time limit" in capsys.readouterr().out
+
+
+def test_pytest_has_the_last_word(played):
+    """All cases passed, and something else failed: that is not fine."""
+    played[1].update(status=1, results=results(0))
+    assert gate([], {"JAX_PLATFORMS": "cpu"}) == 2
+
+
+@pytest.mark.parametrize(
+    ("slug", "environ", "against"),
+    [
+        (None, {"JAX_PLATFORMS": "cpu"}, True),
+        ("cpu-amd-epyc-1", {"JAX_PLATFORMS": "cpu"}, False),
+        ("cpu-amd-epyc-1", {"JAX_PLATFORMS": "cuda"}, True),
+        ("gpu-nvidia-h200-1", {"JAX_PLATFORMS": "cuda"}, False),
+    ],
+)
+def test_hardware_without_baselines_is_compared_with_the_merge_base(played, tmp_path, slug, environ, against):
+    """And never where somebody chose something else."""
+    commands, left = played
+    left["results"] = results(0)
+    if slug is not None:
+        stored(tmp_path, slug)
+    assert gate([], environ) == 0
+    assert ("--perf-against=merge-base" in commands[-1][0]) is against
+    gate(["--perf-against", "HEAD~1"], environ)
+    assert "--perf-against=merge-base" not in commands[-1][0]
+
+
+def test_the_platform_is_asked_for_where_no_variable_names_it():
+    """In a process of its own."""
+    assert platform({}, lambda: "tpu") == "tpu"
+    assert platform({"JAX_PLATFORMS": "unheard-of"}, lambda: "gpu") == "gpu"
+    assert platform({"JAX_PLATFORMS": "cuda,cpu"}, lambda: "cpu") == "cpu"  # what JAX does without its plugin
+
+
+def test_there_is_always_a_time_limit(played):
+    """An hour, or what was asked for; strict, and of the suite's folder if nothing is named."""
+    from pathlib import Path
+
+    Path("perf").mkdir()
+    gate([], {"JAX_PLATFORMS": "cpu"})
+    gate(["--perf-time-limit", "60", "-k", "perf"], {"JAX_PLATFORMS": "cpu"})
+    gate(["perf/"], {"JAX_PLATFORMS": "cpu", "JAXGATE_TIME_LIMIT": "90"})
+    (first, hour), (second, minute), (third, more) = played[0]
+    assert (hour, minute, more) == (3600, 60, 90)
+    assert first[:2] == ["perf", "--perf-strict"]
+    assert "--perf-time-limit=3600" in first
+    assert second.count("--perf-time-limit") == 1
+    assert not any(argument.startswith("--perf-time-limit=") for argument in second)
+    assert third.count("perf") == 0
+
+
+def test_values_of_options_are_no_paths(monkeypatch, tmp_path):
+    """A keyword that is a folder's name, too."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "perf").mkdir()
+    assert suite(["-k", "perf"]) == ["perf"]
+    assert names_a_path(["perf"])
+    assert value_of(["--a=1", "--a", "2"], "--a") == "2"
+    assert not value_of(["--ab=1"], "--a")
+
+
+def test_the_folder_of_baselines_is_pytests(monkeypatch, tmp_path):
+    """Option, variable, both spellings of the table, default."""
+    monkeypatch.chdir(tmp_path)
+    assert str(baselines_folder([], {})) == "baselines"
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\nperf_baselines = "kept"\n')
+    assert str(baselines_folder([], {})) == "kept"
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest]\nperf_baselines = "kept2"\n')
+    assert str(baselines_folder([], {})) == "kept2"
+    assert str(baselines_folder(["--perf-baselines=x"], {"JAXGATE_BASELINES": "y"})) == "x"
+    assert str(baselines_folder([], {"JAXGATE_BASELINES": "y"})) == "y"
+
+
+QUIET = MachineState(cores=2, load=None, busy_cores=0.1, steal=0.0, clock=1.0)
+BUSY = MachineState(cores=2, load=None, busy_cores=1.9, steal=0.0, clock=1.0)
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A checkout in which pytest records one file; returns its folder and the command lines."""
+    import subprocess
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    run = subprocess.run
+    (tmp_path / "kept.txt").write_text("")
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
+        git(tmp_path, *arguments)
+    commands, status = [], [0]
+
+    def fake(command, **options):
+        if command[0] != sys.executable:
+            return run(command, **options)
+        commands.append(command)
+        (tmp_path / "baselines/cpu-x-1").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "baselines/cpu-x-1/step.json").write_text("{}")
+        (tmp_path / "baselines/log").mkdir(exist_ok=True)
+        (tmp_path / "baselines/log/today.md").write_text("- today\n")
+        return subprocess.CompletedProcess(command, status[0])
+
+    monkeypatch.setattr(records.subprocess, "run", fake)
+    return tmp_path, commands, status
+
+
+def test_a_noisy_machine_records_nothing(repository, capsys):
+    """And says what was seen; unless that was asked for, and then the log says it."""
+    folder, commands, _ = repository
+    assert record("why", [], busy_ok=False, see=lambda *_, **__: BUSY, ticks=lambda: None) == 2
+    assert not commands
+    assert "1.9 cores at work" in capsys.readouterr().err
+    assert record("why", [], busy_ok=True, see=lambda *_, **__: BUSY, ticks=lambda: None) == 0
+    assert any("not quiet: 1.9 cores" in argument for argument in commands[0])
+    assert (folder / "perf-artifacts/baselines.patch").read_text().count("step.json") > 0
+
+
+def test_a_machine_that_becomes_noisy_takes_it_back(repository, capsys):
+    """Nothing of it stays."""
+    folder, _, _ = repository
+    seen = iter([QUIET, BUSY])
+    assert record("why", [], busy_ok=False, see=lambda *_, **__: next(seen), ticks=lambda: None) == 2
+    assert not (folder / "baselines").exists()
+    assert not (folder / "perf-artifacts").exists()
+    assert "taken back" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("status", "code", "stays"), [(0, 0, True), (1, 1, True), (2, 2, False), (5, 2, False)])
+def test_the_outcome_of_the_suite_decides(repository, status, code, stays):
+    """Cases that could not be recorded are told; a suite that broke records nothing."""
+    folder, _, status_of = repository
+    status_of[0] = status
+    assert record("why", [], busy_ok=False, see=lambda *_, **__: QUIET, ticks=lambda: None) == code
+    assert (folder / "perf-artifacts/baselines.patch").exists() is stays
+
+
+def test_changed_baselines_are_refused(repository, capsys):
+    """Somebody's work would be in the patch, or taken back with it."""
+    folder, commands, _ = repository
+    (folder / "baselines").mkdir()
+    (folder / "baselines/mine.json").write_text("{}")
+    assert record("why", [], busy_ok=False, see=lambda *_, **__: QUIET, ticks=lambda: None) == 2
+    assert not commands
+    assert (folder / "baselines/mine.json").exists()
+    assert "as it was committed, found changes" in capsys.readouterr().err
+
+
+def test_without_a_result_the_comment_is_red(tmp_path, capsys):
+    """Or with one of another commit: an old green text must not stay."""
+    assert comment(tmp_path) == 0
+    assert capsys.readouterr().out.startswith(f"{MARK}\n## ❌ jaxgate: no result")
+    (tmp_path / "summary.md").write_text("## ✅ fine\n")
+    (tmp_path / "results.json").write_text(json.dumps({"commit": "a" * 40}))
+    comment(tmp_path, "a" * 40)
+    assert "✅ fine" in capsys.readouterr().out
+    comment(tmp_path, "b" * 40)
+    assert "❌ jaxgate: no result of this commit" in capsys.readouterr().out
+
+
+def test_a_long_page_is_cut_between_folds():
+    """What is left is whole, and says that there is more."""
+    folds = [f"<details><summary>{n}</summary>\n\n```text\n{'x' * 400}\n\ny\n```\n\n</details>" for n in range(20)]
+    page = "\n\n".join(["## head", *folds])
+    cut = shortened(page, 3000)
+    assert len(cut) <= 3000
+    assert cut.count("<details>") == cut.count("</details>") > 2
+    assert cut.endswith("in the artifacts of the run.")
+    assert shortened(page, 100_000) == page

@@ -1,0 +1,326 @@
+"""The wire between ranks and the place where they meet: in one process, over pairs of sockets, with a clock that stands."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from jaxgate.distributed import BrokenRanksError, Door, Follow, Lead, LeftError, WireError, enter
+from jaxgate.distributed.barrier import hanging
+from jaxgate.distributed.transport import Line, listen
+from jaxgate.plugin.distributed.plugin import disagreement
+
+NAMES = {0: "rank 0 (a, pid 10)", 1: "rank 1 (b, pid 11)", 2: "rank 2 (c, pid 12)"}
+LEFT = {"stage": "tracing", "reason": "no", "largest": None, "induced": False}
+
+
+class Ranks:
+    """Rank 0 and its followers, each meeting in a thread of its own."""
+
+    def __init__(self, count=2, *, start=True):
+        self.now = 0.0
+        pairs = [socket.socketpair() for _ in range(1, count)]
+        lines = [Line(ours, rank, NAMES[rank]) for rank, (ours, _) in enumerate(pairs, 1)]
+        options = {"timeout_s": 60.0, "clock": lambda: self.now}
+        self.lead = Lead(lines, NAMES[0], **options)
+        self.others = [
+            Follow(r, Line(theirs, 0, NAMES[0]), NAMES[r], **options) for r, (_, theirs) in enumerate(pairs, 1)
+        ]
+        self.pool = ThreadPoolExecutor(8)
+        for station in [self.lead, *self.others]:
+            station.doing = "`scan/rnn` ran"
+            if start:
+                station.start()
+
+    def later(self, function, *args, **kwargs):
+        """Call it in another thread."""
+        return self.pool.submit(function, *args, **kwargs)
+
+    def close(self):
+        """End all threads."""
+        for station in [self.lead, *self.others]:
+            station.over = True
+            for line in station.lines:
+                line.socket.close()
+        self.pool.shutdown()
+
+
+@pytest.fixture
+def ranks():
+    """Makes ranks, and ends them."""
+    made = []
+
+    def make(count=2, **options):
+        made.append(Ranks(count, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def error_of(future, kind=BrokenRanksError):
+    """The text of the error that a meeting ended with."""
+    with pytest.raises(kind) as caught:
+        future.result(timeout=60)
+    return caught.value.reason
+
+
+def test_all_are_given_what_rank_0_decides(ranks):
+    """Values come to rank 0 in the order of the ranks, and its decision to all."""
+    job = ranks(3)
+    others = [job.later(station.meet, "a door", station.rank) for station in job.others]
+    assert job.lead.meet("a door", 0, lambda values: [*values, "decided"]) == [0, 1, 2, "decided"]
+    assert [future.result(timeout=60) for future in others] == [[0, 1, 2, "decided"]] * 2
+
+
+def test_nobody_goes_on_before_all_are_there(ranks):
+    """Rank 1 waits for rank 2, though rank 0 is there."""
+    job = ranks(3)
+    lead, first = job.later(job.lead.meet, "a door"), job.later(job.others[0].meet, "a door")
+    time.sleep(0.1)
+    assert not lead.done()
+    assert not first.done()
+    job.others[1].meet("a door")
+    lead.result(timeout=60)
+    first.result(timeout=60)
+
+
+def test_ranks_at_different_places_are_told_so_by_name(ranks):
+    """Both places and both names, on all of them."""
+    job = ranks(3)
+    futures = [
+        job.later(job.lead.meet, "gate a"),
+        job.later(job.others[0].meet, "gate b"),
+        job.later(job.others[1].meet, "gate a"),
+    ]
+    for future in futures:
+        assert error_of(future) == (
+            "the ranks are not at the same place: rank 0 (a, pid 10) is at gate a, rank 1 (b, pid 11) at gate b"
+        )
+
+
+def test_a_rank_that_cannot_go_on_with_a_case_stops_the_others_at_the_next_door(ranks):
+    """They hear why, come to the end of the case too, and rank 0 has the reasons of all."""
+    job = ranks(3)
+    waits = job.later(job.others[1].meet, "stage")
+    gone = job.later(job.others[0].meet, "result", left=LEFT)
+    assert error_of(job.later(job.lead.meet, "stage"), LeftError) == "no"
+    found = job.later(job.lead.gather, "result", None, left={**LEFT, "induced": True}, last=True)
+    assert error_of(waits, LeftError) == "no"
+    last = job.later(job.others[1].meet, "result", left={**LEFT, "induced": True})
+    assert [message["left"]["induced"] for message in found.result(timeout=60)] == [True, False, True]
+    job.lead.answer("INVALID")
+    assert gone.result(timeout=60) == last.result(timeout=60) == "INVALID"
+
+
+def test_rank_0_that_cannot_go_on_stops_the_others(ranks):
+    """Whoever comes to a stage after that is sent on to the end of the case."""
+    job = ranks()
+    found = job.later(job.lead.gather, "result", None, left=LEFT, last=True)
+    assert error_of(job.later(job.others[0].meet, "stage"), LeftError) == "no"
+    last = job.later(job.others[0].meet, "result", left={**LEFT, "induced": True})
+    assert [message["left"]["induced"] for message in found.result(timeout=60)] == [False, True]
+    job.lead.answer("INVALID")
+    assert last.result(timeout=60) == "INVALID"
+
+
+def test_a_rank_that_dies_is_named_to_all(ranks):
+    """Its connection is closed by the system, whatever it was doing."""
+    job = ranks(3)
+    lead, other = job.later(job.lead.meet, "a door"), job.later(job.others[1].meet, "a door")
+    job.others[0].over = True  # a dead one says nothing
+    job.others[0].lines[0].socket.shutdown(socket.SHUT_RDWR)
+    assert error_of(lead) == error_of(other) == "rank 1 (b, pid 11) died while `scan/rnn` ran"
+
+
+def test_rank_0_that_dies_is_named(ranks):
+    """Followers have no other one to tell them."""
+    job = ranks()
+    other = job.later(job.others[0].meet, "a door")
+    job.lead.over = True
+    job.lead.lines[0].socket.shutdown(socket.SHUT_RDWR)
+    assert error_of(other) == "rank 0 (a, pid 10) died while `scan/rnn` ran"
+
+
+def test_a_rank_that_goes_says_why(ranks):
+    """Ctrl-C on one of them ends all of them."""
+    job = ranks(3)
+    waits = [job.later(job.lead.meet, "a door"), job.later(job.others[1].meet, "a door")]
+    job.others[0].leave("ended its session with exit code 2")
+    for future in waits:
+        assert error_of(future) == "rank 1 (b, pid 11) ended its session with exit code 2 while `scan/rnn` ran"
+
+
+def test_who_hangs_is_who_does_not_wait(ranks):
+    """Rank 2 is at the door like rank 0; rank 1 is not, and tells the line that it is at."""
+    job = ranks(3)
+    lead, other = job.later(job.lead.meet, "a door"), job.later(job.others[1].meet, "a door")
+    while 2 not in job.lead._arrived or not job.lead._waiting:
+        time.sleep(0.01)
+    job.now = 61.0
+    text = error_of(lead)
+    assert text.startswith("rank 1 (b, pid 11) hangs: no progress for 60 s while `scan/rnn` ran (--perf-rank-timeout)")
+    assert "rank 1 (b, pid 11) is at" in text
+    assert "rank 2" not in text
+    assert error_of(other) == text
+
+
+def test_progress_of_any_rank_puts_the_limit_off(ranks):
+    """A long run of short stages does not hang."""
+    job = ranks()
+    job.now = 50.0
+    job.others[0].sign()
+    while job.lead.progressed < 50:
+        time.sleep(0.01)
+    job.now = 100.0
+    job.lead._tick()
+    assert not job.lead.broken
+
+
+def test_rank_0_may_take_its_time_alone(ranks):
+    """It judges a case: the others wait for nothing that could hang."""
+    job = ranks(start=False)
+    job.lead.alone, job.now = True, 1000.0
+    job.lead._tick()
+    assert job.lead._asked is None
+    job.lead.alone = False
+    job.lead._tick()
+    assert job.lead._asked == 1000.0
+
+
+def test_rank_0_that_is_silent_hangs(ranks):
+    """A stopped process sends no sign of life, and its connection stays open."""
+    job = ranks(start=False)
+    follower = job.others[0]
+    job.now = 69.0
+    follower._tick()
+    assert not follower.broken
+    job.now = 71.0
+    follower._tick()
+    assert follower.broken == "rank 0 (a, pid 10) has not been heard of for 60 s while `scan/rnn` ran"
+
+
+def test_one_thread_ends_the_run(ranks):
+    """The first that asks; another one that comes to hear it waits for the end."""
+    job = ranks(start=False)
+    assert job.lead.take_over()
+    assert job.lead.take_over()
+    assert not job.later(job.lead.take_over).result(timeout=60)
+
+
+def test_a_thread_that_does_not_come_to_hear_it_is_stuck(ranks, monkeypatch):
+    """And one that does is not."""
+    job = ranks(start=False)
+    job.lead._clock = time.monotonic
+    monkeypatch.setattr("jaxgate.distributed.barrier.GRACE_S", 0.05)
+    assert job.lead.is_stuck()
+    job.others[0].take_over()
+    assert not job.later(job.others[0].is_stuck).result(timeout=60)
+
+
+def test_hanging_names_places():
+    """One rank with its line, and one that does not answer."""
+    text = hanging([("rank 1", "x.py:3 in f"), ("rank 2", "")], 5, "`c` ran")
+    assert text == (
+        "rank 1 and rank 2 hang: no progress for 5 s while `c` ran (--perf-rank-timeout); rank 1 is at x.py:3 in f; "
+        "rank 2 does not answer"
+    )
+
+
+def knock(door, hello):
+    """Connect and say something."""
+    connection = socket.create_connection(("127.0.0.1", json.loads(door.address)["port"]))
+    connection.sendall(hello)
+    return connection
+
+
+def test_only_ranks_that_know_the_word_are_let_in():
+    """A stranger is sent away, a rank is let in and told who rank 0 is."""
+    door = Door("localhost")
+    word = json.loads(door.address)["word"]
+    lines = []
+    thread = threading.Thread(target=lambda: lines.extend(door.let_in(2, deadline=time.monotonic() + 60)))
+    thread.start()
+    strangers = [knock(door, hello) for hello in (b'{"word": "guess", "rank": 1}\n', b"GET / HTTP/1.1\n", b"x" * 5000)]
+    line = enter("localhost", json.dumps({**json.loads(door.address), "word": word}), 1, timeout_s=60)
+    thread.join()
+    assert line.name.startswith("rank 0 (")
+    assert [each.rank for each in lines] == [1]
+    for each in [*strangers, line.socket, lines[0].socket]:
+        each.close()
+
+
+def test_a_rank_that_does_not_come_is_named():
+    """Rank 2 of three, with no other one either."""
+    with pytest.raises(WireError, match="expected 3 ranks, found no rank 1, 2 in time"):
+        Door("localhost").let_in(3, deadline=time.monotonic() + 0.05)
+
+
+def test_two_ranks_that_are_the_same_are_refused():
+    """A launcher that gives one number twice."""
+    door = Door("localhost")
+    hello = json.dumps({"word": json.loads(door.address)["word"], "rank": 1, "host": "h", "pid": 1}).encode() + b"\n"
+    connections = [knock(door, hello), knock(door, hello)]
+    with pytest.raises(WireError, match="found another rank 1"):
+        door.let_in(3, deadline=time.monotonic() + 60)
+    for connection in connections:
+        connection.close()
+
+
+def test_a_door_that_is_not_there_is_an_error():
+    """Named, with its place."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(WireError, match=f"rank 0 at 127.0.0.1:{port} did not let this rank in"):
+        enter("localhost", json.dumps({"port": port, "word": "w"}), 1, timeout_s=2)
+
+
+def test_what_is_no_message_closes_the_connection():
+    """Nothing is guessed; the rank counts as lost."""
+    ours, theirs = socket.socketpair()
+    heard = []
+    stop = threading.Event()
+
+    def tick():
+        if stop.is_set():
+            raise StopIteration
+
+    listen([Line(ours, 1, "rank 1")], lambda line, message: heard.append(message), tick)
+    theirs.sendall(b'{"sign": 1}\nnot json\n')
+    deadline = time.monotonic() + 60
+    while None not in heard and time.monotonic() < deadline:
+        time.sleep(0.01)
+    stop.set()
+    assert heard == [None]
+    ours.close()
+    theirs.close()
+
+
+def told(name, *tests, failed=0):
+    """What a rank says of its tests."""
+    return {"name": name, "tests": list(tests), "failed": failed}
+
+
+@pytest.mark.parametrize(
+    ("found", "pieces"),
+    [
+        ([told("r0", "a", "b"), told("r1", "a", "b")], []),
+        ([told("r0", "a", "b"), told("r1", "a")], ["found 2 on r0 and 1 on r1", "differ are b and no more tests"]),
+        ([told("r0", "a", "b"), told("r1", "b", "a")], ["the first that differ are a and b"]),
+        ([told("r0"), told("r1", "a")], ["found 0 on r0 and 1 on r1", "no more tests and a"]),
+        ([told("r0", "a"), told("r1", "a", failed=2)], ["r1: 2 errors while collecting"]),
+    ],
+    ids=["same", "fewer", "order", "none", "errors"],
+)
+def test_tests_that_differ_are_named(found, pieces):
+    """Empty where they are the same."""
+    text = disagreement(found)
+    assert bool(text) == bool(pieces)
+    for piece in pieces:
+        assert piece in text

@@ -1,0 +1,215 @@
+"""Progress: silent at first, then a line now and again, and no thread beside a sample."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+
+import pytest
+
+from jaxgate.engine import progress as module
+from jaxgate.engine.progress import Progress
+
+GUARD_S = 10.0
+"""A line that has not come by then never will; waiting ends as soon as it comes."""
+
+
+class Pipe:
+    """Stands for the terminal: what is written into one end is read from the other."""
+
+    def __init__(self):
+        self.reading, self.writing = os.pipe()
+        self._rest = b""
+
+    def line(self):
+        """The next line that is not empty; waits for it."""
+        while True:
+            line, newline, rest = self._rest.partition(b"\n")
+            if newline:
+                self._rest = rest
+                if line:
+                    return line.decode()
+                continue
+            assert select.select([self.reading], [], [], GUARD_S)[0], "no line came"
+            self._rest += os.read(self.reading, 4096)
+
+    def everything(self):
+        """All that was written and not read; nobody may write any more."""
+        os.close(self.writing)
+        self.writing = -1
+        while chunk := os.read(self.reading, 4096):
+            self._rest += chunk
+        return self._rest.decode()
+
+    def close(self):
+        for descriptor in (self.reading, self.writing):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+@pytest.fixture
+def pipe():
+    """An open pipe."""
+    pipe = Pipe()
+    yield pipe
+    pipe.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Lines come at once."""
+    monkeypatch.setattr(module, "PATIENCE_S", 0.001)
+    monkeypatch.setattr(module, "REPEAT_S", 0.002)
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left():
+    """Each test ends with the threads that it began with."""
+    before = threading.enumerate()
+    yield
+    assert threading.enumerate() == before
+
+
+class FakeEvent:
+    """Lets time pass at once: each wait runs out, until the stage is over."""
+
+    def __init__(self, lines):
+        self.waits = []
+        self._lines = lines
+
+    def wait(self, timeout):
+        self.waits.append(timeout)
+        return len(self.waits) > self._lines
+
+
+def test_lines_tell_case_stage_and_seconds(pipe):
+    """After two seconds, then every fifteen, a line says what is being done and for how long."""
+    over = FakeEvent(lines=4)
+    Progress(pipe.writing, "scan/rnn")._watch(over, "compiling the reference", module.PATIENCE_S)
+    assert over.waits == [2.0, 15.0, 15.0, 15.0, 15.0]
+    assert pipe.everything().split("\n") == [
+        *("", "  scan/rnn: compiling the reference, 2 s so far"),
+        *("", "  scan/rnn: compiling the reference, 17 s so far"),
+        *("", "  scan/rnn: compiling the reference, 32 s so far"),
+        *("", "  scan/rnn: compiling the reference, 47 s so far", ""),
+    ]
+
+
+class Busy:
+    """A machine on which somebody else measures."""
+
+    def work(self, waiting):
+        """Nothing to wait for."""
+
+    def alone(self, waiting):
+        """Tell that it must wait."""
+        waiting()
+
+    def leave(self):
+        """Nothing was held."""
+
+
+def test_a_short_wait_for_the_machine_is_no_news(pipe, monkeypatch):
+    """Beside other workers each timed stage waits a few seconds; a line comes where it is longer."""
+    asked = []
+    monkeypatch.setattr(Progress, "_watch", lambda self, over, stage, patience_s: asked.append((stage, patience_s)))
+    with Progress(pipe.writing, "scan/rnn", Busy()) as progress:
+        progress("tracing the subject")
+        progress(module.SAMPLING)
+    waiting = "waiting until nothing else is measured on this machine"
+    assert asked == [("tracing the subject", module.PATIENCE_S), (waiting, module.REPEAT_S)]
+
+
+def test_a_short_stage_says_nothing(pipe):
+    """A stage that ends within its patience leaves the terminal alone."""
+    with Progress(pipe.writing, "scan/rnn") as progress:
+        for stage in ("building the workload", "tracing the subject", "sampling", "judging"):
+            progress(stage)
+    assert pipe.everything() == ""
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_long_stage_speaks_again_and_again(pipe):
+    """Lines keep coming while the stage lasts."""
+    with Progress(pipe.writing, "scan/rnn") as progress:
+        progress("compiling the subject")
+        lines = [pipe.line() for _ in range(3)]
+    assert lines == ["  scan/rnn: compiling the subject, 0 s so far"] * 3
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_next_stage_replaces_the_last(pipe):
+    """Once a stage is entered no line of an earlier one is written."""
+    with Progress(pipe.writing, "scan/rnn") as progress:
+        progress("tracing the subject")
+        pipe.line()
+        progress("compiling the subject")
+        while "compiling" not in pipe.line():
+            pass  # lines of the first stage that were in the pipe already
+        assert [pipe.line() for _ in range(3)] == ["  scan/rnn: compiling the subject, 0 s so far"] * 3
+
+
+@pytest.mark.usefixtures("impatient")
+def test_nothing_runs_beside_a_sample(pipe):
+    """When the stage is sampling the thread of the one before is gone and none is started."""
+    before = threading.enumerate()
+    with Progress(pipe.writing, "scan/rnn") as progress:
+        progress("compiling the subject")
+        pipe.line()
+        assert len(threading.enumerate()) == len(before) + 1
+        progress("sampling")
+        assert threading.enumerate() == before
+        progress("comparing")
+        assert len(threading.enumerate()) == len(before) + 1
+    assert threading.enumerate() == before
+
+
+@pytest.mark.usefixtures("impatient")
+def test_its_thread_does_not_keep_the_process_alive(pipe):
+    """The thread is a daemon: an interpreter that ends does not wait for it."""
+    with Progress(pipe.writing, "scan/rnn") as progress:
+        before = threading.enumerate()
+        progress("compiling the subject")
+        (thread,) = set(threading.enumerate()) - set(before)
+        assert thread.daemon
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_it_falls_silent_whatever_happened(pipe, error):
+    """A stage that raises ends like any other, and its exception goes on."""
+    before = threading.enumerate()
+
+    def run():
+        with Progress(pipe.writing, "scan/rnn") as progress:
+            progress("running the subject")
+            pipe.line()
+            raise error
+
+    with pytest.raises(error):
+        run()
+    assert threading.enumerate() == before
+
+
+@pytest.mark.usefixtures("impatient")
+def test_without_a_terminal_there_is_no_thread():
+    """With -q, or no stderr, nothing is started."""
+    before = threading.enumerate()
+    with Progress(None, "scan/rnn") as progress:
+        progress("compiling the subject")
+        assert threading.enumerate() == before
+
+
+def test_a_terminal_that_went_away_harms_nobody(pipe):
+    """A line that cannot be written is lost; a thread that dies of it would be a warning, and so an error."""
+    os.close(pipe.reading)
+    pipe.reading = -1
+    Progress(pipe.writing, "scan/rnn")._watch(FakeEvent(lines=2), "compiling the subject", module.PATIENCE_S)
+
+
+def test_an_unused_progress_does_nothing(pipe):
+    """No stage, no thread, no line."""
+    with Progress(pipe.writing, "scan/rnn"):
+        pass
+    assert pipe.everything() == ""

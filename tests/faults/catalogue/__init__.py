@@ -1,0 +1,24 @@
+"""Mistakes planted into the suite's own workloads: each must turn its case red and be named as the culprit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+
+GROUPS = {
+    "layers": ("attention", "precision", "remat", "shapes"),
+    "loops": ("donation", "input_pipeline", "latency", "scan", "training", "value_and_grad", "vmap"),
+    "meshes": ("pjit", "placement"),
+    "replicas": ("composed", "pmap", "scaling"),
+}
+"""Families whose mistakes one test file plants: each about as long as the others."""
+
+FAULTS = {
+    group: tuple(
+        replace(fault, kind=family)
+        for family in families
+        for fault in import_module(f"tests.faults.catalogue.{family}").FAULTS
+    )
+    for group, families in GROUPS.items()
+}
+"""By group, each of its family."""

@@ -1,0 +1,160 @@
+"""Plain data: a mistake that somebody makes, as a small diff on a text; what came of it; and all of that together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SOURCES = "tests/faults/programs/sources"
+
+FAMILIES = (
+    "retrace", "donation", "memory", "program", "collective", "constant", "callback", "widening", "sharding", "validity", "host",
+)  # fmt: skip
+"""Of the faults in the small programs; those of the catalogue are its own, and a slow-down is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A small diff, and what must be said of it.
+
+    Attributes:
+        name: What the author did, as a clause.
+        case: What must turn red: a program under ``programs/sources``, the sentence of a case of the catalogue, or a
+            test of ``slowdowns/programs.py``.
+        file: The file that is edited, for example ``workloads/scan/rnn.py``; of a small program its own.
+        kind: Its family; of a fault in a small program one of ``FAMILIES``.
+        edits: Replacements of text that stands exactly once in the file.
+        moves: Facts, or quantities of claims, of which at least one must be REGRESSED. Empty where the case must not
+            be judged at all.
+        status: What the verdict must be.
+        culprit: What the first culprit line must say (a regular expression, case ignored): the argument's path, the
+            operation, the parameter; of a case that is not judged, what its ``found`` row must say.
+        at: Texts of the edited file; the line must name the file and line of one of them. Empty where the culprit has
+            no line: an argument, or something that is gone.
+    """
+
+    name: str
+    case: str
+    file: str = ""
+    kind: str = ""
+    edits: tuple[tuple[str, str], ...]
+    moves: frozenset[str] = frozenset()
+    status: str = "REGRESSED"
+    culprit: str = ""
+    at: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a fault of no family, or one that no outcome could miss."""
+        if not self.edits or not (self.culprit or self.at):
+            raise ValueError(f"{self.name}: expected an edit and a culprit")
+        if (self.status == "REGRESSED") != bool(self.moves):
+            raise ValueError(f"{self.name}: expected facts to move where it is REGRESSED, and nowhere else")
+        if not self.file and self.kind not in FAMILIES:
+            raise ValueError(f"{self.name}: expected a known kind, found {self.kind!r}")
+
+    def __str__(self) -> str:
+        """Name its test."""
+        return f"{self.kind}-{self.name}".replace(" ", "-")
+
+    @property
+    def path(self) -> Path:
+        """The file that is edited."""
+        return REPOSITORY / (self.file or f"{SOURCES}/{self.case}.py")
+
+    def planted(self, source: str | None = None) -> str:
+        """The text of the file, or of another that stands for it, with the mistake in it.
+
+        Raises:
+            ValueError: If a text to replace does not stand there exactly once.
+        """
+        source = self.path.read_text() if source is None else source
+        for old, new in self.edits:
+            if (found := source.count(old)) != 1:
+                raise ValueError(
+                    f"{self.name}: expected {old!r} once in {self.path.relative_to(REPOSITORY)}, found {found}"
+                )
+            source = source.replace(old, new)
+        return source
+
+    def places(self, source: str, file: str = "") -> tuple[str, ...]:
+        """Where in the edited text it may be blamed, as ``name.py:line``."""
+        lines = enumerate(source.splitlines(), 1)
+        name = file or self.path.name
+        return tuple(f"{name}:{number}" for number, text in lines if any(part in text for part in self.at))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """A program that only looks different.
+
+    Attributes:
+        name: The change of source.
+        case: The program.
+        source: Its text after the change.
+    """
+
+    name: str
+    case: str
+    source: str
+
+    def __str__(self) -> str:
+        """Name its test."""
+        return f"{self.case}-{self.name}".replace(" ", "-")
+
+    @property
+    def path(self) -> Path:
+        """The file of the program without the change."""
+        return REPOSITORY / SOURCES / f"{self.case}.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the engine said of one edited text.
+
+    Of a transformation that only looks like a change, ``caught`` says whether it was left alone.
+
+    Attributes:
+        name: Of the fault, or of the transformation.
+        kind: The fault's family, or ``unchanged``.
+        case: What was judged.
+        status: The verdict's status.
+        moved: Quantities that were REGRESSED, worst first.
+        line: The first culprit line as printed; of a case without one, its ``found`` row.
+        caught: Whether the right verdict was given for the right reason.
+        blamed: Whether that line is right.
+        first: Whether the first clause of that line alone is right.
+        identical: Whether the two programs were found identical.
+        why: What is wrong, for a person.
+        seconds: Time it took.
+    """
+
+    name: str
+    kind: str
+    case: str
+    status: str = ""
+    moved: tuple[str, ...] = ()
+    line: str = ""
+    caught: bool = False
+    blamed: bool = False
+    first: bool = False
+    identical: bool = False
+    why: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """All outcomes.
+
+    Attributes:
+        faults: Of the faults, in the order they are written.
+        unchanged: Of the programs that only look different.
+        seconds: Time all of it took.
+        versions: Of JAX and Python.
+    """
+
+    faults: tuple[Outcome, ...]
+    unchanged: tuple[Outcome, ...]
+    seconds: float
+    versions: str

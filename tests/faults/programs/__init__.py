@@ -1,0 +1,24 @@
+"""Faults in small programs, by what they touch; and the same programs changed in ways that must not alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.faults.model import REPOSITORY, SOURCES, Control
+from tests.faults.programs import calls, devices, memory, values, work
+from tests.faults.programs.rewrites import REWRITES
+
+FAULTS = (*calls.FAULTS, *memory.FAULTS, *work.FAULTS, *values.FAULTS, *devices.FAULTS)
+PROGRAMS = {file.stem: file for file in sorted((REPOSITORY / SOURCES).glob("*.py"))}
+QUICK = frozenset({0, 2})
+"""Of each five changes that must not alarm, the quick run tries these two with a program, others with the next."""
+
+
+def controls(*, quick: bool) -> Iterator[Control]:
+    """Every program with every change of source that applies to it; two fifths of them if it must be quick."""
+    for number, (program, file) in enumerate(PROGRAMS.items()):
+        for index, (name, rewrite) in enumerate(REWRITES.items()):
+            skipped = quick and (index + number) % 5 not in QUICK
+            source = None if skipped else rewrite(file.read_text())
+            if source is not None:
+                yield Control(name=name, case=program, source=source)

@@ -1,0 +1,98 @@
+"""Ten slow-downs, each a small diff on ``programs.py`` and what its first culprit must say."""
+
+from __future__ import annotations
+
+from tests.faults.model import Fault
+
+
+def slowed(name: str, test: str, *edits: tuple[str, str], culprit: str = "", at: tuple[str, ...] = ()) -> Fault:
+    """A slow-down of one test's program."""
+    file, moves = "tests/faults/slowdowns/programs.py", frozenset({"time"})
+    return Fault(name=name, case=test, file=file, kind="slow-down", edits=edits, moves=moves, culprit=culprit, at=at)
+
+
+FAULTS = (
+    slowed(
+        "an extra sort",
+        "ranked",
+        ("    return y.sum(axis=0)\n", "    y = jnp.sort(y, axis=0)\n    return y.sum(axis=0)\n"),
+        culprit=r"\bsort\b",
+        at=("jnp.sort(y",),
+    ),
+    slowed(
+        "a lost fusion",
+        "chained",
+        (
+            "    for scale in (1.5, 0.5, 2.0, 0.25, 3.0, 0.125):\n        y = y * scale + 1\n    return y\n",
+            "    scales = jnp.array((1.5, 0.5, 2.0, 0.25, 3.0, 0.125))\n"
+            "    return jax.lax.fori_loop(0, 6, lambda i, y: y * scales[i] + 1, y)\n",
+        ),
+        at=("jax.lax.fori_loop",),
+    ),
+    slowed(
+        "a transpose",
+        "laid_out",
+        ("    return y + 1\n", "    return (y + 1).T\n"),
+        culprit=r"transpose",
+        at=("(y + 1).T",),
+    ),
+    slowed(
+        "float64",
+        "precise",
+        (
+            "    y = x @ w\n    return jnp.tanh(y).sum()",
+            "    y = x.astype(float) @ w\n    return jnp.tanh(y).sum()",
+        ),
+        culprit=r"float64|f64",
+    ),
+    slowed(
+        "a host callback",
+        "observed",
+        (
+            "    return y.sum()\n\n\ndef test_observed",
+            "    jax.debug.callback(lambda total: None, y.sum())\n    return y.sum()\n\n\ndef test_observed",
+        ),
+        culprit=r"callback",
+    ),
+    slowed(
+        "an unrolled loop",
+        "recurrent",
+        ("length=40)", "length=40, unroll=True)"),
+        culprit=r"unrolled",
+    ),
+    slowed(
+        "attention that holds all scores",
+        "attended",
+        (
+            "    return jax.lax.map(block, q.reshape(16, -1, q.shape[-1])).reshape(q.shape)\n",
+            "    return block(q)\n",
+        ),
+        at=("scores = ", "return scores @ v"),
+    ),
+    slowed(
+        "an added all-gather",
+        "summed",
+        (
+            '        return jax.lax.psum(y.sum(), "data")\n',
+            '        y = jax.lax.all_gather(y, "data")\n        return jax.lax.pmean(y.sum(), "data")\n',
+        ),
+        culprit=r"all.gather",
+        at=("jax.lax.all_gather",),
+    ),
+    slowed(
+        "a loss fetched at every step",
+        "trained",
+        ("losses.append(loss)", "losses.append(float(loss))"),
+        culprit=r"the host",
+        at=("float(loss)",),
+    ),
+    slowed(
+        "a doubled layer",
+        "stacked",
+        (
+            "        x = jnp.tanh(x @ w[layer])\n",
+            "        x = jnp.tanh(x @ w[layer])\n        x = jnp.tanh(x @ w[layer])\n",
+        ),
+        at=("x = jnp.tanh(x @ w[layer])",),
+    ),
+)

@@ -1,0 +1,15 @@
+"""Mistakes planted into the catalogue: its families of loops."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.catalogue import FAULTS
+
+
+@pytest.mark.parametrize("fault", FAULTS["loops"], ids=str)
+def test_a_mistake_turns_its_case_red_and_is_its_first_culprit(bench, fault):
+    """By a quantity that it moves; the first line names the argument, the operation, the collective, the line."""
+    outcome = bench.plant(fault)
+    assert outcome.caught, outcome
+    assert outcome.blamed, outcome

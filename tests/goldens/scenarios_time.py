@@ -1,0 +1,158 @@
+"""Scenarios in which a clock decides, or somebody has said that it may not: claims, waivers, stored times, calibration."""
+
+from __future__ import annotations
+
+import json
+
+from goldens.scenarios_verdicts import CALL, EXP, MORE, SIN, WAVE
+from goldens.transcript import Transcript, scenario
+from support.fakes import BUSY, CALL_NS, duel, hardware_slug
+
+CLAIM = CALL[:-1] + ', reference=lambda x: 1 / jnp.exp(x), claims=[at_most(0.8, "run_ns", why="one pass")])'
+WAIVER = """
+[[waiver]]
+case = "model/wave"
+quantity = "{quantity}"
+up_to = {up_to}
+owner = "perf-team"
+reason = "issue 12"
+expires = {expires}
+"""
+PARAMETERS = (
+    '\n@pytest.mark.parametrize("number", range(6))\ndef test_many(gate, number):\n    gate(wave, jnp.ones(8))\n'
+)
+
+
+@scenario
+def run_time_claim(play: Transcript) -> None:
+    """It holds; it is broken, in fresh processes, too; it does not come again."""
+    play.recorded(WAVE)
+    play.edit(CALL, CLAIM)
+    play.lab.finds["reference"] = duel(0.7)
+    play.run()
+    play.lab.finds["reference"] = duel(1.2)
+    play.lab.processes = [1.2]
+    play.run("-v")
+    play.lab.processes = [0.7]
+    play.run(files=[])
+
+
+@scenario
+def many_slow_at_once(play: Transcript) -> None:
+    """So many that the machine is the suspect, and nothing is repeated."""
+    play.recorded(WAVE.replace("import jax,", "import pytest, jax,") + PARAMETERS)
+    play.edit(EXP, SIN)
+    play.lab.finds["baseline"] = duel(1.3)
+    play.run("--perf-strict", files=["summary.md"])
+
+
+def waive(play: Transcript, quantity: str, up_to: float, expires: str) -> None:
+    """Write the file of waivers."""
+    play.write("baselines/waivers.toml", WAIVER.format(quantity=quantity, up_to=up_to, expires=expires))
+
+
+@scenario
+def waivers(play: Transcript) -> None:
+    """In force, exceeded, expired, not needed, not to be read; of a fact and of time."""
+    play.recorded(WAVE)
+    play.edit(EXP, MORE)
+    waive(play, "matmul_flops", 1024, "2026-12-31")
+    play.run("--perf-strict", "--perf-max-undecided=1")
+    waive(play, "matmul_flops", 1023, "2026-12-31")
+    play.run()
+    waive(play, "matmul_flops", 1024, "2026-11-20")
+    play.run(files=["summary.md"])
+    play.edit(MORE, EXP)
+    waive(play, "matmul_flops", 1024, "2026-12-31")
+    play.run(files=["results.json"])
+    play.write("baselines/waivers.toml", "[[waiver]]\n")
+    play.run()
+    play.edit(EXP, SIN)
+    play.lab.finds["baseline"] = duel(1.15)
+    play.lab.processes = [1.15]
+    waive(play, "time", 1.2, "2026-12-31")
+    play.run()
+
+
+@scenario
+def stored_times(play: Transcript) -> None:
+    """Refused, recorded, and judged by them where no duel can be."""
+    play.recorded(WAVE)
+    play.run("--perf-record-times=2")
+    play.patch.setenv("JAXGATE_QUIET", hardware_slug())
+    play.lab.looks = [BUSY]
+    play.run("--perf-record-times=2")
+    play.lab.looks = [BUSY, BUSY]
+    play.run("--perf-record-times=1", "--perf-busy-ok")
+    play.lab.fresh_ns = [CALL_NS + number * 10_000 for number in range(5)]
+    play.run("--perf-record-times=5")
+    play.tree("baselines")
+    play.run()
+    play.edit(CALL, CALL + "\n\ndef test_new(gate):\n    gate(wave, jnp.ones(4))\n")
+    play.run("--perf-record-times=1", "-k", "new")
+    play.jaxgate("baselines", "--cases")
+
+
+@scenario
+def judged_by_stored_times(play: Transcript) -> None:
+    """No duel can be run of a program that calls Python: fresh processes confirm what stored times say, or do not."""
+    play.patch.setenv("JAXGATE_QUIET", hardware_slug())
+    play.recorded(WAVE.replace("    return", "    jax.debug.callback(lambda value: None, x[0, 0])\n    return"))
+    play.lab.fresh_ns = [CALL_NS + number * 10_000 for number in range(5)]
+    play.run("--perf-record-times=5", files=[])
+    play.lab.change_environment()
+    play.lab.call_ns = round(1.3 * CALL_NS)
+    play.run()
+    play.lab.fresh_ns = [CALL_NS]
+    play.run(files=[])
+    play.lab.looks = [BUSY]
+    play.run(files=[])
+    play.edit(EXP, SIN)
+    play.run(files=[])
+
+
+@scenario
+def calibration(play: Transcript) -> None:
+    """The gate's error rates, and nothing judged."""
+    play.recorded(WAVE)
+    play.lab.calibrate(1.05)
+    play.run("--perf-calibrate=5", "--benchmark-disable", files=["calibration.md"])
+    play.tree("perf-artifacts")
+
+
+@scenario
+def plan(play: Transcript) -> None:
+    """What a run will cost, from what its baselines say; nothing is run."""
+    play.recorded(WAVE)
+    (path,) = play.path.glob("baselines/*/model/wave.json")
+    content = json.loads(path.read_text())
+    content["phases"] = dict.fromkeys(content["phases"], 10_000_000)
+    path.write_text(json.dumps(content))
+    play.edit(CALL, CALL + "\n\ndef test_new(gate):\n    gate(wave, jnp.ones(4))\n")
+    play.run("--perf-plan")
+    play.run("--perf-plan", "-k", "nothing")
+
+
+@scenario
+def ageing(play: Transcript) -> None:
+    """A stored program near the end of what JAX promises."""
+    play.recorded(WAVE)
+    (path,) = play.path.glob("baselines/*/model/wave.json")
+    content = json.loads(path.read_text())
+    content["provenance"]["date"] = "2026-01-01"
+    path.write_text(json.dumps(content))
+    play.run("--perf-strict")
+
+
+@scenario
+def borrowed(play: Transcript) -> None:
+    """A baseline of other hardware."""
+    play.recorded(WAVE)
+    (path,) = play.path.glob("baselines/*/model/wave.json")
+    content = json.loads(path.read_text())
+    content["hardware"]["device_kind"] = "Another Processor"
+    path.write_text(json.dumps(content))
+    path.parents[1].rename(play.path / "baselines/cpu-another-processor-1")
+    play.run("--perf-strict")
+    play.edit(EXP, MORE)
+    play.run(files=["results.json"])

@@ -1,0 +1,471 @@
+"""Causes: who is named for what got worse, in which order, and who must not be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.factories import CASE, ENVIRONMENT, FINGERPRINTS, SIGNATURE, baseline, measurement, record, reference
+
+from jaxgate.judge import judge, rank_causes
+from jaxgate.model import Culprits, Leaf, at_most
+from jaxgate.model.claim import QUANTITIES
+
+ADD, DOT = "stablehlo.add 8x64xf32", "float32[8,64] x float32[64,64]"
+W, BATCH = SIGNATURE
+LOSS = Leaf(path="result[1]", aval="float32[]", nbytes=4, donated=False)
+STATE = Leaf(path="result[0]['w']", aval="float32[64,64]", nbytes=16384, donated=False)
+LOOP = {"stablehlo.while 8x64xf32": 1, ADD: 3}
+MEMORY = {"peak_bytes", "state_bytes"}
+
+
+def causes(red, known=None, *, facts=None, **changes):
+    """What is named for some red quantities, as text; against the healthy baseline or none."""
+    red = red.split() if isinstance(red, str) else red
+    return [str(cause) for cause in rank_causes(measurement(facts=facts, **changes), known, red)]
+
+
+def explained(known=None, *, facts=None, **changes):
+    """What today's causes explain, cause by cause."""
+    return {str(cause): cause.explains for cause in rank_causes(measurement(facts=facts, **changes), known, QUANTITIES)}
+
+
+# Who must not be named
+
+
+GUILTY = {
+    "facts": {"sampled_traces": 3, "host_callbacks": 2, "constant_bytes": 65_536, "matmul_flops": 9_000_000},
+    "signature": (replace(W, donated=False, nbytes=32768), BATCH),
+    "results": (STATE, LOSS),
+    "operations": {ADD: 999},
+    "matmuls": {DOT: 9},
+    "collectives": {"psum float32[64,64] over data": 9},
+    "widened": {"bfloat16[8,64] to float32": 9},
+    "launched": {"jit_step": 9},
+    "environment": ENVIRONMENT | {"jaxlib": "0.12.0"},
+    "culprits": Culprits(
+        retraces=("batch: float32[8] → float32[7]",),
+        constants=("128x128xf32 (65,536 bytes)",),
+        lost=("state['w']: no output has its type",),
+        callbacks=("print_loss at model.py:9",),
+        transfers=("step: 2",),
+        allocations=("768 kB f32[3,256,256]",),
+    ),
+}
+
+
+@pytest.mark.parametrize("known", [None, baseline()], ids=["no baseline", "baseline"])
+def test_where_nothing_is_red_nobody_is_blamed(known):
+    """Whatever else there is to say of a program, a green case has no cause."""
+    assert causes("", known, **GUILTY) == []
+    assert causes("temp_bytes run_ns", known, **GUILTY) != []
+
+
+def test_a_program_like_its_baseline_is_not_to_blame():
+    """Where everything is red and nothing differs, no cause is made up."""
+    assert causes(QUANTITIES, baseline()) == []
+
+
+def test_a_gain_blames_nobody():
+    """All that a cause could explain became better, and the program is quite another one: improved, no cause."""
+    better = {"temp_bytes": 1, "xla_bytes": 1, "xla_flops": 1, "stablehlo_ops": 1, "matmul_flops": 1}
+    now = measurement(
+        facts=better, operations={"stablehlo.tanh 8x64xf32": 1}, matmuls={"float32[8,8] x float32[8,8]": 1}
+    )
+    verdict = judge(CASE, (), now, record(), strict=True)
+    assert (str(verdict.status), verdict.causes) == ("IMPROVED", ())
+
+
+def test_a_gain_beside_a_loss_is_not_its_cause():
+    """Of two things that changed only the one that can have done it is named."""
+    now = measurement(facts={"traces": 2, "temp_bytes": 1}, operations={"stablehlo.tanh 8x64xf32": 1})
+    now = replace(now, culprits=Culprits(retraces=("batch: float32[8] → float32[7]",)))
+    verdict = judge(CASE, (), now, record(), strict=True)
+    assert [str(cause) for cause in verdict.causes] == ["batch: float32[8] → float32[7]"]
+
+
+def test_a_claim_that_holds_blames_nobody():
+    """Nor one that cannot be checked: what is not known has no cause."""
+    grown = measurement(operations={ADD: 99}, reference=reference())
+    known = record(operations={ADD: 99})
+    assert judge(CASE, (at_most(1.0, "temp_bytes"),), grown, known, strict=True).causes == ()
+    unknown = replace(grown, reference=None, operations={ADD: 120})
+    assert judge(CASE, (at_most(1.0, "temp_bytes"),), unknown, known, strict=True).causes == ()
+
+
+# The order
+
+
+def test_what_explains_most_comes_first():
+    """One cause of two losses before two causes of one each."""
+    culprits = Culprits(lost=("state['w']: no output has its type",), retraces=("batch: float32[8] → float32[7]",))
+    red = "lost_bytes aliased_bytes traces"
+    assert causes(red, baseline(), culprits=culprits) == [
+        "donated, but not reused: state['w']: no output has its type",
+        "batch: float32[8] → float32[7]",
+    ]
+    assert causes(f"{red} compiles lowerings", baseline(), culprits=culprits)[0] == "batch: float32[8] → float32[7]"
+
+
+def test_what_a_cause_could_also_explain_does_not_count():
+    """Only what is red does: a cause of everything is not before the cause of this."""
+    changes = {"operations": {ADD: 99}, "culprits": Culprits(lost=("state['w']: no output has its type",))}
+    assert causes("aliased_bytes lost_bytes xla_bytes", baseline(), **changes)[0].startswith("donated, but not reused")
+
+
+def test_the_sure_one_comes_before_the_guess():
+    """Of two that explain as much, the one that was seen."""
+    changes = {"operations": {ADD: 99}, "widened": {"bfloat16[8,64] to float32": 4}}
+    assert causes("temp_bytes xla_bytes", baseline(), **changes) == [
+        "wider floats: bfloat16[8,64] to float32 0 → 4",
+        f"perhaps {ADD} 37 → 99; gone: stablehlo.dot_general 8x64xf32",
+    ]
+
+
+def test_a_guess_that_explains_more_comes_first_and_says_that_it_is_one():
+    """How much is explained weighs more than how sure it is."""
+    changes = {"operations": {ADD: 99}, "widened": {"bfloat16[8,64] to float32": 4}}
+    first, second = causes("temp_bytes stablehlo_ops compile_ns", baseline(), **changes)
+    assert first.startswith(f"perhaps {ADD} 37 → 99")
+    assert second.startswith("wider floats")
+
+
+def test_the_root_comes_before_what_follows_from_it():
+    """Of equals, a lost loop before the products that it leaves, and both before the operations."""
+    changes = {
+        "operations": {ADD: 64},
+        "matmuls": {DOT: 64},
+        "facts": {"matmul_flops": 9_000_000},
+    }
+    named = causes("temp_bytes stablehlo_ops xla_flops", baseline(operations=LOOP), **changes)
+    assert [text.split(" ")[0] for text in named] == ["a", "float32[8,64]", "perhaps"]
+    assert named[0] == f"a loop is unrolled: stablehlo.while 1 → 0; {ADD} 3 → 64; gone: stablehlo.while 8x64xf32"
+
+
+# Calls
+
+
+def test_a_retrace_is_named_as_it_was_explained():
+    """The first explanation; sure, unless it says itself that it knows nothing."""
+    lines = ("batch: float32[8] → float32[7]", "batch: float32[7] → float32[6]")
+    assert causes("traces", baseline(), culprits=Culprits(retraces=lines)) == [lines[0]]
+    unknown = "step at model.py:3: cause unknown"
+    assert causes("compiles", baseline(), culprits=Culprits(retraces=(unknown,))) == [f"perhaps {unknown}"]
+
+
+def test_a_retrace_explains_what_calls_show_and_nothing_else():
+    """Each count of the calls; no bytes."""
+    found = explained(baseline(), culprits=Culprits(retraces=("batch: float32[8] → float32[7]",)))
+    assert set(found.values()) == {frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})}
+
+
+def test_retraces_while_sampling_without_an_explanation_are_a_guess():
+    """The counts are told, and that the cause is unknown."""
+    assert causes("sampled_traces", baseline(), facts={"sampled_traces": 3, "sampled_compiles": 2}) == [
+        "perhaps 3 traces and 2 compiles while sampling: cause unknown"
+    ]
+
+
+# Donation
+
+
+def test_what_is_no_longer_donated_is_named():
+    """The leaves, with their bytes; a leaf that never was donated is not among them."""
+    changes = {"signature": (replace(W, donated=False), BATCH)}
+    assert causes("donated_bytes", baseline(), **changes) == ["no longer donated: state['w'] (16,384 bytes)"]
+    assert explained(baseline(), **changes) == {
+        "no longer donated: state['w'] (16,384 bytes)": {"donated_bytes", "aliased_bytes"} | MEMORY
+    }
+
+
+def test_many_leaves_are_named_in_short():
+    """Three by path, the rest by number, all in the sum."""
+    before = tuple(Leaf(path=f"state[{i}]", aval="float32[4]", nbytes=1000, donated=True) for i in range(5))
+    now = tuple(replace(leaf, donated=False) for leaf in before)
+    assert causes("donated_bytes", baseline(signature=before), signature=now) == [
+        "no longer donated: state[0], state[1], state[2] and 2 more (5,000 bytes)"
+    ]
+
+
+def test_without_a_baseline_only_the_absence_of_all_donation_is_told():
+    """What is donated in part may well be meant so."""
+    assert causes("peak_bytes", None, operations={}, matmuls={}, signature=(BATCH,)) == ["nothing is donated"]
+    assert causes("peak_bytes", None, operations={}, matmuls={}) == []
+
+
+def test_donation_that_is_lost_is_named_leaf_by_leaf():
+    """The first with its reason, the others by number."""
+    lost = ("state['w']: no output has its type", "state['b']: no output has its type")
+    assert causes("lost_bytes", baseline(), culprits=Culprits(lost=lost)) == [
+        f"donated, but not reused: {lost[0]}; and 1 more"
+    ]
+    assert set(explained(baseline(), culprits=Culprits(lost=lost[:1])).values()) == {
+        frozenset({"lost_bytes", "aliased_bytes"}) | MEMORY
+    }
+
+
+# What is in the program
+
+
+def test_python_in_the_program_is_named():
+    """The functions that it calls; where the tracer does not name them, that it calls some."""
+    named = Culprits(callbacks=("print_loss at model.py:9", "log at model.py:10"))
+    facts = {"host_callbacks": 2}
+    assert causes("host_callbacks", baseline(), facts=facts, culprits=named) == [
+        "the program calls Python: print_loss at model.py:9; log at model.py:10"
+    ]
+    assert causes("host_callbacks", baseline(), facts=facts) == [
+        "the program calls Python: a queue or a call that the tracer does not name"
+    ]
+
+
+def test_python_that_was_there_before_is_not_blamed():
+    """As many calls as in the baseline made nothing worse."""
+    facts, named = {"host_callbacks": 1}, Culprits(callbacks=("print_loss at model.py:9",))
+    assert causes("run_ns", baseline(facts=facts), facts=facts, culprits=named) == []
+
+
+def test_captured_arrays_are_named_where_they_grew():
+    """Three of them; none that was captured already."""
+    named, facts = Culprits(constants=("one", "two", "three", "four")), {"constant_bytes": 65_536}
+    assert causes("constant_bytes", baseline(), facts=facts, culprits=named) == ["one; two; three"]
+    assert causes("constant_bytes", None, facts=facts, culprits=named) == ["one; two; three"]
+    assert causes("constant_bytes", baseline(facts=facts), facts=facts, culprits=named) == []
+
+
+def test_less_sharding_is_named_with_the_array_that_grew_most():
+    """The same array, more bytes of it on each device."""
+    before = (replace(W, nbytes=2048), replace(BATCH, nbytes=256))
+    assert causes("argument_bytes", baseline(signature=before)) == [
+        "state['w'] takes 16,384 bytes of each device, 2,048 before: sharded less; and 1 more"
+    ]
+    assert causes("argument_bytes", baseline(), signature=before) == []  # spread over more: a gain
+
+
+def test_results_that_are_sharded_less_explain_lost_donation_and_retraces():
+    """What comes back otherwise than it was given is not reused, and is another argument to the next step."""
+    before = (replace(STATE, nbytes=2048), LOSS)
+    changes = {"results": (STATE, LOSS)}
+    text = "result[0]['w'] takes 16,384 bytes of each device, 2,048 before: sharded less"
+    for red in ("lost_bytes", "traces", "collectives"):
+        assert causes(red, baseline(results=before), **changes) == [text]
+    assert causes("argument_bytes", baseline(results=before), **changes) == []
+
+
+def test_other_arrays_are_not_sharded_less():
+    """An array of another shape takes other bytes: it says nothing about where it lies."""
+    wider = (replace(W, aval="float32[64,128]", nbytes=32768), BATCH)
+    assert causes("argument_bytes", baseline(), signature=wider) == []
+
+
+def test_communication_that_grew_is_named():
+    """By kind, array and axes, with its line."""
+    label = "psum float32[64,64] over data"
+    culprits = Culprits(lines={label: "model.py:12"})
+    assert causes("collectives", baseline(), collectives={label: 2}, culprits=culprits) == [
+        f"{label} 0 → 2 at model.py:12"
+    ]
+    assert causes("collectives", baseline(collectives={label: 2}), collectives={label: 2}) == []
+
+
+def test_an_unrolled_loop_needs_fewer_loops_and_more_operations():
+    """A loop that went together with its body is no unrolled one."""
+    known = baseline(operations=LOOP)
+    assert any(text.startswith("a loop is unrolled") for text in causes("stablehlo_ops", known, operations={ADD: 64}))
+    for operations in ({ADD: 2}, {**LOOP, ADD: 64}):
+        assert not any("unrolled" in text for text in causes("stablehlo_ops temp_bytes", known, operations=operations))
+
+
+def test_the_steps_of_a_loop_done_at_once_are_a_guess():
+    """A loop is gone and its program no larger, but memory is: arrays of all steps are named before the buffers."""
+    known, all_steps = baseline(operations=LOOP), "stablehlo.add 32x8x64xf32"
+    changes = {"operations": {all_steps: 3}, "culprits": Culprits(lines={all_steps: "model.py:4"})}
+    text = f"{all_steps} 0 → 3 at model.py:4; gone: {ADD}, stablehlo.while 8x64xf32"
+    assert causes("temp_bytes", known, **changes) == [
+        f"perhaps the steps of a loop are done all at once: stablehlo.while 1 → 0; {text}",
+        f"perhaps {text}",
+    ]
+    for operations in ({ADD: 2}, {ADD: 64}, {**LOOP, all_steps: 3}):  # gone with its body, unrolled, still there
+        assert not any("at once" in text for text in causes("temp_bytes", known, operations=operations))
+
+
+def test_less_recomputation_is_named_where_memory_grew():
+    """Fewer products of the same kind and fewer barriers: what remat recomputed is kept."""
+    barrier = "stablehlo.optimization_barrier 8x64xf32"
+    known = baseline(operations={barrier: 2, ADD: 3}, matmuls={DOT: 5})
+    changes = {"operations": {ADD: 3}, "matmuls": {DOT: 3}, "facts": {"matmul_flops": 600_000}}
+    assert causes("temp_bytes", known, **changes) == [
+        f"less is recomputed, so more is kept: remat is lost or keeps more (optimization_barrier 2 → 0); {DOT} 5 → 3"
+    ]
+    assert causes("matmul_flops", known, **changes) == []
+
+
+def test_a_recomputation_that_is_not_held_back_is_named():
+    """The same products and fewer barriers; with fewer products remat itself is lost, which is said instead."""
+    known = baseline(operations={"stablehlo.optimization_barrier 8x64xf32": 2, ADD: 3})
+    assert causes("largest_batch", known, operations={ADD: 3}) == [
+        "a recomputation is not held back until it is needed: optimization_barrier 2 → 0"
+    ]
+    assert causes("largest_batch", known, operations=known.operations) == []
+    assert causes("largest_batch", known, operations={ADD: 3}, facts={"matmul_flops": 600_000}) == []
+
+
+def test_more_products_are_named():
+    """By operand shapes, with their line; only where there is more such work than before."""
+    changes = {"matmuls": {DOT: 6}, "culprits": Culprits(lines={DOT: "model.py:40"})}
+    more = {"matmul_flops": 2_000_000}
+    assert causes("matmul_flops", baseline(), facts=more, **changes) == [f"{DOT} 3 → 6 at model.py:40"]
+    assert causes("xla_flops", baseline(), **changes) == []  # other products, and no more work
+
+
+def test_wider_floats_are_named():
+    """The cast that there is more of, and its line."""
+    label = "bfloat16[8,64] to float32"
+    culprits = Culprits(lines={label: "model.py:7"})
+    assert causes("widened_bytes", baseline(), widened={label: 4}, culprits=culprits) == [
+        f"wider floats: {label} 0 → 4 at model.py:7"
+    ]
+    assert causes("widened_bytes", baseline(widened={label: 4}), widened={label: 4}) == []
+
+
+def test_what_is_returned_besides_is_named():
+    """A new result, or a larger one, with its bytes."""
+    logits = Leaf(path="result[2]", aval="float32[8,1000]", nbytes=32_000, donated=False)
+    known = baseline(results=(STATE, LOSS))
+    assert causes("output_bytes", known, results=(STATE, LOSS, logits)) == [
+        "more is returned: result[2] is float32[8,1000] (32,000 bytes), new"
+    ]
+    wide = replace(LOSS, aval="float32[8]", nbytes=32)
+    assert causes("output_bytes", known, results=(STATE, wide)) == [
+        "more is returned: result[1] is float32[8] (32 bytes), float32[] before"
+    ]
+
+
+def test_a_single_result_may_be_named_anew():
+    """A loss that became a dictionary of one is the same array."""
+    known = baseline(results=(replace(LOSS, path="result"),))
+    assert causes("output_bytes", known, results=(replace(LOSS, path="result['loss']"),)) == []
+    larger = replace(LOSS, path="result['loss']", aval="float32[8]", nbytes=32)
+    assert causes("output_bytes", known, results=(larger,)) == [
+        "more is returned: result['loss'] is float32[8] (32 bytes), float32[] before"
+    ]
+
+
+def test_results_that_are_no_more_in_all_are_not_blamed():
+    """What one result gained another one lost."""
+    known = baseline(results=(STATE, LOSS))
+    swapped = (replace(STATE, nbytes=4), replace(LOSS, nbytes=16384))
+    assert not any("more is returned" in text for text in causes("output_bytes xla_bytes", known, results=swapped))
+
+
+# Plain Python around programs
+
+
+def test_programs_that_python_starts_are_named():
+    """What is launched more often, and what is moved between host and device."""
+    assert causes("launches", baseline(), launched={"jit_step": 1, "jit_add": 4}, host=True) == [
+        "programs started in a call: jit_add 0 → 4; jit_step 0 → 1"
+    ]
+    assert causes("host_transfers", baseline(), culprits=Culprits(transfers=("step: 2",)), host=True) == [
+        "moved between host and device in each call: step: 2"
+    ]
+
+
+# The surroundings
+
+
+def test_the_same_program_with_other_options_is_named():
+    """What the compiler was told."""
+    changed = replace(FINGERPRINTS, options="xla_cpu_enable_fast_math=True")
+    assert causes("temp_bytes", baseline(), fingerprints=changed) == [
+        "the same program, other compiler options: none → xla_cpu_enable_fast_math=True"
+    ]
+    other = replace(changed, program="p1")
+    assert causes("temp_bytes", baseline(), fingerprints=other) == []  # the program is another one: not the options
+
+
+def test_the_same_program_in_another_environment_is_named():
+    """A release of the compiler makes more of it, or takes longer; it does not retrace."""
+    changes = {"environment": ENVIRONMENT | {"jaxlib": "0.12.0"}}
+    text = "the same program in another environment: the compiler makes something else of it"
+    assert causes("temp_bytes", baseline(), **changes) == [text]
+    assert causes("compile_ns", baseline(), **changes) == [text]
+    assert causes("traces", baseline(), **changes) == []
+
+
+@pytest.mark.parametrize("known", [None, ""], ids=["unknown then", "unknown now"])
+def test_options_that_are_not_known_are_no_cause(known):
+    """That they could not be read does not mean that they changed."""
+    now = None if known == "" else ""
+    before = baseline(fingerprints=replace(FINGERPRINTS, options=known))
+    assert causes("temp_bytes", before, fingerprints=replace(FINGERPRINTS, options=now)) == []
+
+
+def test_of_plain_python_nobody_knows_that_its_programs_are_the_same():
+    """Their names are, while the source changed: the environment is no sure cause."""
+    changes = {
+        "host": True,
+        "environment": ENVIRONMENT | {"jaxlib": "0.12.0"},
+        "fingerprints": replace(FINGERPRINTS, source="s1"),
+    }
+    assert not any(
+        "the same program" in text for text in causes("run_ns first_call_ns", baseline(host=True), **changes)
+    )
+
+
+def test_a_product_that_is_new_is_not_told_as_gone():
+    """Told the other way round, what only today's program has is new."""
+    small = "float32[8,8] x float32[8,8]"
+    (text,) = causes("temp_bytes", baseline(matmuls={DOT: 5}), matmuls={DOT: 3, small: 1}, facts={"matmul_flops": 9})
+    assert f"gone: {small}" not in text
+
+
+# Guesses
+
+
+def test_the_largest_buffer_is_a_guess():
+    """It is what memory consists of; whether it grew nobody knows."""
+    culprits = Culprits(allocations=("768 kB f32[3,256,256] at model.py:12", "4 kB"))
+    assert causes("temp_bytes", baseline(), culprits=culprits) == [
+        "perhaps largest buffer: 768 kB f32[3,256,256] at model.py:12"
+    ]
+    assert causes("traces", baseline(), culprits=culprits) == []
+
+
+def test_operations_that_grew_are_a_guess_before_the_largest_buffer():
+    """What changed says more than what there is."""
+    changes = {"operations": {ADD: 99}, "culprits": Culprits(allocations=("768 kB",), lines={ADD: "model.py:4"})}
+    first, second = causes("temp_bytes", baseline(operations={ADD: 37}), **changes)
+    assert (first, second) == (f"perhaps {ADD} 37 → 99 at model.py:4", "perhaps largest buffer: 768 kB")
+
+
+def test_without_a_baseline_the_commonest_operation_is_a_guess():
+    """There is nothing to compare with, so nothing grew."""
+    assert causes("stablehlo_ops", None, signature=(W,), matmuls={}) == [
+        "perhaps most of the program: 37 × stablehlo.add"
+    ]
+
+
+def test_without_a_baseline_the_largest_argument_is_a_guess():
+    """It is most of what a call must be given, and says more of it than any operation."""
+    large = Leaf(path="xs", aval="float32[32,64,64]", nbytes=524288, donated=False)
+    first = causes("argument_bytes", None, signature=(W, large, BATCH))[0]
+    assert first == "perhaps largest argument: xs is float32[32,64,64] (524,288 bytes)"
+    assert not any("largest argument" in text for text in causes("argument_bytes", baseline()))
+    assert not any("largest argument" in text for text in causes("argument_bytes", None, signature=()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "red", "beside"),
+    [
+        ({"matmuls": {DOT: 3}}, "matmul_flops", "temp_bytes"),
+        ({"collectives": {"all-reduce float32[8] over 'data'": 3}}, "collectives", "run_ns"),
+        ({"widened": {"bfloat16[8] → float32": 3}}, "widened_bytes", "peak_bytes"),
+    ],
+)
+def test_without_a_baseline_a_count_explains_only_itself(changes, red, beside):
+    """Nothing is known to have grown: what there is explains its own fact, and no memory or time."""
+    ((name, _),) = next(iter(changes.values())).items()
+    (text,) = causes(red, None, operations={}, **changes)
+    assert text.removeprefix("wider floats: ") == f"3 × {name}"
+    assert causes(beside, None, operations={}, signature=SIGNATURE, **{"matmuls": {}} | changes) == []

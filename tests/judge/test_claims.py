@@ -1,0 +1,292 @@
+"""Claims: what must hold on any hardware; what cannot be checked is invalid, what can never break is refused."""
+
+from __future__ import annotations
+
+import pytest
+from support.factories import measurement, reference
+
+from jaxgate.judge.claims import check_claims, universal_claims
+from jaxgate.model import Claim, Status, Tolerance, at_least, at_most, equal
+
+UNIVERSAL = ("traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles", "lost_bytes")
+"""Of a case that donates; without donation nothing can be lost."""
+
+
+def check(claim, now):
+    """The finding of one claim; those of every case come first and must hold."""
+    *universal, found = check_claims((claim,), now)
+    donates = bool(now.facts.donated_bytes)
+    assert [f.status for f in universal] == [Status.SAME] * (5 + donates)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("claim", "formula"),
+    [
+        (at_most(0.5, "compile_ns"), "compile_ns ≤ 0.5 × reference"),
+        (at_most(1.0, "temp_bytes"), "temp_bytes ≤ reference"),
+        (at_least(2, "matmul_flops"), "matmul_flops ≥ 2 × reference"),
+        (at_least(1, "aliased_bytes", of="donated_bytes"), "aliased_bytes ≥ donated_bytes"),
+        (at_most(1.1, "xla_flops", of="analytic_flops"), "xla_flops ≤ 1.1 × analytic_flops"),
+        (equal("matmul_flops", to="analytic_flops"), "matmul_flops = analytic_flops"),
+        (equal("host_callbacks", to=0), "host_callbacks = 0"),
+        (at_most(4096, "constant_bytes", of="one"), "constant_bytes ≤ 4096"),
+    ],
+)
+def test_a_claim_reads_as_a_formula(claim, formula):
+    """The name of a claim in a report is its formula."""
+    assert str(claim) == formula
+    reads = measurement(reference=reference(), analytic_flops=1_000_000)
+    assert check(claim, reads).name == formula
+
+
+@pytest.mark.parametrize(
+    ("claim", "now", "status"),
+    [
+        (at_most(0.5, "temp_bytes"), 10_000, Status.SAME),
+        (at_most(0.5, "temp_bytes"), 10_001, Status.REGRESSED),
+        (at_most(0.5, "temp_bytes"), 0, Status.SAME),
+        (at_least(2.0, "temp_bytes"), 40_000, Status.SAME),
+        (at_least(2.0, "temp_bytes"), 39_999, Status.REGRESSED),
+        (at_least(2.0, "temp_bytes"), 50_000, Status.SAME),
+        (equal("temp_bytes", to="reference"), 20_000, Status.SAME),
+        (equal("temp_bytes", to="reference"), 20_001, Status.REGRESSED),
+        (equal("temp_bytes", to="reference"), 19_999, Status.REGRESSED),
+        (at_most(0.29, "temp_bytes"), 5_800, Status.SAME),  # 0.29 of 20000 is 5799.999… in binary
+        (at_most(0.29, "temp_bytes"), 5_801, Status.REGRESSED),
+    ],
+)
+def test_a_claim_against_the_reference(claim, now, status):
+    """The subject is held against the same quantity of the reference, 20000 bytes, times the factor."""
+    found = check(claim, measurement(facts={"temp_bytes": now}, reference=reference()))
+    assert (found.kind, found.status, found.now, found.against) == ("claim", status, now, 20_000)
+
+
+@pytest.mark.parametrize(
+    ("claim", "status", "now", "against", "allowed"),
+    [
+        (at_most(16_388, "output_bytes", of="one"), Status.SAME, 16_388, 16_388, 16_388),
+        (at_most(16_387, "output_bytes", of="one"), Status.REGRESSED, 16_388, 16_387, 16_387),
+        (at_least(1, "donated_bytes", of="one"), Status.SAME, 16_384, 1, 1),
+        (equal("host_callbacks", to=0), Status.SAME, 0, 0, 0),
+        (equal("constant_bytes", to=1), Status.REGRESSED, 0, 1, 1),
+        (equal("aliased_bytes", to="donated_bytes"), Status.SAME, 16_384, 16_384, 16_384),
+        (equal("output_bytes", to="aliased_bytes"), Status.REGRESSED, 16_388, 16_384, 16_384),
+        (at_most(2, "output_bytes", of="aliased_bytes"), Status.SAME, 16_388, 16_384, 32_768),
+        (equal("matmul_flops", to="analytic_flops"), Status.SAME, 1_000_000, 1_000_000, 1_000_000),
+        (at_most(1.0, "xla_flops", of="analytic_flops"), Status.REGRESSED, 1_100_000, 1_000_000, 1_000_000),
+        # arguments 18432 + outputs 16388 + temporaries 20000 - aliased 16384
+        (at_most(38_436, "peak_bytes", of="one"), Status.SAME, 38_436, 38_436, 38_436),
+        (at_most(38_435, "peak_bytes", of="one"), Status.REGRESSED, 38_436, 38_435, 38_435),
+        # the same without the temporaries
+        (at_most(18_436, "state_bytes", of="one"), Status.SAME, 18_436, 18_436, 18_436),
+        (at_most(18_435, "state_bytes", of="one"), Status.REGRESSED, 18_436, 18_435, 18_435),
+    ],
+)
+def test_a_claim_against_numbers(claim, status, now, against, allowed):
+    """A plain number, another quantity of the subject, a closed formula, a derived number: each is found."""
+    found = check(claim, measurement(analytic_flops=1_000_000))
+    assert (found.status, found.now, found.against, found.allowed) == (status, now, against, allowed)
+
+
+@pytest.mark.parametrize(
+    ("claim", "status", "now", "against"),
+    [
+        (at_most(0.5, "compile_ns"), Status.SAME, 50_000_000, 100_000_000),
+        (at_most(0.4, "compile_ns"), Status.REGRESSED, 50_000_000, 100_000_000),
+        (at_most(0.7, "peak_bytes"), Status.SAME, 38_436, 58_436),
+        (at_most(0.6, "peak_bytes"), Status.REGRESSED, 38_436, 58_436),
+    ],
+)
+def test_a_claim_about_phases_and_derived_numbers(claim, status, now, against):
+    """Phases and the peak are found on both sides."""
+    known = reference(facts={"temp_bytes": 40_000}, phases={"compile_ns": 100_000_000})
+    found = check(claim, measurement(reference=known))
+    assert (found.status, found.now, found.against) == (status, now, against)
+
+
+def test_equality_of_counts_is_exact():
+    """One FLOP more than the closed formula is a difference, however large the numbers."""
+    large = 50_000_000_000
+    claim = equal("matmul_flops", to="analytic_flops")
+    assert check(claim, measurement(facts={"matmul_flops": large}, analytic_flops=large)).status is Status.SAME
+    found = check(claim, measurement(facts={"matmul_flops": large + 1}, analytic_flops=large))
+    assert found.status is Status.REGRESSED
+
+
+def test_why_a_claim_is_made_goes_with_it():
+    """The author's half-sentence is in the finding."""
+    claim = at_most(0, "output_bytes", of="one", why="nothing comes back")
+    assert check(claim, measurement()).detail == "nothing comes back"
+
+
+@pytest.mark.parametrize(
+    ("claim", "facts", "known", "missing"),
+    [
+        (at_most(0.5, "temp_bytes"), {}, None, "reference"),
+        (at_least(0.0, "temp_bytes"), {}, None, "reference"),
+        (at_most(1.0, "temp_bytes"), {}, reference(facts={"temp_bytes": None}), "reference"),
+        (at_most(1.0, "compile_ns"), {}, reference(phases={"compile_ns": None}), "reference"),
+        (at_most(1.0, "peak_bytes"), {}, reference(facts={"aliased_bytes": None}), "reference"),
+        (at_most(1.0, "traces"), {}, reference(), "reference"),
+        (at_most(1.0, "temp_bytes"), {"temp_bytes": None}, reference(), "temp_bytes"),
+        (at_most(1e9, "temp_bytes", of="one"), {"temp_bytes": None}, None, "temp_bytes"),
+        (at_most(1e9, "peak_bytes", of="one"), {"output_bytes": None}, None, "peak_bytes"),
+        (at_most(1e9, "peak_bytes", of="one"), {"temp_bytes": None}, None, "peak_bytes"),
+        (at_most(1e9, "state_bytes", of="one"), {"argument_bytes": None}, None, "state_bytes"),
+        (at_most(1e9, "state_bytes", of="one"), {"aliased_bytes": None}, None, "state_bytes"),
+        (equal("host_callbacks", to=0), {"host_callbacks": None}, None, "host_callbacks"),
+        (
+            equal("aliased_bytes", to="donated_bytes"),
+            {"aliased_bytes": None, "donated_bytes": None},
+            None,
+            "aliased_bytes",
+        ),
+        (equal("aliased_bytes", to="donated_bytes"), {"donated_bytes": None}, None, "donated_bytes"),
+        (equal("matmul_flops", to="analytic_flops"), {}, None, "analytic_flops"),
+    ],
+)
+def test_what_cannot_be_checked_is_invalid(claim, facts, known, missing):
+    """An unknown number on either side never passes, and is named."""
+    found = check(claim, measurement(facts=facts, reference=known))
+    assert (found.status, found.against) == (Status.INVALID, None)
+    assert found.detail.startswith("cannot be checked: ")
+    assert missing in found.detail
+
+
+def test_a_case_without_reference_is_not_blamed_on_the_backend():
+    """A claim about a reference that was never given says that, so that the author knows what to add."""
+    found = check(at_most(0.5, "temp_bytes"), measurement())
+    assert "reference" in found.detail
+    assert "backend" not in found.detail
+
+
+@pytest.mark.parametrize(
+    ("quantity", "other"),
+    [
+        ("tmp_bytes", "reference"),
+        ("temp_bytes", "refrence"),
+        ("analytic_flops", "reference"),
+        ("reference", "one"),
+        ("one", "one"),
+        ("run_time", "reference"),
+        ("", "reference"),
+    ],
+)
+def test_an_unknown_quantity_is_refused_when_the_claim_is_made(quantity, other):
+    """A misspelt quantity stops the author, not the first reader of a green report."""
+    with pytest.raises(ValueError, match="cannot be checked") as caught:
+        at_most(1.0, quantity, of=other)
+    message = str(caught.value)
+    assert f"a claim about {quantity!r} against {other!r}" in message
+    assert "expected one of: " in message
+    assert "temp_bytes" in message
+
+
+@pytest.mark.parametrize(
+    ("claim", "because"),
+    [
+        (lambda: at_most(float("inf"), "temp_bytes"), "no number is above infinity"),
+        (lambda: at_least(float("-inf"), "temp_bytes"), "no number is below minus infinity"),
+        (lambda: equal("temp_bytes", to="temp_bytes"), "a number equals itself"),
+        (lambda: at_most(1.0, "temp_bytes", of="temp_bytes"), "a number is at most itself"),
+        (lambda: at_most(float("nan"), "temp_bytes"), "nothing compares with NaN"),
+        (lambda: Claim(quantity="temp_bytes", relation="<"), "a relation that is not one of the three"),
+    ],
+    ids=["inf", "-inf", "itself", "at most itself", "nan", "relation"],
+)
+def test_a_claim_that_says_nothing_is_refused(claim, because):
+    """A claim that can never break, or never hold, is refused when it is made."""
+    with pytest.raises(ValueError):  # noqa: PT011 - the wording is free
+        pytest.fail(f"{claim()!r} was accepted: {because}")
+
+
+def test_the_claims_of_every_case():
+    """One trace, one lowering, one compile, silence in the steady state, donation reused: checked for each case, first, and beside its own."""
+    findings = list(check_claims((equal("host_callbacks", to=0),), measurement()))
+    assert [(f.name, f.status) for f in findings] == [
+        ("traces = 1", Status.SAME),
+        ("lowerings = 1", Status.SAME),
+        ("compiles = 1", Status.SAME),
+        ("sampled_traces = 0", Status.SAME),
+        ("sampled_compiles = 0", Status.SAME),
+        ("lost_bytes ≤ 0", Status.SAME),
+        ("host_callbacks = 0", Status.SAME),
+    ]
+    assert [claim.quantity for claim in universal_claims(measurement())] == list(UNIVERSAL)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected_traces", "allowed"),
+    [
+        ("traces", 2, 1, 1),
+        ("traces", 0, 1, 1),
+        ("traces", 1, 2, 2),
+        ("traces", 3, 2, 2),
+        ("lowerings", 2, 1, 1),
+        ("lowerings", 1, 2, 2),
+        ("compiles", 2, 1, 1),
+        ("compiles", 1, 2, 2),
+        ("sampled_traces", 1, 1, 0),
+        ("sampled_compiles", 1, 1, 0),
+        ("sampled_traces", 1, 2, 0),
+    ],
+)
+def test_a_case_that_traces_otherwise_than_expected_is_red(name, value, expected_traces, allowed):
+    """More or fewer traces than the case states break a claim, with no baseline needed."""
+    facts = dict.fromkeys(("traces", "lowerings", "compiles"), expected_traces) | {name: value}
+    found = list(check_claims((), measurement(facts=facts, expected_traces=expected_traces)))
+    (broken,) = [f for f in found if f.status is not Status.SAME]
+    assert (broken.name, broken.status) == (f"{name} = {allowed}", Status.REGRESSED)
+    assert (broken.now, broken.against, broken.allowed) == (value, allowed, allowed)
+
+
+def test_a_case_may_state_that_it_traces_twice():
+    """Two traces are green where the case expects two."""
+    found = check_claims((), measurement(facts={"traces": 2, "lowerings": 2, "compiles": 2}, expected_traces=2))
+    assert {f.status for f in found} == {Status.SAME}
+
+
+@pytest.mark.parametrize("name", UNIVERSAL)
+def test_unknown_counters_are_invalid(name):
+    """A case whose traces were not counted is not green."""
+    found = {f.name.split(" ")[0]: f for f in check_claims((), measurement(facts={name: None}))}
+    assert found[name].status is Status.INVALID
+    assert f"{name} is unknown" in found[name].detail
+    assert [found[other].status for other in UNIVERSAL if other != name] == [Status.SAME] * 5
+
+
+def test_without_donation_nothing_can_be_lost():
+    """A program that donates nothing has no claim about donation; the others stay."""
+    quantities = [claim.quantity for claim in universal_claims(measurement(facts={"donated_bytes": 0}))]
+    assert quantities == [name for name in UNIVERSAL if name != "lost_bytes"]
+
+
+def test_donation_that_is_not_reused_is_red_in_every_case():
+    """A single lost byte breaks the claim of every case that donates, with no baseline needed."""
+    (broken,) = [f for f in check_claims((), measurement(facts={"lost_bytes": 1})) if f.status is not Status.SAME]
+    assert (broken.name, broken.status) == ("lost_bytes ≤ 0", Status.REGRESSED)
+    assert (broken.now, broken.allowed, broken.detail) == (1, 0, "what is donated is reused")
+
+
+@pytest.mark.parametrize(("lost", "status"), [(512, Status.SAME), (513, Status.REGRESSED)])
+def test_a_tolerance_of_lost_bytes_loosens_the_claim_of_every_case(lost, status):
+    """A case that states why some donation is lost is held to the bytes that it states."""
+    own = Tolerance(fact="lost_bytes", absolute=512, why="the scalar step is cast")
+    found = {f.name: f for f in check_claims((), measurement(facts={"lost_bytes": lost}), tolerances=[own])}
+    assert found["lost_bytes ≤ 512"].status is status
+
+
+def test_a_tolerance_of_another_fact_loosens_no_claim():
+    """Traces that may move against the baseline must still be those that the case states."""
+    own = Tolerance(fact="traces", absolute=5, why="it is rewritten")
+    found = {f.name: f for f in check_claims((), measurement(facts={"traces": 2}), tolerances=[own])}
+    assert found["traces = 1"].status is Status.REGRESSED
+
+
+def test_a_number_that_could_not_be_had_says_why():
+    """Where today's measurement knows the reason, it is told in place of the backend."""
+    now = measurement(facts={"collectives": None}, unknown={"collectives": "the module has no text"})
+    found = check(equal("collectives", to=0), now)
+    assert found.status is Status.INVALID
+    assert found.detail == "cannot be checked: collectives is unknown: the module has no text"

@@ -1,0 +1,155 @@
+"""Claims against rivals, and claims that a release is known to break: expected failures and unexpected passes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+from support.factories import measurement, record, reference
+
+from jaxgate.judge import judge
+from jaxgate.judge.claims import check_claims
+from jaxgate.model import HardwareKey, KnownBreak, Status, at_least, at_most, equal
+from jaxgate.report import expected_failures, summary, unexpected_passes
+
+OLD = KnownBreak(jax="<0.12", platform="cpu", since="2026-11-21", why="the compiler merges what is recomputed")
+
+
+def now(*, jax="0.10.2", platform="cpu", **facts):
+    """A measurement on a release and a platform; the reference takes 20,000 bytes."""
+    hardware = HardwareKey(platform=platform, device_kind="AMD EPYC", devices=1)
+    return measurement(facts=facts, environment={"jax": jax}, hardware=hardware, reference=reference())
+
+
+def check(claim, measured):
+    """The finding of one claim."""
+    return list(check_claims((claim,), measured))[-1]
+
+
+@pytest.mark.parametrize(
+    ("jax", "platform", "temp_bytes", "status"),
+    [
+        ("0.10.2", "cpu", 20_000, Status.EXPECTED),
+        ("0.10.2", "cpu", 10_000, Status.SAME),
+        ("0.11.0rc1", "cpu", 20_000, Status.EXPECTED),
+        ("0.12.0", "cpu", 20_000, Status.REGRESSED),
+        ("0.12.0.1", "cpu", 20_000, Status.REGRESSED),
+        ("0.10.2", "gpu", 20_000, Status.REGRESSED),
+        ("0.10.2", "gpu", 10_000, Status.SAME),
+    ],
+)
+def test_a_known_break_covers_its_release_and_platform_only(jax, platform, temp_bytes, status):
+    """Elsewhere a broken claim is red; where it holds it is never expected to fail."""
+    claim = at_most(0.7, "temp_bytes", known_break=OLD)  # of 20,000
+    assert check(claim, now(jax=jax, platform=platform, temp_bytes=temp_bytes)).status is status
+
+
+def test_an_unknown_release_is_not_excused():
+    """Without a version nobody knows that it is the one that is known to break."""
+    measured = measurement(facts={"temp_bytes": 20_000}, environment={}, reference=reference())
+    newest = KnownBreak(jax="<1", platform="cpu", since="2026-11-21", why="always")
+    assert check(at_most(0.7, "temp_bytes", known_break=newest), measured).status is Status.REGRESSED
+
+
+def test_what_cannot_be_checked_is_not_expected():
+    """A known break excuses numbers, not their absence."""
+    claim = at_most(0.7, "temp_bytes", known_break=OLD)
+    assert check(claim, now(temp_bytes=None)).status is Status.INVALID
+
+
+def test_an_expected_failure_decides_a_case_that_is_fine_otherwise():
+    """The case is EXPECTED, does not fail, and says numbers, release, day and reason."""
+    measured = now(temp_bytes=20_000)
+    verdict = judge("a/b", [at_most(0.7, "temp_bytes", known_break=OLD)], measured, None, strict=False)
+    assert verdict.status is Status.NO_BASELINE
+    known = record(hardware=measured.hardware, environment=measured.environment, facts=asdict(measured.facts))
+    verdict = judge("a/b", [at_most(0.7, "temp_bytes", known_break=OLD)], measured, known, strict=True)
+    assert (verdict.status, verdict.fails) == (Status.EXPECTED, False)
+    told = (
+        "expected: temp_bytes ≤ 0.7 × reference is broken, 20 kB against 20 kB = 1.00 × "
+        "(jax <0.12 on cpu, seen 2026-11-21: the compiler merges what is recomputed)"
+    )
+    assert expected_failures(verdict) == [told]
+    assert told in summary([verdict], width=None)[0][2]
+    assert unexpected_passes(verdict) == []
+
+
+def test_an_unexpected_pass_is_told_and_does_not_decide():
+    """The line asks for the known break to be removed."""
+    measured = now(temp_bytes=10_000)
+    known = record(hardware=measured.hardware, environment=measured.environment, facts=asdict(measured.facts))
+    verdict = judge("a/b", [at_most(0.7, "temp_bytes", known_break=OLD)], measured, known, strict=True)
+    assert (verdict.status, verdict.fails) == (Status.SAME, False)
+    assert expected_failures(verdict) == []
+    (told,) = unexpected_passes(verdict)
+    assert told == f"holds unexpectedly: temp_bytes ≤ 0.7 × reference ({OLD}); remove its known_break"
+    assert told in summary([verdict], width=None)[0][2]
+
+
+def test_another_fault_of_an_excused_case_is_red():
+    """A known break covers one claim, not its case."""
+    measured = now(temp_bytes=20_000, host_callbacks=1)
+    claims = [at_most(0.7, "temp_bytes", known_break=OLD), equal("host_callbacks", to=0)]
+    verdict = judge("a/b", claims, measured, None, strict=False)
+    assert (verdict.status, verdict.fails) == (Status.REGRESSED, True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"jax": "0.10"}, {"jax": ""}, {"platform": ""}, {"why": " "}, {"since": "yesterday"}, {"since": "2026-1-1"}],
+)
+def test_a_known_break_that_excuses_too_much_is_refused(wrong):
+    """Releases, platform, day and reason must be there."""
+    with pytest.raises(ValueError, match="expected"):
+        KnownBreak(**{"jax": "<0.12", "platform": "cpu", "since": "2026-11-21", "why": "x", **wrong})
+
+
+def test_a_claim_about_time_has_no_known_break():
+    """A slow program is accepted for a while by a waiver, or not at all."""
+    with pytest.raises(ValueError, match="accept a slow claim by a waiver"):
+        at_most(0.5, "run_ns", known_break=OLD)
+
+
+RIVALS = {
+    "small": reference(facts={"temp_bytes": 100, "collectives": None}),
+    "large": reference(facts={"temp_bytes": 400, "collectives": 2}),
+}
+
+
+@pytest.mark.parametrize(
+    ("claim", "temp_bytes", "status", "against", "rival"),
+    [
+        (at_most(1.25, "temp_bytes", of="rivals"), 125, Status.SAME, 100, "small"),
+        (at_most(1.25, "temp_bytes", of="rivals"), 126, Status.REGRESSED, 100, "small"),
+        (at_least(0.5, "temp_bytes", of="rivals"), 200, Status.SAME, 400, "large"),
+        (at_least(0.5, "temp_bytes", of="rivals"), 199, Status.REGRESSED, 400, "large"),
+        (equal("temp_bytes", to="rivals"), 100, Status.REGRESSED, 400, "large"),
+        (equal("temp_bytes", to="rivals"), 400, Status.REGRESSED, 100, "small"),
+    ],
+)
+def test_a_claim_is_held_against_the_hardest_rival(claim, temp_bytes, status, against, rival):
+    """The least of an upper limit, the greatest of a lower one, the farthest of an equality; the finding names it."""
+    finding = check(claim, measurement(facts={"temp_bytes": temp_bytes}, rivals=RIVALS))
+    assert (finding.status, finding.against) == (status, against)
+    assert finding.detail.endswith(f"{rival} has it")
+
+
+@pytest.mark.parametrize(
+    ("claim", "rivals", "why"),
+    [
+        (at_most(1.0, "collectives", of="rivals"), RIVALS, "collectives is unknown on this backend"),
+        (at_most(1.0, "temp_bytes", of="rivals"), {}, "the case has no rivals"),
+    ],
+)
+def test_a_claim_whose_rivals_say_nothing_is_invalid(claim, rivals, why):
+    """One rival without the number could be the best: nothing is claimed of the rest."""
+    finding = check(claim, measurement(facts={"collectives": 1}, rivals=rivals))
+    assert finding.status is Status.INVALID
+    assert finding.detail == f"cannot be checked: {why}"
+
+
+def test_a_claim_against_rivals_reads_as_a_formula():
+    """The name of a claim in a report is its formula."""
+    assert str(at_most(1.25, "peak_bytes", of="rivals")) == "peak_bytes ≤ 1.25 × rivals"
+    assert str(equal("stablehlo_ops", to="rivals")) == "stablehlo_ops = rivals"
+    assert str(equal("stablehlo_ops", to="reference")) == "stablehlo_ops = reference"

@@ -1,0 +1,344 @@
+"""Where a difference comes from, and when two programs are identical enough to need no clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from support.factories import ENVIRONMENT, FINGERPRINTS, HARDWARE, OTHER_CPU, baseline, measurement
+
+from jaxgate.judge import environment_differences, may_share_executable
+from jaxgate.judge.origin import judge_time, place
+from jaxgate.model import Decision, HardwareKey, Status
+
+SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
+DRIVER, RELEASE = "driver", "release"
+NOW = {
+    SAME: ENVIRONMENT,
+    DRIVER: {**ENVIRONMENT, "driver": "590.1"},
+    RELEASE: {**ENVIRONMENT, "jax": "0.12.0"},
+}
+
+# The truth table, each row by hand: source, program, environment, inputs, options -> place.
+TABLE = [
+    ((SAME,), (SAME,), (SAME,), (SAME,), (SAME,), "nothing changed"),
+    ((SAME,), (SAME,), (SAME,), (CHANGED,), (SAME,), "values outside the source"),
+    ((SAME,), (CHANGED,), (SAME,), (SAME, CHANGED), (SAME,), "values outside the source"),
+    ((SAME,), (SAME,), (DRIVER, RELEASE), (SAME, CHANGED), (SAME,), "environment"),
+    ((SAME,), (CHANGED,), (DRIVER,), (SAME, CHANGED), (SAME,), "environment"),
+    ((SAME,), (CHANGED,), (RELEASE,), (SAME, CHANGED), (SAME,), "JAX tracing and lowering"),
+    ((SAME,), (SAME, CHANGED), (DRIVER, RELEASE), (SAME, CHANGED), (CHANGED, UNKNOWN), "not separable here"),
+    ((CHANGED, UNKNOWN), (SAME, CHANGED), (SAME,), (SAME, CHANGED), (SAME, CHANGED, UNKNOWN), "code"),
+    (
+        (CHANGED, UNKNOWN),
+        (SAME, CHANGED),
+        (DRIVER, RELEASE),
+        (SAME, CHANGED),
+        (SAME, CHANGED, UNKNOWN),
+        "not separable here",
+    ),
+]
+ROWS = [(*row, where) for *columns, where in TABLE for row in product(*columns)]
+SAME_SOURCE_OTHER_OPTIONS = list(product((SAME,), (SAME, CHANGED), (SAME,), (SAME, CHANGED), (CHANGED, UNKNOWN)))
+
+
+def changed(source=SAME, program=SAME, environment=SAME, inputs=SAME, options=SAME):
+    """Today's measurement, with what changed against the healthy baseline."""
+
+    def value(before, what):
+        return {SAME: before, CHANGED: "another", UNKNOWN: None}[what]
+
+    prints = replace(
+        FINGERPRINTS,
+        source=value("s0", source),
+        program=value("p0", program),
+        inputs=value("i0", inputs),
+        options=value("", options),
+    )
+    return measurement(fingerprints=prints, environment=NOW[environment])
+
+
+def test_the_table_is_whole():
+    """Every combination has one row: 3 sources × 2 programs × 3 environments × 2 inputs × 3 options."""
+    rows = [row[:-1] for row in ROWS] + SAME_SOURCE_OTHER_OPTIONS
+    assert len(rows) == 108
+    assert set(rows) == set(
+        product(
+            (SAME, CHANGED, UNKNOWN),
+            (SAME, CHANGED),
+            (SAME, DRIVER, RELEASE),
+            (SAME, CHANGED),
+            (SAME, CHANGED, UNKNOWN),
+        )
+    )
+
+
+@pytest.mark.parametrize(("row", "where"), [(row[:-1], row[-1]) for row in ROWS], ids=["-".join(row) for row in ROWS])
+def test_every_row_of_the_table(row, where):
+    """Each combination of changes is placed; a command that separates them comes only where it is needed."""
+    origin = place(changed(*row), baseline())
+    assert origin.place == where
+    assert bool(origin.separate) == (where == "not separable here")
+
+
+@pytest.mark.parametrize("row", SAME_SOURCE_OTHER_OPTIONS, ids="-".join)
+def test_an_unchanged_source_is_not_blamed(row):
+    """Compiler options that differ or are unknown while the source is the same do not come from the code."""
+    assert place(changed(*row), baseline()).place != "code"
+
+
+@pytest.mark.parametrize("field", ["source", "options"])
+def test_a_baseline_that_does_not_know_is_as_unknown(field):
+    """A fingerprint that the baseline lacks is unknown, not changed and not the same."""
+    before = baseline(fingerprints=replace(FINGERPRINTS, **{field: None}))
+    label = {"source": "source", "options": "compiler options"}[field]
+    assert place(measurement(), before).differences == (f"{label} unknown",)
+    both = measurement(fingerprints=before.fingerprints)
+    assert place(both, before).differences == (f"{label} unknown",)
+
+
+@pytest.mark.parametrize("release", ["jax", "jaxlib"])
+@pytest.mark.parametrize("kind", [CHANGED, "gone"])
+def test_both_packages_are_a_jax_release(release, kind):
+    """A new program of an unchanged source under another jax or jaxlib comes from JAX."""
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != release}
+    if kind == CHANGED:
+        environment[release] = "0.12.0"
+    now = replace(changed(program=CHANGED), environment=environment)
+    assert place(now, baseline()).place == "JAX tracing and lowering"
+
+
+@pytest.mark.parametrize("name", ["jax_enable_x64", "jaxlib_flags", "python"])
+def test_a_setting_is_not_a_jax_release(name):
+    """A setting whose name begins like the package is environment, no release."""
+    now = replace(changed(program=CHANGED), environment={**ENVIRONMENT, name: "other"})
+    assert place(now, baseline()).place == "environment"
+
+
+@pytest.mark.parametrize("program", [SAME, CHANGED])
+def test_other_hardware_is_environment(program):
+    """A borrowed baseline was recorded elsewhere: that is a difference, and both places are named."""
+    origin = place(changed(program=program), baseline(hardware=OTHER_CPU))
+    assert origin.place == "environment"
+    assert "hardware cpu-intel-xeon-1 → cpu-amd-epyc-1" in origin.differences
+
+
+def test_nothing_changed_lists_nothing():
+    """Without a difference there is none to print."""
+    origin = place(measurement(), baseline())
+    assert (origin.place, origin.differences, origin.separate) == ("nothing changed", (), "")
+
+
+def test_all_differences_are_listed():
+    """Fingerprints first, then hardware, then the environment by name, old before new."""
+    now = replace(
+        changed(CHANGED, CHANGED, SAME, CHANGED, CHANGED),
+        environment={"jax": "0.12.0", "jaxlib": "0.10.2", "driver": "590.1"},
+    )
+    assert place(now, baseline(hardware=OTHER_CPU)).differences == (
+        "program changed",
+        "source changed",
+        "compiler options changed",
+        "input values changed",
+        "hardware cpu-intel-xeon-1 → cpu-amd-epyc-1",
+        "driver absent → 590.1",
+        "jax 0.10.2 → 0.12.0",
+        "python 3.11 → absent",
+    )
+
+
+def test_environments_are_compared_by_name():
+    """Order does not count; what is absent on one side is a difference."""
+    assert environment_differences({"b": "2", "a": "1"}, {"a": "1", "b": "2"}) == ()
+    assert environment_differences({"a": "2"}, {"a": "1", "c": "3"}) == ("a 1 → 2", "c 3 → absent")
+
+
+def test_the_command_that_separates_installs_the_old_release():
+    """Source and release changed at once: the old release, with its version, tells them apart."""
+    origin = place(changed(source=CHANGED, environment=RELEASE), baseline())
+    assert origin.separate == ("run again with the baseline's environment: pip install jax==0.10.2 jaxlib==0.10.2")
+
+
+@pytest.mark.parametrize(
+    ("now", "before"),
+    [
+        (changed(source=CHANGED, environment=DRIVER), baseline()),
+        (changed(source=CHANGED), baseline(hardware=OTHER_CPU)),
+    ],
+    ids=["driver", "hardware"],
+)
+def test_the_command_that_separates_is_not_a_wrong_one(now, before):
+    """Where the release is the same, installing it again separates nothing and is not proposed."""
+    origin = place(now, before)
+    assert origin.place == "not separable here"
+    assert origin.separate != ""
+    assert "pip install" not in origin.separate
+
+
+def timed(now, before, decision=None):
+    """The verdict on time, by default where no duel was run."""
+    return judge_time(now, before, decision, "no duel was run")
+
+
+def test_an_identical_program_is_the_same_by_identity():
+    """Nothing that a clock could see has changed: SAME without one."""
+    verdict = timed(measurement(), baseline())
+    assert (verdict.status, verdict.reason) == (Status.SAME, "identical program")
+
+
+@pytest.mark.parametrize("source", [CHANGED, UNKNOWN])
+def test_identity_does_not_ask_for_the_source(source):
+    """A rewritten source that gives the same program cannot be slower on the device."""
+    assert timed(changed(source=source), baseline()).status is Status.SAME
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "reason"),
+    [
+        (changed(program=CHANGED), baseline(), "program changed and no duel was run"),
+        (changed(options=CHANGED), baseline(), "compiler options changed and no duel was run"),
+        (changed(inputs=CHANGED), baseline(), "inputs changed and no duel was run"),
+        (changed(environment=RELEASE), baseline(), "environment changed [jax 0.10.2 → 0.12.0] and no duel was run"),
+        (changed(environment=DRIVER), baseline(), "environment changed [driver absent → 590.1] and no duel was run"),
+        (measurement(), baseline(hardware=OTHER_CPU), "hardware changed and no duel was run"),
+        (
+            measurement(hardware=HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=2)),
+            baseline(hardware=HARDWARE),
+            "hardware changed and no duel was run",
+        ),
+        (changed(program=CHANGED, inputs=CHANGED), baseline(), "program and inputs changed and no duel was run"),
+        (
+            changed(program=CHANGED, options=CHANGED, inputs=CHANGED, environment=RELEASE),
+            baseline(hardware=OTHER_CPU),
+            "program and compiler options and inputs and environment and hardware changed [jax 0.10.2 → 0.12.0] "
+            "and no duel was run",
+        ),
+        (changed(options=UNKNOWN), baseline(), "compiler options are unknown"),
+        (measurement(), baseline(fingerprints=replace(FINGERPRINTS, options=None)), "compiler options are unknown"),
+        (
+            changed(options=UNKNOWN),
+            baseline(fingerprints=replace(FINGERPRINTS, options=None)),
+            "compiler options are unknown",
+        ),
+        (measurement(facts={"host_callbacks": 1}), baseline(facts={"host_callbacks": 1}), "calls Python"),
+        (measurement(facts={"host_callbacks": 1}), baseline(), "calls Python"),
+        (measurement(facts={"host_callbacks": None}), baseline(), "Python"),
+        (measurement(facts={"host_callbacks": None}), baseline(facts={"host_callbacks": None}), "Python"),
+    ],
+    ids=[
+        "program",
+        "options",
+        "inputs",
+        "release",
+        "driver",
+        "hardware",
+        "devices",
+        "two",
+        "all",
+        "options unknown now",
+        "options unknown then",
+        "options unknown on both sides",
+        "callbacks on both sides",
+        "callbacks now",
+        "callbacks unknown now",
+        "callbacks unknown on both sides",
+    ],
+)
+def test_identity_is_refused(now, before, reason):
+    """Whatever may have made it slower, or is not known, takes away the identity and is named."""
+    verdict = timed(now, before)
+    assert verdict.status is Status.UNDECIDED
+    assert reason in verdict.reason
+
+
+SLOWER = Decision(
+    status=Status.SLOWER,
+    ratio=1.25,
+    low=1.2,
+    high=1.3,
+    pairs=20,
+    margin=0.03,
+    sees=0.07,
+    threshold=0.1,
+    now_ns=2500.0,
+    baseline_ns=2000.0,
+    reason="20 of 20 pairs were more than 3.0% slower",
+)
+
+
+@pytest.mark.parametrize("status", [Status.SAME, Status.FASTER, Status.SLOWER, Status.UNDECIDED])
+def test_a_duel_judges_what_identity_does_not(status):
+    """Where the program changed, the duel's word is the verdict on time, with its numbers and what differed."""
+    decision = replace(SLOWER, status=status, reason=f"found {status}")
+    verdict = timed(changed(program=CHANGED), baseline(), decision)
+    assert (verdict.status, verdict.decision) == (status, decision)
+    assert verdict.reason == f"found {status} (program changed)"
+
+
+def test_an_identical_program_needs_no_duel():
+    """A clock that calls identical programs slower is noise: identity comes first."""
+    verdict = timed(measurement(), baseline(), SLOWER)
+    assert (verdict.status, verdict.reason, verdict.decision) == (Status.SAME, "identical program", None)
+
+
+def test_the_same_executable_needs_no_duel():
+    """What compiles to the same cannot be slower; what changed before the compiler is named all the same."""
+    verdict = judge_time(changed(program=CHANGED), baseline(), None, "no duel was run", same_executable=True)
+    assert verdict.status is Status.SAME
+    assert verdict.reason == "the same executable as the baseline's (program changed)"
+
+
+def test_a_stored_time_says_more_than_the_same_executable():
+    """It was taken in the old environment, and so speaks of what the new one does."""
+    verdict = judge_time(changed(environment=RELEASE), baseline(), SLOWER, "no duel was run", same_executable=True)
+    assert (verdict.status, verdict.decision) == (Status.SLOWER, SLOWER)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "may"),
+    [
+        (changed(program=CHANGED), baseline(), True),
+        (changed(environment=RELEASE), baseline(hardware=OTHER_CPU), True),
+        (changed(inputs=CHANGED), baseline(), False),
+        (changed(options=CHANGED), baseline(), False),
+        (changed(options=UNKNOWN), baseline(), False),
+        (changed(options=UNKNOWN), baseline(fingerprints=replace(FINGERPRINTS, options=None)), False),
+    ],
+)
+def test_executables_are_compared_where_all_else_is_equal(now, before, may):
+    """Other argument values may run a loop more often; an unknown option may leave no trace in the program."""
+    assert may_share_executable(now, before) is may
+
+
+def test_why_there_was_no_duel_is_said():
+    """The reason goes on with what kept the duel from being run."""
+    verdict = judge_time(changed(program=CHANGED), baseline(), None, "the budget for duels is spent")
+    assert (verdict.status, verdict.reason) == (Status.UNDECIDED, "program changed and the budget for duels is spent")
+
+
+def test_a_setting_of_jax_is_named_before_releases():
+    """Of many differences two are named, JAX's own settings first; the others are counted."""
+    environment = {**ENVIRONMENT, "driver": "590.1", "jax": "0.12.0", "jaxlib": "0.12.0", "jax_enable_x64": "True"}
+    named = "environment changed [jax_enable_x64 absent → True, driver absent → 590.1 and 2 more]"
+    assert named in timed(measurement(environment=environment), baseline()).reason
+
+
+@pytest.mark.parametrize(("now", "before"), [(True, True), (True, False), (False, True)])
+def test_plain_python_is_never_identical(now, before):
+    """A subject on the host has the same launches and the same source, and its time is open all the same."""
+    verdict = judge_time(measurement(host=now), baseline(host=before), None, "no duel was run")
+    assert verdict.status is Status.UNDECIDED
+    assert verdict.reason == (
+        "the subject is plain Python around device programs, which no fingerprint covers and no duel was run"
+    )
+
+
+def test_options_within_plain_python_stand_in_its_source():
+    """Unknown options of a subject on the host do not move the blame; its unknown source does."""
+    silent = replace(FINGERPRINTS, options=None)
+    assert place(measurement(host=True, fingerprints=silent), baseline(host=True, fingerprints=silent)).place == (
+        "nothing changed"
+    )
+    lost = replace(silent, source=None)
+    assert place(measurement(host=True, fingerprints=lost), baseline(host=True, fingerprints=silent)).place == "code"

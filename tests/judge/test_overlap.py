@@ -1,0 +1,105 @@
+"""Communication of a step, by hand: what computation hides, what is exposed, and where nothing can be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxgate.judge import compare, divide, typical
+from jaxgate.judge.overlap import communication
+from jaxgate.model import Communication, Span
+from jaxgate.report.optable import communication_line
+
+US = 1_000
+
+
+def span(name, begin, end, thread=0, device=0):
+    """An operation, in microseconds; one whose name begins with ``all`` moves data."""
+    return Span(
+        thread=thread,
+        name=name,
+        begin_ns=begin * US,
+        end_ns=end * US,
+        device=device,
+        collective=name.startswith("all"),
+    )
+
+
+def found(*spans, begin=0, end=100):
+    """Microseconds of communication, and those of it that are exposed."""
+    told = communication(spans, begin * US, end * US)
+    return told and (pytest.approx(told.total_ns / US), pytest.approx(told.exposed_ns / US))
+
+
+def test_what_runs_after_the_computation_is_exposed():
+    """On one stream, or on another: nothing is computed meanwhile."""
+    assert found(span("dot", 0, 60), span("all-reduce", 60, 90)) == (30, 30)
+    assert found(span("dot", 0, 60), span("all-reduce", 70, 90, thread=1)) == (20, 20)
+
+
+def test_what_runs_beside_it_is_hidden():
+    """Only the part that sticks out is exposed, before and after."""
+    assert found(span("dot", 0, 60), span("all-reduce", 10, 50, thread=1)) == (40, 0)
+    assert found(span("dot", 20, 60), span("all-reduce", 10, 90, thread=1)) == (80, 40)
+
+
+def test_two_collectives_at_once_count_once():
+    """One does not hide the other."""
+    assert found(span("all-reduce", 0, 40), span("all-gather", 20, 60, thread=1), span("dot", 50, 80, thread=2)) == (
+        60,
+        50,
+    )
+
+
+def test_another_device_hides_nothing():
+    """Each device is looked at alone; the step has their mean."""
+    one = span("all-reduce", 0, 40)
+    assert found(one, span("dot", 0, 40, thread=1, device=1)) == (20, 20)
+    assert found(one, span("dot", 0, 40, thread=1, device=0), span("dot", 0, 80, thread=2, device=1)) == (20, 0)
+
+
+def test_a_loop_around_a_collective_computes_nothing():
+    """Time belongs to the innermost operation of a thread."""
+    assert found(span("while", 0, 100), span("all-reduce", 20, 60)) == (40, 40)
+    assert found(span("all-reduce", 0, 50), span("while", 0, 100, thread=1), span("dot", 10, 20, thread=1)) == (50, 0)
+
+
+def test_only_the_step_counts():
+    """What ends later has its part in it."""
+    assert found(span("all-reduce", 90, 140), end=100) == (10, 10)
+
+
+def test_a_step_on_devices_without_communication_has_none():
+    """Zero is known there."""
+    assert found(span("dot", 0, 50)) == (0, 0)
+    assert Communication(total_ns=0, exposed_ns=0).overlap is None
+
+
+def test_where_devices_cannot_be_told_apart_nothing_is_said():
+    """Threads of a host work for all of its virtual devices."""
+    assert found(span("all-reduce", 0, 50, device=None), span("dot", 0, 50, device=None)) is None
+    assert found() is None
+
+
+def step(exposed, device=0):
+    """A step of 100 µs that moves data for 50."""
+    return divide([span("dot", exposed, 90, device=device), span("all-reduce", 0, 50, 1, device)], 0, 100 * US)
+
+
+def test_the_typical_step_has_the_mean_and_the_page_says_it():
+    """Of the quicker half; beside that of the other side, where it is known."""
+    now, then = typical([step(30), step(20)]), typical([step(10)])
+    assert now.communication == Communication(total_ns=50 * US, exposed_ns=30 * US)
+    table = compare(now, then, {}, side="baseline")
+    assert communication_line(table) == (
+        "communication takes 50 µs, 30 µs exposed (30 % of the step), 40 % beside computation; "
+        "that of the baseline 50 µs, 10 µs exposed (10 % of the step), 80 % beside computation"
+    )
+    assert communication_line(compare(typical([divide([span("dot", 0, 9)], 0, 100 * US)]), None, {})) == (
+        "communication takes no time"
+    )
+
+
+def test_the_page_says_nothing_where_nothing_is_known():
+    """As of a CPU."""
+    table = compare(typical([step(30, device=None)]), typical([step(30)]), {}, side="baseline")
+    assert (table.communication, communication_line(table)) == (None, "")

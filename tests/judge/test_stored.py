@@ -1,0 +1,305 @@
+"""Stored times: the limit by textbook quantiles, what gates and what does not, and where they may speak at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp, log, sqrt
+
+import pytest
+from support.factories import (
+    ENVIRONMENT,
+    FINGERPRINTS,
+    HARDWARE,
+    SAMPLES,
+    baseline,
+    measurement,
+    record,
+    session,
+)
+
+from jaxgate.judge import decide_stored, may_answer, only_environment_changed, stored_limit, unlike_accepted
+from jaxgate.model import BrokenDuelError, Status
+
+CALL_NS = 1_000_000.0
+NEWER = {**ENVIRONMENT, "jax": "0.12.0"}
+
+
+def spread_sessions(count, spread):
+    """Sessions around ``CALL_NS`` whose log medians have exactly this standard deviation: half above, half below.
+
+    ``count`` values of +-a have the sample variance ``a^2 count / (count - 1)``; one odd value sits in the middle.
+    """
+    pairs = count // 2
+    step = spread * sqrt((count - 1) / (2 * pairs))
+    logs = [step] * pairs + [-step] * pairs + [0.0] * (count % 2)
+    return [session(CALL_NS * exp(value)) for value in logs]
+
+
+# The limit
+
+
+@pytest.mark.parametrize(
+    ("count", "multiplier"),
+    # t at 0.995 from the usual tables: 9.925 (2), 4.604 (4), 3.250 (9), 2.861 (19), times sqrt(1 + 1/K)
+    [(3, 9.925 * sqrt(4 / 3)), (5, 5.04), (10, 3.41), (20, 2.93)],
+)
+def test_the_limit_is_a_prediction_interval(count, multiplier):
+    """Location plus t(K-1, 0.995) s sqrt(1 + 1/K), with s = 2 %."""
+    found = stored_limit(spread_sessions(count, 0.02))
+    assert found.spread == pytest.approx(0.02)
+    assert exp(found.location) == pytest.approx(CALL_NS)
+    assert found.limit == found.noise == pytest.approx(multiplier * 0.02, rel=2e-3)
+
+
+def test_a_hand_calculated_limit():
+    """Three sessions at -1 %, 0 and +1 % in logarithms: s = 0.01, limit 9.925 * 0.01 * 1.1547 = 0.1146."""
+    found = stored_limit([session(CALL_NS * exp(value)) for value in (-0.01, 0.0, 0.01)])
+    assert found.spread == pytest.approx(0.01)
+    assert found.limit == pytest.approx(0.1146, abs=5e-5)
+
+
+def test_sessions_that_agree_by_chance_are_not_believed():
+    """The spread is floored at 0.3 %: three equal sessions allow 9.925 * 0.003 * 1.1547 = 3.44 %, not nothing."""
+    found = stored_limit([session(), session(), session()])
+    assert found.spread == 0.003
+    assert found.limit == pytest.approx(0.03438, abs=2e-5)
+
+
+def test_the_limit_is_never_below_the_margin():
+    """Twenty sessions of spread 0.3 % would allow 0.88 %; 3 % is allowed."""
+    found = stored_limit(spread_sessions(20, 0.003))
+    assert found.noise == pytest.approx(0.0088, abs=1e-4)
+    assert found.limit == pytest.approx(log(1.03))
+
+
+@pytest.mark.parametrize(("call_ns", "allowed"), [(10_000.0, 0.05), (100.0, 0.15)])
+def test_half_a_microsecond_never_gates(call_ns, allowed):
+    """The absolute floor of 500 ns is part of the margin, which ends at 15 %."""
+    assert stored_limit([session(call_ns)] * 20).limit == pytest.approx(log(1 + allowed))
+
+
+@pytest.mark.parametrize(
+    ("count", "why_not"),
+    [
+        (0, "no session, 3 are needed"),
+        (1, "1 session over 1 day, 3 are needed"),
+        (2, "2 sessions over 1 day, 3 are needed"),
+        (3, ""),
+    ],
+)
+def test_fewer_than_three_sessions_do_not_gate(count, why_not):
+    """They say how many there are and how many are needed; there is no limit to pass by."""
+    found = stored_limit([session()] * count)
+    assert found.why_not == why_not
+    assert not found.is_noisy
+
+
+@pytest.mark.parametrize(("spread", "noisy"), [(0.0299, False), (0.0301, True)])
+def test_a_noisy_case_does_not_gate(spread, noisy):
+    """A spread above 3 % is named, and nothing can be decided by it."""
+    found = stored_limit(spread_sessions(10, spread))
+    assert found.is_noisy is noisy
+    assert found.why_not == ("10 sessions over 1 day, spread 3.0%: too noisy to gate, 3% may be" if noisy else "")
+    if noisy:
+        with pytest.raises(ValueError, match="too noisy to gate"):
+            decide_stored(found, CALL_NS)
+
+
+def test_days_are_counted_once():
+    """Five sessions on three days."""
+    dates = ["2026-11-18", "2026-11-18", "2026-11-19", "2026-11-20", "2026-11-20"]
+    assert stored_limit([session(date=date) for date in dates]).described == "5 sessions over 3 days"
+
+
+# The decision
+
+TEN = stored_limit(spread_sessions(10, 0.012))
+"""Ten sessions of spread 1.2 %: the limit is 3.408 * 0.012 = 4.09 % in logarithms, +4.2 % as a ratio."""
+
+
+@pytest.mark.parametrize(
+    ("ratio", "status"),
+    [
+        (0.95, Status.FASTER),
+        (0.97, Status.SAME),
+        (1.0, Status.SAME),
+        (1.041, Status.SAME),
+        (1.043, Status.SLOWER),
+        (2.0, Status.SLOWER),
+    ],
+)
+def test_beyond_the_limit_and_within(ratio, status):
+    """Two-sided around the location, by the limit."""
+    assert decide_stored(TEN, CALL_NS * ratio).status is status
+
+
+def test_the_decision_says_what_it_is_made_of():
+    """Both numbers, the interval, the limit, and what would have been seen 9 times in 10 (1.28 s above the limit)."""
+    found = decide_stored(TEN, CALL_NS * 1.1)
+    assert found.reason == "stored times: 10 sessions over 1 day, limit +4.2%"
+    assert (found.now_ns, found.baseline_ns) == pytest.approx((1.1 * CALL_NS, CALL_NS))
+    assert found.ratio == pytest.approx(1.1)
+    assert found.low == pytest.approx(1.1 * exp(-0.0409), rel=1e-4)
+    assert found.high == pytest.approx(1.1 * exp(0.0409), rel=1e-4)
+    assert found.margin == pytest.approx(exp(0.0409) - 1, abs=1e-4)
+    assert found.sees == pytest.approx(exp(0.0409 + 1.2816 * 0.012) - 1, abs=1e-4)
+    assert found.pairs == 10
+
+
+def test_same_says_what_it_could_have_seen():
+    """Rule 5: the figure stands in the reason."""
+    assert decide_stored(TEN, CALL_NS).reason.endswith("limit +4.2%, a slow-down above 5.8% would have shown")
+
+
+def test_a_wide_limit_is_not_same():
+    """Five sessions of spread 2 % see 13.5 %, which is more than 10 %: UNDECIDED, though a doubling is SLOWER."""
+    wide = stored_limit(spread_sessions(5, 0.02))
+    found = decide_stored(wide, CALL_NS)
+    assert found.status is Status.UNDECIDED
+    assert found.sees == pytest.approx(exp(5.0435 * 0.02 + 1.2816 * 0.02) - 1, abs=1e-4)
+    assert "only a slow-down above 13.5% would have shown, 10% is asked for" in found.reason
+    assert decide_stored(wide, 2 * CALL_NS).status is Status.SLOWER
+
+
+@pytest.mark.parametrize("now_ns", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_time_that_is_none_decides_nothing(now_ns):
+    """The clock stood still or went back: an error, not a FASTER."""
+    with pytest.raises(BrokenDuelError, match="expected a positive time"):
+        decide_stored(TEN, now_ns)
+
+
+@pytest.mark.parametrize("run_ns", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_session_without_a_time_cannot_be_made(run_ns):
+    """Its logarithm would poison the limit: a NaN lets everything pass."""
+    with pytest.raises(ValueError, match="run_ns must be a positive number"):
+        session(run_ns)
+
+
+# Which sessions count
+
+
+def test_a_session_of_what_was_accepted_counts():
+    """Same fingerprints, environment and contract."""
+    assert session().is_of(baseline())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        session(fingerprints=replace(FINGERPRINTS, program="p1")),
+        session(fingerprints=replace(FINGERPRINTS, options="x")),
+        session(fingerprints=replace(FINGERPRINTS, inputs="i1")),
+        session(fingerprints=replace(FINGERPRINTS, source="s1")),
+        session(environment=NEWER),
+        session(contract="blocked"),
+    ],
+    ids=["program", "options", "inputs", "source", "environment", "contract"],
+)
+def test_a_session_of_another_baseline_does_not_count(other):
+    """What was accepted since is held against nothing older: a refreshed baseline asks for new sessions."""
+    assert not other.is_of(baseline())
+
+
+def test_unknown_options_do_not_count():
+    """Two unknowns are not one and the same."""
+    unknown = replace(FINGERPRINTS, options=None)
+    assert not session(fingerprints=unknown).is_of(baseline(fingerprints=unknown))
+
+
+# Where stored times may speak
+
+CHANGED = replace(FINGERPRINTS, program="p1")
+
+
+@pytest.mark.parametrize(
+    ("now", "duelled", "may"),
+    [
+        (measurement(), False, False),  # identical: SAME without a clock
+        (measurement(environment=NEWER), True, True),  # the duel let a program meet itself
+        (measurement(environment=NEWER), False, True),
+        (measurement(fingerprints=CHANGED), True, False),  # the duel has answered
+        (measurement(fingerprints=CHANGED, environment=NEWER), True, False),
+        (measurement(fingerprints=CHANGED), False, True),
+        (measurement(facts={"host_callbacks": 1}), False, True),
+        (measurement(environment=NEWER, samples=None), False, False),
+        (measurement(environment=NEWER, samples=replace(SAMPLES, calls_per_burst=1, contract="blocked")), False, False),
+    ],
+    ids=[
+        "identical",
+        "environment, duelled",
+        "environment",
+        "program, duelled",
+        "program and environment, duelled",
+        "program, no duel",
+        "it calls Python",
+        "no samples",
+        "another contract",
+    ],
+)
+def test_where_they_may_answer(now, duelled, may):
+    """Only where neither identity nor a duel answers."""
+    assert may_answer(now, record(), duelled=duelled) is may
+
+
+def test_other_input_values_are_not_what_was_timed():
+    """The sessions were fed with the baseline's values: they say nothing of a program that loops until it converges."""
+    other = replace(measurement().fingerprints, inputs="i1")
+    assert not may_answer(measurement(environment=NEWER, fingerprints=other), record(), duelled=False)
+
+
+def test_a_borrowed_baseline_has_no_times():
+    """It was accepted on other hardware."""
+    assert not may_answer(measurement(environment=NEWER), record(borrowed=True), duelled=False)
+
+
+def test_virtual_devices_never_gate_by_time():
+    """Several devices of one CPU share its cores."""
+    virtual = replace(HARDWARE, devices=8)
+    assert not may_answer(measurement(environment=NEWER, hardware=virtual), record(hardware=virtual), duelled=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "only"),
+    [
+        ({"environment": NEWER}, True),
+        ({}, False),
+        ({"environment": NEWER, "fingerprints": CHANGED}, False),
+        ({"environment": NEWER, "fingerprints": replace(FINGERPRINTS, inputs="i1")}, False),
+        ({"environment": NEWER, "fingerprints": replace(FINGERPRINTS, source="s1")}, True),
+    ],
+)
+def test_only_the_environment_changed(changes, only):
+    """Program, options and inputs are the same; the source may read differently."""
+    assert only_environment_changed(measurement(**changes), baseline()) is only
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, ""),
+        ({"fingerprints": replace(FINGERPRINTS, source="s1")}, ""),
+        ({"fingerprints": CHANGED}, "its program changed since the baseline"),
+        ({"fingerprints": replace(FINGERPRINTS, options="x")}, "its compiler options changed"),
+        ({"fingerprints": replace(FINGERPRINTS, options=None)}, "its compiler options are unknown"),
+        ({"fingerprints": replace(FINGERPRINTS, inputs="i1")}, "its inputs changed"),
+        ({"environment": NEWER, "fingerprints": CHANGED}, "its program and environment changed"),
+        (
+            {"fingerprints": replace(FINGERPRINTS, source="s1"), "facts": {"host_callbacks": 1}},
+            "its source (it calls Python) changed",
+        ),
+        (
+            {"fingerprints": replace(FINGERPRINTS, source="s1"), "facts": {"host_callbacks": None}},
+            "its source (it calls Python) changed",
+        ),
+    ],
+)
+def test_only_the_accepted_program_is_recorded(changes, why):
+    """A session of another program, or in another environment, says what differs; a refactored source does not."""
+    found = unlike_accepted(baseline(**changes), baseline())
+    assert found.startswith(why) if why else found == ""
+
+
+def test_unknown_source_of_a_program_that_calls_python_is_refused():
+    """Nothing covers the Python behind a callback if its source is not known."""
+    unknown = baseline(fingerprints=replace(FINGERPRINTS, source=None), facts={"host_callbacks": 1})
+    assert "source" in unlike_accepted(unknown, unknown)

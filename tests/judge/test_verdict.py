@@ -1,0 +1,388 @@
+"""The verdict of a case: what decides it, what fails it, and that nothing missing is ever green under CI."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.factories import (
+    CASE,
+    ENVIRONMENT,
+    FINGERPRINTS,
+    HARDWARE,
+    OTHER_CPU,
+    PROVENANCE,
+    SIGNATURE,
+    baseline,
+    measurement,
+    record,
+)
+
+from jaxgate.judge import ALWAYS_FAIL, POLICIES, judge, judge_invalid
+from jaxgate.judge.verdict import describe
+from jaxgate.model import (
+    Culprits,
+    Decision,
+    ExhaustedError,
+    HardwareKey,
+    InvalidCaseError,
+    Leaf,
+    Record,
+    Samples,
+    Status,
+    at_most,
+    equal,
+)
+
+HOLDS = equal("host_callbacks", to=0)
+BROKEN = at_most(16_000, "output_bytes", of="one", why="it must stay small")
+UNKNOWN = at_most(1.0, "temp_bytes")  # the measurement has no reference
+STRICT = pytest.mark.parametrize("strict", [False, True], ids=["local", "strict"])
+
+
+def verdict_of(now=None, known=None, *, claims=(), strict=True, elsewhere=(), decision=None):
+    """Judge today's measurement against a record; the healthy measurement by default."""
+    return judge(CASE, claims, now or measurement(), known, strict=strict, elsewhere=elsewhere, decision=decision)
+
+
+def duel(status):
+    """What a duel decided: 2.5 µs against 2 µs."""
+    return Decision(
+        status=status,
+        ratio=1.25,
+        low=1.2,
+        high=1.3,
+        pairs=20,
+        margin=0.03,
+        sees=0.07,
+        threshold=0.1,
+        now_ns=2500.0,
+        baseline_ns=2000.0,
+        reason="the reason",
+    )
+
+
+def rewritten(**changes):
+    """A measurement of another program than the baseline's."""
+    return measurement(fingerprints=replace(FINGERPRINTS, program="p1", source="s1"), **changes)
+
+
+@STRICT
+def test_identical_work_is_the_same(strict):
+    """The first question: nothing differs, and time is the same by identity, with no clock asked."""
+    verdict = verdict_of(measurement(), record(), claims=(HOLDS,), strict=strict)
+    assert (verdict.case, verdict.hardware) == ("scan/rnn", HARDWARE)
+    assert (verdict.status, verdict.fails) == (Status.SAME, False)
+    assert {finding.status for finding in verdict.findings} == {Status.SAME}
+    assert sum(finding.kind == "fact" for finding in verdict.findings) == len(POLICIES)
+    assert sum(finding.kind == "claim" for finding in verdict.findings) == 7
+    assert (verdict.time.status, verdict.time.reason) == (Status.SAME, "identical program")
+    assert (verdict.origin.place, verdict.origin.differences) == ("nothing changed", ())
+    assert verdict.run_ns == 1000.0  # bursts of 2000, 2200 and 1900 ns, two calls each
+    assert verdict.recorded == ""
+
+
+@STRICT
+@pytest.mark.parametrize(
+    ("facts", "status", "fails", "worst"),
+    [
+        ({"temp_bytes": 25_096}, Status.SAME, False, None),
+        ({"temp_bytes": 25_097}, Status.REGRESSED, True, "temp_bytes"),
+        ({"temp_bytes": 14_903}, Status.IMPROVED, False, "temp_bytes"),
+        ({"matmul_flops": 1_000_001}, Status.REGRESSED, True, "matmul_flops"),
+        ({"matmul_flops": 999_999}, Status.IMPROVED, False, "matmul_flops"),
+        ({"aliased_bytes": 16_383}, Status.REGRESSED, True, "aliased_bytes"),
+        ({"aliased_bytes": 16_385}, Status.IMPROVED, False, "aliased_bytes"),
+        ({"temp_bytes": None}, Status.INVALID, True, "temp_bytes"),
+        ({"aliased_bytes": None}, Status.INVALID, True, "aliased_bytes"),
+    ],
+)
+def test_one_planted_fact_decides(facts, status, fails, worst, strict):
+    """The second question: a loss is red and a gain is reported, strict or not; a vanished metric is invalid."""
+    verdict = verdict_of(measurement(facts=facts), record(), strict=strict)
+    assert (verdict.status, verdict.fails) == (status, fails)
+    if worst:
+        assert (verdict.worst.name, verdict.worst.kind, verdict.worst.status) == (worst, "fact", status)
+
+
+@STRICT
+def test_another_program_without_a_duel_is_undecided(strict):
+    """A changed program whose facts are the same is not called the same; it does not fail either."""
+    now = measurement(fingerprints=replace(FINGERPRINTS, program="p1"))
+    verdict = verdict_of(now, record(), strict=strict)
+    assert (verdict.status, verdict.fails) == (Status.UNDECIDED, False)
+    assert verdict.time.reason == "program changed and no duel was run"
+    assert verdict.origin.place == "values outside the source"
+
+
+def test_undecided_time_does_not_hide_a_regression():
+    """The worst of facts and time decides."""
+    now = measurement(facts={"matmul_flops": 2_000_000}, fingerprints=replace(FINGERPRINTS, program="p1"))
+    verdict = verdict_of(now, record())
+    assert (verdict.status, verdict.time.status) == (Status.REGRESSED, Status.UNDECIDED)
+
+
+@pytest.mark.parametrize(("strict", "fails"), [(False, False), (True, True)], ids=["local", "strict"])
+def test_no_baseline_fails_only_when_strict(strict, fails):
+    """Without a baseline nothing is compared: a warning at home, red under CI."""
+    verdict = verdict_of(claims=(HOLDS,), strict=strict)
+    assert (verdict.status, verdict.fails) == (Status.NO_BASELINE, fails)
+    assert (verdict.worst.kind, verdict.worst.name) == ("baseline", "no baseline")
+    assert verdict.worst.detail == "No baseline for `scan/rnn` on `cpu-amd-epyc-1`."
+    assert (verdict.time.status, verdict.time.reason) == (Status.NO_BASELINE, "nothing to compare with")
+    assert (verdict.origin, verdict.baseline) == (None, "")
+    assert [finding.kind for finding in verdict.findings] == ["baseline", *["claim"] * 7]
+
+
+def test_no_baseline_here_names_those_elsewhere():
+    """Where other hardware has one, the reader learns which."""
+    verdict = verdict_of(elsewhere=("gpu-nvidia-h200-1", "tpu-v5e-4"))
+    assert verdict.worst.detail == (
+        "No baseline for `scan/rnn` on `cpu-amd-epyc-1`; there is one for `gpu-nvidia-h200-1`, `tpu-v5e-4`."
+    )
+
+
+STALE = {
+    "dtype": (
+        (replace(SIGNATURE[0], aval="bfloat16[64,64]"), SIGNATURE[1]),
+        "state['w']: float32[64,64] then, bfloat16[64,64] now",
+    ),
+    "shape": (
+        (SIGNATURE[0], replace(SIGNATURE[1], aval="float32[7,64]")),
+        "batch: float32[8,64] then, float32[7,64] now",
+    ),
+    "order": (SIGNATURE[::-1], "batch: float32[64,64] then, float32[8,64] now"),
+    "fewer": (SIGNATURE[:1], "2 arrays then, 1 now"),
+    "more": ((*SIGNATURE, Leaf(path="key", aval="uint32[2]", nbytes=8, donated=False)), "2 arrays then, 3 now"),
+    "none": ((), "2 arrays then, 0 now"),
+}
+
+
+@pytest.mark.parametrize("change", STALE)
+@pytest.mark.parametrize(("strict", "fails"), [(False, False), (True, True)], ids=["local", "strict"])
+def test_a_stale_baseline_fails_only_when_strict(change, strict, fails):
+    """Other shapes, types or numbers of arguments cannot be fed to the old program: nothing is compared."""
+    signature, said = STALE[change]
+    now = measurement(signature=signature, facts={"temp_bytes": 10**9})
+    verdict = verdict_of(now, record(), strict=strict)
+    assert (verdict.status, verdict.fails) == (Status.STALE_BASELINE, fails)
+    assert (verdict.worst.kind, verdict.worst.name) == ("baseline", "stale baseline")
+    assert verdict.worst.detail == f"the arguments changed since it was recorded ({said})"
+    assert (verdict.time.status, verdict.time.reason) == (
+        Status.STALE_BASELINE,
+        "the old program takes other arguments",
+    )
+    assert verdict.origin is None
+    assert {finding.kind for finding in verdict.findings} == {"baseline", "claim"}
+    assert verdict.baseline == "0123456789 of 2026-11-20 (jax 0.10.2, n=3)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"path": "params['kernel']"}, {"nbytes": 1}, {"donated": False}],
+    ids=["path", "nbytes", "donated"],
+)
+def test_a_renamed_argument_is_not_stale(change):
+    """Names are for people: the old program still takes these arguments, so facts are compared."""
+    now = measurement(signature=(replace(SIGNATURE[0], **change), SIGNATURE[1]), facts={"temp_bytes": 25_097})
+    verdict = verdict_of(now, record())
+    assert (verdict.status, verdict.worst.name) == (Status.REGRESSED, "temp_bytes")
+
+
+@STRICT
+@pytest.mark.parametrize(
+    ("claim", "status"), [(BROKEN, Status.REGRESSED), (UNKNOWN, Status.INVALID)], ids=["broken", "unknown"]
+)
+@pytest.mark.parametrize(
+    "known",
+    [None, record(), record(signature=SIGNATURE[:1]), record(hardware=OTHER_CPU, borrowed=True)],
+    ids=["no baseline", "baseline", "stale", "borrowed"],
+)
+def test_claims_gate_whatever_the_baseline(claim, status, known, strict):
+    """A broken claim is red, one that cannot be checked is invalid: with a baseline or without, strict or not."""
+    verdict = verdict_of(known=known, claims=(HOLDS, claim), strict=strict)
+    assert (verdict.status, verdict.fails) == (status, True)
+    assert (verdict.worst.kind, verdict.worst.name, verdict.worst.status) == ("claim", str(claim), status)
+
+
+def test_claims_of_every_case_gate_without_own_ones():
+    """A retrace is red in a case that claims nothing and has no baseline."""
+    now = measurement(facts={"traces": 2}, culprits=Culprits(retraces=("batch: float32[8] → float32[7]",)))
+    verdict = verdict_of(now, strict=False)
+    assert (verdict.status, verdict.fails) == (Status.REGRESSED, True)
+    assert verdict.worst.name == "traces = 1"
+    assert str(verdict.causes[0]) == "batch: float32[8] → float32[7]"
+
+
+def test_a_recorded_fault_stays_a_fault():
+    """A baseline that was recorded with a broken claim does not make the claim hold."""
+    facts = {"traces": 2}
+    verdict = verdict_of(measurement(facts=facts), record(facts=facts))
+    assert (verdict.status, verdict.fails, verdict.worst.kind) == (Status.REGRESSED, True, "claim")
+
+
+def test_a_stale_baseline_does_not_name_culprits():
+    """Growth against a program with other arguments says nothing about the broken claim."""
+    claim = at_most(1, "matmul_flops", of="one")
+    verdict = verdict_of(known=record(signature=SIGNATURE[:1], matmuls={"old": 1}), claims=(claim,))
+    assert str(verdict.causes[0]) == "3 × float32[8,64] x float32[64,64]"
+
+
+def test_other_arguments_are_the_first_guess_where_work_is_too_much():
+    """A batch that grew explains work that a claim forbids better than the program's operations do, yet not surely."""
+    claim = at_most(1, "xla_flops", of="one")
+    verdict = verdict_of(known=record(signature=SIGNATURE[:1]), claims=(claim,))
+    assert str(verdict.causes[0]) == "perhaps the arguments changed since it was recorded (1 arrays then, 2 now)"
+    unfounded = verdict_of(known=record(), claims=(claim,))
+    assert not [cause for cause in unfounded.causes if "arguments changed" in str(cause)]
+
+
+def test_the_worst_finding_comes_first():
+    """Invalid before regressed before improved before the same."""
+    facts = {"xla_flops": None, "temp_bytes": 10**6, "xla_bytes": 10, "traces": 2}
+    verdict = verdict_of(measurement(facts=facts), record(), claims=(BROKEN, UNKNOWN))
+    assert verdict.status is Status.INVALID
+    assert [(finding.status, finding.kind, finding.name) for finding in verdict.findings[:7]] == [
+        (Status.INVALID, "fact", "xla_flops"),
+        (Status.INVALID, "claim", "temp_bytes ≤ reference"),
+        (Status.REGRESSED, "fact", "traces"),
+        (Status.REGRESSED, "fact", "temp_bytes"),
+        (Status.REGRESSED, "claim", "traces = 1"),
+        (Status.REGRESSED, "claim", "output_bytes ≤ 16000"),
+        (Status.IMPROVED, "fact", "xla_bytes"),
+    ]
+    assert {finding.status for finding in verdict.findings[7:]} == {Status.SAME}
+    universal, own, phases = 6, 2, 1  # of an identical program only the trace is a phase to judge
+    assert len(verdict.findings) == len(POLICIES) + universal + own + phases
+
+
+def test_exhausted_memory_is_told_apart():
+    """It is no defect of the case: a status of its own, red always, with the list of what takes the memory."""
+    verdict = judge_invalid("scan/rnn", ExhaustedError("compiling the subject", "out of memory", ("768 kB", "4 kB")))
+    assert (verdict.status, verdict.fails) == (Status.RESOURCE_EXHAUSTED, True)
+    assert verdict.allocations == ("768 kB", "4 kB")
+    assert judge_invalid("scan/rnn", ExhaustedError("compiling the subject", "out of memory")).status is verdict.status
+    assert verdict.status in ALWAYS_FAIL
+
+
+def test_why_the_buffers_are_not_known_is_told():
+    """A list that was asked for and could not be had is not an empty one."""
+    assert verdict_of(measurement(unknown={"allocations": "the compiler does not tell"})).allocations == (
+        "not known: the compiler does not tell",
+    )
+    assert verdict_of(measurement()).allocations == ()
+    assert verdict_of(measurement(culprits=Culprits(allocations=("768 kB",)))).allocations == ("768 kB",)
+
+
+@STRICT
+def test_a_case_that_could_not_be_measured_fails(strict):
+    """A crash is invalid and red whatever the settings; stage and reason are kept."""
+    del strict  # there is no such parameter: it always fails
+    verdict = judge_invalid("scan/rnn", InvalidCaseError("running the subject", "expected finite values, found NaN"))
+    assert (verdict.case, verdict.status, verdict.fails) == ("scan/rnn", Status.INVALID, True)
+    assert verdict.hardware is None
+    assert verdict.run_ns is None
+    (finding,) = verdict.findings
+    assert (finding.kind, finding.status, finding.name) == ("case", Status.INVALID, "running the subject")
+    assert finding.detail == "expected finite values, found NaN"
+    assert (verdict.time.status, verdict.time.reason) == (Status.UNDECIDED, "not judged")
+
+
+def test_a_measurement_without_samples_is_judged_by_its_facts():
+    """With timing switched off facts still gate; no time is shown."""
+    good = verdict_of(measurement(samples=None), record())
+    assert (good.status, good.run_ns) == (Status.SAME, None)
+    bad = verdict_of(measurement(samples=None, facts={"host_callbacks": 1}), record())
+    assert (bad.status, bad.fails, bad.run_ns) == (Status.REGRESSED, True, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "0123456789 of 2026-11-20 (jax 0.10.2, n=3)"),
+        ({"provenance": replace(PROVENANCE, dirty=True)}, "0123456789+changes of 2026-11-20 (jax 0.10.2, n=3)"),
+        ({"provenance": replace(PROVENANCE, commit=None)}, "no commit of 2026-11-20 (jax 0.10.2, n=3)"),
+        ({"environment": {"python": "3.11"}}, "0123456789 of 2026-11-20 (jax ?, n=3)"),
+        (
+            {"samples": Samples(bursts_ns=(5, 5, 5, 5, 5), calls_per_burst=1), "environment": {"jax": "0.12.0"}},
+            "0123456789 of 2026-11-20 (jax 0.12.0, n=5)",
+        ),
+    ],
+    ids=["plain", "dirty", "no commit", "no jax", "other"],
+)
+def test_a_baseline_is_described_in_a_line(changes, expected):
+    """Commit, whether it was clean, date, jax and number of samples."""
+    assert describe(record(**changes)) == expected
+    assert verdict_of(known=record(**changes)).baseline == expected
+
+
+def test_a_borrowed_baseline_is_described_as_such():
+    """Numbers of another machine are never taken for this machine's: said in the line, placed, no identity."""
+    verdict = verdict_of(known=record(hardware=OTHER_CPU, borrowed=True))
+    assert verdict.baseline == "0123456789 of 2026-11-20 (jax 0.10.2, n=3, borrowed from cpu-intel-xeon-1)"
+    assert verdict.origin.place == "environment"
+    assert verdict.origin.differences == ("hardware cpu-intel-xeon-1 → cpu-amd-epyc-1",)
+    assert (verdict.time.status, verdict.time.reason) == (Status.UNDECIDED, "hardware changed and no duel was run")
+    assert (verdict.status, verdict.fails) == (Status.UNDECIDED, False)
+
+
+def test_a_new_environment_is_named():
+    """A loss under another jax, source and program unchanged, is placed there."""
+    now = measurement(facts={"temp_bytes": 40_000}, environment={**ENVIRONMENT, "jax": "0.12.0"})
+    verdict = verdict_of(now, record())
+    assert (verdict.status, verdict.origin.place) == (Status.REGRESSED, "environment")
+    assert verdict.origin.differences == ("jax 0.10.2 → 0.12.0",)
+
+
+def test_the_verdict_speaks_of_todays_hardware():
+    """The header names where it ran, not where the baseline was recorded."""
+    here = HardwareKey(platform="cpu", device_kind="Zen 5", devices=1)
+    known = Record(baseline=baseline(), path=Path("baselines/cpu-amd-epyc-1/scan/rnn.json"), borrowed=True)
+    assert verdict_of(measurement(hardware=here), known).hardware.slug == "cpu-zen-5-1"
+
+
+@STRICT
+@pytest.mark.parametrize(
+    ("status", "fails"),
+    [(Status.SLOWER, True), (Status.SAME, False), (Status.FASTER, False), (Status.UNDECIDED, False)],
+)
+def test_the_duel_of_a_changed_program_decides(status, fails, strict):
+    """With all facts the same, time is the verdict: a slow-down is red, a speed-up and a doubt are not."""
+    verdict = verdict_of(rewritten(), record(), strict=strict, decision=duel(status))
+    assert (verdict.status, verdict.fails, verdict.time.status) == (status, fails, status)
+    (found,) = [finding for finding in verdict.findings if finding.kind == "time"]
+    assert (found.name, found.status, found.detail) == ("run_ns", status, "the reason")
+    assert (found.now, found.against, found.allowed) == (2500.0, 2000.0, 2060.0)
+    assert verdict.time.decision == duel(status)
+
+
+def test_facts_outrank_time():
+    """A regressed fact decides over a slow-down, and a speed-up does not make up for it."""
+    now = rewritten(facts={"matmul_flops": 2_000_000})
+    slower = verdict_of(now, record(), decision=duel(Status.SLOWER))
+    assert [finding.name for finding in slower.findings[:2]] == ["matmul_flops", "run_ns"]
+    assert (slower.status, slower.fails) == (Status.REGRESSED, True)
+    faster = verdict_of(now, record(), decision=duel(Status.FASTER))
+    assert (faster.status, faster.fails) == (Status.REGRESSED, True)
+
+
+def test_a_slow_down_names_what_grew():
+    """A slower program whose facts stay within their tolerances still has a first suspect."""
+    now = rewritten(
+        operations={"stablehlo.dot_general 8x64xf32": 3, "stablehlo.add 8x64xf32": 50},
+        facts={"stablehlo_ops": 53},
+        culprits=Culprits(lines={"stablehlo.add 8x64xf32": "model.py:21"}),
+    )
+    verdict = verdict_of(now, record(), decision=duel(Status.SLOWER))
+    assert verdict.worst.kind == "time"
+    assert str(verdict.causes[0]) == "perhaps stablehlo.add 8x64xf32 37 → 50 at model.py:21"
+
+
+@pytest.mark.parametrize("known", [None, record(signature=SIGNATURE[:1])], ids=["no baseline", "stale"])
+def test_a_duel_cannot_stand_in_for_a_baseline(known):
+    """Without a comparable baseline the verdict says so, whatever else was timed."""
+    verdict = verdict_of(rewritten(), known, decision=duel(Status.SAME))
+    assert verdict.status in {Status.NO_BASELINE, Status.STALE_BASELINE}
+    assert verdict.fails
+    assert "time" not in {finding.kind for finding in verdict.findings}

@@ -1,0 +1,104 @@
+"""The folder of a run's bundles: emptied by each run, if it is jaxgate's; the history counts on."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxgate.keep import Artifacts, ForeignFolderError, can_write_scalars, write_scalars
+from jaxgate.keep.artifacts import HISTORY, MARKER
+
+
+def begun(root):
+    """The artifacts of a new run."""
+    artifacts = Artifacts(root)
+    artifacts.begin()
+    return artifacts
+
+
+def test_a_run_that_writes_nothing_leaves_no_folder(tmp_path):
+    """A green run on a clean checkout changes nothing."""
+    begun(tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_new_run_removes_the_last_ones_bundles(tmp_path):
+    """Files, folders and links; what a link points to stays."""
+    begun(tmp_path / "a").write("model/step", "report.md", "old")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("mine")
+    (tmp_path / "a" / "link").symlink_to(kept)
+    (tmp_path / "a" / HISTORY).mkdir()
+    begun(tmp_path / "a")
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [MARKER, HISTORY]
+    assert (kept / "file").read_text() == "mine"
+
+
+def test_a_foreign_folder_is_refused_and_left(tmp_path):
+    """Anything without the mark may be somebody's work."""
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(ForeignFolderError, match=r"holds files that jaxgate did not write.*--perf-artifacts"):
+        begun(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_an_empty_folder_is_taken(tmp_path):
+    """Somebody made it for this."""
+    begun(tmp_path).write("model/step", "report.md", "new")
+    assert (tmp_path / "model/step/report.md").read_text() == "new"
+
+
+def test_a_calibration_is_kept(tmp_path):
+    """It was written by another kind of run, before any bundle was, and took minutes."""
+    (tmp_path / "calibration").mkdir()
+    (tmp_path / "calibration" / "calibration.md").write_text("minutes")
+    begun(tmp_path).write("model/step", "report.md", "old")
+    begun(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [MARKER, "calibration"]
+
+
+def test_runs_are_counted(tmp_path):
+    """Each run has one number, however often it is asked; a damaged count begins anew and stops nothing."""
+    first = begun(tmp_path / "a")
+    assert (first.number(), first.number()) == (1, 1)
+    assert begun(tmp_path / "a").number() == 2
+    (tmp_path / "a" / MARKER).write_text("{")
+    assert begun(tmp_path / "a").number() == 1
+
+
+def test_scalars_of_two_runs_are_one_curve(tmp_path):
+    """As TensorBoard reads them: a tag for each case and metric, a step for each run."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for step, value in ((1, 5.0), (2, 7.5)):
+        write_scalars(tmp_path, step, {"scan/rnn": {"run_ns": value}})
+    events = EventAccumulator(str(tmp_path)).Reload().Tensors("scan/rnn/run_ns")
+    assert [(event.step, event.tensor_proto.float_val[0]) for event in events] == [(1, 5.0), (2, 7.5)]
+
+
+def test_tensorboard_is_an_extra(monkeypatch):
+    """Without it no scalars are written."""
+    assert can_write_scalars()
+    monkeypatch.setattr("jaxgate.keep.scalars.find_spec", lambda _: None)
+    assert not can_write_scalars()
+
+
+def test_a_family_of_a_kept_folders_name_is_removed_all_the_same(tmp_path):
+    """``test_history.py`` has bundles too; what stays are the files beside them."""
+    first = begun(tmp_path / "a")
+    first.write("history/step", "report.md", "old")
+    (first.history / "events").write_text("scalars")
+    begun(tmp_path / "a")
+    assert [path.name for path in first.history.iterdir()] == ["events"]
+
+
+def test_two_runs_that_begin_at_once(tmp_path):
+    """What the other one has removed already is no error."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    begun(tmp_path / "a").write("model/step", "report.md", "old")
+    for number in range(300):
+        (tmp_path / "a" / f"model/{number}").mkdir()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: begun(tmp_path / "a"), range(4)))
+    assert [path.name for path in (tmp_path / "a").iterdir()] == [MARKER]

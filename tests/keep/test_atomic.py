@@ -1,0 +1,173 @@
+"""What saving does to the disk: stable text, one file, and that one old or new but never half."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.factories import CASE, HARDWARE, OTHER_CPU, baseline
+from support.paths import REPOSITORY
+
+from jaxgate.keep import BaselineStore, write_atomic
+
+
+def snapshot(root):
+    """Every file below a folder: its bytes and when it was written."""
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with one baseline."""
+    store = BaselineStore(tmp_path / "baselines")
+    store.save(baseline())
+    return store
+
+
+def test_the_layout_makes_small_diffs(store):
+    """Keys are sorted at every level, each on its own line, text is plain UTF-8 and ends in one newline."""
+    kept = baseline(environment={"zeta": "größer", "alpha": "1"})
+    text = store.save(kept).read_bytes().decode()
+    assert text == json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    assert (
+        '\n "environment": {\n  "alpha": "1",\n  "zeta": "größer"\n },\n "facts": {\n  "aliased_bytes": 16384,\n'
+        in text
+    )
+
+
+def test_equal_input_gives_equal_bytes(store):
+    """The order in which a mapping was filled leaves no trace in the file."""
+    first = store.save(baseline(operations={"a": 1, "b": 2})).read_bytes()
+    second = store.save(baseline(operations={"b": 2, "a": 1})).read_bytes()
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("hardware", "case", "file"),
+    [
+        (HARDWARE, "scan/rnn", "cpu-amd-epyc-1/scan/rnn.json"),
+        (OTHER_CPU, "donation/train-step.v2", "cpu-intel-xeon-1/donation/train-step.v2.json"),
+    ],
+    ids=["cpu", "dots and hyphens"],
+)
+def test_each_case_has_a_file(store, hardware, case, file):
+    """Hardware, family and sentence make the path; what is written there is read from there."""
+    path = store.save(baseline(hardware=hardware, case=case))
+    assert path == store.path(hardware, case) == store.root / file
+    assert store.load(hardware, case).path == path
+
+
+def test_saving_touches_no_other_file(store):
+    """Neighbours keep bytes and time, the log and files that nobody knows among them; nothing is added."""
+    for neighbour in (baseline(case="scan/lstm"), baseline(case="vmap/rnn"), baseline(hardware=OTHER_CPU)):
+        store.save(neighbour)
+    (store.root / "README.md").write_text("# ours\n")
+    (store.root / "cpu-amd-epyc-1/scan/rnn.json.orig").write_text("left by a merge")
+    own = store.path(HARDWARE, CASE)
+    before = snapshot(store.root)
+    store.save(baseline(test="renamed"))
+    after = snapshot(store.root)
+    assert before.pop(own)[0] != after.pop(own)[0]
+    assert after == before
+
+
+def test_a_new_file_makes_its_folders(tmp_path):
+    """Folders are made on the way, and anybody may read the file."""
+    path = tmp_path / "a/b/file"
+    write_atomic(path, b"content")
+    assert path.read_bytes() == b"content"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("size", [0, 1, 1_000_000])
+def test_the_new_content_replaces_the_old(tmp_path, size):
+    """A shorter content leaves no tail of a longer one."""
+    path = tmp_path / "file"
+    path.write_bytes(b"old" * 1000)
+    write_atomic(path, b"n" * size)
+    assert path.read_bytes() == b"n" * size
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"])
+@pytest.mark.parametrize("step", ["fsync", "replace", "fdopen"])
+def test_a_failure_leaves_the_old_file_whole(store, monkeypatch, step, error):
+    """Whatever goes wrong on the way is raised, the old file stays as it was, and no part file is left."""
+    before = snapshot(store.root)
+
+    def fail(*_arguments, **_options):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, fail)
+        with pytest.raises(type(error)) as caught:
+            store.save(baseline(test="new"))
+    assert caught.value is error
+    assert snapshot(store.root) == before
+    assert store.load(HARDWARE, CASE).baseline == baseline()
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_failure_creates_no_file(tmp_path, monkeypatch, step):
+    """A first recording that fails leaves nothing that could pass for a baseline."""
+
+    def fail(*_arguments, **_options):
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, fail)
+        with pytest.raises(OSError, match="disk full"):
+            write_atomic(tmp_path / "file", b"new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_renamed_before_it_is_on_disk(tmp_path, monkeypatch):
+    """The content is flushed and synced to the part file beside the target, then renamed over it."""
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    events = []
+
+    def fsync(descriptor):
+        (part,) = [other for other in tmp_path.iterdir() if other != path]
+        events.append(("fsync", os.fstat(descriptor).st_ino == part.stat().st_ino, part.read_bytes()))
+
+    def replace(source, target):
+        events.append(("replace", Path(source).parent, target, path.read_bytes()))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        patch.setattr(os, "replace", replace)
+        write_atomic(path, b"new")
+    assert events == [("fsync", True, b"new"), ("replace", tmp_path, path, b"old")]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from support.factories import baseline
+from jaxgate.keep.baselines import BaselineStore
+setattr(os, "{step}", lambda *arguments: os.kill(os.getpid(), signal.SIGKILL))
+BaselineStore(Path(sys.argv[1])).save(baseline(test="new"))
+"""
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_killed_writer_leaves_the_old_file_whole(store, step):
+    """A process that dies while it writes leaves the old file; its part file is never taken for a baseline."""
+    path = store.path(HARDWARE, CASE)
+    before = snapshot(store.root)[path]
+    command = [sys.executable, "-c", KILLED.format(step=step), str(store.root)]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "tests")}
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert snapshot(store.root)[path] == before
+    assert store.load(HARDWARE, CASE).baseline == baseline()
+    assert list(store.root.rglob("*.json")) == [path]
+    store.save(baseline(test="new"))
+    assert store.load(HARDWARE, CASE).baseline == baseline(test="new")

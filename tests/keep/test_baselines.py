@@ -1,0 +1,399 @@
+"""Baselines on disk: what is written comes back, what cannot be trusted is refused by file and key."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import fields
+
+import pytest
+from support.factories import CASE, HARDWARE, OTHER_CPU, baseline
+
+from jaxgate.keep import BaselineStore, CorruptBaselineError
+from jaxgate.model import Facts, HardwareKey, Leaf, Phases
+
+GPU = HardwareKey(platform="gpu", device_kind="NVIDIA H200", devices=1)
+TWO_CPUS = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=2)
+OWN_FILE = "cpu-amd-epyc-1/scan/rnn.json"
+
+# The file of ``factories.baseline()``, written by hand.
+CONTENT = {
+    "case": "scan/rnn",
+    "collectives": {},
+    "environment": {"jax": "0.10.2", "jaxlib": "0.10.2", "python": "3.11"},
+    "facts": {
+        "aliased_bytes": 16384,
+        "argument_bytes": 18432,
+        "code_bytes": 10000,
+        "collective_bytes": 0,
+        "collectives": 0,
+        "compiles": 1,
+        "constant_bytes": 0,
+        "donated_bytes": 16384,
+        "host_callbacks": 0,
+        "host_transfers": 1,
+        "largest_batch": 512,
+        "launches": 3,
+        "lost_bytes": 0,
+        "lowerings": 1,
+        "matmul_flops": 1000000,
+        "output_bytes": 16388,
+        "sampled_compiles": 0,
+        "sampled_traces": 0,
+        "stablehlo_ops": 40,
+        "temp_bytes": 20000,
+        "traces": 1,
+        "widened_bytes": 0,
+        "xla_bytes": 100000,
+        "xla_flops": 1100000,
+    },
+    "fingerprints": {"inputs": "i0", "options": "", "program": "p0", "source": "s0"},
+    "hardware": {"device_kind": "AMD EPYC", "devices": 1, "platform": "cpu"},
+    "host": False,
+    "launched": {},
+    "matmuls": {"float32[8,64] x float32[64,64]": 3},
+    "operations": {"stablehlo.add 8x64xf32": 37, "stablehlo.dot_general 8x64xf32": 3},
+    "phases": {
+        "compile_ns": 50000000,
+        "first_call_ns": 1000000,
+        "host_ns": None,
+        "lower_ns": 5000000,
+        "trace_ns": 10000000,
+        "yardstick_ns": None,
+    },
+    "program": {"digest": "0" * 64, "donated": [0], "feeds": [0, None], "options": {}, "why_not": ""},
+    "provenance": {"commit": "0123456789abcdef", "date": "2026-11-20", "dirty": False, "jaxgate": "0.1.0"},
+    "results": [],
+    "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2, "contract": "pipelined"},
+    "schema": 4,
+    "signature": [
+        {"aval": "float32[64,64]", "donated": True, "nbytes": 16384, "path": "state['w']"},
+        {"aval": "float32[8,64]", "donated": False, "nbytes": 2048, "path": "batch"},
+    ],
+    "test": "perf/test_scan.py::test_scan[rnn]",
+    "widened": {},
+}
+FREE = ("collectives", "environment", "launched", "matmuls", "operations", "options", "widened")  # their keys are data
+
+
+def keys(content=CONTENT, place=()):
+    """Every key that the schema asks for, as a path into the content."""
+    items = content.items() if isinstance(content, dict) else enumerate(content)
+    for key, value in items:
+        if isinstance(content, dict):
+            yield (*place, key)
+        if isinstance(value, (dict, list)) and key not in FREE:
+            yield from keys(value, (*place, key))
+
+
+KEYS = [place for place in keys() if place[-1] not in range(9) and place != ("schema",)]
+
+
+def dotted(place):
+    """A path as errors print it."""
+    return ".".join(map(str, place))
+
+
+def changed(place, value=None, *, remove=False):
+    """The content with one key set or removed."""
+    content = copy.deepcopy(CONTENT)
+    inside = content
+    for key in place[:-1]:
+        inside = inside[key]
+    if remove:
+        del inside[place[-1]]
+    else:
+        inside[place[-1]] = value
+    return content
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store without files."""
+    return BaselineStore(tmp_path / "baselines")
+
+
+def put(store, content, file=OWN_FILE):
+    """Write a file of the store by hand: bytes as they are, anything else as JSON."""
+    path = store.root / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    return path
+
+
+def refusal(store, content, file=OWN_FILE):
+    """Why a file is refused; the error must name it, in a line that a person can read."""
+    path = put(store, content, file)
+    with pytest.raises(CorruptBaselineError) as caught:
+        store.load(HARDWARE, CASE)
+    assert caught.value.path == path
+    assert str(caught.value) == f"{path}: {caught.value.reason}"
+    assert len(caught.value.reason) < 400
+    return caught.value.reason
+
+
+def test_what_is_saved_comes_back(store):
+    """A baseline survives the way through its file, every field of it."""
+    path = store.save(baseline())
+    record = store.load(HARDWARE, CASE)
+    assert record.baseline == baseline()
+    assert record.path == path == store.root / OWN_FILE
+    assert not record.borrowed
+    assert store.read(path) == baseline()
+
+
+def test_what_explains_a_difference_comes_back(store):
+    """Results, communication, wider floats, launched programs and the kind of subject are kept as they were."""
+    told = baseline(
+        results=(Leaf(path="result['w']", aval="float32[64,64]", nbytes=16384, donated=False),),
+        collectives={"all_reduce float32[64,64] over data": 2},
+        widened={"bfloat16[8,64] to float32": 4},
+        launched={"jit_step": 1},
+        host=True,
+    )
+    store.save(told)
+    assert store.load(HARDWARE, CASE).baseline == told
+
+
+def test_the_file_says_what_the_schema_says(store):
+    """One case per file, with these keys, these values and units in the names."""
+    assert json.loads(store.save(baseline()).read_text()) == CONTENT
+    assert set(CONTENT["facts"]) == {field.name for field in fields(Facts)}
+    assert set(CONTENT["phases"]) == {field.name for field in fields(Phases)}
+
+
+def test_a_file_written_by_hand_is_read(store):
+    """The content above is the factory's baseline."""
+    put(store, CONTENT)
+    assert store.load(HARDWARE, CASE).baseline == baseline()
+
+
+NULLABLE = [("facts", name) for name in CONTENT["facts"]] + [("phases", name) for name in CONTENT["phases"]]
+NULLABLE += [("provenance", "commit"), ("fingerprints", "source"), ("fingerprints", "options")]
+
+
+@pytest.mark.parametrize("place", NULLABLE, ids=dotted)
+def test_what_a_backend_does_not_tell_is_null(store, place):
+    """Null is a value of facts, phases and what may be unknown; it comes back as None."""
+    put(store, changed(place, None))
+    assert getattr(getattr(store.load(HARDWARE, CASE).baseline, place[0]), place[1]) is None
+
+
+TEXT = json.dumps(CONTENT, indent=1).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (TEXT[: len(TEXT) // 2], "is not JSON (truncated or merged badly?)"),
+        (TEXT[:-1], "is not JSON (truncated or merged badly?)"),
+        (b"", "is not JSON (truncated or merged badly?)"),
+        (b"not JSON", "is not JSON (truncated or merged badly?)"),
+        (TEXT + b"}", "is not JSON (truncated or merged badly?)"),
+        (
+            b'{\n<<<<<<< ours\n "schema": 3\n=======\n "schema": 2\n>>>>>>> theirs\n}',
+            "is not JSON (truncated or merged badly?)",
+        ),
+        (b"\xff\xfe\xfa", "cannot be read"),
+        (TEXT.replace(b"AMD", b"\xe4"), "cannot be read"),
+        (b"[" * 100_000, ""),
+        (TEXT.replace(b"20000", b"9" * 5000), ""),
+        (TEXT.replace(b"AMD", rb"\ud800"), ""),
+        ([CONTENT], "expected a JSON object"),
+        (b"null", "expected a JSON object"),
+        (b"1", "expected a JSON object"),
+    ],
+    ids=[
+        *("truncated", "last byte lost", "empty", "not JSON", "trailing", "merge conflict", "not text", "latin-1"),
+        *("nested deeply", "huge number", "lone surrogate", "list", "null", "number"),
+    ],
+)
+def test_what_is_not_a_json_object_is_refused(store, content, reason):
+    """A damaged file is refused, and the error names it."""
+    assert refusal(store, content).startswith(reason)
+
+
+@pytest.mark.parametrize("line", ['"traces": 1', '"case": "scan/rnn"', '"source": "s0"'])
+def test_a_key_that_stands_twice_is_refused(store, line):
+    """A merge that kept both sides of a line must not be settled by the order of lines."""
+    key = line.split('"')[1]
+    twice = TEXT.decode().replace(line, f'"{key}": null, {line}')
+    assert twice.count(f'"{key}":') == 2
+    assert f"`{key}`" in refusal(store, twice.encode())
+
+
+@pytest.mark.parametrize(
+    ("schema", "found"),
+    [(1, "1"), (2, "2"), (3, "3"), (5, "5"), (None, "None"), ("4", "'4'"), (True, "True"), (4.0, "4.0")],
+)
+def test_another_schema_is_refused(store, schema, found):
+    """An older, newer or mistyped schema is not guessed at."""
+    reason = refusal(store, changed(("schema",), schema))
+    assert "schema" in reason
+    assert reason.endswith(f"found {found}")
+
+
+def test_no_schema_is_refused(store):
+    """A file without a schema says nothing about its keys."""
+    assert refusal(store, changed(("schema",), remove=True)) == "expected schema 4, found None"
+
+
+@pytest.mark.parametrize("place", KEYS, ids=dotted)
+def test_a_missing_key_is_refused(store, place):
+    """A lost key is an error that names it, also where the dataclass has a default."""
+    assert refusal(store, changed(place, remove=True)) == f"key `{dotted(place)}` is missing"
+
+
+LEVELS = [(), ("signature", 1), *((key,) for key in ("facts", "phases", "samples", "hardware", "fingerprints"))]
+LEVELS += [("provenance",)]
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=lambda level: dotted(level) or "top")
+def test_an_unknown_key_is_refused(store, level):
+    """A key that nobody reads is an error that names it, at every level."""
+    assert refusal(store, changed((*level, "tmp_bytes"), 1)) == f"unknown key `{dotted((*level, 'tmp_bytes'))}`"
+
+
+WRONG = {
+    ("facts", "temp_bytes"): (20000.0, "20000", True, [20000], float("nan"), float("inf")),
+    ("phases", "compile_ns"): (1.5, "50000000", False),
+    ("samples", "calls_per_burst"): (2.0, "2", True, None),
+    ("samples", "bursts_ns", 0): (2000.0, "2000", True, None, float("nan")),
+    ("samples", "bursts_ns"): (None, 2000, "2000"),
+    ("provenance", "dirty"): (0, "false", None),
+    ("provenance", "date"): (20261120, None),
+    ("signature", 0, "donated"): (1, "true", None),
+    ("signature", 0): (None, ["state", "float32[64,64]", 16384, True]),
+    ("signature",): ({}, "batch"),
+    ("results",): ({}, None),
+    ("host",): (0, "false", None),
+    ("hardware", "devices"): (1.0, "1", None),
+    ("fingerprints", "program"): (0, None),
+    ("fingerprints", "inputs"): (0, None),
+    ("environment", "jax"): (10, None),
+    ("operations", "stablehlo.add 8x64xf32"): (37.0, "37", None),
+    ("facts",): ([],),
+    **{(key,): (None,) for key in ("case", "test", "samples", "hardware", "provenance", "environment", "phases")},
+    **{(key,): (None, []) for key in ("collectives", "widened", "launched")},
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(place, value) for place, values in WRONG.items() for value in values],
+    ids=lambda part: dotted(part) if isinstance(part, tuple) else repr(part),
+)
+def test_a_wrong_type_is_refused(store, place, value):
+    """Nothing is converted: a value of another type is an error that names key and value."""
+    reason = refusal(store, changed(place, value))
+    assert reason.startswith(f"key `{dotted(place)}`")
+    assert reason.endswith(f"found {value!r}")
+
+
+@pytest.mark.parametrize("key", ["collectives", "launched", "matmuls", "operations", "widened"])
+@pytest.mark.parametrize("count", [1.0, "1", True, None], ids=repr)
+def test_what_is_counted_is_a_whole_number(store, key, count):
+    """Nor is a count under a name of the program's own converted; the error names it."""
+    reason = refusal(store, changed((key,), {"own": count}))
+    assert reason.startswith(f"key `{key}.own`")
+    assert reason.endswith(f"found {count!r}")
+
+
+IMPOSSIBLE = {
+    "no bursts": (("samples", "bursts_ns"), []),
+    "a burst that ended before it began": (("samples", "bursts_ns", 1), -5),
+    "bursts of no calls": (("samples", "calls_per_burst"), 0),
+    "bursts of fewer than no calls": (("samples", "calls_per_burst"), -2),
+}
+
+
+@pytest.mark.parametrize("which", IMPOSSIBLE)
+def test_samples_that_cannot_be_are_refused(store, which):
+    """A baseline without usable samples is never green: it has no time of a call."""
+    assert "samples" in refusal(store, changed(*IMPOSSIBLE[which]))
+
+
+def test_the_file_of_another_case_is_refused(store):
+    """A file that was renamed or copied is not the baseline of its new name."""
+    reason = refusal(store, changed(("case",), "scan/lstm"))
+    assert reason == "expected the case `scan/rnn`, found `scan/lstm`: was it renamed?"
+    with pytest.raises(CorruptBaselineError, match="expected the case `scan/rnn`, found `scan/lstm`"):
+        store.read(store.root / OWN_FILE)
+
+
+@pytest.mark.parametrize("place", [("device_kind", "Intel Xeon"), ("platform", "gpu"), ("devices", 8)])
+def test_the_file_of_other_hardware_is_refused(store, place):
+    """A file in the wrong folder is not this machine's baseline."""
+    reason = refusal(store, changed(("hardware", place[0]), place[1]))
+    assert reason.startswith("expected hardware")
+    assert "AMD EPYC" in reason
+    assert repr(place[1]) in reason
+
+
+def test_a_missing_file_is_no_baseline(store):
+    """Neither a missing folder nor a missing file is an error; nothing is created by looking."""
+    assert store.load(HARDWARE, CASE) is None
+    assert store.elsewhere(HARDWARE, CASE) == ()
+    assert not store.root.exists()
+    store.save(baseline(case="scan/lstm"))
+    assert store.load(HARDWARE, CASE) is None
+
+
+@pytest.mark.parametrize("damage", ["a folder", "a dangling link"])
+def test_a_name_that_is_taken_by_something_else_is_refused(store, damage):
+    """What lies where the baseline should be and cannot be read does not pass for "none"."""
+    path = store.path(HARDWARE, CASE)
+    path.parent.mkdir(parents=True)
+    path.mkdir() if damage == "a folder" else path.symlink_to(store.root / "gone.json")
+    with pytest.raises(CorruptBaselineError, match="cannot be read"):
+        store.load(HARDWARE, CASE)
+
+
+def test_own_hardware_comes_first(store):
+    """This machine's file is read even where another could be borrowed."""
+    store.save(baseline(hardware=HardwareKey(platform="cpu", device_kind="AAA", devices=1), test="other"))
+    store.save(baseline())
+    record = store.load(HARDWARE, CASE)
+    assert (record.baseline.test, record.borrowed) == ("perf/test_scan.py::test_scan[rnn]", False)
+
+
+def test_a_file_of_the_same_platform_is_borrowed(store):
+    """Of those recorded on the same platform with as many devices the first by name is taken, and it says so."""
+    for kind in ("Intel Xeon", "ARM Neoverse", "Zen"):
+        store.save(baseline(hardware=HardwareKey(platform="cpu", device_kind=kind, devices=1)))
+    store.save(baseline(hardware=TWO_CPUS))  # sorts before all of them
+    record = store.load(HARDWARE, CASE)
+    assert record.borrowed
+    assert record.path == store.root / "cpu-arm-neoverse-1/scan/rnn.json"
+    assert record.baseline.hardware.device_kind == "ARM Neoverse"
+
+
+@pytest.mark.parametrize("other", [GPU, TWO_CPUS], ids=["other platform", "other number of devices"])
+def test_what_cannot_be_compared_is_not_borrowed(store, other):
+    """Another platform or another number of devices compiles other programs; it is named, not used."""
+    store.save(baseline(hardware=other))
+    assert store.load(HARDWARE, CASE) is None
+    assert store.elsewhere(HARDWARE, CASE) == (other.slug,)
+    assert store.elsewhere(other, CASE) == ()
+
+
+def test_elsewhere_names_all_other_hardware(store):
+    """All folders that hold the case are named in order, neither this machine's nor those of other cases."""
+    for hardware in (HARDWARE, OTHER_CPU, GPU):
+        store.save(baseline(hardware=hardware))
+    store.save(baseline(hardware=TWO_CPUS, case="scan/lstm"))
+    (store.root / "README.md").write_text("# ours\n")
+    assert store.elsewhere(HARDWARE, CASE) == ("cpu-intel-xeon-1", "gpu-nvidia-h200-1")
+
+
+def test_a_corrupt_file_in_a_borrowed_place_is_refused(store):
+    """A file that might have been borrowed and cannot be read is no reason to take the next one."""
+    store.save(baseline(hardware=HardwareKey(platform="cpu", device_kind="Zen", devices=1)))
+    assert refusal(store, b"{", "cpu-intel-xeon-1/scan/rnn.json").startswith("is not JSON")
+
+
+def test_a_borrowed_file_in_a_wrong_folder_is_refused(store):
+    """A file that was copied into the folder of other hardware does not say where it was recorded."""
+    assert "hardware" in refusal(store, CONTENT, "gpu-nvidia-h200-1/scan/rnn.json")
+    with pytest.raises(CorruptBaselineError, match="hardware"):
+        store.read(store.root / "gpu-nvidia-h200-1/scan/rnn.json")

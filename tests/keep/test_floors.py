@@ -1,0 +1,104 @@
+"""Noise floors on disk: what was kept comes back, cases of one environment stay together, damage is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.factories import ENVIRONMENT, HARDWARE, OTHER_CPU
+
+from jaxgate.keep import DamagedFloorsError, FloorStore
+from jaxgate.model import NoiseFloor
+
+
+def floor(share):
+    """What a calibration found."""
+    return NoiseFloor(floor=share, duels=20, date="2026-11-20")
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store that has nothing yet."""
+    return FloorStore(tmp_path / "floors")
+
+
+def test_what_was_kept_comes_back(store):
+    """Hardware, environment and every digit of the floor; other hardware has none."""
+    path = store.save(HARDWARE, ENVIRONMENT, {"scan/rnn": floor(1 / 3)})
+    assert path == store.folder / "cpu-amd-epyc-1.json"
+    found = store.load(HARDWARE)
+    assert (found.hardware, found.environment, found.cases) == (HARDWARE, ENVIRONMENT, {"scan/rnn": floor(1 / 3)})
+    assert store.load(OTHER_CPU) is None
+
+
+def test_cases_of_one_environment_stay_together(store):
+    """A calibration of some cases keeps the others, and replaces its own."""
+    store.save(HARDWARE, ENVIRONMENT, {"a/one": floor(0.01), "a/two": floor(0.02)})
+    store.save(HARDWARE, ENVIRONMENT, {"a/two": floor(0.05)})
+    assert store.load(HARDWARE).cases == {"a/one": floor(0.01), "a/two": floor(0.05)}
+
+
+def test_another_environment_replaces_all(store):
+    """Floors of two environments in one file would be applied as one."""
+    store.save(HARDWARE, ENVIRONMENT, {"a/one": floor(0.01)})
+    other = {**ENVIRONMENT, "jax": "0.12.0"}
+    store.save(HARDWARE, other, {"a/two": floor(0.02)})
+    assert (store.load(HARDWARE).environment, store.load(HARDWARE).cases) == (other, {"a/two": floor(0.02)})
+
+
+def test_without_a_folder_nothing_is_kept():
+    """The cache of pytest may be switched off."""
+    store = FloorStore(None)
+    assert store.save(HARDWARE, ENVIRONMENT, {"a/one": floor(0.01)}) is None
+    assert store.load(HARDWARE) is None
+
+
+def edited(**changes):
+    """Turn the JSON of a good file into that of a bad one."""
+
+    def edit(text):
+        content = json.loads(text)
+        for name, value in changes.items():
+            target = content if name in content or name == "surplus" else content["cases"]["scan/rnn"]
+            if value is None:
+                del target[name]
+            else:
+                target[name] = value
+        return json.dumps(content)
+
+    return edit
+
+
+DAMAGES = {
+    "truncated": (lambda text: text[:-20], "Invalid JSON"),
+    "empty": (lambda _: "", "Invalid JSON"),
+    "not an object": (lambda _: "[]", ""),
+    "another schema": (edited(schema=2), "expected schema 1, found 2"),
+    "a missing key": (edited(environment=None), "key `environment`"),
+    "a floor that is missing": (edited(floor=None), "key `cases.scan/rnn.floor`"),
+    "an unknown key": (edited(surplus=1), "key `surplus`"),
+    "text for a number": (edited(floor="0.05"), "key `cases.scan/rnn.floor`"),
+    "a negative floor": (edited(floor=-0.1), "a noise floor needs a share of 0 or more"),
+    "not a number": (edited(floor=float("nan")), ""),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_a_damaged_file_is_told_in_one_line(store, what):
+    """Never read in part, never a crash of another kind; the next calibration replaces it."""
+    damage, words = DAMAGES[what]
+    path = store.save(HARDWARE, ENVIRONMENT, {"scan/rnn": floor(0.05)})
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(DamagedFloorsError) as caught:
+        store.load(HARDWARE)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    store.save(HARDWARE, ENVIRONMENT, {"scan/rnn": floor(0.01)})
+    assert store.load(HARDWARE).cases == {"scan/rnn": floor(0.01)}
+
+
+def test_a_folder_in_its_place_is_told(store):
+    """What cannot be read is not "none"."""
+    store.path(HARDWARE).mkdir(parents=True)
+    with pytest.raises(DamagedFloorsError, match="cannot be read"):
+        store.load(HARDWARE)

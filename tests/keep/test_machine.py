@@ -1,0 +1,139 @@
+"""The lock of the machine: work side by side, times alone, and no waiting for oneself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from jaxgate.keep import HELD, Machine
+from jaxgate.keep.machine import lock_of
+
+
+@pytest.fixture(autouse=True)
+def _nobody_holds(monkeypatch):
+    monkeypatch.delenv(HELD, raising=False)
+
+
+class WaitedError(Exception):
+    """Raised instead of waiting."""
+
+
+def waits(take):
+    """Whether a machine would have to wait."""
+
+    def told():
+        raise WaitedError
+
+    try:
+        take(told)
+    except WaitedError:
+        return True
+    return False
+
+
+def test_work_goes_on_side_by_side(tmp_path):
+    """Two that work do not wait."""
+    first, second = Machine(tmp_path), Machine(tmp_path)
+    first.work()
+    assert not waits(second.work)
+
+
+@pytest.mark.parametrize(("held", "wanted"), [("work", "alone"), ("alone", "work"), ("alone", "alone")])
+def test_who_times_is_alone(tmp_path, monkeypatch, held, wanted):
+    """In whichever order they come, and only until the first leaves."""
+    first, second = Machine(tmp_path), Machine(tmp_path)
+    getattr(first, held)()
+    assert waits(getattr(second, wanted))
+    first.leave()
+    assert not waits(getattr(second, wanted))
+
+
+def test_who_waits_to_time_is_not_kept_out(tmp_path):
+    """Nobody new may begin to work meanwhile: two that take over from each other would keep it waiting for ever."""
+    first, newcomer = Machine(tmp_path), Machine(tmp_path)
+    first.work()
+    seen = []
+
+    def told():
+        seen.append(waits(newcomer.work))
+        first.leave()
+
+    Machine(tmp_path).alone(told)
+    assert seen == [True]
+
+
+def test_the_same_process_goes_from_one_to_the_other(tmp_path):
+    """It does not wait for itself, nor twice for the same."""
+    machine = Machine(tmp_path)
+    for take in (machine.work, machine.alone, machine.alone, machine.work, machine.leave, machine.leave, machine.alone):
+        take()
+    machine.leave()
+    assert not waits(Machine(tmp_path).alone)
+
+
+def test_what_it_starts_measures_in_its_name(tmp_path):
+    """A process that is started while this one is alone does not wait for it."""
+    machine = Machine(tmp_path)
+    machine.alone()
+    assert os.environ[HELD] == str(os.getpid())
+    assert not waits(Machine(tmp_path).alone)
+    machine.leave()
+    assert HELD not in os.environ
+
+
+def test_a_process_that_dies_lets_go(tmp_path):
+    """However it dies."""
+    code = f"""
+import os, pathlib, signal
+from jaxgate.keep.machine import Machine
+Machine(pathlib.Path({str(tmp_path)!r})).alone()
+print("alone", flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "alone\n"
+    assert not waits(Machine(tmp_path).alone)
+
+
+def test_it_waits_for_another_process(tmp_path):
+    """And goes on once that is done, having said once that it waits."""
+    code = f"""
+import pathlib, sys
+from jaxgate.keep.machine import Machine
+machine = Machine(pathlib.Path({str(tmp_path)!r}))
+machine.work()
+print("working", flush=True)
+sys.stdin.readline()
+machine.leave()
+"""
+    other = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdout.readline() == "working\n"
+    told = []
+
+    def say():
+        told.append("waits")
+        other.stdin.write("\n")
+        other.stdin.flush()
+
+    Machine(tmp_path).alone(say)
+    assert told == ["waits"]
+    other.communicate()
+
+
+def test_without_a_lock_it_says_so(tmp_path):
+    """And measures all the same."""
+    (tmp_path / "file").write_text("")
+    machine = Machine(tmp_path / "file" / "folder")
+    machine.alone()
+    machine.leave()
+    assert "no lock keeps other runs away" in machine.problem
+
+
+def test_a_path_has_a_lock_of_its_own(tmp_path):
+    """By what it names, however it is spelt."""
+    first = lock_of(tmp_path / "a" / ".." / "b")
+    assert first.lock_file == lock_of(tmp_path / "b").lock_file
+    assert first.lock_file != lock_of(tmp_path / "c").lock_file

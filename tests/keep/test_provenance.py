@@ -1,0 +1,163 @@
+"""Where a recording comes from, and what git knows of the files that it wrote."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+from support.git import git
+
+from jaxgate.keep import git as git_module
+from jaxgate.keep import provenance as module
+from jaxgate.keep import read_provenance, uncommitted
+from jaxgate.keep.provenance import last_committers
+
+DAY = dt.date(2026, 11, 20)
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A repository with one commit, blind to the git settings of whoever runs the tests."""
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    git(folder, "init", "--quiet")
+    (folder / "model.py").write_text("STEPS = 1\n")
+    git(folder, "add", "model.py")
+    git(folder, "commit", "--quiet", "-m", "first")
+    return folder
+
+
+def test_a_clean_checkout_has_its_commit(checkout, monkeypatch):
+    """Commit, date and version are told, and that nothing differs."""
+    monkeypatch.setattr(module, "version", {"jaxgate": "9.8.7"}.__getitem__)
+    found = read_provenance(checkout, today=DAY)
+    assert found.commit == git(checkout, "rev-parse", "HEAD")
+    assert len(found.commit) == 40
+    assert (found.dirty, found.date, found.jaxgate) == (False, "2026-11-20", "9.8.7")
+
+
+def test_a_folder_inside_the_checkout_is_enough(checkout):
+    """The project may be a folder of a larger repository."""
+    (checkout / "perf").mkdir()
+    assert read_provenance(checkout / "perf", today=DAY).commit == git(checkout, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize(
+    ("change", "dirty"),
+    [
+        (lambda folder: (folder / "model.py").write_text("STEPS = 2\n"), True),
+        (lambda folder: (folder / "model.py").unlink(), True),
+        (lambda folder: ((folder / "new.py").write_text(""), git(folder, "add", "new.py")), True),
+        (lambda folder: (folder / "notes.txt").write_text("not tracked"), False),
+    ],
+    ids=["modified", "deleted", "staged", "untracked"],
+)
+def test_a_tracked_file_that_differs_makes_it_dirty(checkout, change, dirty):
+    """The commit alone does not say what was recorded once a tracked file differs from it."""
+    change(checkout)
+    found = read_provenance(checkout, today=DAY)
+    assert found.dirty is dirty
+    assert found.commit == git(checkout, "rev-parse", "HEAD")
+
+
+def test_a_folder_without_git_has_no_commit(checkout):
+    """A project outside any repository is recorded without a commit."""
+    outside = checkout.parent / "outside"
+    outside.mkdir()
+    found = read_provenance(outside, today=DAY)
+    assert (found.commit, found.dirty, found.date) == (None, False, "2026-11-20")
+
+
+def test_a_repository_without_commits_has_none(checkout):
+    """The commit is none before the first one, not a word of git's."""
+    empty = checkout.parent / "empty"
+    empty.mkdir()
+    git(empty, "init", "--quiet")
+    assert read_provenance(empty, today=DAY).commit is None
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError(), subprocess.TimeoutExpired("git", 20)], ids=["none", "slow"])
+def test_without_a_usable_git_there_is_no_commit(checkout, monkeypatch, error):
+    """A machine without git, or with one that hangs, can record all the same."""
+
+    def run(*_arguments, **_options):
+        raise error
+
+    monkeypatch.setattr(git_module.subprocess, "run", run)
+    assert read_provenance(checkout, today=DAY).commit is None
+
+
+def test_a_checkout_whose_state_is_unknown_is_not_called_clean(checkout, monkeypatch):
+    """Where git tells the commit and fails to tell the state, the recording does not claim that nothing differs."""
+    real = subprocess.run
+
+    def run(command, **options):
+        if "status" in command:
+            raise subprocess.TimeoutExpired(command, 20)
+        return real(command, **options)
+
+    (checkout / "model.py").write_text("STEPS = 2\n")
+    monkeypatch.setattr(git_module.subprocess, "run", run)
+    found = read_provenance(checkout, today=DAY)
+    assert found.commit is not None
+    assert found.dirty is True
+
+
+def test_the_date_is_that_of_utc(checkout, monkeypatch):
+    """Two people on two sides of midnight write the same date."""
+    set_clock(monkeypatch)
+    assert read_provenance(checkout).date == "2026-11-20"
+
+
+def set_clock(monkeypatch):
+    """It is half past eleven at night in UTC."""
+
+    def now(zone):
+        assert zone is dt.UTC
+        return dt.datetime(2026, 11, 20, 23, 30, tzinfo=zone)
+
+    monkeypatch.setattr(module, "dt", SimpleNamespace(UTC=dt.UTC, datetime=SimpleNamespace(now=now)))
+
+
+def test_files_that_git_does_not_have_are_named(checkout):
+    """Changed, removed, staged and new ones under the folder, relative to it; none outside, none that is committed."""
+    folder = checkout / "baselines"
+    folder.mkdir()
+    for name in ("changed", "gone", "same"):
+        (folder / name).write_text("1")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "--quiet", "-m", "second")
+    assert uncommitted(folder) == ()
+    (folder / "changed").write_text("2")
+    (folder / "gone").unlink()
+    (folder / "deep").mkdir()
+    (folder / "deep/new one").write_text("1")
+    (folder / "staged").write_text("1")
+    git(checkout, "add", "baselines/staged")
+    (checkout / "outside").write_text("1")
+    assert uncommitted(folder) == ("changed", "deep/new one", "gone", "staged")
+
+
+def test_without_git_what_is_committed_is_not_known(checkout):
+    """That is not the same as nothing; nor has a folder that is not there anything in it."""
+    outside = checkout.parent / "outside"
+    outside.mkdir()
+    assert uncommitted(outside) is None
+    assert uncommitted(checkout / "none") is None
+
+
+def test_who_committed_a_file_last(checkout):
+    """The last one to touch it, by one look at the history; a shallow checkout cannot tell."""
+    (checkout / "two.py").write_text("1")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "--quiet", "--author", "B <b@b.c>", "-m", "second")
+    assert last_committers(checkout) == {checkout / "model.py": "A", checkout / "two.py": "B"}
+    clone = checkout.parent / "clone"
+    git(checkout.parent, "clone", "--quiet", "--depth=1", f"file://{checkout}", str(clone))
+    assert last_committers(clone) == {}

@@ -1,0 +1,131 @@
+"""Files of stored times: what is written comes back, what cannot be trusted is an error that names file and key."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from support.factories import CASE, HARDWARE, OTHER_CPU, session
+
+from jaxgate.keep import BaselineStore, CorruptBaselineError, TimesStore
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with two sessions of one case."""
+    found = TimesStore(tmp_path)
+    found.add(HARDWARE, CASE, session(1000.5))
+    found.add(HARDWARE, CASE, session(1100.25, objections=("load 3.0, at most 0.5 may be",)))
+    return found
+
+
+def edit(store, change):
+    """Change the content of the file."""
+    path = store.path(HARDWARE, CASE)
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def test_sessions_are_added_in_order(store, tmp_path):
+    """A recording drops nothing; what speaks against a session is kept with it."""
+    found = store.load(HARDWARE, CASE)
+    assert [one.run_ns for one in found.sessions] == [1000.5, 1100.25]
+    assert found.sessions[1].objections == ("load 3.0, at most 0.5 may be",)
+    assert store.path(HARDWARE, CASE) == tmp_path / "cpu-amd-epyc-1/times/scan/rnn.json"
+
+
+def test_files_are_written_for_people(store):
+    """Sorted keys, one per line, units in the names, and nothing left beside."""
+    path = store.path(HARDWARE, CASE)
+    text = path.read_text()
+    content = json.loads(text)
+    assert text == json.dumps(content, indent=1, sort_keys=True) + "\n"
+    assert content["schema"] == 1
+    assert [one.name for one in path.parent.iterdir()] == ["rnn.json"]
+
+
+def test_no_file_is_no_session(tmp_path):
+    """A case that was never recorded has no times, which is no error."""
+    assert TimesStore(tmp_path).load(HARDWARE, CASE).sessions == ()
+
+
+def test_other_hardware_lends_nothing(store):
+    """Times are never borrowed."""
+    assert store.load(OTHER_CPU, CASE).sessions == ()
+
+
+def test_times_are_no_baselines(store, tmp_path):
+    """The store of baselines does not take the file for one, nor the folder for a family."""
+    baselines = BaselineStore(tmp_path)
+    assert baselines.load(HARDWARE, CASE) is None
+    assert baselines.elsewhere(OTHER_CPU, CASE) == ()
+    assert list((tmp_path / HARDWARE.slug).glob("*/*.json")) == []  # where orphans are looked for
+
+
+def last(content):
+    """The last session of the file."""
+    return content["sessions"][-1]
+
+
+BROKEN = {
+    "an unknown schema": (lambda c: c.update(schema=2), "expected schema 1, found 2"),
+    "an unknown key": (lambda c: c.update(speed=1), "unknown key `speed`"),
+    "a missing key": (lambda c: c.pop("sessions"), "key `sessions` is missing"),
+    "a missing key of a session": (lambda c: last(c).pop("environment"), "key `sessions.1.environment` is missing"),
+    "an unknown key of a session": (lambda c: last(c).update(x=1), "unknown key `sessions.1.x`"),
+    "a text for a number": (lambda c: last(c).update(run_ns="1000"), "key `sessions.1.run_ns`"),
+    "no time": (lambda c: last(c).update(run_ns=0.0), "run_ns must be a positive number"),
+    "a time that is not a number": (lambda c: last(c).update(run_ns=float("nan")), "run_ns"),
+    "an unknown contract": (lambda c: last(c).update(contract="hopeful"), "key `sessions.1.contract`"),
+    "another case": (lambda c: c.update(case="scan/other"), "expected the case `scan/rnn`, found `scan/other`"),
+    "other hardware": (lambda c: c["hardware"].update(devices=8), "expected hardware"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_file_that_cannot_be_trusted_is_an_error(store, what):
+    """It is named with its key, never read in part; and a recording leaves it as it is."""
+    change, reason = BROKEN[what]
+    edit(store, change)
+    before = store.path(HARDWARE, CASE).read_bytes()
+    with pytest.raises(CorruptBaselineError) as error:
+        store.load(HARDWARE, CASE)
+    assert reason in str(error.value)
+    assert str(store.path(HARDWARE, CASE)) in str(error.value)
+    with pytest.raises(CorruptBaselineError):
+        store.add(HARDWARE, CASE, session())
+    assert store.path(HARDWARE, CASE).read_bytes() == before
+
+
+def test_a_key_that_stands_twice_is_an_error(store):
+    """A merge kept both sides."""
+    path = store.path(HARDWARE, CASE)
+    path.write_text(path.read_text().replace('"run_ns": 1000.5', '"run_ns": 900.5,\n"run_ns": 1000.5'))
+    with pytest.raises(CorruptBaselineError, match="key `run_ns` stands twice"):
+        store.load(HARDWARE, CASE)
+
+
+def test_a_truncated_file_and_a_dead_link_are_errors(store):
+    """Neither is "no times"."""
+    path = store.path(HARDWARE, CASE)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(CorruptBaselineError, match="is not JSON"):
+        store.load(HARDWARE, CASE)
+    path.unlink()
+    path.symlink_to("nowhere.json")
+    with pytest.raises(CorruptBaselineError, match="cannot be read"):
+        store.load(HARDWARE, CASE)
+
+
+def test_a_default_does_not_fill_in_for_a_list(store):
+    """Sessions are a list of objects, whatever stands there."""
+    edit(store, lambda content: content.update(sessions={}))
+    with pytest.raises(CorruptBaselineError, match="key `sessions`"):
+        store.load(HARDWARE, CASE)
+
+
+def test_provenance_and_fingerprints_come_back(store):
+    """The whole session, field by field."""
+    assert store.load(HARDWARE, CASE).sessions[0] == replace(session(), run_ns=1000.5)

@@ -1,0 +1,114 @@
+"""Programs that no baseline names: what counts as named, and a store that does not grow."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from dataclasses import replace
+
+import pytest
+from support.factories import FINGERPRINTS, OTHER_CPU, PROGRAM, baseline
+
+from jaxgate.keep import (
+    BaselineStore,
+    CorruptBaselineError,
+    ProgramStore,
+    collect,
+    find_unreferenced,
+    named_by,
+    read_all,
+)
+
+
+def accept(root, content, *, fingerprint, case="scan/rnn", **changes):
+    """Write a program and the baseline that names it, in this order."""
+    digest = ProgramStore(root).save(fingerprint, content, lambda stored: stored == content)
+    prints = replace(FINGERPRINTS, program=fingerprint)
+    BaselineStore(root).save(
+        baseline(case=case, fingerprints=prints, program=replace(PROGRAM, digest=digest), **changes)
+    )
+
+
+def names(root):
+    """The files of the store."""
+    return sorted(path.name.removesuffix(".export.gz") for path in (root / "programs").iterdir())
+
+
+def find(root):
+    """What no baseline names."""
+    baselines, unreadable = read_all(root)
+    assert not unreadable
+    return [path.name.removesuffix(".export.gz") for path in find_unreferenced(root, named_by(baselines.values()))]
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_a_case_that_is_refreshed_again_and_again(tmp_path, collecting):
+    """With collection the store holds one program, however often it changes; without it grows by one each time."""
+    for number in range(10):
+        accept(tmp_path, b"program %d" % number, fingerprint=f"{number:032x}")
+        if collecting and number:
+            ((path, nbytes),) = collect(tmp_path, {f"{number - 1:032x}"})
+            assert (path.exists(), nbytes > 20) == (False, True)
+    assert len(names(tmp_path)) == (1 if collecting else 10)
+
+
+def test_a_program_that_another_case_or_hardware_names_stays(tmp_path):
+    """Until the last of them is refreshed."""
+    accept(tmp_path, b"old", fingerprint="a0")
+    accept(tmp_path, b"old", fingerprint="a0", case="scan/other")
+    accept(tmp_path, b"old", fingerprint="a0", hardware=OTHER_CPU)
+    for changes in ({}, {"case": "scan/other"}):
+        accept(tmp_path, b"new", fingerprint="b1", **changes)
+        assert collect(tmp_path, {"a0"}) == []
+    accept(tmp_path, b"new", fingerprint="b1", hardware=OTHER_CPU)
+    assert [path.name for path, _ in collect(tmp_path, {"a0"})] == ["a0.export.gz"]
+    assert names(tmp_path) == ["b1"]
+
+
+def test_only_the_structures_asked_about_are_removed(tmp_path):
+    """A refresh cleans up after itself; what else lies there is for a trim."""
+    accept(tmp_path, b"kept", fingerprint="a0")
+    ProgramStore(tmp_path).save("c2", b"stray")
+    ProgramStore(tmp_path).save("d3", b"replaced")
+    assert find(tmp_path) == ["c2", "d3"]
+    collect(tmp_path, {"d3"})
+    assert names(tmp_path) == ["a0", "c2"]
+
+
+def test_two_programs_of_one_structure_are_told_apart(tmp_path):
+    """By their content: the one that is named stays, whichever has the plain name."""
+    accept(tmp_path, b"first", fingerprint="a0")
+    accept(tmp_path, b"second", fingerprint="a0")
+    second = f"a0-{hashlib.sha256(b'second').hexdigest()[:8]}"
+    assert names(tmp_path) == ["a0", second]
+    assert find(tmp_path) == ["a0"]
+    collect(tmp_path, {"a0"})
+    assert names(tmp_path) == [second]
+
+
+def test_a_damaged_program_that_is_named_stays(tmp_path):
+    """Git has it whole; one that nobody names goes, damaged or not."""
+    accept(tmp_path, b"named", fingerprint="a0")
+    for name in ("a0", "e4"):
+        (tmp_path / f"programs/{name}.export.gz").write_bytes(gzip.compress(b"x")[:5])
+    assert find(tmp_path) == ["e4"]
+
+
+def test_a_hash_only_baseline_names_no_program(tmp_path):
+    """A program of the same structure, left by somebody else, is not its own."""
+    record = replace(PROGRAM, digest=None, why_not="private")
+    BaselineStore(tmp_path).save(baseline(fingerprints=replace(FINGERPRINTS, program="a0"), program=record))
+    ProgramStore(tmp_path).save("a0", b"left")
+    assert find(tmp_path) == ["a0"]
+
+
+def test_nothing_is_collected_while_a_baseline_cannot_be_read(tmp_path):
+    """It may name the program."""
+    accept(tmp_path, b"one", fingerprint="a0")
+    ProgramStore(tmp_path).save("b1", b"replaced")
+    broken = tmp_path / "cpu-x-1/scan/broken.json"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("{")
+    with pytest.raises(CorruptBaselineError, match="broken"):
+        collect(tmp_path, {"b1"})
+    assert names(tmp_path) == ["a0", "b1"]

@@ -1,0 +1,32 @@
+"""Numbers of things in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxgate.model import plural, shortlist
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "spec", "text"),
+    [
+        (0, ("case",), "", "0 cases"),
+        (1, ("case",), "", "1 case"),
+        (1200, ("case",), "", "1200 cases"),
+        (1200, ("case",), ",", "1,200 cases"),
+        (1, ("case is", "cases are"), "", "1 case is"),
+        (2, ("case is", "cases are"), "", "2 cases are"),
+    ],
+)
+def test_only_one_is_singular(number, words, spec, text):
+    """The verb with it, where there is one."""
+    assert plural(number, *words, spec=spec) == text
+
+
+@pytest.mark.parametrize(
+    ("most", "text"), [(1, "a and 2 more"), (2, "a, b and 1 more"), (3, "a, b, c"), (9, "a, b, c")]
+)
+def test_a_list_names_the_first_and_counts_the_rest(most, text):
+    """Nothing is counted where all are named."""
+    assert shortlist(("a", "b", "c"), most) == text
+    assert shortlist((), most) == ""

@@ -1,0 +1,120 @@
+"""Lines in a profile: what a line of the project starts lies within it, and whoever traces already is left alone."""
+
+from __future__ import annotations
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgate.observe.execute import count_launches, dispatch_lines
+from jaxgate.observe.execute.dispatch_lines import marked_line, marking_lines
+from jaxgate.observe.execute.dispatches import BACK
+
+FILE = "tests/observe/execute/test_dispatch_lines.py"
+X = np.ones(8, np.float32)
+
+_double = jax.jit(lambda x: x * 2)
+
+
+def _loop(x):
+    total = 0.0
+    for _ in range(3):
+        x = _double(x)
+        total += float(jnp.sum(x))
+    return x, total
+
+
+def _line(offset):
+    return f"{FILE}:{_loop.__code__.co_firstlineno + offset}"
+
+
+def test_launches_and_transfers_have_their_lines():
+    """Programs, numbers that are put and values that are read are placed at the lines that do it."""
+    _loop(X)
+    counted = count_launches(lambda: lambda: jax.block_until_ready(_loop(X)), jax.devices()[:1])
+    assert counted.why_not == ""
+    assert counted.programs["<lambda>"] == 3
+    assert counted.program_lines["<lambda>"] == _line(3)
+    assert counted.transfers == {"<lambda>": 1, BACK: 3}
+    assert counted.transfer_lines == {"<lambda>": _line(3), BACK: _line(4)}
+
+
+@pytest.mark.parametrize(
+    ("read", "reads"),
+    [
+        (float, 1),
+        (bool, 1),
+        (str, 1),
+        (jax.device_get, 1),
+        (jax.block_until_ready, 0),
+        (lambda x: x, 0),
+    ],
+    ids=["float", "bool", "str", "device_get", "wait", "nothing"],
+)
+def test_reading_a_value_back_is_a_transfer(read, reads):
+    """What stops the program to fetch a value is counted; waiting is no reading."""
+    total = jax.jit(jnp.sum)
+    x = jnp.ones(8)
+
+    def call():
+        read(total(x))
+
+    call()
+    counted = count_launches(lambda: call, jax.devices()[:1])
+    assert counted.transfers == ({BACK: reads} if reads else {})
+
+
+def test_who_traces_already_is_left_alone():
+    """Under a debugger or a coverage tool nothing is marked, everything is counted, and its tracer stays."""
+
+    def tracer(*_):
+        return None
+
+    _loop(X)
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        counted = count_launches(lambda: lambda: jax.block_until_ready(_loop(X)), jax.devices()[:1])
+        kept = sys.gettrace()
+    finally:
+        sys.settrace(before)
+    assert kept is tracer
+    assert counted.programs["<lambda>"] == 3
+    assert counted.program_lines == {}
+
+
+def test_an_exception_closes_what_is_open():
+    """A line that raises leaves no tracer behind."""
+
+    def fails():
+        raise RuntimeError("boom")
+
+    with pytest.raises(RuntimeError, match="boom"), marking_lines():
+        fails()
+    assert sys.gettrace() is None
+
+
+@pytest.mark.parametrize(
+    ("within", "line"),
+    [
+        ((), ""),
+        (("jaxgate: the call", "PjitFunction(f)"), ""),
+        (("jaxgate: line a.py:1", "jaxgate: line b.py:2", "PjitFunction(f)"), "b.py:2"),
+    ],
+)
+def test_the_innermost_line_counts(within, line):
+    """A helper's own line, rather than that of its caller."""
+    assert marked_line(within) == line
+
+
+def test_a_long_loop_is_counted_though_not_every_line_of_it_is_marked(monkeypatch):
+    """A profile has room for so many spans; what it counts does not depend on them."""
+    monkeypatch.setattr(dispatch_lines, "MAX_SPANS", 4)
+    _loop(X)
+    counted = count_launches(lambda: lambda: jax.block_until_ready(_loop(X)), jax.devices()[:1])
+    assert counted.programs["<lambda>"] == 3
+    assert counted.transfers == {"<lambda>": 1, BACK: 3}
+    assert counted.program_lines["<lambda>"] == _line(3)

@@ -1,0 +1,367 @@
+"""Plain Python around device programs: launches, transfers, traces and times of a warm call, as it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import fields
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+
+from jaxgate.model import Amount, Batch, Computation, InvalidCaseError
+from jaxgate.observe.execute import WHY_NOT, count_launches
+from jaxgate.observe.execute.dispatches import ELSEWHERE
+from jaxgate.observe.measure import observe
+from jaxgate.observe.program import NotReplayableError
+from jaxgate.observe.source_lines import short_path
+from jaxgate.observe.trace import Clocks, find_jitted_functions
+
+
+class Clock:
+    """Every reading is 0.1 s later than the one before: three bursts of one call."""
+
+    now = 0
+
+    def __call__(self):
+        self.now += 100_000_000
+        return self.now
+
+
+W = jnp.ones(8)
+HOST_X = np.ones(8, np.float32)
+
+
+def step(w, x):
+    """A step that gives its state and a loss."""
+    return w - 0.1 * x, jnp.sum(w * x)
+
+
+jitted = jax.jit(step)
+donating = jax.jit(step, donate_argnames="w")
+
+
+def body(w, x):
+    """One jitted function, one eager operation that takes a Python number, and a number brought back."""
+    w, loss = jitted(w, x)
+    return w * 0.5, float(loss)
+
+
+def seen(subject, *args, sampling=True, **computation):
+    """Observe a subject on the host under a fake clock."""
+    computation = {"host": True, **computation}
+    return observe(
+        lambda: Computation(subject=subject, args=args, **computation),
+        store={},
+        sampling=sampling,
+        clocks=Clocks(wall=Clock()),
+    )
+
+
+def measure(subject, *args, **computation):
+    """What was measured of it."""
+    return seen(subject, *args, **computation).measurement
+
+
+def thread(output, args):
+    """The state of the next step, in a way that only the loop knows."""
+    return output[0], *args[1:]
+
+
+def test_facts_of_a_loop_body():
+    """Launches and transfers of a warm call are counted by program and line; what no program was read for stays unknown."""
+    now = measure(body, W, HOST_X, next_args=thread)
+    assert now.host
+    assert now.launched == {"step": 1, "multiply": 1}
+    known = {"traces": 1, "lowerings": 1, "compiles": 1, "sampled_traces": 0, "sampled_compiles": 0, "donated_bytes": 0}
+    known |= {"launches": 2, "host_transfers": 3}
+    facts = {item.name: getattr(now.facts, item.name) for item in fields(now.facts)}
+    assert {name: value for name, value in facts.items() if value is not None} == known
+    first, second = (f"{short_path(__file__)}:{body.__code__.co_firstlineno + line}" for line in (2, 3))
+    assert now.culprits.transfers == (
+        f"1 for multiply at {second}",
+        f"1 for step at {first}",
+        f"1 for the host at {second}",
+    )
+    assert now.culprits.lines == {"step": first, "multiply": second}
+    assert [(leaf.path, leaf.aval, leaf.donated) for leaf in now.signature] == [
+        ("w", "float32[8]", False),
+        ("x", "float32[8]", False),
+    ]
+
+
+def test_times_of_a_call():
+    """The first call is cold and whole, host_ns is a warm call waited for; nothing is told of phases within."""
+    now = measure(body, W, HOST_X, amount=Amount(count=8, unit="samples"))
+    assert now.amount == Amount(count=8, unit="samples")
+    assert (now.phases.first_call_ns, now.phases.host_ns) == (100_000_000, 100_000_000)
+    assert (now.phases.trace_ns, now.phases.lower_ns, now.phases.compile_ns) == (None, None, None)
+    assert now.samples.bursts_ns == (100_000_000,) * 3
+    blocked = measure(body, W, HOST_X, contract="blocked").samples
+    assert (blocked.calls_per_burst, blocked.contract) == (1, "blocked")
+    quick = measure(body, W, HOST_X, sampling=False)
+    assert (quick.samples, quick.phases.host_ns, quick.facts.sampled_compiles) == (None, None, 0)
+
+
+def test_arguments_stay_what_they_are():
+    """NumPy arguments reach the function as NumPy arrays, and the caller's own are neither changed nor donated."""
+
+    def changes(w, x):
+        assert isinstance(x, np.ndarray)
+        x += 1
+        return donating(w, x)
+
+    w, x = jnp.ones(8), np.ones(8, np.float32)
+    now = measure(changes, w, x)
+    assert not w.is_deleted()
+    assert x.tolist() == [1.0] * 8
+    assert now.facts.donated_bytes == 32
+    assert [leaf.donated for leaf in now.signature] == [True, False]
+    assert now.samples.calls_per_burst == 1  # each call needs copies
+
+
+def test_a_function_object_made_anew_is_named():
+    """jax.jit of a new object in each call compiles each time, and in the steady state too."""
+
+    def fresh(w):
+        return jax.jit(lambda v: v + 1)(w)
+
+    now = measure(fresh, W)
+    assert now.facts.compiles == 3
+    assert now.facts.traces == 3
+    assert now.facts.sampled_compiles == 3
+    line = fresh.__code__.co_firstlineno + 1
+    assert now.culprits.retraces[0] == (
+        f"step 2 retraced: <lambda>: a new function object per call at {short_path(__file__)}:{line}"
+    )
+
+
+def test_a_shape_that_changes_is_named():
+    """State that comes back longer compiles anew at every step."""
+    now = measure(lambda w: jnp.concatenate([jitted(w, w)[0], w[:1]]), W, next_args=lambda output, _: (output,))
+    assert now.facts.compiles > 1
+    assert now.culprits.retraces[0] == "step 2 retraced: w: float32[8] → float32[9]"
+
+
+def test_a_python_number_that_changes_is_named():
+    """A static Python number that counts up compiles in every call."""
+    powered = jax.jit(lambda w, n: w**n, static_argnums=1)
+    count = iter(range(100_000))
+    now = measure(lambda w: powered(w, next(count)), W, sampling=False)
+    assert (now.facts.traces, now.facts.compiles, now.facts.sampled_compiles) == (3, 3, 1)
+
+
+def test_what_was_compiled_before_hides_nothing():
+    """Steps start cold: a shape that an earlier call compiled for is a miss all the same."""
+    grow = jax.jit(lambda w: jnp.concatenate([w, w]))
+    for size in (8, 16, 32, 64, 128):
+        grow(jnp.ones(size))
+    assert measure(lambda w: grow(w), W, next_args=lambda output, _: (output,), sampling=False).facts.compiles == 3
+
+
+def test_nnx_train_step_changes_its_model_in_place():
+    """A step under nnx.jit runs on copies of model and optimizer, twice as often as needed, and compiles once."""
+    model = nnx.Linear(4, 4, rngs=nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)
+
+    @nnx.jit
+    def train(model, optimizer, x):
+        loss, grads = nnx.value_and_grad(lambda m: jnp.mean(m(x) ** 2))(model)
+        optimizer.update(model, grads)
+        return loss
+
+    before = np.asarray(model.kernel[...])
+    now = measure(train, model, optimizer, np.ones((2, 4), np.float32))
+    assert (now.facts.traces, now.facts.compiles, now.facts.sampled_traces, now.facts.sampled_compiles) == (1, 1, 0, 0)
+    assert (now.launched, now.facts.host_transfers) == ({"train": 1}, 1)
+    assert np.array_equal(before, np.asarray(model.kernel[...]))
+    assert "train" in now.culprits.lines
+
+
+def test_a_method_that_returns_nothing_is_waited_for():
+    """A trainer's step that keeps its state in its object has that to wait for, and its jitted functions are found."""
+
+    class Trainer:
+        def __init__(self):
+            self.w, self.update = jnp.ones(8), jax.jit(step)
+
+        def step(self, x):
+            self.w, _ = self.update(self.w, x)
+
+    trainer = Trainer()
+    now = measure(trainer.step, HOST_X)
+    assert (now.launched, now.facts.compiles) == ({"step": 1}, 1)
+    assert "step" in now.culprits.lines
+    passed = measure(lambda trainer: trainer.update(trainer.w, HOST_X), trainer)
+    assert (passed.facts.compiles, passed.facts.sampled_compiles) == (1, 0)  # its copy keeps the jitted function
+
+
+@pytest.mark.jax_text
+def test_one_program_on_one_device_or_eight_is_one_launch(tmp_path):
+    """A launch counts once per call, however many devices it runs on; an array for all of them is one transfer."""
+    file = tmp_path / "several.py"
+    file.write_text(
+        "import jax, numpy as np\n"
+        "jax.config.update('jax_num_cpu_devices', 4)\n"
+        "from jax.sharding import Mesh, NamedSharding, PartitionSpec\n"
+        "from jaxgate.model import Computation\n"
+        "from jaxgate.observe.measure import observe\n"
+        "step = jax.jit(lambda w, x: w + x)\n"
+        "step.__wrapped__.__name__ = 'step'\n"
+        "w = jax.device_put(np.ones(8, np.float32), NamedSharding(Mesh(np.array(jax.devices()), 'x'), PartitionSpec('x')))\n"
+        "def body(w, x):\n"
+        "    return step(w, x) * 2.0\n"
+        "build = lambda: Computation(subject=body, args=(w, np.ones(8, np.float32)), host=True)\n"
+        "now = observe(build, store={}).measurement\n"
+        "print(now.hardware.devices, now.facts.launches, now.facts.host_transfers, now.facts.compiles, now.unknown)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", str(file)], capture_output=True, text=True, check=False)
+    assert done.stdout == "4 2 2 1 {}\n", done.stderr
+
+
+@pytest.mark.jax_text
+def test_counts_are_the_same_every_time():
+    """Twenty captures of one loop body agree."""
+    found = Counter(
+        str(count_launches(lambda: partial(body, W, HOST_X), jax.devices()[:1])) for _ in range(10)
+    )  # two captures each
+    assert len(found) == 1
+    assert "'step': 1, 'multiply': 1" in next(iter(found))
+
+
+@pytest.mark.jax_text
+def test_what_is_put_on_devices_is_counted():
+    """NumPy arrays and Python numbers count, device arrays do not; device_put counts under its own name."""
+
+    def transfers(call):
+        call()
+        return count_launches(lambda: call, jax.devices()[:1]).transfers
+
+    assert transfers(lambda: jitted(W, W)) == {}
+    assert transfers(lambda: jitted(W, HOST_X)) == {"step": 1}
+    assert transfers(lambda: jitted(2.0, 3.0)) == {"step": 2}
+    assert transfers(lambda: jax.device_put([HOST_X, HOST_X])) == {ELSEWHERE: 2}
+
+
+def test_a_callback_s_transfers_are_not_the_call_s():
+    """What a host callback moves is its own; the program that calls it is one launch."""
+    twice = jax.jit(
+        lambda x: jax.pure_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct(x.shape, x.dtype), x) + 1
+    )
+    now = measure(lambda w: twice(w), W, sampling=False)
+    assert (now.facts.launches, now.facts.host_transfers, now.facts.host_callbacks) == (1, 0, None)
+
+
+def test_a_profile_that_is_open_leaves_the_counts_unknown(tmp_path):
+    """While somebody else profiles, launches are None with the reason, and the rest is measured."""
+    jax.profiler.start_trace(str(tmp_path))
+    try:
+        now = measure(body, W, HOST_X, sampling=False)
+    finally:
+        jax.profiler.stop_trace()
+    assert (now.facts.launches, now.facts.host_transfers, now.facts.compiles) == (None, None, 1)
+    assert "no profile could be taken" in now.unknown["launches"]
+    assert "Only one profile may be run at a time" in now.unknown["host_transfers"]
+    assert now.launched == {}
+
+
+def test_launches_that_vary_are_unknown():
+    """Counts of two calls that differ are no fact."""
+    turns = iter(range(10**6))
+
+    def uneven(w):
+        for _ in range(next(turns) % 2):
+            w = jitted(w, w)[0]
+        return jitted(w, w)
+
+    found = count_launches(lambda: partial(uneven, W), jax.devices()[:1])
+    assert (found.programs, found.transfers) == (None, {})
+    assert found.why_not == "the launches of two calls differ"
+
+
+def test_a_profile_without_our_own_launch_is_not_trusted(monkeypatch):
+    """A runtime that names its events otherwise gives None, never 0."""
+    import jaxgate.observe.execute.dispatches as module
+
+    monkeypatch.setattr(module, "_ONE_DEVICE", module._SEVERAL)
+    found = count_launches(lambda: partial(body, W, HOST_X), jax.devices()[:1])
+    assert (found.programs, found.transfers) == (None, None)
+    assert found.why_not == "the profile of this backend does not show every launch"
+
+
+def test_a_call_that_raises_leaves_no_profile_open():
+    """An exception within a profile ends it, and is the case's own."""
+
+    def fails():
+        raise ValueError("no batch")
+
+    with pytest.raises(ValueError, match="no batch"):
+        count_launches(lambda: fails, jax.devices()[:1])
+    assert count_launches(lambda: partial(body, W, HOST_X), jax.devices()[:1]).programs is not None
+
+
+@pytest.mark.parametrize(
+    ("subject", "args", "reason"),
+    [
+        (lambda w: None, (W,), "expected something to wait for"),
+        (lambda x: float(x.sum()), (HOST_X,), "expected device programs, found none launched"),
+        (lambda w: jitted(w, w)[0] * jnp.nan, (W,), "expected numbers, found 8 NaN of 8"),
+        (lambda _: 1.0, ((item for item in ()),), "expected arguments that copy.deepcopy can copy"),
+    ],
+    ids=["nothing returned", "nothing launched", "NaN", "a generator"],
+)
+def test_what_cannot_be_measured_is_refused(subject, args, reason):
+    """No time without a result, no launch count without a program."""
+    with pytest.raises(InvalidCaseError, match=reason):
+        measure(subject, *args)
+
+
+def test_a_reference_is_called_as_it_is_too():
+    """Launches of both sides are known, and their results are held against each other."""
+
+    def naive(w, x):
+        total = sum(float(value) for value in w * x)
+        return (w - 0.1 * x) * 0.5, total
+
+    now = measure(body, W, HOST_X, reference=naive)
+    assert now.reference.facts.launches > now.facts.launches
+    assert (now.reference.facts.traces, now.reference.phases.first_call_ns) == (None, None)
+    assert now.reference.phases.host_ns == 100_000_000
+    with pytest.raises(InvalidCaseError, match="subject gives"):
+        measure(body, W, HOST_X, reference=lambda w, x: (w, 8.0))
+
+
+def test_a_batch_is_checked():
+    """A NumPy batch that is cut is found."""
+    batch = np.ones((4, 8), np.float32)
+    measure(lambda w, x: jitted(w, x)[1], W, batch, batch=Batch(argument=1, size=4), sampling=False)
+    with pytest.raises(InvalidCaseError, match="sample 3 of 4 does not influence the result"):
+        measure(lambda w, x: jitted(w, x[:3])[1], W, batch, batch=Batch(argument=1, size=4), sampling=False)
+
+
+def test_it_is_not_exported():
+    """Nothing is stored of it but the reason."""
+    found = seen(body, W, HOST_X, sampling=False)
+    assert (found.export().content, found.export().record.why_not) == (b"", WHY_NOT)
+    with pytest.raises(NotReplayableError, match=WHY_NOT):
+        found.leaves()
+
+
+def test_jitted_functions_are_found_by_name_closure_and_attribute():
+    """Globals, closures, partials and attributes are looked through; pmap gives no jitted function."""
+    inner = jax.jit(lambda v: v)
+    inner_name = inner.__wrapped__.__name__
+
+    def caller(w):
+        return inner(jitted(w, w)[0])
+
+    assert set(find_jitted_functions(caller)) == {inner_name, "step"}
+    assert set(find_jitted_functions(partial(caller, W))) == {inner_name, "step"}
+    mapped = jax.pmap(step)
+    assert find_jitted_functions(lambda w: mapped(w, w)) == {}

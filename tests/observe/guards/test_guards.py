@@ -1,0 +1,529 @@
+"""The guards: what they catch, what they name, what they leave alone; and the fixtures that give them to a test."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from support.paths import REPOSITORY
+
+import jaxgate
+from jaxgate.observe.guards import BytesError, RetraceError, TransferError, at_most_bytes, no_retrace, no_transfer
+
+HERE = "tests/observe/guards/test_guards.py"
+X, Y = jnp.ones(3), jnp.ones(4)
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch):
+    """Paths are shown relative to the working folder."""
+    monkeypatch.chdir(REPOSITORY)
+
+
+def add(state, batch):
+    """A function with names."""
+    return {"w": state["w"] + batch}
+
+
+def times(x, n):
+    """A function with an argument to make static."""
+    return x * n
+
+
+def ignore(_):
+    """Nothing else."""
+
+
+# no_retrace ------------------------------------------------------------------------------------------------
+
+
+def test_a_warm_block_passes():
+    """Calls that hit JAX's caches are no retrace, explained or not."""
+    step = jax.jit(add)
+    step({"w": X}, X)
+    with no_retrace(step):
+        step({"w": X}, X)
+    with no_retrace():
+        step({"w": X}, X)
+
+
+def test_a_retrace_names_argument_and_line():
+    """The path, both avals, and the line that called."""
+    step = jax.jit(add)
+    step({"w": X}, X)
+    with pytest.raises(RetraceError) as caught, no_retrace(step):
+        step({"w": X.astype("bfloat16")}, X)
+    headline, line = str(caught.value).splitlines()
+    assert headline == "expected no trace and no compile of add, found 1 trace and 1 compile:"
+    assert line.startswith(f"  add: state['w']: float32[3] → bfloat16[3] at {HERE}:")
+    assert isinstance(caught.value, AssertionError)
+
+
+def test_a_recompile_without_a_trace_is_caught():
+    """Another device binding compiles; the trace count alone would pass."""
+    step = jax.jit(lambda x: x * 2)
+    step(X)
+    with (
+        pytest.raises(RetraceError, match=r"found 0 traces and 1 compile:\n  <lambda>: another sharding, device or"),
+        no_retrace(step),
+    ):
+        step(jax.device_put(X, jax.devices()[0]))
+
+
+def test_a_new_function_object_per_call():
+    """Two objects from one line: the cause is the line that makes them."""
+    with pytest.raises(RetraceError) as caught, no_retrace():
+        [jax.jit(lambda v: v * 2.5)(X) for _ in range(2)]
+    assert "found 2 traces and 2 compiles:" in str(caught.value)
+    assert f"  <lambda>: a new function object per call at {HERE}:" in str(caught.value)
+
+
+def test_a_function_that_was_never_called():
+    """A cold function is a trace, and told as one that was never seen."""
+    cold = jax.jit(lambda v: v * 3.5)
+    with (
+        pytest.raises(RetraceError, match=r"<lambda>: never traced before \(a first call, or a new function object"),
+        no_retrace(cold),
+    ):
+        cold(X)
+
+
+def test_eager_helpers_count_where_nothing_is_named():
+    """``jnp.zeros`` of a new shape is a program of its own; with a function named it is not that function's."""
+    step = jax.jit(lambda x: x * 2)
+    step(X)
+    with (
+        pytest.raises(
+            RetraceError,
+            match=r"broadcast_in_dim: called with a new signature .* at tests/observe/guards/test_guards.py:",
+        ),
+        no_retrace(),
+    ):
+        jnp.zeros((5, 1, 7))
+    with no_retrace(step):
+        jnp.zeros((5, 1, 8))
+        step(X)
+
+
+def test_only_named_functions_count():
+    """Another function may trace; the named one may not, by itself or inside another's trace."""
+    named = functools.partial(jax.jit, static_argnames="n")(times)
+    named(X, n=2)
+    other = jax.jit(lambda v: v - 1)
+    with no_retrace(named):
+        other(X)
+    outer = jax.jit(lambda v: named(v, n=7) + 1)
+    with pytest.raises(RetraceError, match=r"of times, found 1 trace and 0 compiles:\n  times: "), no_retrace(named):
+        outer(X)
+
+
+def test_allow_counts_programs_of_each_function():
+    """``allow=1`` is a warm-up in the block; the second program of a function is one too many."""
+    first, second = jax.jit(lambda v: v * 2), jax.jit(add)
+    with no_retrace(first, second, allow=1):
+        first(X)
+        second({"w": X}, X)
+    with pytest.raises(RetraceError) as caught, no_retrace(second, allow=1):
+        [second({"w": x}, x) for x in (Y, jnp.ones(5))]
+    assert str(caught.value).startswith("expected at most 1 program of add, found 2 traces and 2 compiles:\n")
+    with pytest.raises(ValueError, match="expected allow to be 0 or more, found -1"):
+        no_retrace(allow=-1)
+
+
+class Callable:
+    """An object that can be called and has no name."""
+
+    def __call__(self, x):
+        """Double."""
+        return x * 2
+
+    def method(self, x):
+        """Triple."""
+        return x * 3
+
+
+@jax.custom_vjp
+def custom(x):
+    """With a gradient of its own."""
+    return x.sum()
+
+
+custom.defvjp(lambda x: (x.sum(), x), lambda x, g: (g * x,))
+
+JITTED = {
+    "function": lambda: jax.jit(lambda x: x + 1),
+    "method": lambda: jax.jit(Callable().method),
+    "callable-object": lambda: jax.jit(Callable()),
+    "partial": lambda: jax.jit(functools.partial(times, n=3)),
+    "vmap": lambda: jax.jit(jax.vmap(lambda x: x + 2)),
+    "gradient": lambda: jax.jit(jax.grad(lambda x: x.sum() ** 2)),
+    "value-and-gradient": lambda: jax.jit(jax.value_and_grad(lambda x: x.sum() ** 2)),
+    "custom": lambda: jax.jit(custom),
+    "checkpoint": lambda: jax.jit(jax.checkpoint(lambda x: jnp.sin(x))),
+    "jit-of-jit": lambda: jax.jit(jax.jit(lambda x: x + 3)),
+    "nnx": lambda: nnx.jit(lambda x: x + 4),
+    "pmap": lambda: jax.pmap(lambda x: x + 5),
+    "linearize": lambda: jax.jit(jax.jacfwd(lambda x: x**2)),
+    "shard-map": lambda: jax.jit(
+        jax.shard_map(
+            lambda x: x + 6,
+            mesh=jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,)),
+            in_specs=jax.sharding.PartitionSpec("x"),
+            out_specs=jax.sharding.PartitionSpec("x"),
+        )
+    ),
+}
+
+
+@pytest.mark.jax_text
+@pytest.mark.parametrize("make", JITTED.values(), ids=JITTED)
+def test_the_name_of_a_jitted_function_is_the_one_of_its_events(make):
+    """Whatever was jitted: named and cold it is caught. A name that never fires would always pass."""
+    function = make()
+    argument = jnp.ones((1, 3))
+    with pytest.raises(RetraceError, match="found 1 trace and 1 compile"), no_retrace(function):
+        function(argument)
+    with no_retrace(function):
+        function(argument)
+
+
+@pytest.mark.parametrize("kind", sorted(set(JITTED) - {"custom", "pmap"}))
+def test_a_named_function_is_caught_inside_another_trace(kind):
+    """Where only the outer function has an event, JAX's explanation names the inner one."""
+    function = JITTED[kind]()
+    with pytest.raises(RetraceError, match=r"found 1 trace and [01] compile"), no_retrace(function):
+        jax.jit(function_around(function))(jnp.ones((1, 3)))
+
+
+def function_around(function):
+    """A function of another name."""
+
+    def around(x):
+        return jax.tree.map(lambda leaf: leaf + 1, function(x))
+
+    return around
+
+
+@pytest.mark.parametrize(
+    "function",
+    [add, functools.partial(add, {}), "add", 3, Callable()],
+    ids=["plain", "partial", "text", "number", "object"],
+)
+def test_what_jax_never_names_is_refused(function):
+    """A plain function fires no event under its name: a guard of it would be green whatever happens."""
+    with pytest.raises(TypeError, match="expects functions that are jitted"):
+        no_retrace(function)
+
+
+def test_errors_of_the_block_pass_untouched():
+    """An exception in the block is the block's, retrace or not; afterwards nothing listens."""
+    cold = jax.jit(lambda v: v * 4.5)
+    with pytest.raises(KeyError, match="mine"), no_retrace():
+        {}[cold(X) is None or "mine"]
+    with no_retrace():
+        cold(X)
+    assert not jax.config.jax_explain_cache_misses
+
+
+def test_blocks_nest():
+    """Each block counts everything inside of it, and leaves the outer one listening."""
+    step = jax.jit(lambda v: v * 5.5)
+
+    def inner():
+        with no_retrace():
+            ignore(X)
+        with pytest.raises(RetraceError, match="<lambda>: never traced before"), no_retrace(step):
+            step(X)
+
+    with pytest.raises(RetraceError, match="found 1 trace and 1 compile") as caught, no_retrace():
+        inner()
+    assert "<lambda>: never traced before" in str(caught.value)
+    step(Y)
+    with pytest.raises(RetraceError), no_retrace(step, allow=2), no_retrace(step):
+        step(jnp.ones(6))
+
+
+def test_other_threads_count():
+    """A step that runs in a thread of the block does not escape."""
+    cold = jax.jit(lambda v: v * 6.5)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(RetraceError, match="1 trace and 1 compile"), no_retrace(cold):
+        pool.submit(cold, X).result()
+
+
+# no_transfer -----------------------------------------------------------------------------------------------
+
+
+def device_step():
+    """A warm jitted function of arrays and numbers."""
+    step = jax.jit(lambda x: x * 2)
+    step(X)
+    step(np.ones(3, "float32"))
+    step(1.0)
+    return step
+
+
+IMPLICIT = {
+    "numpy-argument": (lambda step: step(np.ones(3, "float32")), "host-to-device of float32[3]"),
+    "python-number": (lambda step: step(1.0), "host-to-device of float32[] (a Python number)"),
+    "asarray": (lambda _: jnp.asarray(np.ones(3, "float32")), "host-to-device of float32[3]"),
+    "creation": (lambda _: jnp.ones(3), "host-to-device of float32[]"),
+    "eager-number": (lambda _: X + 1, "host-to-device of int32[] (a Python number)"),
+    "index": (lambda _: X[0], "host-to-device of int32[] (a Python number)"),
+}
+
+
+@pytest.mark.jax_text
+@pytest.mark.parametrize(("act", "text"), IMPLICIT.values(), ids=IMPLICIT)
+def test_an_implicit_transfer_is_named(act, text):
+    """What moved, between what, and on which line of the project."""
+    step = device_step()
+    with pytest.raises(TransferError) as caught, no_transfer():
+        act(step)
+    assert str(caught.value).startswith(f"expected no implicit transfer, found {text} at {HERE}:")
+    assert str(caught.value).endswith("; move it with jax.device_put before the block, or where it is meant")
+    assert isinstance(caught.value, AssertionError)
+    assert caught.value.__suppress_context__
+
+
+ALLOWED = {
+    "device-array": lambda step: step(X),
+    "device-put": lambda step: step(jax.device_put(np.ones(3, "float32"))),
+    "device-get": lambda _: jax.device_get(X),
+    "to-host-on-cpu": lambda _: np.asarray(X),
+}
+
+
+@pytest.mark.parametrize("act", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_explicit_passes(act):
+    """Arrays on their device and explicit transfers; on CPU reading a result back is none."""
+    step = device_step()
+    with no_transfer():
+        act(step)
+
+
+def test_transfers_are_allowed_again_after_the_block():
+    """JAX's own guard is off again, also after an error; other errors pass untouched."""
+    with pytest.raises(ZeroDivisionError), no_transfer():
+        raise ZeroDivisionError
+    with pytest.raises(TransferError), no_transfer():
+        jnp.asarray(np.ones(2))
+    assert float(jnp.asarray(np.ones(2))[0]) == 1
+
+
+# at_most_bytes ---------------------------------------------------------------------------------------------
+
+
+def test_arrays_that_stay_are_counted():
+    """Beyond the limit the largest new ones are named, with dtype, shape and bytes."""
+    kept = []
+    with at_most_bytes(4096):
+        kept.append(jnp.full(1024, 2.0))
+    with pytest.raises(BytesError) as caught, at_most_bytes(4095):
+        kept.append(jnp.full((2, 512), 3.0))
+    device = jax.devices()[0]
+    assert str(caught.value).splitlines() == [
+        f"expected at most 4,095 more bytes of live arrays on {device}, found 4,096; the largest new ones:",
+        "  float32[2,512]: 4,096 bytes",
+    ]
+    assert isinstance(caught.value, AssertionError)
+
+
+def test_arrays_that_go_do_not_count():
+    """What was freed, in a cycle or not, and what was there before is nobody's fault."""
+    before = jnp.ones(10_000)
+    with at_most_bytes(0):
+        cycle = [jnp.full(5_000, 2.0)]
+        cycle.append(cycle)
+        del cycle
+    with at_most_bytes(0):
+        ignore(before)
+
+
+def test_one_buffer_counts_once():
+    """Two arrays over the same memory are that memory; a donated one is gone."""
+    kept = []
+    with at_most_bytes(4_000):
+        kept.append(jnp.full(1_000, 4.0))
+        kept.append(jax.device_put(kept[0]))
+        kept += [shard.data for shard in kept[0].addressable_shards]
+    double = jax.jit(lambda x: x * 2, donate_argnums=0)
+    state = jnp.full(1_000, 5.0)
+    with at_most_bytes(0):
+        state = double(state)
+
+
+def test_freed_and_new_bytes_are_weighed():
+    """The block may replace what was there: the difference counts."""
+    kept = {"a": jnp.full(1_000, 6.0)}
+    with at_most_bytes(400):
+        kept["a"] = jnp.full(1_100, 7.0)
+    with pytest.raises(BytesError, match="found 404;"), at_most_bytes(403):
+        kept["a"] = jnp.full(1_201, 8.0)
+
+
+def test_many_arrays_are_counted_and_three_named():
+    """The list stays short, the largest first."""
+    kept = []
+    with pytest.raises(BytesError) as caught, at_most_bytes(0):
+        kept.extend(jnp.full(size, 9.0) for size in (10, 50, 20, 40, 30))
+    lines = str(caught.value).splitlines()
+    assert lines[1:] == [
+        "  float32[50]: 200 bytes",
+        "  float32[40]: 160 bytes",
+        "  float32[30]: 120 bytes",
+        "  and 2 more arrays",
+    ]
+
+
+class Device:
+    """A device that reports its memory."""
+
+    def __init__(self, *readings):
+        self.readings = iter(readings)
+
+    def memory_stats(self):
+        """The next reading."""
+        return next(self.readings)
+
+    def __str__(self):
+        """A name."""
+        return "gpu:0"
+
+
+def reading(used, peak):
+    """Statistics as a GPU gives them."""
+    return {"bytes_in_use": used, "peak_bytes_in_use": peak}
+
+
+def test_a_peak_that_rose_counts():
+    """Temporaries are seen where the device reports its peak."""
+    device = Device(reading(100, 500), reading(100, 1_101))
+    with (
+        pytest.raises(BytesError, match=r"expected at most 1,000 more bytes on gpu:0, found 1,001 at the peak"),
+        at_most_bytes(1_000, devices=lambda: [device]),
+    ):
+        ignore(X)
+    with at_most_bytes(1_000, devices=lambda: [Device(reading(100, 500), reading(100, 1_100))]):
+        ignore(X)
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [(reading(100, 9_000), reading(100, 9_000)), (None, None), ({}, {}), (reading(1, 2), None)],
+    ids=["older-peak", "none", "empty", "gone"],
+)
+def test_a_peak_that_is_not_known_does_not_count(readings):
+    """A peak from before the block, or none at all, says nothing of the block."""
+    with at_most_bytes(0, devices=lambda: [Device(*readings)]):
+        ignore(X)
+
+
+def test_a_failing_block_is_not_weighed():
+    """An exception passes through; a negative limit is refused."""
+    kept = []
+    with pytest.raises(KeyError), at_most_bytes(0):
+        {}[kept.append(jnp.full(77, 1.5))]
+    with pytest.raises(ValueError, match="expected a limit of 0 bytes or more, found -1"):
+        at_most_bytes(-1)
+    kept.clear()
+    gc.collect()
+
+
+# the package and the fixtures ------------------------------------------------------------------------------
+
+
+def test_the_package_offers_them_without_importing_jax():
+    """``jaxgate.no_retrace`` and its kin are imported when they are asked for."""
+    assert jaxgate.no_retrace is no_retrace
+    assert jaxgate.no_transfer is no_transfer
+    assert jaxgate.at_most_bytes is at_most_bytes
+    assert (jaxgate.RetraceError, jaxgate.TransferError, jaxgate.BytesError) == (
+        RetraceError,
+        TransferError,
+        BytesError,
+    )
+    code = "import sys, jaxgate, jaxgate.plugin.fixtures; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    with pytest.raises(AttributeError):
+        jaxgate.no_such_guard  # noqa: B018 - asking is the test
+
+
+MODEL = """
+import jax, jax.numpy as jnp, numpy as np
+step = jax.jit(lambda state: state * 2)
+X, Y = jnp.ones(3), jnp.ones(4)
+step(X)
+"""
+
+
+def test_the_fixtures_pass_a_clean_test(project):
+    """Each fixture is the guard itself; no baseline, no gate, no option."""
+    project.write(
+        "test_model.py",
+        MODEL
+        + "def test_step(no_retrace, no_transfer, at_most_bytes):\n"
+        + "    with no_retrace(step), no_transfer(), at_most_bytes(12):\n"
+        + "        kept = step(X)\n",
+    )
+    result = project.run()
+    result.counts(passed=1)
+    assert result.code == 0
+    assert not project.baselines()
+
+
+FAULTS = {
+    "no_retrace": (
+        "    with no_retrace(step):\n        step(Y)\n",
+        (
+            "E       jaxgate.observe.guards.retrace.RetraceError: expected no trace and no compile of <lambda>, found 1 trace and 1",
+            "<lambda>: state: float32[3] → float32[4] at test_model.py:8",
+        ),
+    ),
+    "no_transfer": (
+        "    with no_transfer():\n        step(np.ones(3, 'float32'))\n",
+        (
+            "E       jaxgate.observe.guards.transfer.TransferError: expected no implicit transfer, found host-to-device of float32[3] "
+            "at test_model.py:8",
+        ),
+    ),
+    "at_most_bytes": (
+        "    with at_most_bytes(15):\n        kept = step(jax.device_put(Y))\n",
+        (
+            "E       jaxgate.observe.guards.live_bytes.BytesError: expected at most 15 more bytes of live arrays on",
+            "found 16;",
+            "float32[4]: 16 bytes",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("guard", "body", "pieces"), [(name, *rest) for name, rest in FAULTS.items()], ids=FAULTS)
+def test_a_fault_is_red_with_a_short_text(project, guard, body, pieces):
+    """The test fails at its own line, and no frame of jaxgate or JAX is shown."""
+    project.write("test_model.py", MODEL + f"def test_step({guard}):\n{body}")
+    result = project.run()
+    result.counts(failed=1)
+    result.shows(*pieces)
+    assert "__exit__" not in result.text
+    assert "contextlib" not in result.text
+    assert "During handling" not in result.text
+    assert not [line for line in result.text.splitlines() if "observe/" in line]
+    body = result.text.split("= FAILURES =")[1].split("short test summary")[0]
+    assert len(body.splitlines()) < 20
+
+
+def test_guards_beside_a_gate(project):
+    """A gating test may use them around its own calls."""
+    project.write(
+        "test_model.py",
+        MODEL + "def test_step(gate, no_retrace):\n    gate(step, X)\n    with no_retrace(step):\n        step(X)\n",
+    )
+    project.run("--perf-update").counts(passed=1)

@@ -1,0 +1,133 @@
+"""The yardstick: how fast plain Python runs here and now, whatever the case does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.model import Computation
+from jaxgate.observe.machine import python_speed, read_yardstick
+from jaxgate.observe.machine.python_speed import ROUNDS
+from jaxgate.observe.measure import observe
+from jaxgate.observe.trace import Clocks, record
+
+SECOND = 1_000_000_000
+
+
+class Clock:
+    """One tick later at each reading, and by whatever was added to it."""
+
+    def __init__(self):
+        self.now, self.readings = 0, 0
+
+    def __call__(self):
+        self.now += 1_000
+        self.readings += 1
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    """A clock that has not been read."""
+    return Clock()
+
+
+def rounds(monkeypatch, clock, *taken):
+    """Let the rounds of the fixed work take these times."""
+    left = list(taken)
+
+    def work():
+        clock.now += left.pop(0)
+
+    monkeypatch.setattr(python_speed, "_work", work)
+    return left
+
+
+def test_one_disturbed_round_does_not_count(monkeypatch, clock):
+    """The middle one of three is taken: neither an interruption nor a stroke of luck."""
+    left = rounds(monkeypatch, clock, 2_000, 90_000, 3_000)
+    assert (read_yardstick(clock), left) == (1_000 + 3_000, [])
+    rounds(monkeypatch, clock, 90_000, 5_000, 0)
+    assert read_yardstick(clock) == 1_000 + 5_000
+
+
+def test_the_clock_is_read_around_each_round(clock):
+    """Nothing between the rounds is in them."""
+    assert read_yardstick(clock) == 1_000
+    assert clock.readings == 2 * ROUNDS
+
+
+def test_the_work_is_the_same_each_time():
+    """It makes the same of the same, and leaves nothing behind."""
+    assert python_speed._work() == python_speed._work() == 4_000
+
+
+def test_it_needs_no_jax():
+    """A slower JAX must not hide in the measure that it is held against."""
+    code = (
+        "import runpy, sys, time\n"
+        f"runpy.run_path({python_speed.__file__!r})['read_yardstick'](time.perf_counter_ns)\n"
+        "assert not [name for name in sys.modules if name.split('.')[0] in ('jax', 'jaxlib', 'numpy')]\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_it_traces_and_compiles_nothing():
+    """It is in no count of the case."""
+    with record() as events:
+        read_yardstick(Clock())
+    assert (events.traces, events.compiles) == ([], [])
+
+
+@pytest.mark.parametrize("host", [False, True], ids=["a program", "plain Python"])
+def test_a_slow_case_is_not_in_it(clock, host):
+    """Building, tracing and running take as long as they take; the yardstick takes what it took."""
+    x = jnp.ones(4)
+
+    @jax.jit
+    def subject(x):
+        clock.now += 10 * SECOND  # while it is traced
+        return jnp.sin(x)
+
+    def build():
+        clock.now += 100 * SECOND
+        return Computation(subject=subject, args=(x,), host=host)
+
+    phases = observe(build, store=None, clocks=Clocks(wall=clock, thread=clock, process=clock)).measurement.phases
+    assert phases.yardstick_ns == 1_000
+    slow = phases.first_call_ns if host else phases.trace_ns
+    assert slow is not None
+    assert slow >= 10 * SECOND
+
+
+def test_it_is_read_where_nothing_is_sampled(clock):
+    """A duel's process and a session without samples have phases too."""
+    seen = observe(
+        lambda: Computation(subject=jnp.sin, args=(jnp.ones(4),)), store=None, sampling=False, clocks=Clocks(wall=clock)
+    )
+    assert seen.measurement.phases.yardstick_ns == 1_000
+
+
+@pytest.mark.parametrize(("wall", "busy", "took"), [(1000, 300, 300), (300, 900, 300)])
+def test_a_busy_machine_does_not_make_a_compile_longer(monkeypatch, wall, busy, took):
+    """On CPU no longer than its threads ran, and no longer than it took; elsewhere the compiler waits for the device."""
+    import jax
+
+    from jaxgate.observe.trace import compile_program, lower
+
+    def ticking(step):
+        now = iter(range(0, 100 * step, step))
+        return lambda: next(now)
+
+    clocks = Clocks(wall=ticking(wall), process=ticking(busy))
+    subject = lower(lambda x: jnp.tan(x) * wall, (jnp.ones(4),), {}, role="subject", clock=lambda: 0)
+    assert compile_program(subject, clocks=clocks).compile_ns == took
+    jax.clear_caches()
+    monkeypatch.setattr("jaxgate.observe.trace.stages.jax.default_backend", lambda: "gpu")
+    subject = lower(lambda x: jnp.tan(x) * wall, (jnp.ones(4),), {}, role="subject", clock=lambda: 0)
+    assert compile_program(subject, clocks=clocks).compile_ns == wall

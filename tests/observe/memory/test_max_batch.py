@@ -1,0 +1,181 @@
+"""The largest batch within a budget, against sizes worked out by hand; rivals that are compiled and never run."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.keep import ReferenceCache
+from jaxgate.model import Batch, Computation, Fits, InvalidCaseError, Rival
+from jaxgate.observe.measure import observe
+from jaxgate.observe.memory import Fitting
+
+ROW = 1024  # floats: 4096 bytes
+
+
+def largest_batch(function, fits, *, role, store=None, progress=lambda _: None):
+    """The largest batch, with nothing remembered unless a store is given."""
+    return Fitting(store or ReferenceCache(None), "here", progress).largest_batch(function, fits, role=role)
+
+
+def twice(x):
+    """One argument and one result, nothing between them: 8192 bytes for each row."""
+    return x * 2
+
+
+def rows(batch):
+    """The argument for a batch, without data."""
+    return (jax.ShapeDtypeStruct((batch, ROW), jnp.float32),)
+
+
+def fits(budget_bytes, *, step=1, limit=4096):
+    """The question for a budget."""
+    return Fits(budget_bytes=budget_bytes, args_at=rows, step=step, limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("budget_bytes", "step", "largest"),
+    [(81_920, 1, 10), (81_919, 1, 9), (90_111, 1, 10), (8192 * 1000, 8, 1000), (8192 * 1001, 8, 1000), (8192, 1, 1)],
+)
+def test_the_largest_batch_is_the_last_that_fits(budget_bytes, step, largest):
+    """Argument and result of one row take 8,192 bytes; the answer is a multiple of the step."""
+    assert largest_batch(jax.jit(twice), fits(budget_bytes, step=step), role="subject") == largest
+
+
+def test_memory_that_does_not_grow_straight_is_found_too():
+    """A square of the batch: the search halves the gap once it stops trusting a straight line."""
+
+    def outer(x):
+        return x[:, None, 0] * x[None, :, 0]  # batch x batch floats
+
+    found = largest_batch(outer, fits(4096 * 300 + 4 * 300 * 300), role="subject")
+    assert found == 300
+
+
+def test_it_takes_few_compiles():
+    """Both ends, then close to a straight line: not one for each batch."""
+    compiled = []
+    largest_batch(jax.jit(twice), fits(8192 * 777), role="subject", progress=compiled.append)
+    assert len(compiled) <= 6
+
+
+def test_a_second_search_compiles_nothing(tmp_path, monkeypatch):
+    """What a program needs is remembered by its fingerprint, options and surroundings."""
+    store, question = ReferenceCache(tmp_path), fits(8192 * 777)
+    assert largest_batch(jax.jit(twice), question, role="subject", store=store) == 777
+    compiled = []
+    compile_it = jax.stages.Lowered.compile
+    monkeypatch.setattr(jax.stages.Lowered, "compile", lambda self, *a, **k: compiled.append(1) or compile_it(self))
+    assert largest_batch(jax.jit(twice), question, role="subject", store=store) == 777
+    assert not compiled
+    assert largest_batch(jax.jit(lambda x: x + x[::-1]), question, role="subject", store=store) > 0
+    assert compiled
+
+
+def test_donation_is_another_program(tmp_path):
+    """Buffers that are reused need less: nothing is remembered of one for the other."""
+    store, question = ReferenceCache(tmp_path), fits(8192 * 100)
+    found = [
+        largest_batch(f, question, role="subject", store=store)
+        for f in (jax.jit(twice), jax.jit(twice, donate_argnums=0))
+    ]
+    assert found == [100, 200]
+
+
+def test_a_budget_that_nothing_fits_is_refused():
+    """Not a batch of zero."""
+    with pytest.raises(InvalidCaseError, match=r"between a batch of 1 and one of 4,096, found 8,192 bytes at 1"):
+        largest_batch(twice, fits(8191), role="subject")
+
+
+def test_a_budget_that_everything_fits_is_refused():
+    """The limit of the search must not pass for the answer."""
+    with pytest.raises(InvalidCaseError, match=r"found 33,554,432 bytes at 4,096; change budget_bytes, step or limit"):
+        largest_batch(twice, fits(8192 * 4096), role="subject")
+
+
+def test_a_function_that_cannot_be_compiled_there_is_named():
+    """The stage says at which batch."""
+
+    def broken(x):
+        raise ValueError(f"no {x.shape[0]} rows")
+
+    with pytest.raises(InvalidCaseError, match="compiling the subject for a batch of 1: ValueError: no 1 rows"):
+        largest_batch(broken, fits(8192), role="subject")
+
+
+def _computation(**more):
+    x = jnp.ones((4, ROW))
+    return Computation(subject=jax.jit(twice), reference=lambda x: x + x * 1.0, args=(x,), **more)
+
+
+def test_subject_and_reference_have_a_largest_batch_each():
+    """The reference keeps a copy, so that it fits half as many rows."""
+
+    def kept(x):
+        return x * 2, x + 1
+
+    def good(x):
+        return x * 2, x[:1]
+
+    def build():
+        return Computation(subject=jax.jit(good), args=(jnp.ones((4, ROW)),), fits=fits(8192 * 100))
+
+    def wide():
+        return Computation(subject=jax.jit(kept), args=(jnp.ones((4, ROW)),), fits=fits(8192 * 100))
+
+    store = ReferenceCache(None)
+    assert observe(build, store=store, sampling=False).measurement.facts.largest_batch == 99
+    assert observe(wide, store=store, sampling=False).measurement.facts.largest_batch == 66
+    both = observe(lambda: _computation(fits=fits(8192 * 100)), store=store, sampling=False).measurement
+    assert both.reference.facts.largest_batch == both.facts.largest_batch == 100
+
+
+def test_a_case_that_does_not_ask_has_none():
+    """Unknown, not zero."""
+    measured = observe(_computation, store=ReferenceCache(None), sampling=False).measurement
+    assert measured.facts.largest_batch is None
+    assert measured.rivals == {}
+
+
+def test_a_rival_is_compiled_from_shapes_alone():
+    """Its facts are those of its own size: arguments and results of eight rows."""
+    build = lambda: _computation(rivals={"twice the rows": Rival(function=jax.jit(twice), args=rows(8))})  # noqa: E731
+    measured = observe(build, store=ReferenceCache(None), sampling=False).measurement
+    rival = measured.rivals["twice the rows"]
+    assert rival.facts.argument_bytes == rival.facts.output_bytes == 8 * 4096
+    assert measured.facts.argument_bytes == 4 * 4096
+    assert rival.facts.stablehlo_ops == measured.facts.stablehlo_ops
+
+
+def test_a_rival_is_remembered_and_its_numbers_stay(tmp_path):
+    """The second run compiles nothing and says the same."""
+    store = ReferenceCache(tmp_path)
+    build = lambda: _computation(rivals={"one": Rival(function=jax.jit(lambda x: x @ x.T), args=rows(8))})  # noqa: E731
+    first = observe(build, store=store, sampling=False).measurement.rivals["one"]
+    again = observe(build, store=store, sampling=False).measurement.rivals["one"]
+    assert (first.cached, again.cached) == (False, True)
+    assert first.facts == again.facts
+    assert first.facts.matmul_flops == 2 * 8 * 8 * ROW
+
+
+def test_the_subject_as_its_own_rival_disturbs_no_count():
+    """Its executable must survive: the steady state compiles nothing."""
+    subject = jax.jit(twice)
+    build = lambda: Computation(  # noqa: E731
+        subject=subject,
+        args=(jnp.ones((4, ROW)),),
+        batch=Batch(argument=0, size=4),
+        rivals={"itself": Rival(function=subject, args=rows(4)), "larger": Rival(function=subject, args=rows(8))},
+        fits=fits(8192 * 10),
+    )
+    facts = observe(build, store=ReferenceCache(None)).measurement.facts
+    assert (facts.traces, facts.compiles, facts.sampled_traces, facts.sampled_compiles) == (1, 1, 0, 0)
+
+
+def test_a_rival_that_cannot_be_traced_is_invalid():
+    """Named by its name."""
+    build = lambda: _computation(rivals={"one": Rival(function=lambda x: x @ x, args=rows(8))})  # noqa: E731
+    with pytest.raises(InvalidCaseError, match="tracing the rival one"):
+        observe(build, store=ReferenceCache(None), sampling=False)

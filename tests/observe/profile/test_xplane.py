@@ -1,0 +1,68 @@
+"""Profiles of accelerators, in the shape that JAX gives them: which operations ran on which device."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from jaxgate.judge.overlap import communication
+from jaxgate.model import Communication, Operation
+from jaxgate.observe.profile.xplane import spans_of
+
+NAMES = {
+    "dot.3": Operation("attention/dot_general", "model.py:3"),
+    "all-reduce-start.1": Operation("psum", "model.py:9", collective=True),
+}
+
+
+def plane(name, **lines):
+    """A plane with lines of events: operation, begin and end in nanoseconds."""
+    return SimpleNamespace(
+        name=name,
+        lines=[
+            SimpleNamespace(
+                name=line.replace("_", " "),
+                events=[
+                    SimpleNamespace(
+                        name="kernel",
+                        start_ns=begin,
+                        duration_ns=end - begin,
+                        stats=[("correlation_id", 1), *([("hlo_op", operation)] if operation else [])],
+                    )
+                    for operation, begin, end in events
+                ],
+            )
+            for line, events in lines.items()
+        ],
+    )
+
+
+GPUS = [
+    plane(
+        f"/device:GPU:{device}",
+        Stream_13_Compute=[("dot.3", 0, 60), (None, 60, 70)],
+        Stream_20_Comms=[("all-reduce-start.1", 40, 40 + 20 * (device + 1))],
+        XLA_Modules=[("dot.3", 0, 100)],
+    )
+    for device in (0, 1)
+]
+HOST = plane("/host:CPU", python=[(None, 0, 100)], tf_XLAEigen=[("wrapped_add.2", 10, 20)])
+
+
+def test_operations_know_their_device():
+    """Those of streams and of the host's threads; lines that sum others up, and events without an operation, are none."""
+    spans = list(spans_of([*GPUS, HOST], NAMES))
+    assert [(span.name, span.device, span.collective) for span in spans] == [
+        ("attention/dot_general", 0, False),
+        ("psum", 0, True),
+        ("attention/dot_general", 1, False),
+        ("psum", 1, True),
+        ("wrapped_add", None, False),
+    ]
+    assert len({span.thread for span in spans}) == len(spans)
+
+
+def test_so_exposed_communication_is_known():
+    """On the first device all is hidden, on the second 20 of 40 ns stick out."""
+    spans = list(spans_of([HOST, *GPUS], NAMES))
+    assert communication(spans, 0, 100) == Communication(total_ns=30, exposed_ns=10)
+    assert communication(spans_of([HOST], NAMES), 0, 100) is None

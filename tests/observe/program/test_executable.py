@@ -1,0 +1,85 @@
+"""Executables that are the same whatever their names, and those that only look alike."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+from jaxgate.observe.program import same_executable
+from jaxgate.observe.program.executable import canonical
+
+X = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+
+
+def compiled(function, *args, **jit):
+    """Its executable."""
+    return jax.jit(function, **jit).lower(*args or (X,)).compile()
+
+
+def step(x):
+    """A loop of products, and a fusion."""
+    return jax.lax.scan(lambda c, _: (jnp.tanh(c @ x) * 2, None), x, None, length=4)[0] + 1
+
+
+def another_name(argument):
+    """The same, with other names and lines."""
+    first = argument
+
+    def body(carry, _):
+        moved = carry @ first
+        return jnp.tanh(moved) * 2, None
+
+    last, _ = jax.lax.scan(body, first, None, length=4)
+    return last + 1
+
+
+@pytest.mark.jax_text
+def test_names_and_lines_do_not_count():
+    """Two spellings of one program compile to one executable."""
+    assert same_executable(compiled(step), compiled(another_name))
+
+
+@pytest.mark.jax_text
+def test_an_exported_program_is_the_same():
+    """Out of its bytes, as a baseline's program is."""
+    again = export.deserialize(export.export(jax.jit(step))(X).serialize())
+    assert same_executable(compiled(step), compiled(again.call))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        compiled(lambda x: jax.lax.scan(lambda c, _: (jnp.tanh(c @ x) * 2, None), x, None, length=5)[0] + 1),
+        compiled(lambda x: jax.lax.scan(lambda c, _: (jnp.tanh(c @ x) * 3, None), x, None, length=4)[0] + 1),
+        compiled(lambda x: jax.lax.scan(lambda c, _: (jnp.tanh(x @ c) * 2, None), x, None, length=4)[0] + 1),
+        compiled(lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c @ x) * 2, None), x, None, length=4)[0] + 1),
+        compiled(step, donate_argnums=0),
+        compiled(step, jax.ShapeDtypeStruct((32, 32), jnp.float32)),
+    ],
+    ids=["length", "constant", "order of operands", "operation", "donation", "shape"],
+)
+def test_what_changes_the_work_is_another_executable(other):
+    """One trip more, another number, swapped operands, donated, smaller."""
+    assert not same_executable(compiled(step), other)
+
+
+def test_constants_too_large_to_print_could_differ():
+    """Their values are left out of the text, so that nothing is said."""
+    table = np.arange(4096, dtype=np.float32).reshape(64, 64)
+    one = compiled(lambda x: x @ table)
+    assert "{...}" in one.as_text()
+    assert not same_executable(one, one)
+
+
+def test_swapped_values_of_one_type_are_told_apart():
+    """Numbering follows the operands, not only the types."""
+    assert not same_executable(compiled(lambda x, y: x - y, X, X), compiled(lambda x, y: y - x, X, X))
+
+
+def test_a_text_without_a_program_is_refused():
+    """Two of them would be equal."""
+    with pytest.raises(ValueError, match="expected a computation"):
+        canonical("HloModule jit_f\n")

@@ -1,0 +1,121 @@
+"""Tells when a private name of JAX that jaxgate reads is gone: run on the oldest and the newest supported line."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.observe.compat import CACHE_LOGGERS, TRACING_LOGGER, compiler_options, membership, stop_trace, traced_call
+
+X = jnp.ones(3)
+
+
+@pytest.mark.jax_text
+def test_no_options_are_an_empty_list():
+    """A function without compiler options has none; ``None`` would say that they cannot be read."""
+    assert compiler_options(jax.jit(lambda x: x + 1).lower(X)) == ()
+
+
+@pytest.mark.jax_text
+def test_options_are_read_by_name_in_order():
+    """Options come back sorted, as text, whatever order they were given in."""
+    options = {"xla_embed_ir_in_executable": True, "xla_cpu_enable_fast_math": False}
+    pairs = (("xla_cpu_enable_fast_math", "False"), ("xla_embed_ir_in_executable", "True"))
+    assert compiler_options(jax.jit(lambda x: x + 1, compiler_options=options).lower(X)) == pairs
+    reversed_options = dict(reversed(options.items()))
+    assert compiler_options(jax.jit(lambda x: x + 1, compiler_options=reversed_options).lower(X)) == pairs
+
+
+def test_options_do_not_show_in_the_program():
+    """The reason for reading a private name: StableHLO is the same with and without options."""
+    plain = jax.jit(lambda x: x + 1).lower(X)
+    tuned = jax.jit(lambda x: x + 1, compiler_options={"xla_cpu_enable_fast_math": True}).lower(X)
+    assert plain.as_text() == tuned.as_text()
+    assert compiler_options(plain) != compiler_options(tuned)
+
+
+@pytest.mark.parametrize(
+    "lowered",
+    [
+        SimpleNamespace(),
+        SimpleNamespace(_lowering=SimpleNamespace()),
+        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs=None)),
+        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs=(1,))),
+        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs=("abc",))),
+        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs={"xla_cpu_enable_fast_math": True})),
+    ],
+    ids=["no-lowering", "no-options", "none", "no-pairs", "text", "mapping"],
+)
+def test_a_moved_name_is_unknown_and_not_empty(lowered):
+    """Where a release keeps the options elsewhere the answer is ``None``, never "no options"."""
+    assert compiler_options(lowered) is None
+
+
+@pytest.mark.jax_text
+def test_explanations_come_from_the_logger_that_is_listened_to(caplog):
+    """The tracing cache's logger has the name and the header that causes are read from."""
+    with jax.explain_cache_misses(True):
+        jax.jit(lambda x: x + 2)(X)
+    (entry,) = [entry for entry in caplog.records if entry.name == TRACING_LOGGER]
+    assert entry.getMessage().startswith("TRACING CACHE MISS at ")
+    assert entry.levelno == logging.WARNING
+
+
+@pytest.mark.jax_text
+def test_the_loggers_of_the_persistent_cache_exist():
+    """JAX made them itself; a name that only we use would hush nothing."""
+    assert set(CACHE_LOGGERS) <= set(logging.Logger.manager.loggerDict)
+
+
+@pytest.mark.jax_text
+def test_arguments_are_read_while_their_function_is_traced():
+    """Leaves with their paths, static values by keyword and by position; of another function there are none."""
+    seen = []
+
+    def step(state, n, m):
+        seen.append((traced_call("step"), traced_call("other")))
+        return state["w"] * n * m
+
+    jax.jit(step, static_argnums=1, static_argnames="m")({"w": X}, 3, m=4)
+    ((own, other),) = seen
+    assert [f"{one.path}: {one}" for one in own] == ["state['w']: float32[3]", "m: static 4", "n: static 3"]
+    assert other == ()
+    assert traced_call("step") == ()
+
+
+@pytest.mark.jax_text
+def test_a_profile_that_cannot_be_exported_is_over_all_the_same(tmp_path):
+    """Jax 0.10 keeps it open, and every later one would fail."""
+    jax.profiler.start_trace(str(tmp_path / "a"))
+    (tmp_path / "a").write_text("in the way")
+    with pytest.raises(Exception, match="a"):
+        stop_trace()
+    jax.profiler.start_trace(str(tmp_path / "b"))
+    stop_trace()
+    assert list((tmp_path / "b").rglob("*.xplane.pb"))
+
+
+@pytest.mark.jax_text
+def test_the_coordination_service_is_found_without_a_device():
+    """Which process this is, of how many, where they meet, and a board for short texts; nothing before that."""
+    assert membership() is None
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    code = (
+        "import jax, jaxgate.observe.compat as private\n"
+        f"jax.distributed.initialize('127.0.0.1:{port}', 1, 0)\n"
+        "found = private.membership()\n"
+        "found.client.key_value_set('jaxgate/a', 'text')\n"
+        "print(found.process, found.count, found.coordinator, found.client.blocking_key_value_get('jaxgate/a', 1000))\n"
+    )
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["0", "1", "127.0.0.1", "text"], done.stderr

@@ -1,0 +1,118 @@
+"""Observations of programs and settings that are out of the ordinary: each has an answer, or says why it has none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.keep import ReferenceCache
+from jaxgate.model import Computation, InvalidCaseError
+from jaxgate.observe.measure import observe
+
+X = jnp.ones((8, 4))
+
+
+def measure(subject, *args):
+    """Observe a function without timing it."""
+
+    def build():
+        return Computation(subject=subject, args=args)
+
+    return observe(build, store=ReferenceCache(None), sampling=False).measurement
+
+
+@pytest.mark.parametrize("setting", ["jax_disable_jit", "jax_debug_nans", "jax_debug_infs"])
+def test_settings_that_look_for_faults_are_refused(setting):
+    """Under them a retrace does not show and donation is left out: nothing may be called the same."""
+    before = getattr(jax.config, setting)
+    jax.config.update(setting, True)
+    try:
+        with pytest.raises(InvalidCaseError) as caught:
+            measure(jax.jit(jnp.sin, donate_argnums=0), X)
+    finally:
+        jax.config.update(setting, before)
+    assert caught.value.reason.startswith(f"expected {setting} off, found it on: ")
+
+
+def test_a_tangent_of_integers_is_a_result_without_bytes():
+    """float0, which JAX gives for the gradient by an integer, takes no memory."""
+    gradients = jax.jit(jax.grad(lambda x, n: (x * n).sum(), argnums=(0, 1), allow_int=True))
+    seen = measure(gradients, X, jnp.arange(4))
+    assert [leaf.nbytes for leaf in seen.results] == [8 * 4 * 4, 0]
+
+
+def test_a_donated_key_is_not_fed_from_numbers():
+    """Random numbers of the keys' shape are no keys: each step starts from the same ones."""
+    keys = jax.random.split(jax.random.key(0), 4)
+    draw = jax.jit(lambda keys: jax.vmap(jax.random.normal)(keys), donate_argnums=0)
+    assert measure(draw, keys).facts.lost_bytes == 4 * 8
+
+
+def test_of_two_results_of_one_shape_the_one_of_the_same_type_is_fed_back():
+    """A float that happens to have the shape of the donated integers is no state that drifted."""
+
+    def step(tokens):
+        return jnp.log(tokens + 1.0), tokens + 1
+
+    facts = measure(jax.jit(step, donate_argnums=0), jnp.arange(4)).facts
+    assert (facts.traces, facts.lost_bytes) == (1, 0)
+
+
+FIRST_KERNEL = """
+import jax, jax.numpy as jnp
+from jax.experimental import pallas
+from jaxgate.model import Computation
+from jaxgate.observe.measure import observe
+from jaxgate.keep.references import ReferenceCache
+
+def twice(x, out):
+    out[...] = x[...] * 2
+
+kernel = jax.jit(lambda x: pallas.pallas_call(twice, out_shape=jax.ShapeDtypeStruct((8, 4), x.dtype), interpret=True)(x))
+build = lambda: Computation(subject=kernel, args=(jnp.ones((8, 4)),))
+facts = observe(build, store=ReferenceCache(None), sampling=False).measurement.facts
+print(facts.traces, facts.lowerings, facts.compiles)
+"""
+
+
+def test_the_first_kernel_of_a_process_is_traced_once():
+    """With 0.12 the first Pallas kernel adds to JAX's settings while it is traced, which is no fault of the program."""
+    done = subprocess.run([sys.executable, "-c", FIRST_KERNEL], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("1 1 1\n", 0), done.stderr
+
+
+FORBIDDEN = """
+import jax, jax.numpy as jnp
+jax.config.update("jax_num_cpu_devices", 2)
+from jax.sharding import NamedSharding, PartitionSpec
+from jaxgate.model import Computation
+from jaxgate.observe.measure import observe
+from jaxgate.keep.references import ReferenceCache
+
+x = jax.device_put(jnp.ones((8, 4)), NamedSharding(jax.make_mesh((2,), ("x",)), PartitionSpec("x")))
+jax.config.update("jax_transfer_guard", "disallow")
+tanh, plain = jax.jit(lambda x: jnp.tanh(x) + 1), lambda x: jnp.tanh(x) + 1
+build = lambda: Computation(subject=tanh, args=(x,), reference=plain)
+facts = observe(build, store=ReferenceCache(None), sampling=False).measurement.facts
+print(facts.traces, facts.compiles)
+"""
+
+
+def test_what_is_read_to_check_a_case_is_no_transfer_of_its_program():
+    """A project may forbid all implicit transfers: results of several devices are still brought to the host."""
+    done = subprocess.run([sys.executable, "-c", FORBIDDEN], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("1 1\n", 0), done.stderr
+
+
+def test_a_donated_number_says_why_its_loss_is_unknown():
+    """A Python number has no buffer to watch: the case is told which argument, and what to do."""
+    seen = measure(jax.jit(lambda x, n: (x * n, n + 1), donate_argnums=1), X, 2.0)
+    assert seen.facts.lost_bytes is None
+    assert seen.unknown == {
+        "lost_bytes": "n is donated, but a float was given, which is no array on a device; give jnp.asarray of it, "
+        "or do not donate it"
+    }

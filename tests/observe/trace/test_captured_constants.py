@@ -1,0 +1,174 @@
+"""Which variable a captured constant likely comes from; where none fits, nothing is guessed."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgate.observe.source_lines import short_path
+from jaxgate.observe.trace import describe_constants
+from jaxgate.observe.trace.stablehlo import read_structure
+
+X = jnp.ones(3)
+TABLE = np.arange(300.0, dtype=np.float32)
+SETTINGS = {"tables": [np.arange(301.0, dtype=np.float32)]}
+
+
+class Tables:
+    """An object that is no pytree."""
+
+    def __init__(self):
+        self.sines = np.sin(np.arange(302.0, dtype=np.float32))
+
+    def __call__(self, x):
+        return x * jnp.asarray(self.sines)[:3]
+
+
+HELD = Tables()
+
+
+def constants(function, *args):
+    """What is said of the constants in a function's program."""
+    module = jax.jit(function).lower(*(args or (X,))).compiler_ir("stablehlo")
+    return describe_constants(read_structure(module).constants, function)
+
+
+def closing():
+    """A function over a variable of its maker."""
+    weights = jnp.arange(310.0)
+
+    def closed(x):
+        return x * jnp.dot(weights, weights)
+
+    return closed
+
+
+def reads_global(x):
+    """A variable of its module."""
+    return x * jnp.asarray(TABLE)[:3]
+
+
+def reads_global_within(x):
+    """The same, in a function inside of it."""
+    return jax.grad(lambda v: jnp.sum(v * jnp.asarray(TABLE)[:3]))(x)
+
+
+def calls_another(x):
+    """The same, in a function that it calls."""
+    return reads_global(x) + 1
+
+
+def reads_item(x):
+    """A place inside of a global."""
+    return x * jnp.asarray(SETTINGS["tables"][0])[:3]
+
+
+def reads_attribute(x):
+    """An attribute of an object."""
+    return x * jnp.asarray(HELD.sines)[:3]
+
+
+def calls_object(x):
+    """An object that is a function."""
+    return HELD(x)
+
+
+def has_default(x, weights=np.arange(303.0, dtype=np.float32)):  # noqa: B008 - the mistake that is looked for
+    """An argument that nobody gives."""
+    return x * jnp.asarray(weights)[:3]
+
+
+def has_keyword(x, *, shift=1.0, weights=np.arange(304.0, dtype=np.float32)):  # noqa: B008 - likewise
+    """The same by keyword."""
+    return x * jnp.asarray(weights)[:3] + shift
+
+
+ORIGINS = {
+    "closure": (closing(), "`weights` captured in closed", 310),
+    "global": (reads_global, "`TABLE` captured in reads_global", 300),
+    "global-within": (reads_global_within, "`TABLE` captured in reads_global_within", 300),
+    "global-of-another": (calls_another, "`TABLE` captured in reads_global", 300),
+    "item": (reads_item, "`SETTINGS['tables'][0]` captured in reads_item", 301),
+    "attribute": (reads_attribute, "`HELD.sines` captured in reads_attribute", 302),
+    "called-object": (calls_object, "`HELD.sines` captured in calls_object", 302),
+    "default": (has_default, "`weights` captured in has_default", 303),
+    "keyword-default": (has_keyword, "`weights` captured in has_keyword", 304),
+}
+
+
+@pytest.mark.parametrize(("function", "origin", "length"), ORIGINS.values(), ids=ORIGINS)
+def test_the_likely_origin_is_named(function, origin, length):
+    """By shape and size: the variable, its function, the type, the size, and who uses it where."""
+    (line,) = constants(function)
+    assert line.startswith(f"likely {origin}: {length}xf32 ({4 * length:,} bytes) used by stablehlo.")
+    assert f" at {short_path(__file__)}:" in line
+
+
+def test_an_attribute_of_a_module_is_named(tmp_path, monkeypatch):
+    """A table of another module of the project, by the name it is used under."""
+    (tmp_path / "jaxgate_tables.py").write_text(
+        "import numpy as np\nSINES = np.sin(np.arange(305, dtype=np.float32))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import jaxgate_tables
+
+    scope = {"tables": jaxgate_tables, "jnp": jnp}
+    file = tmp_path / "jaxgate_reader.py"
+    file.write_text("def reads(x):\n    return x * jnp.asarray(tables.SINES)[:3]\n")
+    exec(compile(file.read_text(), str(file), "exec"), scope)
+    (line,) = constants(scope["reads"])
+    assert line.startswith("likely `tables.SINES` captured in reads: 305xf32 (1,220 bytes)")
+
+
+def test_what_nothing_fits_has_no_origin():
+    """An array that is made while tracing belongs to no variable: its type and place, and no guess."""
+    (line,) = constants(lambda x: x * jnp.asarray(np.arange(306.0, dtype=np.float32))[:3])
+    assert line.startswith("306xf32 (1,224 bytes) used by stablehlo.")
+    assert "likely" not in line
+
+
+def test_equal_shapes_are_told_apart_by_their_values():
+    """Each of two tables of one size is named as itself, also beside a third one that nobody captures."""
+    one, other, aside = jnp.arange(307.0), jnp.arange(307.0)[::-1], jnp.ones(307)
+    lines = constants(lambda x: x * jnp.dot(one, one) + jnp.dot(other, other) + aside.shape[0])
+    assert sorted(line.partition(":")[0] for line in lines) == [
+        "likely `one` captured in <lambda>",
+        "likely `other` captured in <lambda>",
+    ]
+
+
+def test_equal_values_are_both_told():
+    """Two names of the same values cannot be told apart: both are named, as a guess."""
+    one, other = jnp.arange(307.0), jnp.arange(307.0)
+    (line, *_) = constants(lambda x: x * jnp.dot(one, one + 1) + other.shape[0])
+    assert line.startswith("likely `one` captured in <lambda> or `other` captured in <lambda>: ")
+
+
+def test_values_that_cannot_be_read_are_told_by_their_shape():
+    """bfloat16 has no buffer in the bindings: the shape is what is left."""
+    halves = jnp.arange(1024, dtype=jnp.bfloat16)
+    (line,) = constants(lambda x: x * halves[:3].astype(jnp.float32))
+    assert line.startswith("likely `halves` captured in <lambda>: 1024xbf16")
+
+
+def test_what_cannot_be_read_any_more_is_passed_over():
+    """An array that was donated meanwhile, or that holds random keys, explains nothing and breaks nothing."""
+    table, gone, keys = jnp.arange(512.0), jnp.arange(512.0), jax.random.split(jax.random.key(0), 256)
+    gone.delete()
+    lines = constants(lambda x: x * table[:3] + gone.shape[0] + keys.shape[0])
+    assert [line.partition(":")[0] for line in lines] == ["likely `table` captured in <lambda>"]
+
+
+def test_the_largest_comes_first():
+    """Whoever looks for memory reads the first line."""
+    small, large = jnp.arange(308.0), jnp.arange(3080.0)
+    lines = constants(lambda x: x * jnp.dot(small, small) + jnp.dot(large, large))
+    assert ["`large`" in line for line in lines] == [True, False]
+    assert lines[0].startswith("likely `large` captured in <lambda>: 3080xf32 (12,320 bytes)")
+
+
+def test_no_constant_says_nothing():
+    """An array that is given is not captured."""
+    assert constants(lambda x, table: x * table[:3], X, TABLE) == ()

@@ -1,0 +1,398 @@
+"""Matrix-multiplication FLOPs against closed formulas, and programs of every kind that must be read without a crash."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.experimental import pallas
+from jax.sharding import AbstractMesh, AxisType, Mesh
+from jax.sharding import PartitionSpec as P
+
+from jaxgate.observe.trace import program_fingerprint
+from jaxgate.observe.trace.jaxpr_cost import count_work
+from jaxgate.observe.trace.primitive_cost import MATMUL, items_of
+from jaxgate.observe.trace.stablehlo import read_structure
+
+
+def matmuls(function, *args):
+    """The multiplications of a function."""
+    return count_work(jax.jit(function).trace(*args).jaxpr)
+
+
+def flops(function, *args):
+    """Their FLOPs."""
+    return matmuls(function, *args).matmul_flops
+
+
+X, W, V = jnp.ones((8, 4)), jnp.ones((4, 6)), jnp.ones((6, 3))
+SQUARE = jnp.ones((4, 4))
+ONE = 2 * 8 * 4 * 6  # x @ w
+STEP = 2 * 8 * 4 * 4  # x @ square
+
+
+@pytest.mark.jax_text
+def test_dot():
+    """m·k times k·n costs 2·m·k·n, under the operands' shapes and the line of the source."""
+    found = matmuls(lambda x, w: x @ w, X, W)
+    assert found.matmul_flops == 2 * 8 * 4 * 6
+    assert found.matmuls == {"float32[8,4] x float32[4,6]": 1}
+    line = test_dot.__code__.co_firstlineno + 3
+    (where,) = found.lines.values()
+    assert where.endswith(f"{Path(__file__).name}:{line}")
+
+
+@pytest.mark.parametrize(
+    ("spec", "left", "right", "expected"),
+    [
+        ("bij,bjk->bik", (5, 8, 4), (5, 4, 6), 5 * 2 * 8 * 4 * 6),
+        ("bqhd,bkhd->bhqk", (2, 7, 3, 4), (2, 9, 3, 4), 2 * 2 * 3 * 7 * 9 * 4),
+        ("i,i->", (9,), (9,), 2 * 9),
+        ("i,j->ij", (3,), (5,), 2 * 3 * 5),
+        ("ijk,jkl->il", (2, 3, 4), (3, 4, 5), 2 * 2 * 5 * 12),
+    ],
+)
+def test_batched_and_contracted(spec, left, right, expected):
+    """Batch axes multiply; every contracted axis is part of the depth."""
+    assert flops(partial(jnp.einsum, spec), jnp.ones(left), jnp.ones(right)) == expected
+
+
+def test_dtype_does_not_matter():
+    """A bfloat16 multiplication has the FLOPs of a float32 one and a name of its own."""
+    found = matmuls(lambda x, w: x @ w, X.astype("bfloat16"), W.astype("bfloat16"))
+    assert (found.matmul_flops, found.matmuls) == (ONE, {"bfloat16[8,4] x bfloat16[4,6]": 1})
+
+
+def test_vmap():
+    """A mapped vector product is the matrix product."""
+    assert flops(lambda x, w: jax.vmap(lambda row: row @ w)(x), X, W) == ONE
+
+
+CONVOLUTIONS = {
+    # twice the output elements times multiply-adds per element: 2·3·3·7 outputs, 3·3 window over 3 features
+    "plain": (((2, 5, 5, 3), (3, 3, 3, 7)), {}, 2 * (2 * 3 * 3 * 7) * (3 * 3 * 3)),
+    # 6 features in 3 groups: each output sees a 2·2 window over 2 of them
+    "grouped": (((1, 4, 4, 6), (2, 2, 2, 9)), {"feature_group_count": 3}, 2 * (3 * 3 * 9) * (2 * 2 * 2)),
+    "strided": (((1, 5, 5, 3), (3, 3, 3, 7)), {"window_strides": (2, 2)}, 2 * (2 * 2 * 7) * (3 * 3 * 3)),
+    # 4·4 numbers with a zero after each: of a 2·2 window over 8·8 of them one in four is a number
+    "transposed": (
+        ((1, 4, 4, 3), (2, 2, 3, 7)),
+        {"lhs_dilation": (2, 2), "padding": ((1, 1), (1, 1))},
+        2 * (4 * 4 * 7) * (2 * 2 * 3),
+    ),
+}
+
+
+@pytest.mark.jax_text
+@pytest.mark.parametrize(("shapes", "options", "expected"), CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+def test_convolution(shapes, options, expected):
+    """Twice the output elements times the multiply-adds that each of them takes."""
+    options = {"window_strides": (1, 1), "padding": "VALID", **options}
+    convolve = partial(lax.conv_general_dilated, dimension_numbers=("NHWC", "HWIO", "NHWC"), **options)
+    assert flops(convolve, *map(jnp.ones, shapes)) == expected
+
+
+def test_the_gradient_of_a_strided_convolution_is_two_more_of_it():
+    """The zeros between the pixels that a stride skipped are no work."""
+    x, w = jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 7))
+
+    def total(x, w):
+        return lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).sum()
+
+    forward = 2 * (2 * 4 * 4 * 7) * (3 * 3 * 3)
+    assert flops(total, x, w) == forward
+    assert flops(jax.grad(total, argnums=(0, 1)), x, w) == 2 * forward
+
+
+def layers(x, length=5):
+    """``length`` multiplications in a scan."""
+    return lax.scan(lambda c, _: (jnp.tanh(c @ SQUARE), None), x, None, length=length)[0]
+
+
+LOOPS = {
+    "scan": (layers, 5 * STEP),
+    "scan-in-scan": (lambda x: lax.scan(lambda c, _: (layers(c), None), x, None, length=3)[0], 15 * STEP),
+    "fori-with-known-bounds": (lambda x: lax.fori_loop(2, 9, lambda _, c: c @ SQUARE, x), 7 * STEP),
+    "map": (lambda x: lax.map(lambda row: row @ SQUARE, x), STEP),
+    "while-counts-once": (lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c @ SQUARE, x), STEP),
+    "condition-of-while": (lambda x: lax.while_loop(lambda c: (c @ SQUARE).sum() < 9, lambda c: c + 1, x), STEP),
+    "larger-branch": (
+        lambda x: lax.cond(x.sum() > 0, lambda: (x @ SQUARE) @ SQUARE, lambda: x @ SQUARE + 1),
+        2 * STEP,
+    ),
+    "largest-of-three": (
+        lambda x: lax.switch(x.sum().astype(int), [jnp.sin, lambda y: layers(y, 3), lambda y: y @ SQUARE], x),
+        3 * STEP,
+    ),
+}
+
+
+@pytest.mark.jax_text
+@pytest.mark.parametrize(("function", "expected"), LOOPS.values(), ids=LOOPS)
+def test_control_flow(function, expected):
+    """A scan counts as often as it runs, a while once, a branch as the dearest one."""
+    assert flops(function, X) == expected
+
+
+helper = jax.jit(lambda x, w: x @ w)
+CALLS = {
+    "nested-jit": (lambda x, w: helper(x, w) + 1, ONE),
+    "nested-jit-called-with-different-arguments": (lambda x, w: helper(x, w) + helper(x + 1, w), 2 * ONE),
+    "written-twice": (lambda x, w: x @ w + x @ w, ONE),
+    "called-twice": (lambda x, w: helper(x, w) * helper(x, w), ONE),
+    "called-and-written": (lambda x, w: helper(x, w) * (x @ w), ONE),
+    "equal-operands-of-own-making": (lambda x, w: (x * 2) @ w + (x * 2) @ w, ONE),
+    "operands-that-differ-in-a-literal": (lambda x, w: (x * 2) @ w + (x * 3) @ w, 2 * ONE),
+    "swapped-operands": (lambda x, w: (x @ w) @ (w.T @ x.T), ONE * 2 + 2 * 8 * 6 * 8),
+    "dead": (lambda x, w: (x @ w, x + 1)[1], 0),
+    "dead-through-a-chain": (lambda x, w: (jnp.sin(x @ w) + 1, x)[1], 0),
+    "dead-result-of-a-helper": (lambda x, w: jax.jit(lambda a, b: (a @ b, a + 1))(x, w)[1], 0),
+    "printed-only": (lambda x, w: (jax.debug.print("{}", (x @ w).sum()), x)[1], ONE),
+}
+
+
+@pytest.mark.parametrize(("function", "expected"), CALLS.values(), ids=CALLS)
+def test_calls_common_and_dead_code(function, expected):
+    """Helpers are seen through; equal work counts once, and work that nothing needs does not count."""
+    assert flops(function, X, W) == expected
+
+
+def loss(params, x):
+    """A two-layer perceptron without biases."""
+    w, v = params
+    return jnp.sum((jnp.tanh(x @ w) @ v) ** 2)
+
+
+TWO = 2 * 8 * 6 * 3  # h @ v
+GRADIENT = (ONE + TWO) + (TWO + TWO) + ONE  # forward; towards h and v; towards w
+
+
+def test_gradient_of_a_perceptron():
+    """Forward once, then one product towards each weight and one towards the hidden layer."""
+    assert flops(jax.grad(loss), (W, V), X) == GRADIENT
+    assert flops(jax.grad(loss, argnums=(0, 1)), (W, V), X) == GRADIENT + ONE
+
+
+def test_remat_counts_what_is_computed_again():
+    """Under ``jax.checkpoint`` the hidden layer is multiplied a second time, and nothing else is."""
+
+    def remat(params, x):
+        w, v = params
+        hidden = jax.checkpoint(lambda w, x: jnp.tanh(jnp.tanh(x @ w) @ SQUARE6))(w, x)
+        return jnp.sum((hidden @ v) ** 2)
+
+    def plain(params, x):
+        w, v = params
+        return jnp.sum((jnp.tanh(jnp.tanh(x @ w) @ SQUARE6) @ v) ** 2)
+
+    hidden = 2 * 8 * 6 * 6
+    assert flops(jax.grad(plain), (W, V), X) == GRADIENT + 2 * hidden
+    assert flops(jax.grad(remat), (W, V), X) == GRADIENT + 2 * hidden + (ONE + hidden)
+
+
+SQUARE6 = jnp.ones((6, 6))
+
+
+@jax.custom_vjp
+def scaled(x, w):
+    """A product whose gradient takes one product instead of two."""
+    return x @ w
+
+
+scaled.defvjp(lambda x, w: (x @ w, (x, w)), lambda kept, g: (g @ kept[1].T, jnp.zeros_like(kept[1])))
+
+
+def test_custom_derivatives():
+    """The forward rule and the backward rule that run are counted, once each; the rules that do not are not."""
+    assert flops(scaled, X, W) == ONE
+    assert flops(jax.grad(lambda x, w: (scaled(x, w) ** 2).sum()), X, W) == 2 * ONE
+    assert flops(lambda x, w: jax.nn.relu(x @ w), X, W) == ONE
+
+
+def test_large_literals_are_told_apart():
+    """Two captured arrays that print alike are two operands (``jax_use_simplified_jaxpr_constants``)."""
+    one = np.zeros((40, 40), np.float32)
+    other = one.copy()
+    other[20, 20] = 1
+    before = jax.config.jax_use_simplified_jaxpr_constants
+    jax.config.update("jax_use_simplified_jaxpr_constants", True)
+    try:
+        assert flops(lambda x: x @ one + x @ other, jnp.ones((2, 40))) == 2 * (2 * 2 * 40 * 40)
+    finally:
+        jax.config.update("jax_use_simplified_jaxpr_constants", before)
+
+
+@pytest.mark.jax_text
+def test_sharded_map_counts_every_device():
+    """A program written per device does the work of all of them: splitting it does not make FLOPs vanish."""
+    mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    split = jax.shard_map(lambda x, w: x @ w, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"))
+    assert flops(split, X, W) == ONE
+
+
+def double(source, target):
+    """A Pallas kernel: one block of rows times a square."""
+    target[...] = source[...] @ jnp.ones((4, 4))
+
+
+blocks = pallas.pallas_call(
+    double,
+    grid=(2,),
+    in_specs=[pallas.BlockSpec((4, 4), lambda i: (i, 0))],
+    out_specs=pallas.BlockSpec((4, 4), lambda i: (i, 0)),
+    out_shape=jax.ShapeDtypeStruct((8, 4), "float32"),
+    interpret=True,
+)
+
+
+@pytest.mark.jax_text
+def test_pallas_counts_its_grid():
+    """A kernel counts once per block: two blocks of four rows are eight rows."""
+    assert flops(blocks, X) == STEP
+
+
+MESH = Mesh(np.array(jax.devices()[:1]), ("x",))
+PROGRAMS = {
+    "sort-with-payload": lambda x: lax.sort((x, x * 2), num_keys=1),
+    "argsort-and-gather": lambda x: jnp.take_along_axis(x, jnp.argsort(x), axis=-1),
+    "scatter": lambda x: x.at[jnp.array([0, 2])].add(1.0),
+    "random": lambda x: x + jax.random.normal(jax.random.key(3), x.shape),
+    "random-bits-of-another-kind": lambda x: x + jax.random.uniform(jax.random.key(3, impl="rbg"), x.shape),
+    "linear-algebra": lambda x: jnp.linalg.eigh(x.T @ x + SQUARE),
+    "triangular-solve": lambda x: jnp.linalg.solve(SQUARE + jnp.eye(4), x.T),
+    "fourier": lambda x: jnp.fft.ifft(jnp.fft.fft(x)),
+    "complex-constant": lambda x: x * np.array([1, 1j, -1, -1j], np.complex64),
+    "window": lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (1, 1), "SAME"),
+    "cumulative": lambda x: jnp.cumsum(x, axis=0) + lax.associative_scan(jnp.multiply, x),
+    "custom-derivative": jax.grad(lambda x: jax.nn.softplus(x).sum()),
+    "optimization-barrier": lambda x: lax.optimization_barrier(x) + 1,
+    "shard-map": jax.shard_map(lambda x: lax.psum(x, "x"), mesh=MESH, in_specs=P("x"), out_specs=P()),
+    "pallas-interpreted": blocks,
+    "reduction-of-two": lambda x: lax.reduce((x, x), (0.0, 0.0), lambda a, b: (a[0] + b[0], a[1] * b[1]), (0,)),
+    "attention": lambda x: jax.nn.dot_product_attention(x[None, :, None], x[None, :, None], x[None, :, None]),
+    "remat-in-scan": jax.grad(lambda x: lax.scan(jax.checkpoint(lambda c, _: (jnp.sin(c), c)), x, None, 3)[0].sum()),
+    "no-result": lambda _: None,
+}
+
+
+@pytest.mark.parametrize("function", PROGRAMS.values(), ids=PROGRAMS)
+def test_every_kind_of_program_can_be_read(function):
+    """Reading a program neither fails nor depends on the lowering it came from."""
+    traced = jax.jit(function).trace(X)
+    jax.clear_caches()
+    again = jax.jit(function).trace(X)
+    first, second = (stage.lower().compiler_ir("stablehlo") for stage in (traced, again))
+    assert program_fingerprint(first) == program_fingerprint(second)
+    assert read_structure(first) == read_structure(second)
+    assert count_work(traced.jaxpr) == count_work(again.jaxpr)
+
+
+ROWS, EXPERTS, SIZES = jnp.ones((32, 16)), jnp.ones((4, 16, 8)), jnp.full(4, 8, jnp.int32)
+
+
+@pytest.mark.jax_text
+def test_each_row_of_a_ragged_product_counts_once():
+    """Rows in groups, each times its own matrix: 2·m·k·n, under the name of its operands."""
+    found = matmuls(lax.ragged_dot, ROWS, EXPERTS, SIZES)
+    assert found.matmul_flops == 2 * 32 * 16 * 8
+    assert found.matmuls == {"float32[32,16] x float32[4,16,8]": 1}
+
+
+def test_the_gradients_of_a_ragged_product_cost_twice_as_much():
+    """One product for the rows, one for the matrices, where the groups divide what is summed over."""
+    gradients = jax.grad(lambda x, w: lax.ragged_dot(x, w, SIZES).sum(), argnums=(0, 1))
+    assert flops(gradients, ROWS, EXPERTS) == 2 * 2 * 32 * 16 * 8
+
+
+@pytest.mark.jax_text
+def test_a_product_of_scaled_blocks_counts():
+    """Small floats with scales of their own are multiplied like all others."""
+    one, scale = jnp.ones((1, 8, 32), jnp.float8_e4m3fn), jnp.ones((1, 8, 1), jnp.float8_e8m0fnu)
+    assert flops(lambda x: jax.nn.scaled_matmul(x, x, scale, scale), one) == 2 * 8 * 32 * 8
+
+
+@pytest.mark.jax_text
+def test_every_branch_counts_what_it_widens_and_calls():
+    """The branch with the products is not the only one that can get worse."""
+    narrow = X.astype(jnp.bfloat16)
+
+    def widened(x):
+        jax.debug.callback(print, x.sum())
+        return jnp.sin(x.astype(jnp.float32)).astype(jnp.bfloat16)
+
+    found = matmuls(lambda x: lax.cond(x[0, 0] > 0, widened, lambda y: y @ SQUARE.astype(jnp.bfloat16), x), narrow)
+    assert (found.matmul_flops, found.widened_bytes) == (STEP, 4 * X.size)
+    assert found.callbacks == {"jax.debug.callback": 1}
+
+
+def on_two(function):
+    """Its work on a mesh of two devices, one of which sees half of the rows."""
+    mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    return matmuls(jax.shard_map(function, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False), X)
+
+
+@pytest.mark.jax_text
+def test_every_branch_counts_what_it_sends():
+    """A rare synchronisation beside the usual product does not disappear."""
+    found = on_two(lambda x: lax.cond(x[0, 0] > 0, lambda y: lax.psum(y, "x"), lambda y: y @ SQUARE, x))
+    assert found.collectives == {"all-reduce float32[4,4] over 'x'": 1}
+    assert found.collective_bytes == 4 * 4 * 4
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: lax.psum(x, "x") * x + lax.psum(x, "x"),
+        lambda x: (lax.psum(x * 3, "x"), lax.psum(x, "x") * x)[1],
+    ],
+    ids=["written-twice", "dead"],
+)
+def test_what_compilers_drop_is_not_sent(function):
+    """Two equal collectives are one, and one that nobody reads is none: compiled, one all-reduce is left."""
+    assert on_two(function).collectives == {"all-reduce float32[4,4] over 'x'": 1}
+
+
+def test_complex_numbers_widen_too():
+    """complex64 to complex128 costs what float32 to float64 costs; a real number that becomes complex is no wider."""
+    with jax.enable_x64(True):
+        found = matmuls(lambda z: z.astype(jnp.complex128), X.astype(jnp.complex64))
+        assert found.widened == {"complex64[8,4] → complex128": 1}
+        assert matmuls(lambda x: x.astype(jnp.complex64), X).widened == {}
+
+
+@pytest.mark.jax_text
+@pytest.mark.parametrize(
+    ("layout", "query", "key"), [(0, (2, 8, 6, 4), (2, 16, 3, 4)), (1, (2, 6, 8, 4), (2, 3, 16, 4))]
+)
+def test_fused_attention_counts_its_products(layout, query, key):
+    """CuDNN's kernel is one operation to the tracer: two products forward, and five backward with its second scores.
+
+    It can be traced on a GPU only; what is read of it stands here.
+    """
+
+    def counted(name):
+        atoms = [SimpleNamespace(aval=jax.core.ShapedArray(shape, jnp.bfloat16)) for shape in (query, key, key)]
+        equation = SimpleNamespace(
+            primitive=SimpleNamespace(name=name), invars=atoms, outvars=atoms[:1], params={"layout": layout}
+        )
+        return sum(item.amount for item in items_of(equation) if item.kind == MATMUL)
+
+    product = 2 * (2 * 6) * 8 * 16 * 4
+    assert counted("dot_product_attention_fwd_wrapper") == 2 * product
+    assert counted("dot_product_attention_bwd_wrapper") == 5 * product
+
+
+@pytest.mark.parametrize(("left", "right"), [("bfloat16", "float32"), ("float32", "bfloat16")])
+def test_a_product_of_two_widths_widens_the_narrow_operand(left, right):
+    """JAX writes no cast for it, and the compiler makes one; operands of one type need none."""
+    found = matmuls(jnp.matmul, X.astype(left), W.astype(right))
+    narrow = X if left == "bfloat16" else W
+    assert found.widened_bytes == 4 * narrow.size
+    assert found.widened == {f"bfloat16[{','.join(map(str, narrow.shape))}] → float32": 1}
+    assert not matmuls(jnp.matmul, X, W).widened

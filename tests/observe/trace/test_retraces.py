@@ -1,0 +1,717 @@
+"""Every kind of retrace is planted, and the first line names its root cause; phases and cache hits are kept apart."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import logging
+import subprocess
+import sys
+import threading
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from support.paths import REPOSITORY
+
+from jaxgate.observe.arguments import argument_keys, argument_names
+from jaxgate.observe.execute import JittedSubject, take_samples, take_steps
+from jaxgate.observe.trace import CLOCKS, Blame, Culprit, compile_program, lower, record, retrace_lines
+from jaxgate.observe.trace.cache_misses import read_miss
+
+HERE = "tests/observe/trace/test_retraces.py"
+TICKS = 1000
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch):
+    """Paths are shown relative to the working folder."""
+    monkeypatch.chdir(REPOSITORY)
+
+
+def clock():
+    """A clock that stands still."""
+    return TICKS
+
+
+def line_of(function, text):
+    """``file:line`` of a piece of text in a function of this file."""
+    lines, first = inspect.getsourcelines(function)
+    (offset,) = [number for number, line in enumerate(lines) if line.rstrip().endswith(text)]
+    return f"{HERE}:{first + offset}"
+
+
+def ready(function, args, kwargs=None):
+    """A compiled subject."""
+    call = (args, kwargs or {})
+    lowered = lower(function, *call, role="subject", clock=clock)
+    compile_program(lowered, clocks=CLOCKS)
+    return JittedSubject.of(lowered, call)
+
+
+def steps(function, args, next_args, kwargs=None):
+    """Threaded steps of a jitted subject."""
+    return take_steps(ready(function, args, kwargs), next_args, clock=clock)
+
+
+def plain_steps(function, *calls):
+    """Lines of a plain Python subject: it is called with each of the arguments, and traces nothing itself."""
+    blame, before, lines = Blame(complete=True), (), []
+    for number, args in enumerate(calls, 1):
+        seen = argument_keys(args, {}, argument_names(function, len(args)))
+        with record(explain=True) as events:
+            jax.block_until_ready(function(*args))
+        culprits = blame.culprits(events)
+        if number > 1:
+            lines += retrace_lines(f"step {number}", culprits, subject="", before=before, after=seen)
+        before = seen
+    return lines
+
+
+def fed(*following):
+    """Threads the same arguments into every step."""
+    return lambda *_: following
+
+
+X, Y = jnp.ones(3), jnp.ones(4)
+DRIFTS = {
+    "dtype": (X, X.astype("bfloat16"), "state: float32[3] → bfloat16[3]"),
+    "weak-type": (jnp.asarray(1.0), jnp.float32(1), "state: float32[] (weak type) → float32[]"),
+    "python-scalar": (jnp.float32(1), 1.0, "state: float32[] → Python float (weak type)"),
+    "shape": (X, Y, "state: float32[3] → float32[4]"),
+    "tree": ({"w": X}, {"w": X, "m": X}, "the tree of the arguments changed at state['m']"),
+    "numpy": (np.ones(3, "float32"), np.ones(4, "float32"), "state: float32[3] → float32[4]"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "text"), DRIFTS.values(), ids=DRIFTS)
+def test_the_subject_is_explained_by_its_own_argument(old, new, text):
+    """What the signature shows is the first and only line, whatever JAX says of it."""
+    stepped = steps(jax.jit(lambda state: jax.tree.map(lambda leaf: leaf * 2, state)), (old,), fed(new))
+    assert stepped.retraces == [f"step 2 retraced: {text}"]
+    assert (stepped.traces, stepped.lowerings, stepped.compiles, stepped.cache_hits) == (1, 1, 1, 0)
+
+
+@pytest.mark.jax_text
+def test_a_static_value_of_the_subject_is_named():
+    """Both values; a Python number that is no static argument is never blamed."""
+    power = jax.jit(lambda x, rate, n: x**n * rate, static_argnames="n")
+    stepped = steps(power, (X, 1.0, 2), fed(X, 5.0, 3))
+    assert stepped.retraces == ["step 2 retraced: n: static 2 → static 3"]
+    assert steps(power, (X, 1.0, 2), fed(X, 5.0, 2)).retraces == []
+
+
+def test_a_committed_argument_is_a_recompile():
+    """Another device binding lowers and compiles without a trace; the argument is named."""
+    stepped = steps(jax.jit(lambda state: state + 1), (X,), fed(jax.device_put(X, jax.devices()[0])))
+    assert stepped.retraces == ["step 2 recompiled: state: uncommitted → committed to its device"]
+    assert (stepped.traces, stepped.lowerings, stepped.compiles) == (0, 1, 1)
+
+
+def test_numpy_in_place_of_an_array_is_not_blamed():
+    """An uncommitted array and NumPy's are one to JAX; what differs besides is the cause."""
+    before, after = argument_keys((X, X), {}, ("a", "b")), argument_keys((np.ones(3, "float32"), Y), {}, ("a", "b"))
+    (line,) = retrace_lines(
+        "step 2", [Culprit(function="f", shown="f", traces=1)], subject="f", before=before, after=after
+    )
+    assert line == "step 2 retraced: b: float32[3] → float32[4]"
+
+
+def test_a_nested_helper_follows_from_the_subject():
+    """The helper's miss inside the subject's trace is no line: the subject's argument is the root."""
+    helper = jax.jit(lambda x, n: x * n, static_argnames="n")
+    stepped = steps(jax.jit(lambda state: helper(state, n=2) + 1), (X,), fed(Y))
+    assert stepped.retraces == ["step 2 retraced: state: float32[3] → float32[4]"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "text"),
+    [
+        ("jax_default_matmul_precision", "highest", "None → highest"),
+        ("jax_enable_x64", True, "False → True"),
+    ],
+)
+def test_a_setting_that_changed_is_the_cause(setting, value, text):
+    """A change of JAX's configuration between two steps is named, where no argument differs."""
+    before = getattr(jax.config, setting)
+
+    def change(*_):
+        jax.config.update(setting, value)
+        return (jnp.ones((2, 2), "float32"),)
+
+    try:
+        stepped = steps(jax.jit(lambda state: state @ state), (jnp.ones((2, 2)),), change)
+    finally:
+        jax.config.update(setting, before)
+    assert stepped.retraces[0] == f"step 2 retraced: {setting}: {text}"
+
+
+def test_an_unknown_cause_is_called_so():
+    """Where nothing differs and JAX says nothing, no argument is accused."""
+
+    def forget(*_):
+        jax.clear_caches()
+        return (X,)
+
+    stepped = steps(jax.jit(lambda state: state * 3), (X,), forget)
+    unknown = "no argument differs in shape, dtype, weak type or placement: cause unknown"
+    assert stepped.retraces[0] == f"step 2 retraced: {unknown}"
+
+
+def make_each_time(state):
+    """Jits a new lambda at each call."""
+    return jax.jit(lambda v: v + 1)(state)  # anew
+
+
+def power(state, n):
+    """A power."""
+    return state**n
+
+
+def make_partial(state):
+    """Jits a new partial at each call."""
+    return jax.jit(functools.partial(power, n=2))(state)  # anew
+
+
+def define_inside(state):
+    """Defines and jits a function at each call."""
+
+    def inner(v):
+        return v * 2
+
+    return jax.jit(inner)(state)  # anew
+
+
+NEW = {
+    "lambda": (make_each_time, "<lambda>"),
+    "partial": (make_partial, "power"),
+    "closure": (define_inside, "inner"),
+}
+
+
+@pytest.mark.jax_text
+@pytest.mark.parametrize(("function", "name"), NEW.values(), ids=NEW)
+def test_a_function_made_at_each_call_is_named(function, name):
+    """A new function object per call: its name, and the line that makes it, at every step."""
+    where = line_of(function, "# anew")
+    lines = plain_steps(function, (X,), (X,), (X,))
+    assert lines == [f"step {n} retraced: {name}: a new function object per call at {where}" for n in (2, 3)]
+
+
+def test_a_new_function_is_the_cause_also_where_arguments_move():
+    """Arguments that changed besides are not accused of what has another reason."""
+    lines = plain_steps(make_each_time, (X,), (Y,))
+    assert lines == [
+        f"step 2 retraced: <lambda>: a new function object per call at {line_of(make_each_time, '# anew')}"
+    ]
+
+
+def test_a_first_call_is_no_new_object():
+    """A function that is called for the first time at a later step is told as that."""
+    helper = jax.jit(lambda v: v * 5)
+    lines = plain_steps(lambda state: helper(state) if state.shape == (4,) else state, (X,), (X,), (Y,))
+    assert len(lines) == 1
+    assert lines[0].startswith(f"step 3 retraced: <lambda>: traced for the first time at {HERE}:")
+
+
+@functools.partial(jax.jit, static_argnames="n")
+def scaled(x, n):
+    """A jitted helper with a static argument."""
+    return x * n
+
+
+def test_a_static_value_of_an_inner_function():
+    """Both values are named, by position and by keyword, on both lines."""
+    count = iter((2, 3, 3, 4))
+
+    def subject(state):
+        return scaled(state, n=next(count))  # static
+
+    where = line_of(test_a_static_value_of_an_inner_function, "# static")
+    lines = plain_steps(subject, (jnp.ones(31),), (jnp.ones(31),), (jnp.ones(31),), (jnp.ones(31),))
+    assert lines == [
+        f"step 2 retraced: scaled: n: static 2 → static 3 at {where}",
+        f"step 4 retraced: scaled: n: static 3 → static 4 at {where}",
+    ]
+
+
+def test_a_static_value_whose_past_is_unknown():
+    """A function that was traced before anybody listened: that a static argument changed is known, at least."""
+    fresh = jax.jit(power, static_argnames="n")
+    fresh(X, n=2)
+    with record(explain=True) as events:
+        fresh(X, n=3)
+    (culprit,) = Blame(complete=False).culprits(events)
+    assert culprit.kind == "static"
+    assert culprit.cause in ("n: static 2 → static 3", "a static argument changed (JAX does not say which)")
+
+
+def test_the_nearest_trace_is_compared():
+    """Shape or static value, whichever changed: JAX 0.10 would blame the static value, 0.12 the shape."""
+    helper = jax.jit(lambda x, n: x * n, static_argnames="n")
+    calls = iter([(3, 2), (3, 5), (4, 5), (4, 6)])
+
+    def subject():
+        size, n = next(calls)
+        return helper(np.ones(size, "float32"), n=n)
+
+    lines = [line.partition(" at ")[0] for line in plain_steps(subject, (), (), (), ())]
+    assert lines == [
+        "step 2 retraced: <lambda>: n: static 2 → static 5",
+        "step 3 retraced: <lambda>: x: float32[3] → float32[4]",
+        "step 4 retraced: <lambda>: n: static 5 → static 6",
+    ]
+
+
+def test_the_arguments_of_a_nested_function():
+    """Inside another function's trace its own arguments are read, never those of the function around it."""
+    outer = jax.jit(lambda x, k: scaled(x, k + 1), static_argnums=1)
+    with record(explain=True) as events:
+        outer(np.ones(33, "float32"), 5)
+    around, inside = events.log[0].misses
+    assert [f"{seen.path}: {seen}" for seen in around.call] == ["x: float32[33]", "k: static 5"]
+    assert [f"{seen.path}: {seen}" for seen in inside.call] == ["x: float32[33]", "n: static 6"]
+
+
+@pytest.mark.jax_text
+def test_an_inner_function_called_with_another_shape():
+    """The argument of a jitted helper of plain Python is named with both avals and the line of the call."""
+    helper = jax.jit(lambda x, scale: x * scale)
+    sizes = iter((3, 4))
+
+    def subject(state):
+        return helper(np.ones(next(sizes), "float32"), state)  # call
+
+    lines = plain_steps(subject, (1.0,), (1.0,))
+    where = line_of(test_an_inner_function_called_with_another_shape, "# call")
+    assert lines == [f"step 2 retraced: <lambda>: x: float32[3] → float32[4] at {where}"]
+
+
+def test_an_inner_weak_type_is_named():
+    """A Python number in place of an array, inside plain Python."""
+    helper = jax.jit(lambda scale: scale * 2)
+    values = iter((np.float32(1), 1.0))
+    (line,) = plain_steps(lambda: helper(next(values)), (), ())
+    assert line.startswith("step 2 retraced: <lambda>: scale: float32[] → float32[] (weak type) at ")
+
+
+def test_an_inner_tree_is_named():
+    """Keys that came or went in an argument of a jitted helper."""
+    helper = jax.jit(lambda state: sum(jax.tree.leaves(state)))
+    states = iter(({"w": 1.0}, {"w": 1.0, "m": 2.0}))
+    (line,) = plain_steps(lambda: helper(next(states)), (), ())
+    assert line.startswith(f"step 2 retraced: <lambda>: the tree of the arguments changed at state['m'] at {HERE}:")
+
+
+@pytest.mark.jax_text
+def test_a_setting_is_the_cause_inside_plain_python():
+    """A context manager around a helper at one step only; the argument that moved besides is not accused."""
+    helper = jax.jit(lambda x: x @ x)
+    precisions = iter(("default", "highest"))
+
+    def subject(state):
+        with jax.default_matmul_precision(next(precisions)):
+            return helper(state)
+
+    (line,) = plain_steps(subject, (np.ones((2, 2)),), (np.ones((3, 3)),))
+    assert line.startswith("step 2 retraced: <lambda>: jax_default_matmul_precision: default → highest at ")
+
+
+@pytest.mark.jax_text
+def test_nnx_jit_inside_plain_python():
+    """nnx.jit reports as its function; the line is the project's, not Flax's."""
+
+    class Model(nnx.Module):
+        def __init__(self):
+            self.w = nnx.Param(jnp.ones((3, 3)))
+
+    model = Model()
+
+    @nnx.jit
+    def forward(model, x):
+        return x @ model.w
+
+    batches = iter((jnp.ones((2, 3)), jnp.ones((4, 3))))
+
+    def subject():
+        return forward(model, next(batches))  # call
+
+    lines = plain_steps(subject, (), ())
+    where = line_of(test_nnx_jit_inside_plain_python, "# call")
+    assert lines == [f"step 2 retraced: forward: x: float32[2,3] → float32[4,3] at {where}"]
+
+
+def test_an_eager_helper_is_named_with_its_line():
+    """JAX explains none of its own helpers; which one and where is known all the same."""
+    sizes = iter((21, 22))
+
+    def subject():
+        return jnp.zeros(next(sizes))  # eager
+
+    (line,) = plain_steps(subject, (), ())
+    where = line_of(test_an_eager_helper_is_named_with_its_line, "# eager")
+    assert line == (
+        "step 2 retraced: broadcast_in_dim: called with a new signature (JAX does not explain its own helpers) at "
+        + where
+    )
+
+
+def test_the_argument_comes_before_the_helpers_that_follow_from_it():
+    """Plain Python whose state drifts: the argument is the first line, then each function that it reached."""
+    helper = jax.jit(lambda v: v * 3)
+    lines = plain_steps(lambda state: helper(jnp.cosh(state)), (X,), (jnp.ones(5),))
+    assert lines[0] == "step 2 retraced: state: float32[3] → float32[5]"
+    assert lines[1].startswith("step 2 retraced: cosh: ")
+    assert lines[2].startswith(f"step 2 retraced: <lambda>: v: float32[3] → float32[5] at {HERE}:")
+
+
+def test_data_on_the_host_comes_after_what_it_was_made_into():
+    """NumPy arrays of another length are no cause by themselves: they may be filled up; what was called tells more."""
+    helper = jax.jit(lambda v: v * 3)
+
+    def subject(data):
+        return helper(np.resize(data, len(data) // 2))  # padded
+
+    lines = plain_steps(subject, (np.ones(6, np.float32),), (np.ones(8, np.float32),))
+    where = line_of(test_data_on_the_host_comes_after_what_it_was_made_into, "# padded")
+    assert lines == [
+        f"step 2 retraced: <lambda>: v: float32[3] → float32[4] at {where}",
+        "step 2 retraced: data: float32[6] → float32[8]",
+    ]
+
+
+def test_the_lines_of_a_step_are_bounded():
+    """Three functions are named, the others counted."""
+    culprits = [Culprit(function=f"f{n}", shown=f"f{n}", traces=1) for n in range(5)]
+    lines = retrace_lines("step 2", culprits, subject="", before=(), after=())
+    assert len(lines) == 4
+    assert lines[-1] == "step 2: and 2 more functions"
+
+
+def test_scan_of_a_new_body_is_named_after_the_body():
+    """Outside of jit ``lax.scan`` traces a new body at each call: the user's function is named, not only ``scan``."""
+
+    def subject(state):
+        return jax.lax.scan(lambda carry, _: (carry * 2, None), state, None, length=2)  # scan
+
+    (line,) = plain_steps(subject, (X,), (X,))
+    where = line_of(test_scan_of_a_new_body_is_named_after_the_body, "# scan")
+    assert line == f"step 2 retraced: <lambda> in scan: a new function object per call at {where}"
+
+
+def test_a_helper_that_runs_within_a_trace_takes_no_blame():
+    """Concrete work inside of a trace compiles its own helpers first; the function keeps its own cause."""
+
+    @jax.jit
+    def shifted(x):
+        with jax.ensure_compile_time_eval():
+            offset = jnp.zeros((3, x.shape[0], 9))
+        return x + offset[0, 0, 0]
+
+    with record(explain=True) as events:
+        shifted(np.ones(41, "float32"))
+        shifted(np.ones(42, "float32"))
+    culprits = Blame(complete=True).culprits(events)
+    assert culprits[0].shown == "shifted"
+    found = {culprit.shown: culprit for culprit in culprits}
+    assert (found["shifted"].traces, found["shifted"].kind) == (2, "new")
+    assert found["broadcast_in_dim"].kind is None
+    assert not any(" in " in shown for shown in found)
+
+
+def sampled(function, args, next_args):
+    """A sample of two calls a burst."""
+    return take_samples(ready(function, args), next_args, call_ns=1_000_000, single=False, apart=False, clock=clock)
+
+
+def test_a_retrace_in_the_sample_is_explained_afterwards():
+    """State that grows within a burst: the calls are made again, and the argument is named."""
+    seen = sampled(jax.jit(lambda s: jnp.concatenate([s, s])), (jnp.ones(2),), lambda output, _: (output,))
+    assert (seen.traces, seen.lowerings, seen.compiles, seen.cache_hits) == (1, 1, 1, 0)
+    assert seen.retraces[0] == "call 2 of the sample retraced: s: float32[2] → float32[4]"
+
+
+def test_a_clean_sample_explains_nothing():
+    """Nothing is called again where nothing was traced."""
+    calls = []
+    seen = sampled(jax.jit(lambda s: s + 1), (X,), lambda output, _: calls.append(1) or (output,))
+    assert (seen.traces, seen.lowerings, seen.compiles, seen.retraces) == (0, 0, 0, ())
+    assert len(calls) == 20
+
+
+def test_a_sample_that_cannot_be_explained_says_so():
+    """A fault that does not come again is no argument's."""
+    forgotten = []
+
+    def forget(output, _):
+        if not forgotten:
+            forgotten.append(True)
+            jax.clear_caches()
+        return (output,)
+
+    seen = sampled(jax.jit(lambda s: s + 1), (X,), forget)
+    assert seen.traces == 1
+    assert seen.retraces == ("the sample retraced, the same calls made again did not: cause unknown",)
+
+
+@pytest.mark.jax_text
+def test_a_cache_hit_is_a_compile_and_a_hit(tmp_path):
+    """A persistent-cache hit fires the compile event too: real compiles are compiles less hits, per function."""
+    names = (
+        "jax_compilation_cache_dir",
+        "jax_persistent_cache_min_compile_time_secs",
+        "jax_persistent_cache_min_entry_size_bytes",
+    )
+    before = [getattr(jax.config, name) for name in names]
+    try:
+        from jax.experimental.compilation_cache import compilation_cache
+
+        compilation_cache.reset_cache()
+        for name, value in zip(names, (str(tmp_path), 0, 0), strict=True):
+            jax.config.update(name, value)
+        found = []
+        for _ in range(2):
+            with record() as events:
+                jax.jit(lambda v: v * 17.25)(X)
+            found.append(events)
+    finally:
+        for name, value in zip(names, before, strict=True):
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
+    for events, hits in zip(found, ([], ["<lambda>"]), strict=True):
+        assert (events.traces, events.lowerings, events.compiles) == (["<lambda>"],) * 3
+        assert events.cache_hits == hits
+
+
+@pytest.mark.jax_text
+def test_phases_are_counted_by_function():
+    """Each list is fit for a Counter; the ``jit(…)`` around a lowered name is gone."""
+    helper = jax.jit(lambda v: v - 1)
+    with record() as events:
+        helper(X)
+        helper(Y)
+        helper(X)
+        scaled(jnp.ones(6), n=9)
+    helpers = {"<lambda>": 2, "scaled": 1}
+    for names in (events.traces, events.lowerings, events.compiles):
+        counted = Counter(names)
+        assert {name: counted[name] for name in helpers} == helpers
+
+
+@pytest.mark.jax_text
+def test_only_the_outermost_trace_fires():
+    """A nested jit has no event of its own; its miss is heard with the outer one's."""
+    inner = jax.jit(lambda v: v * 2)
+    outer = jax.jit(lambda v: inner(v) + 1)
+    with record(explain=True) as events:
+        outer(X)
+    assert (events.traces, events.lowerings, events.compiles) == (["<lambda>"],) * 3
+    assert [miss.kind for miss in events.log[0].misses] == ["new", "new"]
+
+
+def silence(kind, logger):
+    """Ways in which a project's logging keeps JAX's explanations from being logged."""
+    if kind == "level":
+        logger.setLevel(logging.ERROR)
+    elif kind == "disabled":
+        logger.disabled = True
+    elif kind == "everything":
+        logging.disable(logging.CRITICAL)
+
+
+@pytest.mark.parametrize("kind", ["as-it-is", "level", "disabled", "everything"])
+def test_explaining_prints_nothing_and_leaves_nothing(kind, capfd, caplog):
+    """Explanations reach us and no handler, however logging is set up, and all is as before afterwards."""
+    logger = logging.getLogger("jax._src.interpreters.partial_eval")
+    silence(kind, logger)
+    before = logger.level, logger.disabled, logger.manager.disable
+    try:
+        with record(explain=True) as events:
+            jax.jit(lambda v: v * 4)(X)
+        assert (logger.level, logger.disabled, logger.manager.disable) == before
+    finally:
+        logger.setLevel(logging.NOTSET)
+        logger.disabled = False
+        logging.disable(logging.NOTSET)
+    assert len(events.log[0].misses) == 1
+    assert not jax.config.jax_explain_cache_misses
+    assert logger.filters == []
+    assert caplog.records == []
+    assert capfd.readouterr().err == ""
+
+
+def test_blocks_may_be_nested():
+    """Each hears every explanation once, and the outer one still listens when the inner one is over."""
+    with record(explain=True) as outer:
+        with record(explain=True) as inner:
+            jax.jit(lambda v: v * 8)(X)
+        jax.jit(lambda v: v * 9)(X)
+    assert [len(event.misses) for event in inner.log if event.phase == "trace"] == [1]
+    assert [len(event.misses) for event in outer.log if event.phase == "trace"] == [1, 1]
+
+
+def test_explanations_that_the_user_asked_for_still_reach_him(caplog):
+    """Whoever had switched them on before keeps them."""
+    with jax.explain_cache_misses(True), record(explain=True) as events:
+        jax.jit(lambda v: v * 6)(X)
+    assert len(events.log[0].misses) == 1
+    assert "TRACING CACHE MISS" in caplog.text
+
+
+def test_another_thread_is_counted_and_not_explained():
+    """Events of all threads count, and one thread's trace takes no explanation of another's."""
+    work = threading.Thread(target=lambda: jax.jit(lambda v: v * 7)(X))
+    with record(explain=True) as events:
+        work.start()
+        work.join()
+    assert events.traces == ["<lambda>"]
+    assert events.log[0].misses == ()
+
+
+TEXTS = {
+    "unknown-text": (
+        "TRACING CACHE MISS at /home/user/a.py:3:1 (f):\n  for f defined at /home/user/a.py:1\n"
+        "  all previously seen cache keys differ. For the closest previous key:\n  The moon is full; ask again.",
+        ("f", "/home/user/a.py:1", "other", "The moon is full"),
+    ),
+    "nothing": ("TRACING CACHE MISS", ("?", "", "other", "")),
+    "callable-object": (
+        "TRACING CACHE MISS at /home/user/a.py:3:1 (f):\n  never seen function:\n    <unknown> id=1",
+        ("<unnamed function>", "", "new", ""),
+    ),
+    "debug": (
+        "TRACING CACHE MISS at x:\n  for f defined at /home/user/a.py:1\n"
+        "  all previously seen cache keys differ. For the closest previous key:\n  Debug info doesn't match.",
+        ("f", "/home/user/a.py:1", "other", "Debug info doesn't match"),
+    ),
+    "keywords": (
+        "TRACING CACHE MISS at x:\n  for f defined at /home/user/a.py:1\n"
+        "  all previously seen cache keys differ. For the closest previous key:\n  different input pytree:\n"
+        "  * at input path [1]['state'], now <class 'dict'> with 2 children and before <class 'dict'> with 1 child, "
+        "so the numbers of children do not match, with the symmetric difference of key sets: {'b'}",
+        (
+            "f",
+            "/home/user/a.py:1",
+            "arguments",
+            "state: the tree changed: the numbers of children do not match, with the symmetric difference of "
+            "key sets: {'b'}",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS)
+def test_texts_of_jax_are_read(text, expected):
+    """What is not understood gives its first sentence; nothing is invented."""
+    miss = read_miss(text, "")
+    assert (miss.function, miss.defined, miss.kind, miss.cause) == expected
+
+
+DEVICES = """
+import json, sys
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+jax.config.update("jax_num_cpu_devices", 2)
+from jaxgate.observe.execute import JittedSubject, take_steps
+from jaxgate.observe.trace.stages import CLOCKS, compile_program, lower
+from jaxgate.observe.trace.compile_events import record
+from jaxgate.observe.trace.retraces import Blame, retrace_lines
+
+def steps(function, old, new):
+    lowered = lower(function, (old,), {}, role="subject", clock=lambda: 0)
+    compile_program(lowered, clocks=CLOCKS)
+    taken = take_steps(JittedSubject.of(lowered, ((old,), {})), lambda *_: (new,), clock=lambda: 0)
+    return [taken.traces, taken.lowerings, taken.compiles, taken.retraces]
+
+def plain(function, *values):
+    blame = Blame(complete=True)
+    for value in values:
+        with record(explain=True) as events:
+            function(value)
+        culprits = blame.culprits(events)
+    return retrace_lines("step 2", culprits, subject="", before=(), after=())
+
+mesh = Mesh(np.array(jax.devices()), ("x",))
+put = lambda spec: jax.device_put(jnp.ones(4), NamedSharding(mesh, spec))
+on = [jax.device_put(jnp.ones(4), device) for device in jax.devices()]
+small, large = jnp.ones((2, 3)), jnp.ones((2, 5))
+mapped = jax.shard_map(lambda v: v * 2, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+double = jax.jit(lambda state: state * 2)
+inner = jax.jit(lambda state: state * 5)
+per_device = jax.pmap(lambda state: state * 3)
+print(json.dumps({
+    "sharding": steps(double, put(P("x")), put(P())),
+    "device": steps(double, *on),
+    "pmap": steps(jax.pmap(lambda state: state * 2), small, large),
+    "shard_map": steps(jax.jit(mapped), small, large),
+    "inner sharding": plain(inner, put(P("x")), put(P())),
+    "inner pmap": plain(per_device, small, large),
+    "eager shard_map": plain(mapped, small, small),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def two_devices(tmp_path_factory):
+    """What is seen with two devices, from a fresh process."""
+    script = tmp_path_factory.mktemp("devices") / "model.py"
+    script.write_text(DEVICES)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_another_sharding_is_a_recompile(two_devices):
+    """The trace count is fine, the compile count is not: both shardings are named."""
+    traces, lowerings, compiles, lines = two_devices["sharding"]
+    assert (traces, lowerings, compiles) == (0, 1, 1)
+    assert lines[0].startswith("step 2 recompiled: state: sharding NamedSharding(")
+    assert "P('x',)" in lines[0]
+    assert " → NamedSharding(" in lines[0]
+
+
+def test_another_committed_device_is_a_recompile(two_devices):
+    """Both devices are named."""
+    traces, _, compiles, lines = two_devices["device"]
+    assert (traces, compiles) == (0, 1)
+    assert lines[0].startswith("step 2 recompiled: state: sharding SingleDeviceSharding(device=CpuDevice(id=0)")
+    assert "→ SingleDeviceSharding(device=CpuDevice(id=1)" in lines[0]
+
+
+def test_pmap_is_explained_by_our_own_comparison(two_devices):
+    """Pmap renames its function and explains nothing: the argument is named all the same, before its helper."""
+    traces, _, _, lines = two_devices["pmap"]
+    assert traces == 1
+    assert lines[0] == "step 2 retraced: state: float32[2,3] → float32[2,5]"
+    assert all("_multi_slice" in line for line in lines[1:])
+
+
+def test_shard_map_is_explained_like_jit(two_devices):
+    """jit(shard_map(f)) names its argument."""
+    traces, lowerings, compiles, lines = two_devices["shard_map"]
+    assert traces == 1
+    assert lines[0] == "step 2 retraced: v: float32[2,3] → float32[2,5]"
+    assert lowerings == compiles >= 1
+
+
+def test_inner_recompiles_are_told_honestly(two_devices):
+    """JAX does not say which argument of an inner function moved; that it was placement is known."""
+    (line,) = two_devices["inner sharding"]
+    assert line.startswith("step 2 recompiled: <lambda>: another sharding, device or layout")
+
+
+def test_an_inner_pmap_is_called_by_its_name(two_devices):
+    """Not by the name that JAX gives it."""
+    line = two_devices["inner pmap"][0]
+    assert line.startswith("step 2 retraced: pmap: called with a new signature, or made anew at each call")
+    assert "model.py:" in line
+
+
+def test_a_bare_shard_map_is_a_new_function_at_each_call(two_devices):
+    """It compiles its body at every call, warm or not."""
+    line = two_devices["eager shard_map"][0]
+    assert line.startswith("step 2 retraced: <unnamed function>: a new function object per call at ")

@@ -1,0 +1,188 @@
+"""The source fingerprint: words about the code do not count, the code does, as far as the project goes."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import itertools
+import linecache
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.observe.trace import source_fingerprint
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Import a text as a module of the project, each time from a file of its own."""
+
+    def load_text(text, **scope):
+        path = tmp_path / f"module_{next(_numbers)}.py"
+        path.write_text(text)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        vars(module).update(scope)
+        spec.loader.exec_module(module)
+        return module
+
+    return load_text
+
+
+PLAIN = "def step(x):\n    y = x * 2\n    return y + 1\n"
+WORDS = {
+    "comment": PLAIN.replace("* 2", "* 2  # twice"),
+    "docstring": PLAIN.replace("(x):\n", '(x):\n    """Double."""\n'),
+    "moved": "\n\nimport math\n\n\n" + PLAIN,
+    "spaces": PLAIN.replace("x * 2", "( x*2 )"),
+    "blank-lines": PLAIN.replace("2\n", "2\n\n\n"),
+    "other-functions": PLAIN + "\ndef unrelated(x):\n    return x\n",
+}
+
+
+@pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)
+def test_words_do_not_count(load, text):
+    """Comments, docstrings, blank lines, positions and neighbours leave the fingerprint alone."""
+    assert text != PLAIN
+    assert source_fingerprint(load(PLAIN).step) == source_fingerprint(load(text).step)
+
+
+CODE = {
+    "operator": PLAIN.replace("* 2", "+ 2"),
+    "constant": PLAIN.replace("+ 1", "+ 1.5"),
+    "default": PLAIN.replace("(x)", "(x, rate=1)"),
+    "name": PLAIN.replace("y", "z"),
+    "decorator": "import jax\n@jax.jit\n" + PLAIN,
+    "string-that-is-no-docstring": PLAIN.replace("    return", "    print('done')\n    return"),
+}
+
+
+@pytest.mark.parametrize("text", CODE.values(), ids=CODE)
+def test_code_counts(load, text):
+    """Whatever Python would compile otherwise is another source."""
+    assert source_fingerprint(load(PLAIN).step) != source_fingerprint(load(text).step)
+
+
+HELPED = "def helper(x):\n    return x * 2\n"
+WAYS = {
+    "globals": HELPED + "def step(x):\n    return helper(x)\n",
+    "two-calls-away": HELPED + "def middle(x):\n    return helper(x)\ndef step(x):\n    return middle(x)\n",
+    "recursion": HELPED + "def step(x):\n    return step(x - 1) if x else helper(x)\n",
+    "closure": "def make():\n    def helper(x):\n        return x * 2\n    return lambda x: helper(x)\nstep = make()\n",
+    "inside-a-nested-function": HELPED
+    + "def step(x):\n    def body(y):\n        return helper(y)\n    return body(x)\n",
+    "inside-a-lambda": HELPED + "step = lambda x: (lambda y: helper(y))(x)\n",
+    "jitted": "import jax\n@jax.jit\n" + HELPED + "@jax.jit\ndef step(x):\n    return helper(x)\n",
+    "transformed": "import jax\n" + HELPED + "step = jax.jit(jax.vmap(helper), donate_argnums=0)\n",
+    "gradient-of-a-helper": "import jax\n" + HELPED + "slope = jax.grad(helper)\ndef step(x):\n    return slope(x)\n",
+    "partial": "from functools import partial\n" + HELPED + "step = partial(helper)\n",
+    "partial-in-globals": "from functools import partial\n"
+    + HELPED
+    + "bound = partial(helper)\ndef step(x):\n    return bound(x)\n",
+    "argument-of-a-partial": "from functools import partial\n"
+    + HELPED
+    + "def apply(f, x):\n    return f(x)\nstep = partial(apply, helper)\n",
+    "bound-method": "class Model:\n    def step(self, x):\n        return x * 2\nstep = Model().step\n",
+    "other-method": "class Model:\n    def step(self, x):\n        return self.helper(x)\n"
+    "    def helper(self, x):\n        return x * 2\nstep = Model().step\n",
+    "callable-object": "class Model:\n    def __call__(self, x):\n        return x * 2\nstep = Model()\n",
+    "method-of-a-captured-object": "class Model:\n    def apply(self, x):\n        return x * 2\nmodel = Model()\n"
+    "def step(x):\n    return model.apply(x)\n",
+    "class": "class Layer:\n    def __init__(self, x):\n        self.y = x * 2\ndef step(x):\n    return Layer(x).y\n",
+    "wrapped-by-a-decorator": "import functools\ndef twice(f):\n    @functools.wraps(f)\n    def call(x):\n"
+    "        return f(x) * 2\n    return call\n@twice\ndef step(x):\n    return x\n",
+    "under-a-decorator": "import functools\ndef same(f):\n    @functools.wraps(f)\n    def call(x):\n"
+    "        return f(x)\n    return call\n@same\ndef step(x):\n    return x * 2\n",
+    "under-a-plain-decorator": "def same(f):\n    def call(x):\n        return f(x)\n    return call\n"
+    "@same\ndef step(x):\n    return x * 2\n",
+    "custom-derivative": "import jax\n@jax.custom_vjp\ndef helper(x):\n    return x\n"
+    "def backward(kept, g):\n    return (g * 2,)\nhelper.defvjp(lambda x: (x, None), backward)\n"
+    "def step(x):\n    return helper(x)\n",
+    "list-of-functions": HELPED + "layers = [helper]\ndef step(x):\n    return layers[0](x)\n",
+}
+
+
+@pytest.mark.parametrize("text", WAYS.values(), ids=WAYS)
+def test_a_helper_counts_however_it_is_reached(load, text):
+    """A changed body of anything that the subject calls in this project is another source."""
+    one, same, other = load(text), load("\n" + text), load(text.replace("* 2", "* 3"))
+    assert source_fingerprint(one.step) is not None
+    assert source_fingerprint(one.step) == source_fingerprint(same.step)
+    assert source_fingerprint(one.step) != source_fingerprint(other.step)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["from_module", "helpers.from_module", "package.helpers.from_module"],
+    ids=["imported-name", "attribute-of-a-module", "attribute-of-a-submodule"],
+)
+def test_a_helper_in_another_module_counts(load, text):
+    """Helpers reached through a module are followed, through packages too."""
+
+    def build(helper):
+        helpers = load(helper.replace("helper", "from_module"))
+        scope = {"from_module": helpers.from_module, "helpers": helpers, "package": load("", helpers=helpers)}
+        first = text.split(".")[0]
+        return load(f"def step(x):\n    return {text}(x)\n", **{first: scope[first]}).step
+
+    assert source_fingerprint(build(HELPED)) == source_fingerprint(build("\n" + HELPED))
+    assert source_fingerprint(build(HELPED)) != source_fingerprint(build(HELPED.replace("* 2", "* 3")))
+
+
+def test_the_builder_counts(load):
+    """Donation, sizes and options stand where the subject is built."""
+    text = PLAIN + "import jax\ndef build():\n    return jax.jit(step, donate_argnums=0)\n"
+    one, other = load(text), load(text.replace("donate_argnums=0", "donate_argnums=()"))
+    assert source_fingerprint(one.step) == source_fingerprint(other.step)
+    assert source_fingerprint(one.step, one.build) != source_fingerprint(other.step, other.build)
+
+
+def test_lambdas(load):
+    """A lambda counts by its text, alone on its line or inside a longer statement."""
+    texts = [
+        "step = lambda x: x * 2\n",
+        "step = lambda x: x * 3\n",
+        "import jax\nstep = jax.jit(\n    lambda x: x * 2,\n)\n",
+        "import jax\nstep = jax.jit(\n    lambda x: x * 3,\n)\n",
+    ]
+    found = [source_fingerprint(load(text).step) for text in texts]
+    assert None not in found
+    assert len(set(found)) == 4
+
+
+def test_unknown_source_is_none():
+    """Code without a file, built-in functions, and library code alone have no source to compare."""
+    scope = {}
+    exec(PLAIN, scope)
+    assert source_fingerprint(scope["step"]) is None
+    assert source_fingerprint(len) is None
+    assert source_fingerprint(jnp.sin) is None
+    assert source_fingerprint(jax.jit(jax.nn.gelu)) is None
+    assert source_fingerprint(functools.partial(max, 1)) is None
+
+
+def test_one_unknown_function_makes_the_whole_unknown(load):
+    """A fingerprint of half of the functions would pass for one of all."""
+    assert source_fingerprint(load(PLAIN).step, len) is None
+
+
+def test_a_helper_without_source_makes_the_whole_unknown(load):
+    """A project file that has gone since it was imported cannot be compared."""
+    module = load(HELPED + "def step(x):\n    return helper(x)\n")
+    assert source_fingerprint(module.step) is not None
+    outer = load("def step(x):\n    return other(x)\n", other=module.step)
+    Path(module.__file__).unlink()
+    linecache.clearcache()
+    assert source_fingerprint(outer.step) is None
+
+
+def test_library_code_is_not_followed(load, monkeypatch):
+    """What an installed package does is the environment's business."""
+    text = "import jax\ndef step(x):\n    return jax.nn.relu(x)\n"
+    before = source_fingerprint(load(text).step)
+    monkeypatch.setattr(jax.nn, "relu", jax.nn.gelu)
+    assert source_fingerprint(load(text).step) == before is not None

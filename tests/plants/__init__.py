@@ -1,1 +1,0 @@
-"""Mistakes planted into the suite's own workloads: each must turn its case red and be named as the culprit."""

@@ -1,0 +1,314 @@
+"""Options: command line before environment before ini before default, and a clear word where they make no sense."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from support.paths import REPOSITORY
+
+from jaxgate.model import RunKind, Update, variables
+from jaxgate.plugin import session_start
+from jaxgate.plugin.options import table
+from jaxgate.plugin.options.kinds import read_kind
+from jaxgate.plugin.options.page import options_page
+
+ROOT = REPOSITORY
+
+
+@pytest.fixture
+def settings(project, monkeypatch):
+    """Reads the settings of a run with these arguments, variables and ini keys."""
+
+    def read(*arguments, ini="", **environment):
+        for name, value in environment.items():
+            if value is not None:
+                monkeypatch.setenv(name, value)
+        project.write("pyproject.toml", f"[tool.pytest]\n{ini}\n")
+        return project.pytester.parseconfigure(*arguments).stash[session_start.SETTINGS]
+
+    return read
+
+
+STRICT = {
+    "command line over all that say no": ("--perf-strict", "0", "false", "false", True),
+    "command line over all that say yes": ("--no-perf-strict", "1", "true", "true", False),
+    "environment over ini and CI that say yes": (None, "0", "true", "true", False),
+    "environment over ini and CI that say no": (None, "1", "false", None, True),
+    "an empty variable is none": (None, "", "true", None, True),
+    "a blank variable does not switch CI off": (None, " ", None, "true", True),
+    "ini over CI that says yes": (None, None, "false", "true", False),
+    "ini over CI that says no": (None, None, "true", "false", True),
+    "an empty ini key is none": (None, None, "", "true", True),
+    "CI": (None, None, None, "true", True),
+    "nothing said": (None, None, None, None, False),
+}
+
+
+@pytest.mark.parametrize("situation", STRICT)
+def test_who_decides_on_strictness(settings, situation):
+    """Each level decides unless one above it does."""
+    argument, variable, ini, ci, expected = STRICT[situation]
+    found = settings(
+        *([argument] if argument else []),
+        ini="" if ini is None else f'perf_strict = "{ini}"',
+        JAXGATE_STRICT=variable,
+        CI=ci,
+    )
+    assert found.strict is expected
+
+
+@pytest.mark.parametrize("word", ["true", "TRUE", "1", "yes", "woodpecker", " true "])
+def test_a_ci_is_strict(settings, word):
+    """Whatever a CI calls itself in its variable, the strict set is on."""
+    assert settings(CI=word).strict is True
+
+
+@pytest.mark.parametrize("word", ["", "false", "False", "0", "no", "off", " "])
+def test_what_is_no_ci_is_not_strict(settings, word):
+    """A variable that says no, or nothing, is a laptop's."""
+    assert settings(CI=word).strict is False
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [*((word, True) for word in ("1", "true", "Yes", "on")), *((word, False) for word in ("0", "False", "no", "off"))],
+)
+@pytest.mark.parametrize("level", ["environment", "ini"])
+def test_words_for_yes_and_no(settings, level, word, expected):
+    """The usual words work in the variable and in the ini key, in any case of letters."""
+    found = settings(JAXGATE_STRICT=word) if level == "environment" else settings(ini=f'perf_strict = "{word}"')
+    assert found.strict is expected
+
+
+FOLDERS = {
+    "command line over all": (["--perf-baselines", "typed"], "variable", "ini", "typed"),
+    "environment over ini": ([], "variable", "ini", "variable"),
+    "an empty variable is none": ([], "", "ini", "ini"),
+    "ini": ([], None, "deep/ini", "deep/ini"),
+    "an empty ini key is none": ([], None, "", "baselines"),
+    "nothing said": ([], None, None, "baselines"),
+}
+
+
+@pytest.mark.parametrize("situation", FOLDERS)
+def test_where_the_baselines_are(settings, project, situation):
+    """Each level decides unless one above it does; a relative folder lies under the root folder."""
+    arguments, variable, ini, expected = FOLDERS[situation]
+    found = settings(*arguments, ini="" if ini is None else f'perf_baselines = "{ini}"', JAXGATE_BASELINES=variable)
+    assert found.baselines == project.path / expected
+
+
+def test_an_absolute_folder_stays(settings, tmp_path):
+    """Baselines may lie outside the project."""
+    assert settings(JAXGATE_BASELINES=str(tmp_path / "store")).baselines == tmp_path / "store"
+    assert settings("--perf-baselines", str(tmp_path / "other")).baselines == tmp_path / "other"
+
+
+def test_recording_is_a_command(settings):
+    """It is asked for on the command line, with a reason; no variable can switch it on."""
+    found = settings("--perf-update", "--perf-why", "new compiler")
+    assert (found.update, found.why) == (Update.BOTH, "new compiler")
+    found = settings(JAXGATE_UPDATE="1", PERF_UPDATE="1", JAXGATE_PERF_UPDATE="1", JAXGATE_WHY="because")
+    assert (found.update, found.why) == (Update.NOTHING, "")
+
+
+def test_recording_is_no_ini_key(project):
+    """A key in a file that is committed must not rewrite baselines on every run."""
+    project.write("pyproject.toml", '[tool.pytest]\nstrict_config = true\nperf_update = "true"\n')
+    result = project.pytester.runpytest_inprocess("--co")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*perf_update*"])
+
+
+def test_settings_do_not_change(settings):
+    """They are read once; nobody turns them later."""
+    with pytest.raises(AttributeError):
+        settings().strict = True
+
+
+MISUSE = {
+    "a reason without a recording": (
+        ["--perf-why", "new compiler"],
+        {},
+        "--perf-why gives the reason of a recording; it needs --perf-update",
+    ),
+    "a recording without samples": (
+        ["--perf-update", "--benchmark-disable"],
+        {},
+        "--perf-update needs samples; drop --benchmark-disable",
+    ),
+    "a word that is neither": (
+        [],
+        {"JAXGATE_STRICT": "maybe"},
+        "JAXGATE_STRICT: expected true or false, found 'maybe'",
+    ),
+    "a number that is neither": ([], {"JAXGATE_STRICT": "2"}, "JAXGATE_STRICT: expected true or false, found '2'"),
+    "strict and not strict with words": (["--perf-strict=yes"], {}, "--perf-strict"),
+    "no folder": (["--perf-baselines"], {}, "--perf-baselines: expected one argument"),
+    "an option that is none": (["--perf-updat3"], {}, "unrecognized arguments: --perf-updat3"),
+}
+GATED = "import jax\ndef test_it(gate):\n    gate(lambda x: x + 1, jax.numpy.ones(3))\n"
+
+
+@pytest.mark.parametrize("misuse", MISUSE)
+def test_misuse_ends_the_run_before_it_begins(project, monkeypatch, misuse):
+    """A value that makes no sense is a usage error, exit code 4, with a word on what was expected."""
+    arguments, environment, message = MISUSE[misuse]
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    project.write("test_model.py", GATED)
+    result = project.pytester.runpytest_inprocess(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert message in result.stderr.str()
+    assert "Traceback" not in result.stderr.str()
+    assert "test_model.py" not in result.stdout.str()
+    assert not (project.path / "baselines").exists()
+
+
+def test_an_ini_key_that_is_neither_is_a_usage_error(project):
+    """The error names the key."""
+    project.write("pyproject.toml", '[tool.pytest]\nperf_strict = "maybe"\n')
+    result = project.pytester.runpytest_inprocess()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "perf_strict: expected true or false, found 'maybe'" in result.stderr.str()
+
+
+def test_a_bad_value_that_is_overridden_does_no_harm(settings):
+    """Who types --no-perf-strict need not mend a variable first."""
+    assert settings("--no-perf-strict", JAXGATE_STRICT="maybe").strict is False
+
+
+def test_the_folder_is_really_used(project):
+    """Recording writes into the folder that was chosen, judging reads from it."""
+    project.write("test_model.py", GATED.replace("lambda x: x + 1", "jax.numpy.sin"))
+    project.run("--perf-update", "--perf-baselines", "elsewhere/kept").counts(passed=1)
+    assert [path.name for path in (project.path / "elsewhere/kept").glob("*/model/*.json")] == ["it.json"]
+    assert not (project.path / "baselines").exists()
+    project.run("--perf-strict", "--perf-baselines", "elsewhere/kept").counts(passed=1)
+    project.run("--perf-strict").counts(failed=1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["test_plain.py"], ["test_gated.py", "--collect-only"], ["test_gated.py", "-k", "none"]],
+    ids=["help", "a run without gates", "a collection", "a run that selects none"],
+)
+def test_without_a_gate_jax_is_not_imported(project, arguments):
+    """Every pytest run of the environment loads the plugin; only a gate pays for JAX."""
+    project.write("test_plain.py", "def test_it(tmp_path):\n    pass\n")
+    project.write("test_gated.py", "def test_it(gate):\n    gate(print)\n")
+    code = (
+        f"import sys, pytest; code = pytest.main({arguments} + ['-p', 'no:cacheprovider'])\n"
+        "heavy = ('jax', 'jaxlib', 'numpy', 'pydantic')\n"
+        "print('heavy:', sorted({name.split('.')[0] for name in sys.modules} & {*heavy}))\n"
+        "print('plugin:', 'jaxgate.plugin.hooks' in sys.modules)\n"
+    )
+    unwanted = ("PYTEST", "JAXGATE", "CI")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=project.path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[-2:] == ["heavy: []", "plugin: True"], done.stdout + done.stderr
+
+
+def kind_of(*flags, **environ):
+    """What a run with these options is for; each has a value that is given."""
+    given = dict(flag.partition("=")[::2] for flag in flags)
+    config = SimpleNamespace(
+        getoption=lambda name, default=None: (given[name] or True) if name in given else default,
+        option=SimpleNamespace(collectonly=False),
+        invocation_params=SimpleNamespace(args=flags),
+    )
+    return read_kind(config, environ)[0]
+
+
+KINDS = {
+    RunKind.JUDGE: (),
+    RunKind.UPDATE: ("--perf-update=refresh",),
+    RunKind.REVIEW: ("--perf-update=review",),
+    RunKind.TRIM: ("--perf-update=trim",),
+    RunKind.AGAINST: ("--perf-against=HEAD",),
+    RunKind.CALIBRATE: ("--perf-calibrate=3",),
+    RunKind.AGAINST_ENV: ("--perf-against-env=X=1",),
+    RunKind.PLAN: ("--perf-plan",),
+    RunKind.RECORD_TIMES: ("--perf-record-times=2",),
+    RunKind.PEAK: ("--perf-peak",),
+}
+
+
+@pytest.mark.parametrize("kind", RunKind)
+def test_what_a_run_is_for(kind):
+    """Each kind has its option."""
+    assert kind_of(*KINDS[kind]) is kind
+
+
+PAIRS = [
+    (one, other)
+    for one, other in itertools.combinations([flags[0] for flags in KINDS.values() if flags], 2)
+    if one.partition("=")[0] != other.partition("=")[0]
+]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
+def test_no_two_kinds_of_run_go_together(pair):
+    """In either order; the error names both, or says that the other one has to go."""
+    errors = set()
+    for flags in (pair, pair[::-1]):
+        with pytest.raises(pytest.UsageError) as error:
+            kind_of(*flags)
+        errors.add(str(error.value))
+    (text,) = errors
+    named = [flag.partition("=")[0] in text for flag in pair]
+    assert all(named) or (any(named) and "drop the other --perf- option" in text)
+
+
+ALONE = sorted(set(RunKind) - {RunKind.JUDGE, RunKind.UPDATE, RunKind.AGAINST})
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_a_run_of_one_process_refuses_workers(kind):
+    """pytest-xdist has nothing to distribute."""
+    with pytest.raises(pytest.UsageError, match=rf"^{kind.flag} .*; drop -n$"):
+        kind_of(*KINDS[kind], "numprocesses=2")
+
+
+@pytest.mark.parametrize("kind", [RunKind.JUDGE, RunKind.UPDATE, RunKind.AGAINST])
+def test_a_run_of_tests_goes_with_workers(kind):
+    """They are distributed like any others."""
+    assert kind_of(*KINDS[kind], "numprocesses=2") is kind
+
+
+def test_the_fresh_process_of_a_peak_judges_as_it_was_told():
+    """It may find the option in an ini file; it must not start processes of its own."""
+    assert kind_of("--perf-peak", **{variables.PEAK_INTO: "peak.json"}) is RunKind.JUDGE
+
+
+def test_the_committed_page_is_what_the_table_says():
+    """It was made again after the last change of an option."""
+    page = (ROOT / "docs/options.md").read_text()
+    assert options_page() == page, "run: python -m jaxgate.plugin.options.page > docs/options.md"
+
+
+def test_the_table_of_the_readme_names_every_option_in_all_its_places():
+    """Row by row: the options, their variables and their ini keys; its words are its own."""
+    rows = [re.split(r"(?<!\\)\|", row) for row in (ROOT / "README.md").read_text().splitlines() if row.startswith("|")]
+    seen = []
+    for row in rows:
+        names = [set(re.findall(r"--perf-[a-z-]+|JAXGATE_[A-Z_]+|perf_[a-z_]+", cell)) for cell in row[1:4]]
+        options = [option for option in table.OPTIONS if set().union(*names) & {*option.names.split()}]
+        expected = [{getattr(option, place) for option in options} - {""} for place in ("flag", "variable", "ini")]
+        assert names == expected, row
+        seen += [option.names for option in options]
+    assert sorted(seen) == sorted(option.names for option in table.OPTIONS)
+
+
+def test_variables_that_other_processes_read_are_those_of_the_options():
+    """A run passes them on by name."""
+    options = (table.SIZE, table.CPU_DEVICES, table.TIME_LIMIT)
+    assert [option.variable for option in options] == [variables.SIZE, variables.CPU_DEVICES, variables.TIME_LIMIT]

@@ -1,0 +1,314 @@
+"""--perf-plan: what a run will cost, from what it took the last time, else from baselines; nothing is run for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from support.factories import PHASES, PROGRAM, baseline
+
+from jaxgate.engine.cost import longest_duel_s, predict, unchanged_s
+from jaxgate.keep import BaselineStore
+from jaxgate.model import Cost, HardwareKey, Prediction, Samples
+
+TESTS = """
+def test_one(gate):
+    open("ran", "w").close()
+
+def test_two(gate):
+    open("ran", "w").close()
+
+def test_plain():
+    open("ran", "w").close()
+"""
+ONE, TWO = "test_model.py::test_one", "test_model.py::test_two"
+GPU = HardwareKey(platform="gpu", device_kind="H200", devices=1)
+
+
+def of_call(call_ns, **changes):
+    """A baseline whose call takes so long."""
+    return baseline(samples=Samples(bursts_ns=(call_ns * 2,) * 3, calls_per_burst=2), **changes)
+
+
+# From a baseline
+
+
+def test_what_a_baseline_says_of_an_unchanged_program():
+    """10 + 5 + 50 + 1 ms of phases, and bursts of 6.1 µs: added up by hand."""
+    assert unchanged_s(baseline()) == pytest.approx(0.0660061)
+
+
+@pytest.mark.parametrize("phase", ["trace_ns", "lower_ns", "compile_ns", "first_call_ns"])
+def test_a_baseline_that_does_not_tell_all_tells_nothing(phase):
+    """A phase that is unknown is not 0."""
+    assert unchanged_s(baseline(phases=replace(PHASES, **{phase: None}))) is None
+    assert (longest_duel_s(baseline(phases=replace(PHASES, compile_ns=None)))) is None
+
+
+@pytest.mark.parametrize(
+    ("recorded", "seconds"),
+    [
+        (of_call(1_000), 0.1 + 120 * 0.015),  # bursts of 5 ms
+        (of_call(8_000_000), 0.1 + 120 * 0.024),  # one call is a burst
+        (of_call(10_000_000), 0.1 + 120 * 0.030),
+        (of_call(11_000_000), 0.1 + 120 * 0.011),  # over 10 ms: once for each half-round
+        (of_call(1_000, hardware=GPU), 0.1 + 120 * 0.060),  # bursts of 20 ms
+        (of_call(1_000, program=replace(PROGRAM, digest=None, why_not="it calls Python")), 0.0),
+    ],
+    ids=["short", "8 ms", "10 ms", "11 ms", "accelerator", "not stored"],
+)
+def test_what_a_baseline_says_of_a_duel(recorded, seconds):
+    """60 pairs of two sides at most, three bursts each or one long call, and two compiles of 50 ms."""
+    assert longest_duel_s(recorded) == pytest.approx(seconds)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A folder of baselines: writes them, returns the folder."""
+
+    def save(*recorded):
+        for one in recorded:
+            BaselineStore(tmp_path).save(one)
+        return tmp_path
+
+    return save
+
+
+def test_what_is_remembered_comes_first(store):
+    """A cost of the last run is taken as it is, its duel too; no mark."""
+    folder = store(baseline(test=ONE))
+    found = predict([ONE], {ONE: Cost(unchanged_s=2.0, duel_s=3.0)}, folder)
+    assert found == [Prediction(test=ONE, unchanged_s=2.0, changed_s=5.0)]
+
+
+def test_a_duel_that_was_never_run_is_estimated(store):
+    """The rest is remembered; only the duel is worked out, and marked."""
+    (found,) = predict([ONE], {ONE: Cost(unchanged_s=2.0, duel_s=None)}, store(baseline(test=ONE)))
+    assert (found.unchanged_s, found.unchanged_estimated, found.changed_estimated) == (2.0, False, True)
+    assert found.changed_s == pytest.approx(2.0 + 0.1 + 1.8)
+
+
+def test_without_a_baseline_the_duel_is_unknown(store):
+    """Remembered without a duel: one column only."""
+    found = predict([ONE], {ONE: Cost(unchanged_s=2.0, duel_s=None)}, store())
+    assert found == [Prediction(test=ONE, unchanged_s=2.0)]
+
+
+def test_of_several_kinds_of_hardware_the_slowest_counts(store):
+    """Which of them the run will use is not known before JAX is."""
+    slow = baseline(test=ONE, phases=replace(PHASES, compile_ns=1_000_000_000), hardware=GPU)
+    (found,) = predict([ONE], {}, store(baseline(test=ONE), slow))
+    assert found.unchanged_s == pytest.approx(1.0160061)
+    assert found.changed_s == pytest.approx(1.0160061 + 2 + 120 * 0.060)
+    assert (found.unchanged_estimated, found.changed_estimated) == (True, True)
+
+
+def test_another_tests_baseline_tells_nothing(store):
+    """Nor does one that cannot be read."""
+    folder = store(baseline(test=ONE))
+    assert predict([TWO], {}, folder) == [Prediction(test=TWO)]
+    for path in folder.rglob("*.json"):
+        path.write_text("{")
+    assert predict([ONE], {}, folder) == [Prediction(test=ONE)]
+
+
+# The command
+
+
+@pytest.fixture
+def planned(project):
+    """A project whose tests leave a trace if they run."""
+    project.write("test_model.py", TESTS)
+    return project
+
+
+def plan(project, *arguments):
+    """Plan with pytest's cache switched on."""
+    return project.pytester.runpytest_inprocess("--perf-plan", *arguments)
+
+
+def remembered(project, costs):
+    """Put costs where the last run would have left them."""
+    file = project.path / ".pytest_cache/v/jaxgate/costs"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(costs if isinstance(costs, str) else json.dumps(costs))
+
+
+def test_a_plan_runs_nothing(planned):
+    """Exit code 0; a line for each selected gate, none for other tests, nothing called 'not judged'; no test ran."""
+    remembered(planned, {ONE: {"unchanged_s": 1.5, "duel_s": 2.0}})
+    result = plan(planned, "--perf-strict")
+    text = result.stdout.str()
+    assert result.ret == 0
+    assert f"    1.5 s    3.5 s  {ONE}" in text
+    assert f"  unknown  unknown  {TWO}" in text
+    assert "    1.5 s    3.5 s  total, without 1 unknown" in text
+    assert "test_plain" not in text
+    assert "not judged" not in text
+    assert not (planned.path / "ran").exists()
+
+
+@pytest.mark.parametrize("arguments", [["-k", "plain"], ["-k", "nothing_like_it"]])
+def test_a_plan_of_nothing_is_exit_code_5(planned, arguments):
+    """No gate was selected, or nothing at all."""
+    result = plan(planned, *arguments)
+    assert result.ret == 5
+    assert "jaxgate: plan" not in result.stdout.str()
+    assert not (planned.path / "ran").exists()
+
+
+def test_a_plan_of_what_cannot_be_collected_is_no_plan(planned):
+    """A file that does not import ends it as it ends a run; with --continue-on-collection-errors it is still red."""
+    planned.write("test_broken.py", "import no_such_module\n")
+    assert plan(planned).ret == 2
+    assert plan(planned, "--continue-on-collection-errors").ret == 1
+    assert not (planned.path / "ran").exists()
+
+
+def test_a_bare_collection_stays_one(planned):
+    """--collect-only lists tests, and no plan."""
+    result = plan(planned, "--collect-only", "-q")
+    assert result.ret == 0
+    assert ONE in result.stdout.str()
+    assert "jaxgate: plan" not in result.stdout.str()
+
+
+@pytest.mark.parametrize("other", ["--perf-update", "--perf-calibrate=3", "--perf-against=HEAD"])
+def test_a_plan_is_of_a_run_that_judges(planned, other):
+    """Other commands are refused beside it, before anything happens."""
+    result = plan(planned, other)
+    assert result.ret == 4
+    assert f"drop {other.partition('=')[0]}" in result.stderr.str()
+    assert not (planned.path / "ran").exists()
+
+
+def test_a_plan_is_not_distributed(planned):
+    """Workers would run the tests."""
+    result = plan(planned, "-n", "1")
+    assert result.ret == 4
+    assert "drop -n" in result.stderr.str()
+    assert not (planned.path / "ran").exists()
+
+
+NONSENSE = {
+    "no mapping": "[1, 2]",
+    "not JSON": "{",
+    "a list": {ONE: [1, 2]},
+    "text": {ONE: {"unchanged_s": "1.5"}},
+    "nothing": {ONE: {}},
+    "zero": {ONE: {"unchanged_s": 0, "duel_s": 1}},
+    "negative": {ONE: {"unchanged_s": -1.5, "duel_s": 1}},
+    "nan": {ONE: {"unchanged_s": float("nan")}},
+    "yes": {ONE: {"unchanged_s": True}},
+}
+
+
+@pytest.mark.parametrize("what", NONSENSE)
+def test_a_memory_that_makes_no_sense_is_unknown(planned, what):
+    """Whatever stands in the cache, the test is unknown and never free."""
+    remembered(planned, NONSENSE[what])
+    result = plan(planned, "-k", "one")
+    assert result.ret == 0
+    assert f"  unknown  unknown  {ONE}" in result.stdout.str()
+
+
+def test_without_a_cache_baselines_tell(planned):
+    """-p no:cacheprovider: no memory, and no error."""
+    BaselineStore(planned.path / "baselines").save(baseline(test=ONE))
+    result = planned.run("--perf-plan")
+    assert result.code == 0
+    assert result.line(ONE) == f"   ~0.1 s   ~2.0 s  {ONE}"
+    result.shows("~: worked out from a stored baseline")
+
+
+def test_a_plan_does_not_import_jax(planned):
+    """Neither collecting, remembering nor reading baselines needs it."""
+    BaselineStore(planned.path / "baselines").save(baseline(test=ONE))
+    code = (
+        "import sys, pytest; code = pytest.main(['--perf-plan', '-q'])\n"
+        "print('heavy:', sorted({name.split('.')[0] for name in sys.modules} & {'jax', 'jaxlib'}), int(code))\n"
+    )
+    unwanted = ("PYTEST", "JAXGATE", "CI")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=planned.path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[-1] == "heavy: [] 0", done.stdout + done.stderr
+    assert "~2.0 s" in done.stdout
+
+
+# What is remembered
+
+GATED = """
+import jax.numpy as jnp
+
+def step(x):
+    return x * 2
+
+def test_step(gate):
+    gate(step, jnp.ones(8))
+
+def test_bad(gate):
+    gate(lambda x: x * jnp.nan, jnp.ones(8))
+"""
+STEP, BAD = "test_model.py::test_step", "test_model.py::test_bad"
+
+
+def costs(project):
+    """What the cache holds."""
+    file = project.path / ".pytest_cache/v/jaxgate/costs"
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+@pytest.fixture
+def gated(project):
+    """A recorded project, run with pytest's cache."""
+    project.write("test_model.py", GATED)
+    project.pytester.runpytest_inprocess("--perf-update")
+    return project
+
+
+def run(project, *arguments):
+    """Run with pytest's cache switched on."""
+    return project.with_memory(*arguments)
+
+
+def test_a_judged_gate_is_remembered(gated):
+    """With what it took; not the recording, not a case that is INVALID, not one that was not sampled."""
+    assert costs(gated) == {}
+    run(gated, "--benchmark-disable")
+    assert costs(gated) == {}
+    run(gated)
+    found = costs(gated)
+    assert set(found) == {STEP}
+    assert found[STEP]["duel_s"] is None
+    remembered(gated, {STEP: found[STEP] | {"unchanged_s": 4.0}})  # the clock's own value says nothing
+    text = plan(gated, "-k", "step").stdout.str()
+    assert re.search(rf"^    4\.0 s +~\d+\.\d s  {re.escape(STEP)}$", text, re.MULTILINE), text
+
+
+def test_a_duel_is_remembered_apart(gated, monkeypatch):
+    """Its time is no part of the rest, and is kept by runs that need none."""
+    from jaxgate.model import Duel
+
+    same = Duel(now_ns=((10_000_000,),) * 20, baseline_ns=((10_000_000,),) * 20, calls_per_burst=1, seed=0)
+    ticks = iter(range(0, 10**9, 1_000))
+    gated.instruments.update(run_duel=lambda *_, **__: same, clock=lambda: next(ticks))
+    gated.edit("test_model.py", "x * 2", "x * 3")
+    run(gated)
+    assert costs(gated)[STEP]["duel_s"] == 3e-6
+    gated.edit("test_model.py", "x * 3", "x * 2")
+    run(gated)
+    assert costs(gated)[STEP]["duel_s"] == 3e-6
+
+
+def test_other_tests_stay_remembered(gated):
+    """A run of some tests forgets none of the others."""
+    remembered(gated, {"test_gone.py::test_it": {"unchanged_s": 3.0, "duel_s": None}})
+    run(gated)
+    assert set(costs(gated)) == {"test_gone.py::test_it", STEP}

@@ -1,0 +1,169 @@
+"""What --perf-against-env understands, and the environments that it makes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from jaxgate.model import UsageError
+from jaxgate.processes import venv
+from jaxgate.processes.environment_spec import EnvironmentSpec, parse_environment
+from jaxgate.processes.pytest_child import clean_environment
+from jaxgate.processes.venv import prepare_environment
+
+HERE = Path(sys.executable)
+
+
+def test_an_interpreter_and_its_environment_are_the_same(tmp_path):
+    """A folder with bin/python and the interpreter itself name one environment; the link is not resolved."""
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    link = tmp_path / "venv" / "bin" / "python"
+    link.symlink_to(sys.executable)
+    assert parse_environment(["venv"], tmp_path).python == link
+    assert parse_environment(["venv/bin/python"], tmp_path).python == link
+    assert parse_environment([str(link)], Path("/")).python == link
+
+
+def test_settings_go_where_jax_and_xla_read_them(tmp_path):
+    """XLA options become flags, JAX settings variables, others stay as they are; an empty value is one."""
+    asked = parse_environment(
+        ["xla_cpu_x=1", "jax_enable_x64=1", "XLA_FLAGS=--a=1 --b=2", "OMP_NUM_THREADS="], tmp_path
+    )
+    assert asked.flags == ("--xla_cpu_x=1",)
+    assert asked.variables == {"JAX_ENABLE_X64": "1", "XLA_FLAGS": "--a=1 --b=2", "OMP_NUM_THREADS": ""}
+    assert asked.settings == ("jax_enable_x64",)
+
+
+@pytest.mark.parametrize("item", ["jax==0.10.2", "jax>=0.10,<0.11", "jax[cuda13]==0.10.2", "tiny @ file:///a/tiny.whl"])
+def test_requirements(item, tmp_path):
+    """A requirement names a version or a file; it may hold a slash in its address."""
+    assert len(parse_environment([item], tmp_path).requirements) == 1
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        (["jax"], "expected the folder of a virtual environment, a requirement such as jax==0.10.2, or NAME=VALUE"),
+        (["jax=="], "found 'jax=='"),
+        (["jax=0.10.2"], "found 'jax=0.10.2'"),
+        (["no/such/folder"], "expected a virtual environment or an interpreter, found none at"),
+        (["."], "expected a virtual environment or an interpreter"),
+        ([str(HERE), str(HERE)], "expected one environment, found a second"),
+        ([str(HERE), "jax==0.10.2"], "found both; install them into it"),
+    ],
+)
+def test_nonsense_is_a_usage_error(items, message, tmp_path):
+    """What is neither a path, a requirement with a version nor a setting is refused, by name."""
+    with pytest.raises(UsageError) as error:
+        parse_environment(items, tmp_path)
+    assert message in str(error.value)
+
+
+def test_flags_are_added_to_those_that_are_there(tmp_path, monkeypatch):
+    """An xla_ option joins the flags of this environment; everything else stays."""
+    monkeypatch.setattr(venv, "_check", lambda *_: None)
+    python, variables = prepare_environment(
+        EnvironmentSpec(flags=("--xla_b=2",)), tmp_path, {"XLA_FLAGS": "--xla_a=1", "HOME": "h"}
+    )
+    assert python == HERE
+    assert variables == {"XLA_FLAGS": "--xla_a=1 --xla_b=2", "HOME": "h"}
+
+
+def test_an_unknown_jax_setting_is_refused(tmp_path):
+    """A misspelt setting would compare an environment with itself: refused by the other side's own jax."""
+    for item in ("jax_enable_x46=1", "JAX_ENABLE_X46=1"):
+        with pytest.raises(UsageError, match="jax there has no setting jax_enable_x46"):
+            prepare_environment(parse_environment([item], tmp_path), tmp_path, clean_environment())
+
+
+def interpreter(folder, text):
+    """A file that answers like an interpreter."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ('echo \'{"missing": ["pytest_benchmark"], "unknown": [], "jaxgate": "0.1.0"}\'', "it lacks pytest-benchmark"),
+        ('echo \'{"missing": [], "unknown": [], "jaxgate": "9.9"}\'', "found 9.9; install the same"),
+        ("echo 'no such library' >&2; exit 3", "does not start: no such library"),
+        ("exit 3", "does not start: exit status 3"),
+    ],
+)
+def test_an_environment_that_cannot_record_is_refused(answer, message, tmp_path):
+    """Without pytest, pytest-benchmark or this jaxgate nothing could be recorded there."""
+    with pytest.raises(UsageError) as error:
+        prepare_environment(EnvironmentSpec(python=interpreter(tmp_path, answer)), tmp_path, os.environ)
+    assert message in str(error.value)
+
+
+def wheel(folder, version):
+    """A package with nothing but a version, as a wheel."""
+    path = folder / f"tiny_of_mine-{version}-py3-none-any.whl"
+    about = f"tiny_of_mine-{version}.dist-info"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("tiny_of_mine.py", f"VERSION = {version!r}\n")
+        file.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: tiny-of-mine\nVersion: {version}\n")
+        file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{about}/RECORD", "")
+    return path
+
+
+def test_a_requirement_gets_an_environment_of_its_own(tmp_path, monkeypatch):
+    """The package comes from there, all others from here; a second time nothing is installed."""
+    wheel(tmp_path, "1.5")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    asked = parse_environment(["tiny-of-mine==1.5"], tmp_path)
+    python, _ = prepare_environment(asked, tmp_path / "made", clean_environment())
+    code = "import tiny_of_mine, jax, jaxgate, sys; print(tiny_of_mine.VERSION, jax.__version__, jaxgate.__file__)"
+    there = subprocess.check_output([python, "-c", code], text=True).split()
+    here = subprocess.check_output(
+        [sys.executable, "-c", code.replace("tiny_of_mine.VERSION", "1.5").replace("tiny_of_mine, ", "")], text=True
+    ).split()
+    assert there == here
+    made = sorted((tmp_path / "made").iterdir())
+    assert len(made) == 1
+    stamp = made[0].stat().st_mtime_ns
+    assert prepare_environment(asked, tmp_path / "made", clean_environment())[0] == python
+    assert made[0].stat().st_mtime_ns == stamp
+
+
+def test_what_may_have_changed_is_installed_anew(tmp_path):
+    """A wheel that was built again has the same address and another content: no old environment is used."""
+    asked = parse_environment([f"tiny-of-mine @ {wheel(tmp_path, '1.5').as_uri()}"], tmp_path)
+    for text in ("first", "second"):
+        with zipfile.ZipFile(tmp_path / "tiny_of_mine-1.5-py3-none-any.whl", "a") as file:
+            file.writestr(f"tiny_{text}.py", "")
+        python, _ = prepare_environment(asked, tmp_path / "made", clean_environment())
+        assert subprocess.run([python, "-c", f"import tiny_{text}"], check=False).returncode == 0
+
+
+def test_a_requirement_that_something_else_hides_is_refused(tmp_path):
+    """Another version comes first on the path there: what was asked for would not have been compared."""
+    answer = 'echo \'{"missing": [], "unknown": [], "jaxgate": "0.1.0", "seen": {"tiny-of-mine": "1.4"}}\''
+    asked = EnvironmentSpec(python=interpreter(tmp_path, answer), requirements=("tiny-of-mine==1.5",))
+    with pytest.raises(UsageError, match=r"asked for tiny-of-mine==1.5, found 1.4 there; is another on PYTHONPATH"):
+        prepare_environment(asked, tmp_path, os.environ)
+
+
+def test_a_failed_installation_leaves_nothing(tmp_path):
+    """What cannot be installed is an error with pip's reason, and no half-made environment stays behind."""
+    asked = EnvironmentSpec(requirements=(f"tiny-of-mine @ {(tmp_path / 'gone.whl').as_uri()}",))
+    with pytest.raises(UsageError, match="cannot be installed"):
+        prepare_environment(asked, tmp_path / "made", clean_environment())
+    assert list((tmp_path / "made").iterdir()) == []
+
+
+def test_the_environment_of_this_run_stays_here():
+    """Options of this run of pytest do not reach the other process."""
+    found = clean_environment({"JAXGATE_STRICT": "1", "PYTEST_ADDOPTS": "-x", "PATH": "p"})
+    assert found == {"PATH": "p", "COLUMNS": "400"}

@@ -1,0 +1,174 @@
+"""Operations as a person reads them: three rows in the failure text, all of them in the report, and who leads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.factories import CASE, HARDWARE, TEST, measurement, record
+
+from jaxgate.model import Capture, Cause, Finding, OpRow, OpTable, Status, TimeVerdict, Verdict
+from jaxgate.report import explain, report, verdict_json
+from jaxgate.report.optable import culprit_rows, markdown_table, step_line
+
+MS = 1_000_000
+SORT = OpRow(name="softmax/sort", line="model.py:41", now_ns=3.1 * MS, other_ns=0.8 * MS)
+GAP = OpRow(name="gap after softmax/sort", line="model.py:41", now_ns=0.2 * MS, other_ns=0.1 * MS, gap=True)
+QUICKER = OpRow(name="dot_general", line="", now_ns=0.5 * MS, other_ns=0.6 * MS)
+TABLE = OpTable(
+    other="baseline", now_ns=4 * MS, other_ns=1.6 * MS, floor_ns=0.05 * MS, rows=(SORT, GAP, QUICKER), folded=7,
+    folded_now_ns=0.2 * MS, folded_other_ns=0.1 * MS,
+)  # fmt: skip
+CAPTURE = Capture(folder="perf-artifacts/scan/rnn", table=TABLE, sides=("now", "baseline"), seconds=1.2)
+SEEN = Cause(text="stablehlo.sort 0 → 1 at model.py:41", explains=frozenset({"xla_flops"}))
+GUESS = replace(SEEN, sure=False)
+FACT = Finding(kind="fact", name="xla_flops", status=Status.REGRESSED, now=2, against=1, allowed=1)
+TIME = Finding(kind="time", name="time", status=Status.SLOWER)
+
+
+def red(*findings, causes=(SEEN,), capture=CAPTURE, status=Status.REGRESSED, slower=Status.SLOWER):
+    """A red verdict with a capture, slower by a duel."""
+    return Verdict(
+        case=CASE,
+        hardware=HARDWARE,
+        status=status,
+        fails=True,
+        findings=findings or (FACT,),
+        time=TimeVerdict(status=slower, reason="by a duel"),
+        causes=causes,
+        capture=capture,
+    )
+
+
+def told(verdict):
+    """The rows between ``baseline`` and ``next`` of a failure text."""
+    lines = explain(verdict, test=TEST).splitlines()
+    labels = [line[2:11].strip() for line in lines]
+    return list(zip(labels, lines, strict=True))[labels.index("baseline") + 1 : labels.index("next")]
+
+
+def test_rows_are_aligned_and_say_their_part():
+    """Name, line, then and now, and how much of the difference; what got quicker is no culprit."""
+    assert culprit_rows(TABLE) == [
+        "softmax/sort            model.py:41  800 µs → 3.1 ms  (+2.3 ms of +2.4 ms)",
+        "gap after softmax/sort  model.py:41  100 µs → 200 µs  (+100 µs of +2.4 ms)",
+    ]
+
+
+def test_a_reference_is_named():
+    """More than the naive way takes is not more than before."""
+    (row, _) = culprit_rows(replace(TABLE, other="reference"))
+    assert row.endswith("(+2.3 ms of +2.4 ms more than the reference)")
+
+
+def test_a_column_that_nobody_fills_is_left_out():
+    """No line is known of any."""
+    table = replace(TABLE, rows=(replace(SORT, line=""),))
+    assert culprit_rows(table) == ["softmax/sort  800 µs → 3.1 ms  (+2.3 ms of +2.4 ms)"]
+
+
+def test_a_long_name_keeps_its_end():
+    """The primitive and its nearest scopes say most."""
+    table = replace(TABLE, rows=(replace(SORT, name=f"{'layer/' * 20}sort"),))
+    (row,) = culprit_rows(table)
+    assert row.startswith("…")
+    assert row.split("  ")[0].endswith("/layer/sort")
+    assert len(row.split("  ")[0]) == 48
+
+
+def test_no_rows_where_the_profile_cannot_tell():
+    """Within the floor nothing is blamed."""
+    assert culprit_rows(replace(TABLE, now_ns=1.62 * MS)) == []
+
+
+@pytest.mark.parametrize(
+    ("verdict", "labels", "first"),
+    [
+        (red(), ["culprit", "profile", "", "bundle"], "stablehlo.sort 0 → 1"),
+        (red(causes=(GUESS,)), ["culprit", "", "program", "bundle"], "softmax/sort  "),
+        (red(causes=(GUESS,), slower=Status.UNDECIDED), ["culprit", "profile", "", "bundle"], "perhaps "),
+        (red(causes=(GUESS,), capture=replace(CAPTURE, table=replace(TABLE, other="reference"))), ["culprit", "profile", "", "bundle"], "perhaps "),
+        (red(causes=()), ["culprit", "", "program", "bundle"], "softmax/sort  "),
+        (red(TIME, status=Status.SLOWER), ["culprit", "", "program", "bundle"], "softmax/sort  "),
+        (red(FACT, TIME), ["culprit", "profile", "", "bundle"], "stablehlo.sort 0 → 1"),
+        (red(capture=replace(CAPTURE, table=None)), ["culprit", "bundle"], "stablehlo.sort 0 → 1"),
+        (red(causes=(GUESS,), capture=replace(CAPTURE, table=replace(TABLE, now_ns=MS))), ["culprit", "bundle"], "perhaps "),
+        (red(capture=None), ["culprit"], "stablehlo.sort 0 → 1"),
+    ],
+    ids=["seen", "guessed", "guessed, not slower", "guessed, beside the reference", "unknown", "only time", "a fact and time", "not read", "not longer", "no bundle"],
+)  # fmt: skip
+def test_who_leads(verdict, labels, first):
+    """A fact that was seen to move leads, else the operations; where only a clock is red the operations do."""
+    rows = told(verdict)
+    assert [label for label, _ in rows] == labels
+    assert rows[0][1][12:].startswith(first)
+
+
+def test_the_bundle_says_what_is_missing():
+    """Why there is no profile stands where somebody would look for it."""
+    capture = Capture(folder="perf-artifacts/scan/rnn", notes=("now: no space left on device",))
+    assert (
+        told(red(capture=capture))[-1][1]
+        == "  bundle    perf-artifacts/scan/rnn/report.md (now: no space left on device)"
+    )
+    nowhere = Capture(folder="", notes=("no bundle was written: no space left on device",))
+    assert told(red(capture=nowhere))[-1][1] == "  bundle    none (no bundle was written: no space left on device)"
+
+
+def test_the_table_adds_up():
+    """Every row, what was folded, and the step."""
+    assert markdown_table(TABLE).splitlines() == [
+        "| operation | line | baseline | now | difference |",
+        "|---|---|--:|--:|--:|",
+        "| `softmax/sort` | `model.py:41` | 800 µs | 3.1 ms | +2.3 ms |",
+        "| `gap after softmax/sort` | `model.py:41` | 100 µs | 200 µs | +100 µs |",
+        "| `dot_general` |  | 600 µs | 500 µs | −100 µs |",
+        "| *7 rows that differ by less than the measured floor of 50 µs* | | 100 µs | 200 µs | +100 µs |",
+        "| **step** | | **1.6 ms** | **4 ms** | **+2.4 ms** |",
+    ]
+    assert step_line(TABLE) == "a profiled step takes 4 ms, that of the baseline 1.6 ms"
+
+
+def test_one_side_alone_has_one_column():
+    """By time, the largest first."""
+    table = replace(
+        TABLE, other="", other_ns=0, rows=(replace(QUICKER, other_ns=0), replace(SORT, other_ns=0)), folded=1
+    )
+    assert markdown_table(table).splitlines() == [
+        "| operation | line | now |",
+        "|---|---|--:|",
+        "| `softmax/sort` | `model.py:41` | 3.1 ms |",
+        "| `dot_general` |  | 500 µs |",
+        "| *1 row that takes less than the measured floor of 50 µs* | | 200 µs |",
+        "| **step** | | **4 ms** |",
+    ]
+    assert step_line(table) == "a profiled step takes 4 ms"
+
+
+def test_a_hostile_name_cannot_break_out_of_the_table():
+    """Bars, backticks and line ends of a scope stay within their cell."""
+    table = replace(TABLE, rows=(replace(SORT, name="a|b`c\n| d"),))
+    assert "| `a\\|b'c \\| d` | `model.py:41` |" in markdown_table(table)
+
+
+def test_a_hostile_text_cannot_break_out_of_its_block():
+    """A fence in the failure text does not end the block."""
+    page = report(red(), measurement(), record(), "REGRESSED\n```\n# mine", [], logdir="a b")
+    assert "\n````text\nREGRESSED\n```\n# mine\n````\n" in page
+
+
+def test_the_report_says_what_is_in_the_bundle():
+    """Only files that are there, each with its meaning; the cost; how to open the profiles."""
+    page = report(red(), measurement(), record(), "REGRESSED", ["now.hlo.txt", "verdict.json", "unknown"], logdir="a b")
+    assert page.startswith(f"# REGRESSED: {CASE}\n\n```text\nREGRESSED\n```")
+    assert "- [`now.hlo.txt`](now.hlo.txt): today's program as compiled here" in page
+    assert "baseline.hlo.txt" not in page
+    assert "unknown" not in page
+    assert "Captured in 1.2 s." in page
+    assert "$ jaxgate tensorboard --logdir 'a b'\n" in page
+    assert "| `temp_bytes` |" in page
+
+
+def test_the_verdict_as_data_has_its_schema():
+    """First, so that a reader sees it."""
+    assert verdict_json(red()).startswith('{\n  "schema": 1,\n  "case": ')

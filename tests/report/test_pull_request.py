@@ -1,0 +1,213 @@
+"""A run as a page of a pull request: how it ended in words, what moved, what to do; and nothing that a name could break."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from support.factories import CASE, HARDWARE, TEST
+
+from jaxgate.model import (
+    Capture,
+    Cause,
+    Decision,
+    Finding,
+    OpRow,
+    OpTable,
+    Origin,
+    Outcome,
+    Status,
+    TimeVerdict,
+    Verdict,
+)
+from jaxgate.report import error_commands, pull_request_page, results_json
+from jaxgate.report.results import RESULTS_SCHEMA
+
+WORSE = Finding(
+    kind="fact", name="temp_bytes", status=Status.REGRESSED, now=4_200_000, against=2_100_000, allowed=2_200_000
+)
+SAME = Finding(kind="fact", name="traces", status=Status.SAME, now=1, against=1)
+
+
+def verdict(status=Status.SAME, *findings, case=CASE, **changes):
+    """A verdict made by hand; the bad ones fail."""
+    whole = Verdict(
+        case=case,
+        hardware=HARDWARE,
+        status=status,
+        fails=status in (Status.REGRESSED, Status.SLOWER, Status.INVALID),
+        findings=findings or (SAME,),
+        time=TimeVerdict(status=Status.SAME, reason="identical program"),
+    )
+    return replace(whole, **changes)
+
+
+RED = verdict(Status.REGRESSED, WORSE, SAME)
+GREEN = verdict(case="scan/other")
+
+
+def outcome(*verdicts, **changes):
+    """A run."""
+    whole = Outcome(
+        verdicts=verdicts,
+        tests={each.case: TEST for each in verdicts},
+        texts={each.case: f"{each.status}  {each.case}\n  next      reproduce" for each in verdicts if each.fails},
+        exit_status=int(any(each.fails for each in verdicts)),
+    )
+    return replace(whole, **changes)
+
+
+@pytest.mark.parametrize(
+    ("run", "headline"),
+    [
+        (outcome(GREEN), "✅ jaxgate: 1 case passed"),
+        (outcome(GREEN, verdict(case="a/b")), "✅ jaxgate: 2 cases passed"),
+        (outcome(RED, GREEN), "❌ jaxgate: 1 of 2 cases failed"),
+        (outcome(), "❌ jaxgate: no case was judged"),
+        (outcome(GREEN, not_judged=(TEST,)), "❌ jaxgate: no case of 1 failed, and the run is not green"),
+        (outcome(GREEN, problems=("orphan",)), "❌ jaxgate: no case of 1 failed, and the run is not green"),
+        (outcome(GREEN, exit_status=2), "❌ jaxgate: no case of 1 failed, and the run is not green"),
+    ],
+    ids=["one", "two", "red", "nothing", "not judged", "problem", "unfit"],
+)
+def test_the_headline_says_how_it_ended(run, headline):
+    """Green only where something was judged, everything selected was, and nothing else is wrong."""
+    assert pull_request_page(run).splitlines()[0] == f"## {headline}"
+    assert run.green == headline.startswith("✅")
+
+
+def test_what_moved_stands_in_a_table_failures_first():
+    """Words as well as icons; what is the same, or undecided, is counted only."""
+    better = verdict(
+        Status.IMPROVED,
+        Finding(kind="fact", name="xla_flops", status=Status.IMPROVED, now=1_000, against=2_000),
+        case="scan/better",
+    )
+    page = pull_request_page(outcome(better, GREEN, verdict(Status.UNDECIDED, case="scan/open"), RED))
+    table = [line for line in page.splitlines() if line.startswith("|")]
+    assert table == [
+        "| verdict | case | what moved most | now | before | |",
+        "|---|---|---|--:|--:|--:|",
+        f"| ❌ REGRESSED | `{CASE}` | `temp_bytes` | 4.2 MB | 2.1 MB | 2.00 × |",
+        "| ✅ IMPROVED | `scan/better` | `xla_flops` | 1 kFLOP | 2 kFLOP | 0.50 × |",
+    ]
+    assert "1 SAME, 1 IMPROVED, 1 UNDECIDED, 1 REGRESSED on `cpu-amd-epyc-1`." in page
+
+
+def test_a_slow_down_shows_its_times():
+    """Both medians and the ratio."""
+    decision = Decision(
+        status=Status.SLOWER, ratio=1.5, low=1.4, high=1.6, pairs=60, margin=0.03, sees=0.05, threshold=0.1,
+        now_ns=3_000_000, baseline_ns=2_000_000, reason="slower",
+    )  # fmt: skip
+    slow = verdict(Status.SLOWER, time=TimeVerdict(status=Status.SLOWER, reason="slower", decision=decision))
+    assert "| ❌ SLOWER | `scan/rnn" in pull_request_page(outcome(replace(slow, case="scan/rnn")))
+    assert "time of a call | 3 ms | 2 ms | 1.50 × |" in pull_request_page(outcome(slow))
+
+
+def test_each_failure_is_a_fold_with_its_text():
+    """The text has the commands to reproduce and to accept."""
+    page = pull_request_page(outcome(RED))
+    assert f"<details><summary>❌ REGRESSED <code>{CASE}</code></summary>\n\n```text\nREGRESSED  {CASE}\n  next" in page
+    assert page.count("<details>") == page.count("</details>") == 1
+
+
+def test_edits_of_baselines_are_shown_as_such():
+    """A change that moves its own goal posts is seen to."""
+    page = pull_request_page(outcome(GREEN, baseline_edits=("M\tbaselines/cpu/scan/rnn.json",)))
+    assert "This change edits 1 baseline files: what is green may be green because of that" in page
+    assert "M\tbaselines/cpu/scan/rnn.json" in page
+
+
+def test_edits_that_cannot_be_known_are_not_none():
+    """A checkout without history: silence would say that nothing was edited."""
+    run = outcome(GREEN, baseline_edits=None)
+    assert "Whether this change edits baselines is not known" in pull_request_page(run)
+    assert json.loads(results_json(run))["baseline_edits"] is None
+    assert "baselines" not in pull_request_page(outcome(GREEN))
+
+
+def test_what_differs_in_the_environment_is_counted():
+    """Once for all cases, not in each."""
+    moved = Origin(place="environment", differences=("jax 0.10.2 → 0.12.0.1", "program changed"))
+    page = pull_request_page(outcome(replace(GREEN, origin=moved), replace(RED, origin=moved)))
+    assert "jax 0.10.2 → 0.12.0.1  (2 cases)" in page
+    assert "program changed  (" not in page
+
+
+def test_what_was_not_judged_and_what_is_wrong_is_listed():
+    """Never green, and it says why."""
+    page = pull_request_page(outcome(GREEN, not_judged=("perf/test_a.py::test_b",), problems=("an orphan",)))
+    assert "❌ **1 not judged**: `perf/test_a.py::test_b`" in page
+    assert "- ❌ an orphan" in page
+
+
+HOSTILE = "a|b`c</code></details><script>x</script>\n# owned\n```\n@team https://evil"
+
+
+def test_hostile_names_cannot_break_out():
+    """Of a cell, a code span, a fold, a block: whoever opens the pull request chooses the names of tests."""
+    bad = verdict(Status.INVALID, Finding(kind="case", name="", status=Status.INVALID, detail=HOSTILE), case=HOSTILE)
+    run = outcome(
+        bad,
+        not_judged=(HOSTILE,),
+        problems=(HOSTILE,),
+        baseline_edits=(HOSTILE,),
+        texts={HOSTILE: f"INVALID\n{HOSTILE}"},
+    )
+    page = pull_request_page(run)
+    blocks = re.findall(r"^(`{4,})text\n.*?\n\1$", page, flags=re.MULTILINE | re.DOTALL)
+    outside = re.sub(r"^(`{4,})text\n.*?\n\1$", "", page, flags=re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    assert "\n# owned" not in outside
+    spans = re.sub(r"`[^`\n]*`|<code>[^<]*</code>", "", outside)  # in code nothing is a mention, or a link
+    assert "<script>" not in spans
+    assert "@team" not in spans
+    assert "https://" not in spans
+    assert spans.count("<details>") == spans.count("</details>") == 2
+    (row,) = [line for line in outside.splitlines() if line.startswith("| ❌ INVALID")]
+    assert len(re.findall(r"(?<!\\)\|", row)) == 7
+
+
+def test_long_runs_stay_within_what_github_takes():
+    """Hundreds of failures: the first are shown, the others counted."""
+    many = [verdict(Status.REGRESSED, WORSE, case=f"scan/{number}") for number in range(500)]
+    page = pull_request_page(outcome(*many, baseline_edits=tuple(f"M\tb/{n}.json" for n in range(500))))
+    assert "… and 460 more" in page
+    assert "… and 480 more that failed" in page
+    assert "… and 450 more" in page
+    assert len(page) < 65_536
+
+
+def test_annotations_are_one_line_each():
+    """A line end would end the command and begin another; ten at most."""
+    commands = list(error_commands((replace(RED, case="a\n::set-env name=x::y, 100%"), *[RED] * 12)))
+    assert len(commands) == 10
+    assert commands[0].startswith("::error title=REGRESSED a%0A%3A%3Aset-env name=x%3A%3Ay%2C 100%25::")
+    assert all("\n" not in command for command in commands)
+    assert commands[1].endswith("::temp_bytes 4.2 MB against 2.1 MB = 2.00 ×, allowed 2.2 MB")
+
+
+def test_results_are_versioned_data():
+    """How it ended, and of each case what was not the same, with its operations and its bundle."""
+    table = OpTable(
+        other="baseline", now_ns=5_000_000, other_ns=1_000_000, floor_ns=1_000,
+        rows=(OpRow(name="sort", line="model.py:4", now_ns=4_000_000, other_ns=0),), folded=0, folded_now_ns=1_000_000,
+        folded_other_ns=1_000_000,
+    )  # fmt: skip
+    capture = Capture(folder="perf-artifacts/scan/rnn", table=table)
+    cause = Cause(text="sort 0 → 1", explains=frozenset({"temp_bytes"}), sure=False)
+    found = json.loads(
+        results_json(outcome(replace(RED, capture=capture, causes=(cause,)), GREEN, problems=("an orphan",)))
+    )
+    assert (found["schema"], found["green"], found["exit_status"]) == (RESULTS_SCHEMA, False, 1)
+    assert found["problems"] == ["an orphan"]
+    red, green = found["cases"]
+    assert (red["case"], red["test"], red["status"], red["fails"]) == (CASE, TEST, "REGRESSED", True)
+    assert [finding["name"] for finding in red["findings"]] == ["temp_bytes"]
+    assert red["causes"] == ["perhaps sort 0 → 1"]
+    assert red["operations"][0]["name"] == "sort"
+    assert red["bundle"] == "perf-artifacts/scan/rnn"
+    assert (green["findings"], green["operations"], green["bundle"]) == ([], [], "")

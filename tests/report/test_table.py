@@ -1,0 +1,50 @@
+"""Tables as plain text: what a cell holds is shown as it is, and each row is one line."""
+
+from __future__ import annotations
+
+from jaxgate.report.table import aligned, cut, headed
+
+
+def test_columns_are_two_spaces_apart_and_no_line_ends_in_one():
+    """Left or right, the last column unpadded."""
+    rows = [["case", "ns", "why"], ["scan/rnn", "7", ""], ["a", "1000", "because"]]
+    assert aligned(rows, right={1}) == ["case        ns  why", "scan/rnn     7", "a         1000  because"]
+
+
+def test_a_table_without_rows_has_no_line():
+    """Nor a word to colour."""
+    assert aligned([]) == headed([]) == []
+
+
+def test_a_cell_is_no_markup():
+    """Brackets of a test's name, a colon beside a word, an escape."""
+    assert aligned([["t.py::t[red]:warning:", "x"], ["[/]", "y"]]) == [
+        "t.py::t[red]:warning:  x",
+        "[/]                    y",
+    ]
+
+
+def test_nothing_wraps_however_narrow_the_terminal_is(monkeypatch):
+    """Neither the variables of a terminal nor those that ask for colours change a line."""
+    for name, value in {"COLUMNS": "20", "FORCE_COLOR": "1", "TERM": "xterm-256color"}.items():
+        monkeypatch.setenv(name, value)
+    assert aligned([["word " * 500, "end"]], texts=["text"]) == [f"{'word ' * 500}  end  text"]
+
+
+def test_each_row_is_one_line_and_a_text_is_left_alone():
+    """A line break in a cell would move what follows; what stands behind the cells moves nothing."""
+    found = aligned([["two\nlines", "x"], ["a", ""]], texts=["first\n second ", ""])
+    assert found == ["two lines  x  first\n second ", "a             "]
+
+
+def test_the_first_cell_can_be_coloured_alone():
+    """It is padded; the rest begins with the gap."""
+    assert headed([["SAME", "a"], ["UNDECIDED", "bb"]], texts=["x", "y"]) == [
+        ("SAME     ", "  a   x"),
+        ("UNDECIDED", "  bb  y"),
+    ]
+
+
+def test_a_line_is_cut_to_a_width():
+    """With an ellipsis, never longer; there may be no room at all."""
+    assert [cut("abcdef", width) for width in (None, 6, 5, 1, 0, -3)] == ["abcdef", "abcdef", "abcd…", "…", "", ""]

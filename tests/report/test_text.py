@@ -1,0 +1,545 @@
+"""What a person reads: six lines for a red case, one line for every case, one line that counts them."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+import pytest
+from support.factories import (
+    CASE,
+    ENVIRONMENT,
+    FINGERPRINTS,
+    HARDWARE,
+    OTHER_CPU,
+    SIGNATURE,
+    TEST,
+    measurement,
+    record,
+    reference,
+)
+
+from jaxgate.judge import judge, judge_invalid
+from jaxgate.model import (
+    Culprits,
+    Decision,
+    ExhaustedError,
+    Finding,
+    InvalidCaseError,
+    Origin,
+    Status,
+    TimeVerdict,
+    Verdict,
+    at_most,
+    equal,
+)
+from jaxgate.report import count, describe_finding, explain, in_short, summary
+
+DOT = "float32[8,64] x float32[64,64]"
+LABELS = ["found", "time", "baseline", "culprit", "next"]
+BASELINE = "0123456789 of 2026-11-20 (jax 0.10.2, n=3)"
+
+
+def judged(now=None, known=None, *, claims=()):
+    """A strict verdict of the healthy measurement, or of another one."""
+    return judge(CASE, claims, now or measurement(), known, strict=True)
+
+
+def rows(verdict):
+    """The explanation: its first line, and the labelled rows."""
+    first, *rest = explain(verdict, test=TEST).splitlines()
+    return first, {line.split()[0]: line.split(None, 1)[1] for line in rest}
+
+
+def fact(name="temp_bytes", status=Status.SAME, now=None, against=None, **more):
+    """A finding about a fact."""
+    return Finding(kind="fact", name=name, status=status, now=now, against=against, **more)
+
+
+def verdict(status=Status.SAME, *findings, **changes):
+    """A verdict made by hand, on this machine, of one call in 1.5 µs."""
+    whole = Verdict(
+        case=CASE,
+        hardware=HARDWARE,
+        status=status,
+        fails=False,
+        findings=findings,
+        time=TimeVerdict(status=Status.SAME, reason="identical program"),
+        run_ns=1500.0,
+    )
+    return replace(whole, **changes)
+
+
+def test_a_red_case_is_six_lines():
+    """Verdict and place, numbers and limit, time, baseline, culprit, commands: the whole text."""
+    now = measurement(
+        facts={"matmul_flops": 2_000_000},
+        matmuls={DOT: 6},
+        culprits=Culprits(lines={DOT: "model.py:40"}),
+        fingerprints=replace(FINGERPRINTS, program="p1", source="s1"),
+    )
+    assert explain(judged(now, record()), test=TEST) == (
+        "REGRESSED  scan/rnn  on cpu-amd-epyc-1\n"
+        "  found     matmul_flops 2 MFLOP against 1 MFLOP = 2.00 ×, allowed 1 MFLOP\n"
+        "  time      UNDECIDED: program changed and no duel was run; median call 1 µs, not gated\n"
+        f"  baseline  {BASELINE}; program changed, source changed\n"
+        f"  culprit   {DOT} 3 → 6 at model.py:40; comes from: code\n"
+        "  next      reproduce: pytest 'perf/test_scan.py::test_scan[rnn]'   accept: add --perf-update"
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        ({"temp_bytes": 40_000}, "temp_bytes 40 kB against 20 kB = 2.00 ×, allowed 25.1 kB"),
+        ({"donated_bytes": 0}, "donated_bytes 0 B against 16.4 kB = 0.00 ×, allowed 16.4 kB"),
+        ({"host_callbacks": 3}, "host_callbacks 3 against 0, allowed 0"),
+        ({"stablehlo_ops": 120}, "stablehlo_ops 120 against 40 = 3.00 ×, allowed 80"),
+        ({"constant_bytes": 65_536}, "constant_bytes 65.5 kB against 0 B, allowed 1.02 kB"),
+        ({"xla_bytes": None}, "xla_bytes: the baseline has it, today's measurement does not: it cannot be compared"),
+    ],
+)
+def test_the_numbers_of_a_fact(facts, found):
+    """Today's number, the baseline's, their ratio where there is one, and what would have passed."""
+    assert rows(judged(measurement(facts=facts), record()))[1]["found"] == found
+
+
+@pytest.mark.parametrize(
+    ("facts", "now", "allowed"),
+    [
+        ({"temp_bytes": 25_097}, "25,097 B", "allowed 25,096 B"),
+        ({"xla_bytes": 114_097}, "114,097 B", "allowed 114,096 B"),
+        ({"matmul_flops": 1_000_001}, "1,000,001 FLOP", "allowed 1,000,000 FLOP"),
+    ],
+)
+def test_a_number_just_beyond_its_limit_does_not_look_like_it(facts, now, allowed):
+    """A line never says that 25.1 kB is too much where 25.1 kB is allowed."""
+    found = rows(judged(measurement(facts=facts), record()))[1]["found"]
+    assert f" {now} against " in found
+    assert found.endswith(allowed)
+
+
+@pytest.mark.parametrize(
+    ("claim", "found"),
+    [
+        (
+            at_most(0.5, "compile_ns", why="a scan compiles once"),
+            "claim compile_ns ≤ 0.5 × reference: 50 ms against 80 ms = 0.62 × (a scan compiles once)",
+        ),
+        (at_most(0.7, "temp_bytes"), "claim temp_bytes ≤ 0.7 × reference: 20 kB against 25 kB = 0.80 ×"),
+        (equal("host_callbacks", to=1), "claim host_callbacks = 1: 0 against 1 = 0.00 ×"),
+        (at_most(0, "output_bytes", of="one"), "claim output_bytes ≤ 0: 16.4 kB against 0 B"),
+        (
+            equal("output_bytes", to="aliased_bytes"),
+            "claim output_bytes = aliased_bytes: 16,388 B against 16,384 B = 1.00 ×",
+        ),
+    ],
+)
+def test_the_numbers_of_a_claim(claim, found):
+    """The formula, both numbers, their ratio, and why it is claimed."""
+    known = reference(facts={"temp_bytes": 25_000}, phases={"compile_ns": 80_000_000})
+    assert rows(judged(measurement(reference=known), record(), claims=(claim,)))[1]["found"] == found
+
+
+def test_an_unknown_number_of_a_claim():
+    """A claim that cannot be checked says what is missing, and is no pass."""
+    first, row = rows(judged(measurement(), record(), claims=(equal("matmul_flops", to="analytic_flops"),)))
+    assert first == "INVALID  scan/rnn  on cpu-amd-epyc-1"
+    assert row["found"].startswith("matmul_flops = analytic_flops: cannot be checked: analytic_flops is unknown")
+
+
+def test_other_findings_as_bad_are_named():
+    """Three more of the same status by name, the rest by number; claims are called claims."""
+    facts = {"temp_bytes": 10**6, "xla_bytes": 10**6, "output_bytes": 10**6}
+    now = measurement(facts=facts | {"traces": 2})
+    two = at_most(1, "argument_bytes", of="one")
+    assert rows(judged(measurement(facts={"traces": 2}), record()))[1]["found"] == (
+        "traces 2 against 1 = 2.00 ×, allowed 1; also claim traces = 1"
+    )
+    assert rows(judged(now, record()))[1]["found"].endswith("; also output_bytes, temp_bytes, xla_bytes and 1 more")
+    assert rows(judged(now, record(), claims=(two,)))[1]["found"].endswith(" and 2 more")
+
+
+def test_findings_less_bad_are_not_named():
+    """What improved beside a regression is not "also" red."""
+    now = measurement(facts={"temp_bytes": 40_000, "xla_flops": 10})
+    assert "also" not in rows(judged(now, record()))[1]["found"]
+
+
+def test_no_baseline_says_how_to_record():
+    """The six lines of a missing baseline end with the command that mends it."""
+    first, row = rows(judged())
+    assert first == "NO_BASELINE  scan/rnn  on cpu-amd-epyc-1"
+    assert list(row) == LABELS
+    assert row["found"] == "No baseline for `scan/rnn` on `cpu-amd-epyc-1`."
+    assert row["time"] == "NO_BASELINE: nothing to compare with; median call 1 µs, not gated"
+    assert row["baseline"] == "none"
+    assert row["next"] == "reproduce: pytest 'perf/test_scan.py::test_scan[rnn]'   record: add --perf-update"
+
+
+def test_a_stale_baseline_says_how_to_refresh():
+    """What changed in the arguments, the baseline as recorded, and the command that refreshes it."""
+    first, row = rows(judged(known=record(signature=SIGNATURE[:1])))
+    assert first == "STALE_BASELINE  scan/rnn  on cpu-amd-epyc-1"
+    assert list(row) == LABELS
+    assert row["found"] == "the arguments changed since it was recorded (1 arrays then, 2 now)"
+    assert row["time"].startswith("STALE_BASELINE: the old program takes other arguments")
+    assert row["baseline"] == BASELINE
+    assert row["next"].endswith("accept: add --perf-update")
+
+
+def test_exhausted_memory_names_the_largest_buffer():
+    """The numbers, the first of the list that the compiler or allocator gave, and no way to accept it."""
+    error = ExhaustedError("compiling the subject", "out of memory: asked for 1.1 PB", ("768 kB f32[3,256,256]", "b"))
+    assert explain(judge_invalid(CASE, error), test=TEST) == (
+        "RESOURCE_EXHAUSTED  scan/rnn\n"
+        "  found     compiling the subject: out of memory: asked for 1.1 PB\n"
+        "  largest   768 kB f32[3,256,256]\n"
+        "  next      reproduce: pytest 'perf/test_scan.py::test_scan[rnn]'"
+    )
+    unlisted = explain(judge_invalid(CASE, ExhaustedError("compiling the subject", "out of memory")), test=TEST)
+    assert [line.split()[0] for line in unlisted.splitlines()] == ["RESOURCE_EXHAUSTED", "found", "next"]
+
+
+def test_a_crash_is_three_lines():
+    """A case that could not be measured has no time, baseline or culprit; it says what was being done."""
+    error = InvalidCaseError("tracing the subject", "TypeError: expected a float")
+    assert explain(judge_invalid(CASE, error), test=TEST) == (
+        "INVALID  scan/rnn\n"
+        "  found     tracing the subject: TypeError: expected a float\n"
+        "  next      reproduce: pytest 'perf/test_scan.py::test_scan[rnn]'"
+    )
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        measurement(facts={"host_callbacks": 2}),
+        measurement(environment={**ENVIRONMENT, "jax": "0.12.0"}, facts={"temp_bytes": 10**6}),
+        measurement(facts={"xla_flops": None}),
+        measurement(facts={"traces": 3}),
+        measurement(signature=SIGNATURE[:1]),
+    ],
+    ids=["callbacks", "environment", "vanished", "retrace", "stale"],
+)
+def test_every_red_case_has_its_six_lines(now):
+    """Header, then found, time, baseline, culprit and next, in this order, aligned in the twelfth column."""
+    text = explain(judged(now, record()), test=TEST).splitlines()
+    assert len(text) == 6
+    assert [line[:12] for line in text[1:]] == [f"  {label:<9} " for label in LABELS]
+    assert all(not line[12:].startswith(" ") and line[12:] for line in text[1:])
+
+
+def test_a_metric_that_vanished_says_how_to_accept():
+    """It is invalid and red; where that is right, recording again mends it, and the text says so."""
+    next_row = rows(judged(measurement(facts={"xla_bytes": None}), record()))[1]["next"]
+    assert next_row.startswith("reproduce: pytest 'perf/test_scan.py::test_scan[rnn]'")
+    assert "--perf-update" in next_row
+
+
+def test_a_broken_claim_cannot_be_accepted():
+    """--perf-update refuses to record a broken claim, so it is not offered."""
+    next_row = rows(judged(known=record(), claims=(at_most(0, "output_bytes", of="one"),)))[1]["next"]
+    assert next_row.startswith("reproduce: pytest 'perf/test_scan.py::test_scan[rnn]'")
+    assert "--perf-update" not in next_row
+
+
+@pytest.mark.parametrize("test", ["perf/test_x.py::test[a'b]", "perf/my dir/test_x.py::test[$HOME]", TEST])
+def test_the_command_can_be_pasted(test):
+    """Whatever the test is called, the shell gives pytest its id as one word."""
+    last = explain(judged(known=record(), now=measurement(facts={"xla_bytes": 10**6})), test=test).splitlines()[-1]
+    command = last.partition("reproduce: ")[2].partition("   accept")[0]
+    assert shlex.split(command) == ["pytest", test]
+
+
+def test_the_baseline_row_names_four_differences():
+    """Of many differences four are named and the rest counted; without one that is said."""
+    names = tuple(f"flag{n} a → b" for n in range(6))
+    made = verdict(
+        Status.REGRESSED, baseline="abc of 2026-11-20", origin=Origin(place="environment", differences=names)
+    )
+    assert rows(made)[1]["baseline"] == (
+        "abc of 2026-11-20; flag0 a → b, flag1 a → b, flag2 a → b, flag3 a → b and 2 more"
+    )
+    none = verdict(Status.REGRESSED, baseline="abc of 2026-11-20", origin=Origin(place="nothing changed"))
+    assert rows(none)[1]["baseline"] == "abc of 2026-11-20; nothing differs"
+
+
+def test_a_borrowed_baseline_is_seen():
+    """The row says on which hardware the numbers were taken."""
+    now = measurement(facts={"matmul_flops": 2_000_000})
+    assert rows(judged(now, record(hardware=OTHER_CPU, borrowed=True)))[1]["baseline"] == (
+        "0123456789 of 2026-11-20 (jax 0.10.2, n=3, borrowed from cpu-intel-xeon-1); "
+        "hardware cpu-intel-xeon-1 → cpu-amd-epyc-1"
+    )
+
+
+def test_the_culprit_row_says_where_it_comes_from():
+    """An unknown culprit is called so; causes that cannot be told apart come with the command that does it."""
+    now = measurement(
+        facts={"temp_bytes": 10**6},
+        environment={**ENVIRONMENT, "jax": "0.12.0"},
+        fingerprints=replace(FINGERPRINTS, source="s1", program="p1"),
+    )
+    assert rows(judged(now, record()))[1]["culprit"] == (
+        "cause unknown; comes from: not separable here "
+        "(run again with the baseline's environment: pip install jax==0.10.2 jaxlib==0.10.2)"
+    )
+    same_source = replace(now, fingerprints=replace(FINGERPRINTS, program="p1"))
+    assert rows(judged(same_source, record()))[1]["culprit"] == "cause unknown; comes from: JAX tracing and lowering"
+
+
+def test_time_that_was_not_taken_is_not_shown():
+    """Without samples there is no median."""
+    row = rows(judged(measurement(samples=None, facts={"traces": 2}), record()))[1]
+    assert row["time"] == "SAME: identical program"
+
+
+DECISION = Decision(
+    status=Status.SLOWER,
+    ratio=1.2504,
+    low=1.2,
+    high=1.3016,
+    pairs=20,
+    margin=0.03,
+    sees=0.068,
+    threshold=0.125,
+    now_ns=2500.0,
+    baseline_ns=2000.0,
+    reason="20 of 20 pairs were more than 3.0% slower",
+)
+
+
+def duelled(decision, confirmed=()):
+    """A verdict whose time was settled by a duel."""
+    found = Finding(
+        kind="time",
+        name="run_ns",
+        status=decision.status,
+        now=decision.now_ns,
+        against=decision.baseline_ns,
+        allowed=2060.0,
+        detail=decision.reason,
+    )
+    time = TimeVerdict(status=decision.status, reason=decision.reason, decision=decision, confirmed=confirmed)
+    return verdict(decision.status, found, *CLAIMS, time=time, baseline="abc", origin=Origin(place="code"))
+
+
+def test_a_slow_down_is_explained():
+    """Both times and their ratio; then ratio, interval, pairs, margin, and what would have been seen."""
+    first, row = rows(duelled(DECISION, confirmed=(1.24, 1.2616)))
+    assert first == "SLOWER  scan/rnn  on cpu-amd-epyc-1"
+    assert list(row) == LABELS
+    assert row["found"] == "a call takes 2.5 µs against 2 µs = 1.25 ×, allowed 2.06 µs"
+    assert row["time"].startswith("SLOWER: 1.250 × [1.200, 1.302], n=20, margin 3.0%, would have seen 6.8%")
+    assert row["time"].endswith("20 of 20 pairs were more than 3.0% slower; in fresh processes 1.240 ×, 1.262 ×")
+    assert row["culprit"] == "cause unknown; comes from: code"
+    assert row["next"].endswith("accept: add --perf-update")
+
+
+def test_a_slow_down_not_yet_confirmed_does_not_say_it_was():
+    """Without fresh processes there is no word of them."""
+    assert "fresh" not in rows(duelled(DECISION))[1]["time"]
+
+
+@pytest.mark.parametrize("status", [Status.SAME, Status.SLOWER, Status.UNDECIDED])
+def test_the_threshold_in_force_is_printed(status):
+    """Beside the slow-down that would have been seen stands the one that had to be."""
+    time = rows(duelled(replace(DECISION, status=status)))[1]["time"]
+    assert "6.8%" in time
+    assert "12.5%" in time
+
+
+@pytest.mark.parametrize(
+    ("decision", "text"),
+    [
+        (
+            replace(DECISION, status=Status.SAME, ratio=1.004, reason="a slow-down above 6.8% would have shown"),
+            "4 claims hold · 1.00 × the baseline, a slow-down above 6.8% would have shown",
+        ),
+        (
+            replace(
+                DECISION, status=Status.UNDECIDED, ratio=1.04, reason="only a slow-down above 20% would have shown"
+            ),
+            "4 claims hold · 1.04 × the baseline, only a slow-down above 20% would have shown",
+        ),
+        (DECISION, "a call takes 2.5 µs against 2 µs = 1.25 ×, allowed 2.06 µs"),
+    ],
+    ids=["same", "undecided", "slower"],
+)
+def test_a_duel_in_short(decision, text):
+    """The ratio and what the duel could have seen; a slow-down with its numbers."""
+    assert in_short(duelled(decision)) == text
+
+
+def test_a_speed_up_asks_for_a_tighter_baseline():
+    """A win is reported and can be kept: otherwise the next change may give it away unseen."""
+    text = in_short(duelled(replace(DECISION, status=Status.FASTER, ratio=0.8, reason="20 of 20 pairs were faster")))
+    assert text.startswith("4 claims hold · ")
+    assert "0.80 × the baseline, 20 of 20 pairs were faster" in text
+    assert "refresh with --perf-update" in text
+
+
+@pytest.mark.parametrize(
+    ("finding", "text"),
+    [
+        (Finding(kind="case", name="running", status=Status.INVALID, detail="found NaN"), "running: found NaN"),
+        (
+            Finding(kind="baseline", name="no baseline", status=Status.NO_BASELINE, detail="There is none."),
+            "There is none.",
+        ),
+        (fact("traces", Status.REGRESSED, 2, 1, allowed=1), "traces 2 against 1 = 2.00 ×, allowed 1"),
+    ],
+)
+def test_a_finding_as_a_phrase(finding, text):
+    """Numbers where there are some, else the name of what was checked and the detail."""
+    assert describe_finding(finding) == text
+
+
+CLAIMS = tuple(
+    Finding(kind="claim", name=f"{name} = 0", status=Status.SAME, now=0, against=0, allowed=0)
+    for name in ("traces", "compiles", "sampled_traces", "sampled_compiles")
+)
+LOST = fact("temp_bytes", Status.REGRESSED, 40_000, 20_000, allowed=25_096)
+SLOW_TRACE = Finding(
+    kind="phase",
+    name="trace_ns",
+    status=Status.UNDECIDED,
+    now=622e6,
+    against=230.6e6,
+    allowed=560e6,
+    detail="it did not come again in fresh process 1 of 2",
+)
+NONE = Finding(kind="baseline", name="no baseline", status=Status.NO_BASELINE, detail="No baseline for `scan/rnn`.")
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (verdict(Status.SAME, *CLAIMS), "4 claims hold · identical program"),
+        (
+            verdict(Status.UNDECIDED, *CLAIMS, time=TimeVerdict(status=Status.UNDECIDED, reason="inputs changed")),
+            "4 claims hold · inputs changed",
+        ),
+        (
+            verdict(Status.UNDECIDED, SLOW_TRACE, *CLAIMS),
+            "4 claims hold · undecided: trace_ns 622 ms against 231 ms = 2.70 ×, allowed 560 ms "
+            "(it did not come again in fresh process 1 of 2) · identical program",
+        ),
+        (
+            verdict(Status.IMPROVED, fact("temp_bytes", Status.IMPROVED, 10_000, 20_000), *CLAIMS),
+            "4 claims hold · improved: temp_bytes 0.50 × · refresh with --perf-update · identical program",
+        ),
+        (
+            verdict(
+                Status.IMPROVED,
+                fact("aliased_bytes", Status.IMPROVED, 16384, 0),
+                fact("temp_bytes", Status.IMPROVED, 10_000, 20_000),
+            ),
+            "0 claims hold · improved: aliased_bytes, temp_bytes 0.50 × · refresh with --perf-update · identical program",
+        ),
+        (verdict(Status.REGRESSED, LOST, *CLAIMS), "temp_bytes 40 kB against 20 kB = 2.00 ×, allowed 25.1 kB"),
+        (verdict(Status.NO_BASELINE, NONE, *CLAIMS), "4 claims hold · no baseline on this hardware"),
+        (verdict(Status.SAME, NONE, *CLAIMS, recorded="created"), "4 claims hold"),
+        (
+            verdict(Status.STALE_BASELINE, replace(NONE, status=Status.STALE_BASELINE, detail="1 array more"), *CLAIMS),
+            "1 array more",
+        ),
+    ],
+    ids=[
+        "same",
+        "undecided",
+        "a phase is undecided",
+        "improved",
+        "from nothing",
+        "regressed",
+        "no baseline",
+        "created",
+        "stale",
+    ],
+)
+def test_a_verdict_in_short(made, text):
+    """The reason in a few words: what holds, what improved, or what is wrong."""
+    assert in_short(made) == text
+
+
+MANY = [
+    verdict(Status.SAME, *CLAIMS),
+    verdict(Status.REGRESSED, LOST, *CLAIMS, case="remat/transformer-8", run_ns=12_340_000.0),
+    verdict(Status.NO_BASELINE, NONE, *CLAIMS, case="vmap/mlp", run_ns=None),
+    verdict(Status.IMPROVED, *CLAIMS, case="a/b", recorded="refreshed"),
+]
+
+
+def test_the_summary_is_aligned():
+    """One line per case, in order: word, case, time and reason each begin in one column, the time to the right."""
+    lines = summary(MANY, width=None)
+    assert [status for status, _, _ in lines] == ["SAME", "REGRESSED", "NO_BASELINE", "IMPROVED"]
+    assert [word + rest for _, word, rest in lines] == [
+        "SAME         scan/rnn              1.5 µs  4 claims hold · identical program",
+        "REGRESSED    remat/transformer-8  12.3 ms  temp_bytes 40 kB against 20 kB = 2.00 ×, allowed 25.1 kB",
+        "NO_BASELINE  vmap/mlp                      4 claims hold · no baseline on this hardware",
+        "REFRESHED    a/b                   1.5 µs  4 claims hold · identical program",
+    ]
+    assert {len(word) for _, word, _ in lines} == {11}
+
+
+@pytest.mark.parametrize("width", [90, 72, 40, 20, 12])
+def test_the_summary_is_cut_to_the_width(width):
+    """No line wraps; a line that was cut ends with an ellipsis, one that fits is left alone."""
+    whole = [word + rest for _, word, rest in summary(MANY, width=None)]
+    cut = [word + rest for _, word, rest in summary(MANY, width=width)]
+    for before, after in zip(whole, cut, strict=True):
+        assert after == (before if len(before) <= width else before[: width - 1] + "…")
+
+
+def test_a_line_of_exactly_the_width_is_not_cut():
+    """The last column is used; one column less cuts."""
+    line = "SAME  scan/rnn  1.5 µs  4 claims hold · identical program"
+    ((_, word, rest),) = summary(MANY[:1], width=len(line))
+    assert word + rest == line
+    ((_, word, rest),) = summary(MANY[:1], width=len(line) - 1)
+    assert word + rest == line[:-2] + "…"
+
+
+@pytest.mark.parametrize("width", [11, 8, 1])
+def test_a_terminal_narrower_than_the_words(width):
+    """Where nothing but the word has room, nothing follows it."""
+    assert [rest.strip(" …") for _, _, rest in summary(MANY, width=width)] == ["", "", "", ""]
+
+
+def test_a_summary_of_nothing_is_empty():
+    """No case, no line."""
+    assert summary([], width=80) == []
+
+
+@pytest.mark.parametrize(
+    ("statuses", "text"),
+    [
+        ([Status.SAME], "1 case: 1 SAME"),
+        ([Status.REGRESSED, Status.SAME, Status.SAME], "3 cases: 2 SAME, 1 REGRESSED"),
+        (
+            list(reversed(Status)),
+            "12 cases: 1 SAME, 1 FASTER, 1 IMPROVED, 1 EXPECTED, 1 UNDECIDED, 1 WAIVED, 1 NO_BASELINE, 1 STALE_BASELINE, "
+            "1 SLOWER, 1 REGRESSED, 1 INVALID, 1 RESOURCE_EXHAUSTED",
+        ),
+    ],
+)
+def test_the_count(statuses, text):
+    """How many cases have each status, the worst last, none of them left out."""
+    assert count([verdict(status) for status in statuses]) == text
+
+
+def test_a_slow_down_beside_a_regression_says_that_it_was_not_repeated():
+    """A case that is red by its facts is not run again; its time is shown as what it is, unconfirmed."""
+    slower = replace(DECISION, status=Status.SLOWER)
+    verdict = judge(
+        "scan/rnn",
+        (),
+        measurement(facts={"temp_bytes": 90_000}, fingerprints=replace(FINGERPRINTS, program="p1")),
+        record(),
+        strict=False,
+        decision=slower,
+    )
+    assert verdict.status is Status.REGRESSED
+    assert "not repeated in fresh processes, the case is red without it" in explain(verdict, test="t.py::t")

@@ -1,0 +1,72 @@
+"""What stands below a red case: its buffers where memory decides, what changed in its program, and memory that ran out."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxgate.report.sections import BUFFERS, CHANGES
+
+MODEL = """
+import jax, jax.numpy as jnp
+
+def step(x):
+    y = jnp.sin(x)
+    return y.sum()
+
+def test_step(gate):
+    gate(step, jnp.ones((256, 64)))
+"""
+SORTS = "    return jnp.sort(y.ravel())[::2].sum() + y.sum()"
+
+
+@pytest.fixture
+def recorded(project):
+    """A project with a recorded case."""
+    project.write("test_model.py", MODEL)
+    project.record()
+    return project
+
+
+def test_a_red_memory_lists_its_buffers_and_its_program(recorded):
+    """The buffers come with operation and line; the difference of the programs shows the operation that came."""
+    recorded.edit("test_model.py", "    return y.sum()", SORTS)
+    result = recorded.run()
+    result.counts(failed=1)
+    result.shows("REGRESSED  model/step", "temp_bytes", BUFFERS, CHANGES)
+    below = result.text.partition(BUFFERS)[2]
+    buffers, _, changes = below.partition(CHANGES)
+    assert "65.5 kB" in buffers
+    assert "sort" in buffers
+    assert "test_model.py:6" in buffers
+    changed = [line for line in changes.splitlines() if line.startswith(("+", "-"))]
+    assert any("stablehlo.sort" in line for line in changed)
+    assert not any("stablehlo.sine" in line for line in changed)
+
+
+def test_a_green_case_shows_neither(recorded):
+    """A case that is the same reads no buffers and compares no texts."""
+    result = recorded.run("-rA")
+    result.counts(passed=1)
+    assert BUFFERS not in result.text
+    assert CHANGES not in result.text
+
+
+def test_a_broken_claim_without_a_baseline_lists_its_buffers(project):
+    """A claim on memory needs no baseline to show what holds it; there is no program to compare with."""
+    project.write("test_model.py", MODEL.replace("(256, 64)))", "(256, 64)), max_argument_bytes=100)"))
+    result = project.run()
+    result.counts(failed=1)
+    result.shows("claim argument_bytes ≤ 100", BUFFERS, "65.5 kB argument parameter")
+    assert CHANGES not in result.text
+
+
+def test_memory_that_runs_out_is_a_verdict_of_its_own(recorded):
+    """The case is RESOURCE_EXHAUSTED with the numbers, fails, and cannot be recorded."""
+    recorded.edit("test_model.py", "return y.sum()", "return jnp.full((1 << 48,), y[0, 0])")
+    before = recorded.baselines()
+    for arguments in ((), ("--perf-update",)):
+        result = recorded.run(*arguments)
+        result.counts(failed=1)
+        result.shows("RESOURCE_EXHAUSTED  model/step", "asked for 1.1 PB")
+        assert "1 RESOURCE_EXHAUSTED" in result.text
+    assert recorded.baselines() == before

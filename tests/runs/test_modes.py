@@ -1,0 +1,224 @@
+"""--perf-update=create and =refresh: what is recorded, what is judged, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from support.git import git
+from support.projects import TWO
+
+from jaxgate.model import Update
+from jaxgate.model.variables import OTHER_SIDE
+from jaxgate.processes import pytest_child
+
+WORSE = ("return x * 2", "return x @ jnp.ones((8, 8)) * x")
+
+
+@pytest.fixture
+def half(project, monkeypatch):
+    """Two cases, of which only the first has a baseline, and is worse now."""
+    monkeypatch.setenv("JAXGATE_BUDGET", "0")  # time is not what this is about
+    project.write("test_model.py", TWO)
+    assert project.run("-k", "first", "--perf-update").code == 0
+    project.edit("test_model.py", *WORSE)
+    return project
+
+
+def results(project):
+    """What a machine reads."""
+    return json.loads((project.path / "perf-artifacts/results.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("update", "new", "known"),
+    [
+        (Update.NOTHING, False, False),
+        (Update.BOTH, True, True),
+        (Update.CREATE, True, False),
+        (Update.REFRESH, False, True),
+        (Update.TRIM, False, False),
+        (Update.REVIEW, False, False),
+    ],
+)
+def test_what_a_mode_records(update, new, known):
+    """Of a case without a baseline, and of one that has one."""
+    assert (update.records(exists=False), update.records(exists=True)) == (new, known)
+
+
+def test_create_judges_what_has_a_baseline(half):
+    """In the same run: the new case is recorded, the worse one fails and keeps its baseline."""
+    before = half.baselines()
+    result = half.run("--perf-update=create", "--perf-why", "new")
+    result.counts(passed=1, failed=1)
+    result.shows("REGRESSED  model/first", "CREATED", "2 cases: 1 CREATED, 1 REGRESSED")
+    after = half.baselines()
+    assert [name.rsplit("/", 1)[1] for name in after] == ["first.json", "second.json"]
+    assert before.items() <= after.items()
+    found = results(half)
+    assert [case["recorded"] for case in found["cases"]] == ["", "created"]
+    assert (found["exit_status"], found["green"]) == (1, False)
+
+
+def test_refresh_judges_what_has_no_baseline(half):
+    """The worse case is recorded, the new one is NO_BASELINE with the command that creates it; under CI it fails."""
+    result = half.run("--perf-update=refresh")
+    result.counts(passed=2)
+    result.shows("REFRESHED", "NO_BASELINE  model/second")
+    assert result.line("NO_BASELINE: 1 case has none").endswith(
+        "create it: pytest 'test_model.py::test_second' --perf-update=create"
+    )
+    assert [name.rsplit("/", 1)[1] for name in half.baselines()] == ["first.json"]
+    half.run("--perf-update=refresh", "--perf-strict").counts(passed=1, failed=1)
+
+
+def test_a_baseline_that_cannot_be_read_is_there(half):
+    """Create does not take it for none, and it stays red; refresh mends it."""
+    (path,) = (half.path / "baselines").rglob("first.json")
+    path.write_text("{")
+    result = half.run("-k", "first", "--perf-update=create")
+    result.counts(failed=1, deselected=1)
+    result.shows("INVALID  model/first")
+    assert path.read_text() == "{"
+    half.run("-k", "first", "--perf-update=refresh").shows("REFRESHED  model/first")
+    assert path.read_text() != "{"
+
+
+def test_a_recording_is_not_green_until_it_is_committed(half):
+    """Exit code 0, as it was asked for; all outputs say what git does not have, and so does a later run under CI."""
+    git(half.path, "init", "--quiet", "-b", "main")
+    (half.path / ".gitignore").write_text("perf-artifacts/\n__pycache__/\n.benchmarks/\n")
+    git(half.path, "add", ".")
+    git(half.path, "commit", "--quiet", "-m", "one")
+    result = half.run("-k", "second", "--perf-update=create", "--perf-strict")
+    assert result.code == 0
+    found = results(half)
+    assert (found["green"], found["exit_status"], found["gate_exit"]) == (False, 0, 3)
+    files = found["needs_commit"]
+    assert [name.split("/")[1] for name in files if "second.json" not in name] == ["log", "programs"]
+    assert any(name.endswith("/model/second.json") for name in files)
+    assert not any("first.json" in name for name in files)
+    result.shows("NEEDS COMMIT: 3 files are not in the last commit: baselines/")
+    page = (half.path / "perf-artifacts/summary.md").read_text()
+    assert page.startswith("## ⚠️ jaxgate: 1 of 1 case recorded, and the baselines are not committed\n\n1 CREATED on")
+    assert "3 files of the baselines need a commit" in page
+    later = half.run("-k", "second", "--perf-strict")
+    assert (later.code, results(half)["green"], results(half)["needs_commit"]) == (0, False, files)
+    git(half.path, "add", ".")
+    git(half.path, "commit", "--quiet", "-m", "two")
+    half.run("-k", "second", "--perf-strict")
+    found = results(half)
+    assert (found["green"], found["gate_exit"], found["needs_commit"]) == (True, 0, [])
+
+
+def test_a_refresh_removes_the_program_that_nothing_names(half):
+    """In the same run, and only then: the store does not grow with refreshes, and another case keeps its own."""
+    half.run("-k", "second", "--perf-update")
+    store = half.path / "baselines/programs"
+    before = {path.name for path in store.iterdir()}
+    result = half.run("-k", "first", "--perf-update=refresh")
+    result.shows("Removed 1 program that no baseline names any more (")
+    after = {path.name for path in store.iterdir()}
+    assert (len(before), len(after), len(before & after)) == (2, 2, 1)
+    assert "Removed" not in half.run("--perf-update").text  # nothing changed
+
+
+def test_workers_that_refresh_at_once_leave_what_is_needed(half):
+    """The controller removes what was replaced when all have written: both cases come to one program, and keep it."""
+    half.run("-k", "second", "--perf-update")
+    half.edit("test_model.py", "return x + 1", WORSE[1])
+    assert half.run("-n", "2", "--perf-update=refresh").code == 0
+    assert len(list((half.path / "baselines/programs").iterdir())) == 1
+    assert half.run("--perf-strict").code == 0
+    names = [path.read_text() for path in (half.path / "baselines/log").glob("*.md")]
+    assert len([text for text in names if "refreshed `model/first`, `model/second`" in text]) == 1
+
+
+def test_a_program_stays_while_a_baseline_cannot_be_read(half):
+    """Of other hardware, too: it may be the one that names it."""
+    other = half.path / "baselines/cpu-other-1/model/first.json"
+    other.parent.mkdir(parents=True)
+    other.write_text("{")
+    result = half.run("-k", "first", "--perf-update=refresh")
+    assert result.code == 0
+    result.shows("Programs that were replaced stay: baselines/cpu-other-1/model/first.json is not JSON")
+    assert len(list((half.path / "baselines/programs").iterdir())) == 2
+
+
+def test_what_got_better_asks_for_a_refresh(half):
+    """One line with the exact command, and no failure; the command is for these cases and these baselines only."""
+    half.run("-k", "first", "--perf-update", "--perf-baselines", "kept")
+    half.edit("test_model.py", WORSE[1], WORSE[0])
+    result = half.run("-k", "first", "--perf-baselines", "kept")
+    result.counts(passed=1, deselected=1)
+    assert result.line("BETTER:") == (
+        "BETTER: 1 case is better than the baseline; keep it: "
+        "pytest 'test_model.py::test_first' --perf-baselines=kept --perf-update"
+    )
+
+
+def test_stale_baselines_are_listed_in_one_place(half):
+    """With what changed, and the command that refreshes them."""
+    half.edit("test_model.py", "gate(first, jnp.ones(8))", "gate(first, jnp.ones((8, 8)))")
+    result = half.run("-k", "first")
+    result.shows("STALE: 1 baseline is of other arguments than today's:", "  model/first: the arguments changed")
+    assert result.line("  refresh: ") == "  refresh: pytest 'test_model.py::test_first' --perf-update"
+
+
+MISUSE = {
+    "a path taken for a mode": (["--perf-update", "test_model.py"], "review, found 'test_model.py'; was a path meant?"),
+    "no mode": (["--perf-update="], "expected one of create, refresh, trim, review, found ''"),
+    "a mode that is none": (["--perf-update=creat"], "expected one of create, refresh, trim, review, found 'creat'"),
+    "a comparison": (["--perf-update=create", "--perf-against=HEAD"], "--perf-update records, --perf-against compares"),
+    "a review without samples": (["--perf-update=review", "--benchmark-disable"], "needs samples"),
+    "a review of workers": (["--perf-update=review", "-n2"], "asks about what one process measured; drop -n"),
+    "a trim of workers": (["--perf-update=trim", "-n2"], "--perf-update=trim runs no test; drop -n"),
+}
+
+
+@pytest.mark.parametrize("misuse", MISUSE)
+def test_misuse_records_nothing(project, misuse):
+    """Exit code 4 with one line, and no file."""
+    arguments, message = MISUSE[misuse]
+    project.write("test_model.py", TWO)
+    result = project.pytester.runpytest_inprocess(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert message in result.stderr.str()
+    assert not (project.path / "baselines").exists()
+
+
+@pytest.mark.parametrize("where", ["addopts", "PYTEST_ADDOPTS"])
+def test_a_line_that_is_committed_cannot_record(project, monkeypatch, where):
+    """A run that records is green whatever changed: that is typed, each time."""
+    project.write("test_model.py", TWO)
+    if where == "addopts":
+        project.write("pyproject.toml", '[tool.pytest]\naddopts = ["--perf-update=refresh"]\n')
+    else:
+        monkeypatch.setenv("PYTEST_ADDOPTS", "--perf-update")
+    result = project.pytester.runpytest_inprocess()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "expected it on the command line, found it in addopts or PYTEST_ADDOPTS" in result.stderr.str()
+
+
+def test_a_recording_for_another_process_leaves_nothing_else(half, monkeypatch, tmp_path):
+    """It is told to be one, leaves no pages, and above all does not empty the folder of the run that asked for it."""
+    half.run("-k", "first")
+    page = half.path / "perf-artifacts/results.json"
+    before = page.read_bytes()
+    seen = {}
+
+    def run(command, *, env, **_):
+        seen.update(env)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "run", run)
+        side = pytest_child.Side(half.path, {"A": "b"}, "--option")
+        pytest_child.record_selection(side, pytest_child.Selection((), "", ""), tmp_path)
+    assert seen == {"A": "b", OTHER_SIDE: "1"}
+    monkeypatch.setenv(OTHER_SIDE, "1")
+    result = half.run("--perf-update", "--perf-baselines", str(tmp_path / "kept"))
+    assert result.code == 0
+    assert page.read_bytes() == before
+    assert "NEEDS COMMIT" not in result.text

@@ -1,0 +1,450 @@
+"""A red case leaves a bundle: both sides profiled, read and written down, whatever else goes wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+
+import jax
+import pytest
+
+from jaxgate.judge import decide
+from jaxgate.keep.artifacts import HISTORY, MARKER
+from jaxgate.model import Duel, RepeatOutcome
+
+MODEL = """
+import jax, jax.numpy as jnp
+
+def step(x):
+    y = jnp.tanh(x)
+    return y.sum(axis=0)
+
+def test_step(gate):
+    gate(step, jnp.ones((256, 64)))
+"""
+SORTED = ("    return y.sum(axis=0)", "    y = jnp.sort(y, axis=0)\n    return y.sum(axis=0)")
+BUNDLE = {
+    "baseline", "baseline.hlo.txt", "baseline.stablehlo.txt", "hlo.diff", "now", "now.hlo.txt", "now.jaxpr.txt",
+    "now.stablehlo.txt", "report.md", "stablehlo.diff", "verdict.json",
+}  # fmt: skip
+
+
+@pytest.fixture
+def profiled(project, monkeypatch):
+    """A project whose failing cases are profiled, as is usual; its duels take no time, and no step is called long."""
+    monkeypatch.delenv("JAXGATE_PROFILE")
+    for limit in ("LONG_STEP_S", "SLOW_STEP_S"):
+        monkeypatch.setattr(f"jaxgate.observe.profile.capture.{limit}", 600.0)
+    slow = Duel(now_ns=((1300,),) * 20, baseline_ns=((1000,),) * 20, calls_per_burst=1, seed=0)
+    project.instruments["run_duel"] = lambda *_, **__: slow
+    return project
+
+
+@pytest.fixture
+def red(profiled):
+    """A recorded case that sorts since."""
+    profiled.write("test_model.py", MODEL)
+    profiled.record()
+    profiled.edit("test_model.py", *SORTED)
+    return profiled
+
+
+def bundle(project, case="model/step"):
+    """The folder of a case."""
+    return project.path / "perf-artifacts" / case
+
+
+def events(folder):
+    """Names of all events of the one profile in a folder."""
+    (file,) = folder.rglob("*.xplane.pb")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        planes = jax.profiler.ProfileData.from_file(str(file)).planes
+        return [event.name for plane in planes for line in plane.lines for event in line.events]
+
+
+@pytest.mark.jax_text
+def test_a_red_case_names_its_operation_and_leaves_a_bundle(red):
+    """The sort leads, with its line and its share; profiles, programs, differences, verdict and report lie in the bundle."""
+    result = red.run()
+    assert result.code == 1
+    culprit = result.line("  culprit ")
+    assert culprit.split()[:3] == ["culprit", "sort", "test_model.py:6"]
+    assert "0 ns → " in culprit
+    result.shows("  bundle    perf-artifacts/model/step/report.md", "1 bundle in perf-artifacts", "jaxgate tensorboard")
+    assert {path.name for path in bundle(red).iterdir()} == BUNDLE
+    now, before = events(bundle(red) / "now"), events(bundle(red) / "baseline")
+    assert (now.count("jaxgate step"), before.count("jaxgate step")) == (10, 10)
+    assert any(name.startswith("sort") for name in now)
+    assert not any(name.startswith("sort") for name in before)
+    assert (bundle(red) / "now/plugins/profile/model-step-now-p0").is_dir()
+
+
+def test_the_report_holds_what_a_person_asks_for(red):
+    """The failure text, the table that adds up, memory of both, the difference, and every file with its meaning."""
+    red.run()
+    report = (bundle(red) / "report.md").read_text()
+    assert report.startswith("# REGRESSED: model/step\n\n```text\nREGRESSED  model/step")
+    assert "| `sort` | `test_model.py:6` | 0 ns |" in report
+    assert "| **step** | |" in report
+    assert "| `temp_bytes` |" in report
+    assert "stablehlo.sort" in report
+    for name in BUNDLE - {"now", "baseline", "report.md"}:
+        assert f"[`{name}`]({name})" in report
+    assert "stablehlo.sort" in (bundle(red) / "stablehlo.diff").read_text()
+    assert "sort" in (bundle(red) / "hlo.diff").read_text()
+    assert str(red.path) not in report
+
+
+def test_the_verdict_is_there_as_data(red):
+    """With its schema, and the table whose rows add up to the step."""
+    red.run()
+    verdict = json.loads((bundle(red) / "verdict.json").read_text())
+    assert (verdict["schema"], verdict["case"], verdict["status"]) == (1, "model/step", "REGRESSED")
+    table = verdict["capture"]["table"]
+    assert table["other"] == "baseline"
+    assert sum(row["now_ns"] for row in table["rows"]) + table["folded_now_ns"] == pytest.approx(table["now_ns"])
+    assert sum(row["other_ns"] for row in table["rows"]) + table["folded_other_ns"] == pytest.approx(table["other_ns"])
+
+
+def test_a_green_run_removes_the_last_bundles_and_keeps_the_history(red):
+    """What lies there is of this run; the scalars are of all."""
+    red.run()
+    assert len(list((red.path / "perf-artifacts" / HISTORY).iterdir())) == 1
+    red.edit("test_model.py", *reversed(SORTED))
+    result = red.run()
+    assert result.code == 0
+    assert {path.name for path in (red.path / "perf-artifacts").iterdir()} == {
+        HISTORY,
+        MARKER,
+        "results.json",
+        "summary.md",
+    }
+    assert len(list((red.path / "perf-artifacts" / HISTORY).iterdir())) == 2
+    assert "1 bundle" not in result.text
+
+
+def test_always_profiles_what_is_green_against_its_reference(profiled):
+    """The program is the baseline's own: the naive way is the other side."""
+    naive = MODEL.replace(
+        "gate(step,", "gate(step, reference=lambda x: jnp.stack([jnp.tanh(r) for r in x]).sum(axis=0), *["
+    )
+    profiled.write("test_model.py", naive.replace("(256, 64)))", "(16, 64))])"))
+    profiled.record()
+    assert profiled.run("--perf-profile=always").code == 0
+    assert json.loads((bundle(profiled) / "verdict.json").read_text())["capture"]["sides"] == ["now", "reference"]
+    assert events(bundle(profiled) / "reference")
+
+
+def test_never_writes_the_bundle_without_profiles(red):
+    """Verdict and report stay: they cost nothing."""
+    result = red.run("--perf-profile=never")
+    assert {path.name for path in bundle(red).iterdir()} == {"report.md", "verdict.json"}
+    result.shows("(not profiled: --perf-profile=never)")
+    result.line("  culprit ").index("perhaps stablehlo.sort")
+
+
+def test_beyond_the_cap_cases_are_listed(profiled):
+    """A broken machine fails all cases: the first few are profiled, the others named."""
+    text = MODEL + MODEL.partition("def test_step")[1] + "_too(gate):\n    gate(step, jnp.ones((128, 64)))\n"
+    profiled.write("test_model.py", text)
+    profiled.record()
+    profiled.edit("test_model.py", *SORTED)
+    result = profiled.run("--perf-captures=1")
+    result.counts(failed=2)
+    result.shows("2 bundles in perf-artifacts", "NOT PROFILED, 1 of them (--perf-captures): model/step_too")
+    assert (bundle(profiled) / "now").is_dir()
+    assert not (bundle(profiled, "model/step_too") / "now").exists()
+    assert (bundle(profiled, "model/step_too") / "report.md").is_file()
+
+
+def test_a_folder_of_somebody_else_is_left_alone(red):
+    """It is not emptied, the verdict stands, and the run says why there is no bundle."""
+    mine = red.path / "perf-artifacts" / "thesis.txt"
+    shutil.rmtree(mine.parent, ignore_errors=True)
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    result = red.run()
+    assert result.code == 1
+    result.shows("perf-artifacts holds files that jaxgate did not write", "--perf-artifacts")
+    assert [path.name for path in mine.parent.iterdir()] == ["thesis.txt"]
+    assert red.run("--perf-artifacts=elsewhere").code == 1
+    assert (red.path / "elsewhere/model/step/report.md").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--perf-artifacts=."], "expected a folder of its own"),
+        (["--perf-artifacts=.."], "expected a folder of its own"),
+        (["--perf-artifacts=baselines"], "expected a folder apart from the baselines"),
+        (["--perf-artifacts=baselines/cpu"], "expected a folder apart from the baselines"),
+        (["--perf-artifacts=kept", "--perf-baselines=kept/baselines"], "expected a folder apart from the baselines"),
+        (["--perf-captures=-1"], "expected a number of cases, found -1"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(project, options, says):
+    """Above all the folder that holds the project: it would be emptied."""
+    project.write("test_model.py", MODEL)
+    result = project.run(*options)
+    assert result.code == 4
+    result.shows(says)
+    assert (project.path / "test_model.py").is_file()
+
+
+def test_a_setting_that_is_no_word_of_the_option_is_refused(project, monkeypatch):
+    """A typing error must not turn profiles off."""
+    monkeypatch.setenv("JAXGATE_PROFILE", "alway")
+    project.write("test_model.py", MODEL)
+    result = project.run()
+    assert result.code == 4
+    result.shows("expected one of failing, always, never, found 'alway'")
+
+
+def test_a_recording_leaves_the_bundles_alone(red):
+    """It judges nothing: the bundles of the last run are not its to remove."""
+    red.run()
+    assert red.run("--perf-update").code == 0
+    assert (bundle(red) / "report.md").is_file()
+
+
+@pytest.mark.parametrize(
+    "where", ["capture._take", "program_texts.program_diff", "sides.load_program", "op_names.read_hlo"]
+)
+def test_a_capture_that_fails_never_hides_the_verdict(red, monkeypatch, where):
+    """Each stage may fail: the case is red for what it is, and the report says what is missing."""
+
+    def fail(*_, **__):
+        raise OSError("no space left on device")
+
+    name, function = where.split(".")
+    monkeypatch.setattr(f"jaxgate.observe.profile.{name}.{function}", fail)
+    result = red.run()
+    assert result.code == 1
+    result.shows("REGRESSED  model/step", "temp_bytes")
+    told = (bundle(red) / "report.md").read_text() if (bundle(red) / "report.md").exists() else result.text
+    assert "no space left on device" in told
+
+
+def test_a_profile_that_cannot_be_read_is_told(red, monkeypatch):
+    """The reader may take too long, or die."""
+    monkeypatch.setattr("jaxgate.processes.profile_reader.TIMEOUT_S", 0.01)
+    result = red.run()
+    assert result.code == 1
+    result.shows("the profile could not be read within 0.01 s")
+    result.line("  culprit ").index("perhaps stablehlo.sort")
+
+
+def test_a_trace_that_the_code_left_open_is_closed_and_told(red):
+    """JAX takes one profile at a time."""
+    red.edit("test_model.py", "    gate(step,", "    jax.profiler.start_trace('left-open')\n    gate(step,")
+    result = red.run()
+    assert result.code == 1
+    assert "now: a profile that the code had left open was closed" in (bundle(red) / "report.md").read_text()
+    assert events(bundle(red) / "now").count("jaxgate step") == 10
+    assert list((red.path / "left-open").rglob("*.xplane.pb"))
+
+
+def test_donated_arguments_are_made_anew(profiled):
+    """Each series has arguments of its own: the profiled steps consume them."""
+    profiled.write(
+        "test_model.py", MODEL.replace("return y.sum(axis=0)", "return y * 2").replace("64)))", '64)), donate="x")')
+    )
+    profiled.record()
+    profiled.edit("test_model.py", "    return y * 2", "    return jnp.sort(y, axis=0) * 2")
+    result = profiled.run()
+    assert result.code == 1
+    assert events(bundle(profiled) / "now").count("jaxgate step") == 10
+    assert "deleted" not in (bundle(profiled) / "report.md").read_text()
+
+
+def test_a_retrace_is_in_the_profile(profiled):
+    """The steps compile again what they compiled when they were measured, and the report says who did it."""
+    profiled.write(
+        "test_model.py", MODEL.replace("return y.sum(axis=0)", "return y * 2").replace("64)))", '64)), carry="x")')
+    )
+    profiled.record()
+    profiled.edit("test_model.py", "    return y * 2", "    return (y * 2).astype('bfloat16')")
+    result = profiled.run()
+    assert result.code == 1
+    result.shows("step 2 retraced: x: float32[256,64] → bfloat16[256,64]")
+    assert "step 2 retraced" in (bundle(profiled) / "retraces.txt").read_text()
+    found = events(bundle(profiled) / "now")
+    assert any("compile" in name.lower() for name in found)
+
+
+def test_plain_python_is_profiled_too(profiled):
+    """It has no program to store: today's side stands alone."""
+    profiled.write("test_model.py", MODEL.replace("64)))", "64)), host=True)"))
+    profiled.record()
+    profiled.edit("test_model.py", "    return y.sum(axis=0)", "    return y.sum(axis=0) + float(y[0, 0])")
+    result = profiled.run()
+    assert result.code == 1
+    assert events(bundle(profiled) / "now").count("jaxgate step") == 10
+    assert "nothing to hold it against" in (bundle(profiled) / "report.md").read_text()
+
+
+def test_a_case_that_cannot_be_measured_has_a_report(profiled):
+    """There is nothing to profile, and that is what it says."""
+    profiled.write("test_model.py", MODEL.replace("    y = jnp.tanh(x)", "    y = jnp.tanh(x @ x)"))
+    result = profiled.run()
+    assert result.code == 1
+    report = (bundle(profiled) / "report.md").read_text()
+    assert report.startswith("# INVALID: model/step")
+    assert "not profiled: it could not be measured" in report
+
+
+def test_a_slow_down_is_profiled_once_it_is_confirmed(profiled, monkeypatch):
+    """Not while others are timed: at the end of the run, after the fresh processes; not at all if they disagree."""
+    slow, even = (
+        decide(Duel(now_ns=((n,),) * 60, baseline_ns=((1000,),) * 60, calls_per_burst=1, seed=0)) for n in (1300, 1000)
+    )
+    answers = [RepeatOutcome(slow, even), RepeatOutcome(slow, even), RepeatOutcome(even, even)]
+    asked = []
+    profiled.instruments["repeat_duel"] = lambda _: asked.append(bundle(profiled).exists()) or answers.pop(0)
+    profiled.write("test_model.py", MODEL.replace("(256, 64)", "(4, 4)"))
+    profiled.record()
+    profiled.edit("test_model.py", "jnp.tanh", "jnp.sin")
+    result = profiled.run()
+    assert asked == [False, False]
+    result.shows("SLOWER  model/step", "in fresh processes", "perf-artifacts/model/step/report.md")
+    assert {path.name for path in bundle(profiled).iterdir()} == BUNDLE
+    assert profiled.run().code == 0
+    assert not bundle(profiled).exists()
+
+
+def test_a_confirmed_slow_down_is_profiled_under_the_settings_of_its_test(profiled, monkeypatch):
+    """They are gone by the end of the run; without them another program would be profiled."""
+    slow, even = (
+        decide(Duel(now_ns=((n,),) * 60, baseline_ns=((1000,),) * 60, calls_per_burst=1, seed=0)) for n in (1300, 1000)
+    )
+    profiled.instruments["repeat_duel"] = lambda _: RepeatOutcome(slow, even)
+    wide = MODEL.replace("def test_step(gate):\n    gate(step, jnp.ones((256, 64)))", WIDE)
+    profiled.write("test_model.py", wide)
+    profiled.record()
+    profiled.edit("test_model.py", "jnp.tanh", "jnp.sin")
+    profiled.run().shows("SLOWER  model/step")
+    assert "f64" in (bundle(profiled) / "now.stablehlo.txt").read_text()
+    assert not (bundle(profiled) / "retraces.txt").exists()
+    assert "compile" not in " ".join(events(bundle(profiled) / "now"))
+    assert not jax.config.jax_enable_x64
+
+
+WIDE = """
+import pytest
+
+@pytest.fixture
+def wide():
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+def test_step(gate, wide):
+    gate(step, jnp.ones((4, 4), "float64"))
+"""
+
+
+def test_a_red_case_does_not_hold_its_arrays(red):
+    """The next case has the memory to itself, though pytest keeps the failure's frames."""
+    red.edit("test_model.py", "    gate(step, jnp.ones((256, 64)))", HELD)
+    red.run().counts(failed=1, passed=1)
+
+
+HELD = """
+    global held
+    x = jnp.ones((256, 64))
+    held = weakref.ref(x)
+    case = Case(family="model", sentence="step", build=Once(x))
+    del x
+    gate(case)
+
+def test_the_next_one():
+    assert held() is None
+
+import weakref
+from jaxgate.model import Case, Computation
+
+class Once:
+    def __init__(self, x):
+        self.x = x
+
+    def __call__(self):
+        return Computation(subject=step, args=(self.__dict__.pop("x"),))
+"""
+
+
+def test_only_profiles_that_were_taken_use_up_the_room(profiled):
+    """Neither a case that cannot be measured nor a green one keeps a red one from being profiled."""
+    text = "def test_a(gate):\n    gate(lambda x: x @ x, jnp.ones((2, 3)))\n\ndef test_b(gate):\n    gate(jnp.tanh, jnp.ones(3))\n"
+    profiled.write("test_model.py", MODEL.replace("def test_step", f"{text}\ndef test_step"))
+    assert profiled.run("--perf-update", "-k", "not test_a").code == 0
+    profiled.edit("test_model.py", *SORTED)
+    result = profiled.run("--perf-profile=always", "--perf-captures=1")
+    result.counts(failed=2, passed=1)
+    assert (bundle(profiled) / "now").is_dir()
+    assert "NOT PROFILED" not in result.text
+
+
+def test_other_compiler_options_make_another_program(red):
+    """The same StableHLO, compiled otherwise: the baseline's is the other side."""
+    red.edit("test_model.py", *reversed(SORTED))
+    red.edit("test_model.py", "gate(step,", "gate(jax.jit(step, compiler_options={'xla_cpu_enable_fast_math': True}),")
+    red.run("--perf-profile=always")
+    assert json.loads((bundle(red) / "verdict.json").read_text())["capture"]["sides"] == ["now", "baseline"]
+
+
+@pytest.mark.parametrize(("limit", "steps", "says"), [("SLOW_STEP_S", 3, ""), ("SLOWEST_STEP_S", 0, " s, -1 s may be")])
+def test_a_slow_step_is_profiled_less_or_not_at_all(red, monkeypatch, limit, steps, says):
+    """A red case must not take minutes."""
+    monkeypatch.setattr(f"jaxgate.observe.profile.capture.{limit}", -1.0)
+    result = red.run()
+    assert says in result.text
+    found = events(bundle(red) / "now") if steps else []
+    assert found.count("jaxgate step") == steps
+
+
+def test_a_large_profile_leaves_its_programs_out(red, monkeypatch):
+    """They are beside it as text; the steps and their operations stay."""
+    red.run()
+    [whole] = (bundle(red) / "now").rglob("*.xplane.pb")
+    before = whole.stat().st_size
+    monkeypatch.setattr("jaxgate.observe.profile.capture.LARGEST_BYTES", 1)
+    red.run()
+    [file] = (bundle(red) / "now").rglob("*.xplane.pb")
+    assert file.stat().st_size < before / 2
+    assert events(bundle(red) / "now").count("jaxgate step") == 3
+    assert json.loads((bundle(red) / "verdict.json").read_text())["capture"]["table"]["rows"]
+
+
+def test_an_interrupted_capture_does_not_lose_the_verdict(red, monkeypatch):
+    """Ctrl-C while both sides are profiled: the case was judged."""
+
+    def interrupt(*_):
+        raise SystemExit  # as Ctrl-C is no Exception; that one pytester hands on
+
+    monkeypatch.setattr("jaxgate.engine.evidence.take_profile", interrupt)
+    result = red.run()
+    assert result.code == 1
+    result.shows("1 case: 1 REGRESSED")
+
+
+MANY = """
+import jax, jax.numpy as jnp
+import pytest
+
+@pytest.mark.parametrize("size", range(1, 25))
+def test_step(gate, size):
+    gate(lambda x: jnp.tanh(x) * 2, jnp.ones((8, size)))
+"""
+
+
+def test_many_captures_of_one_process_all_survive(profiled, monkeypatch):
+    """Twenty-four in a row, each with a folder and a name of its own, each readable."""
+    read = []
+    monkeypatch.setattr("jaxgate.engine.evidence.read_table", lambda folder, *_: read.append(folder))
+    profiled.write("test_model.py", MANY)
+    assert profiled.run("--perf-profile=always", "--perf-captures=24").code == 0
+    folders = sorted((profiled.path / "perf-artifacts").glob("model/*"))
+    assert len(folders) == len(read) == 24
+    assert [events(folder / "now").count("jaxgate step") for folder in folders] == [10] * 24

@@ -1,0 +1,512 @@
+"""Claims about run time through the real plugin: held, broken and repeated, undecided with a reason, remembered."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jaxgate.judge import decide, decide_claim
+from jaxgate.model import Duel, RepeatOutcome, at_most
+
+CALL_NS = 10_000_000
+MODEL = """
+import jax
+import jax.numpy as jnp
+import pytest
+from jaxgate import at_least, at_most
+
+def fused(x):
+    return jnp.tanh(x) + 1
+
+def naive(x):
+    return 1 + jnp.tanh(x)
+
+def test_model(gate):
+    gate(fused, jnp.ones((8, 8)), reference=naive, claims=[at_most(0.8, "run_ns", why="one pass")])
+"""
+CLAIM = 'at_most(0.8, "run_ns", why="one pass")'
+STRICT = ["--perf-strict", "--perf-max-undecided=1"]  # the share of UNDECIDED is not what these tests are about
+
+
+def duel(ratio, pairs=20, traces=0):
+    """A duel without noise."""
+    now = round(CALL_NS * ratio)
+    return Duel(now_ns=((now,),) * pairs, baseline_ns=((CALL_NS,),) * pairs, calls_per_burst=1, seed=0, traces=traces)
+
+
+SAME, SLOWER = decide(duel(1.0, 60)), decide(duel(1.3, 60))
+
+
+class Lab:
+    """A project whose clocks are the test's: duels with the reference and with the baseline, and fresh processes."""
+
+    def __init__(self, project, monkeypatch):
+        self.project, self.path, self.edit, self.write = project, project.path, project.edit, project.write
+        self.reference, self.baseline = duel(1.2), duel(1.0)  # what the duels find
+        self.processes, self.control = [duel(1.2, 60), duel(1.2, 60)], SAME
+        self.ran, self.launched = [], []
+        project.instruments.update(
+            run_reference_duel=self._duel("reference"), run_duel=self._duel("baseline"), repeat_duel=self._launch
+        )
+
+    def _duel(self, other):
+        def run_duel(*sides, settled, **options):
+            self.ran.append(other)
+            found = getattr(self, other)
+            if isinstance(found, Exception):
+                raise found
+            settled(found)
+            return found
+
+        return run_duel
+
+    def _launch(self, rematch):
+        self.launched.append(rematch)
+        found = self.processes[(len(self.launched) - 1) % len(self.processes)]
+        if isinstance(found, RepeatOutcome):
+            return found
+        if rematch.claim is None:
+            return RepeatOutcome(decide(found), self.control)
+        return RepeatOutcome(decide_claim(rematch.claim, found), self.control)
+
+    def run(self, *arguments):
+        """Run without the memory of earlier runs."""
+        return self.project.run(*arguments)
+
+    def run_with_memory(self, *arguments):
+        """Run with pytest's cache."""
+        return self.project.run("-p", "cacheprovider", *arguments)
+
+
+@pytest.fixture
+def lab(project, monkeypatch):
+    """A project with one case that claims to take at most 0.8 times as long as its reference."""
+    project.write("test_model.py", MODEL)
+    return Lab(project, monkeypatch)
+
+
+def test_three_times_the_work_is_red_in_a_real_process(project):
+    """Planted: the subject does three times its reference's work; suspect first, then red with both numbers. Nothing is faked."""
+    project.instruments["processes"] = 1  # 5 s each; that there are two needs no clock
+    plant = MODEL.replace("return jnp.tanh(x) + 1", "return (work(work(work(x))) - work(x)) * 0")
+    plant = (
+        plant.replace("return 1 + jnp.tanh(x)", "return work(x) * 0")
+        .replace("0.8", "1.0")
+        .replace("(8, 8)", "(200, 200)")
+    )
+    project.write("test_model.py", plant + "\ndef work(x):\n    return jnp.tanh(x @ x)\n")
+    result = project.run("-v")
+    assert result.code == 1
+    result.counts(failed=1)
+    result.shows("test_model.py::test_model SUSPECT", "test_model.py::test_model FAILED", "1 case: 1 REGRESSED")
+    line = result.line("  found     claim run_ns ≤ reference: ")
+    for piece in ("pairs were more than", "slower than that; in fresh processes ", "(one pass)"):
+        assert piece in line
+
+
+def test_identical_work_is_not_red_on_a_real_clock(project):
+    """Planted: one function on both sides. Within 1.1 it is never red, whatever this machine does, and within 5 it holds."""
+    plant = MODEL.replace("1 + jnp.tanh(x)", "jnp.tanh(x) + 1").replace("(8, 8)", "(200, 200)")
+    plain, _, test = plant.partition("def test_model")
+    wide = test.replace("0.8", "5")
+    project.write("test_model.py", f"{plain}def test_model{test.replace('0.8', '1.1')}\ndef test_wide{wide}")
+    result = project.run()
+    assert result.code == 0
+    result.counts(passed=2)
+    result.shows("NO_BASELINE  model/model")
+    assert "6 claims hold · no baseline" in result.line("NO_BASELINE  model/wide")
+
+
+def test_a_claim_that_holds_counts_among_the_others(lab):
+    """One duel; nothing waits, nothing is repeated."""
+    lab.reference = duel(0.7)
+    result = lab.run()
+    assert (result.code, lab.ran, lab.launched) == (0, ["reference"], [])
+    result.counts(passed=1)
+    assert result.line("NO_BASELINE").endswith("6 claims hold · no baseline on this hardware")
+
+
+def test_a_broken_claim_is_repeated_and_red(lab):
+    """Exit code 1; both numbers, pairs, fresh processes and the reason in one line; not to be accepted by recording."""
+    result = lab.run("-v", "--benchmark-json=out.json")
+    assert result.code == 1
+    result.counts(failed=1)
+    assert (lab.ran, len(lab.launched)) == (["reference"], 2)
+    result.shows(
+        "test_model.py::test_model SUSPECT",
+        "REGRESSED  model/model  on ",
+        "found     claim run_ns ≤ 0.8 × reference: 12 ms against 10 ms = 1.20 ×, 20 of 20 pairs were more than 3.0% "
+        "slower than that; in fresh processes 1.200 ×, 1.200 × (one pass)\n",
+        "next      reproduce: pytest 'test_model.py::test_model'\n",
+        "1 case: 1 REGRESSED",
+    )
+    assert "accept:" not in result.text
+    (row,) = json.loads((lab.path / "out.json").read_text())["benchmarks"]
+    assert row["extra_info"]["verdict"] == "REGRESSED"
+
+
+def test_a_lower_limit_is_broken_by_what_is_too_fast(lab):
+    """``at_least``: a subject that is not as slow as claimed is red, in words of its own."""
+    lab.edit("test_model.py", CLAIM, 'at_least(2, "run_ns")')
+    result = lab.run()
+    assert result.code == 1
+    result.shows(
+        "claim run_ns ≥ 2 × reference: 12 ms against 10 ms = 1.20 ×, 20 of 20 pairs were more than 3.0% faster than that;"
+    )
+
+
+def test_one_duel_serves_all_claims(lab):
+    """Two limits, one duel; only the broken one is repeated, and the other counts as held."""
+    lab.edit("test_model.py", CLAIM, f'{CLAIM}, at_least(0.5, "run_ns")')
+    result = lab.run()
+    assert result.code == 1
+    assert lab.ran == ["reference"]
+    assert [again.claim for again in lab.launched] == [at_most(0.8, "run_ns", why="one pass")] * 2
+    assert "also claim" not in result.text
+
+
+@pytest.mark.parametrize(
+    "processes", [[duel(0.8, 60)], [duel(1.2, 60), duel(0.8, 60)]], ids=["at once", "the second time"]
+)
+def test_what_does_not_come_again_is_undecided(lab, processes):
+    """Green, counted as UNDECIDED, with the figures of all processes."""
+    assert lab.run("--perf-update").code == 1  # the baseline is recorded without the claim
+    lab.edit("test_model.py", f"[{CLAIM}]", "[]")
+    assert lab.run("--perf-update").code == 0
+    lab.edit("test_model.py", "claims=[]", f"claims=[{CLAIM}]")
+    lab.processes = processes
+    result = lab.run(*STRICT)
+    assert result.code == 0
+    result.counts(passed=1)
+    line = result.line("UNDECIDED  model/model")
+    assert "5 claims hold · undecided: run_ns ≤ 0.8 × reference: 12 ms against 10 ms = 1.20 ×, 20 of 20 pairs" in line
+    assert f"but it did not come again in fresh process {len(processes)} of 2; in fresh processes " in line
+    result.shows("1 case: 1 UNDECIDED")
+
+
+def test_a_claim_that_did_not_come_again_does_not_hide_a_missing_baseline(lab):
+    """Where strict a case without a baseline is red, also after its claim was taken back."""
+    lab.processes = [duel(0.8, 60)]
+    result = lab.run(*STRICT)
+    assert result.code == 1
+    result.counts(failed=1)
+    result.shows("NO_BASELINE  model/model", "undecided: run_ns ≤ 0.8 × reference", "1 case: 1 NO_BASELINE")
+
+
+@pytest.mark.parametrize(
+    ("processes", "control", "reason"),
+    [
+        (
+            [RepeatOutcome(None, None, "a fresh process failed: exit status -9")],
+            SAME,
+            "it could not be confirmed: a fresh process failed",
+        ),
+        ([duel(1.2, 60)], SLOWER, "a program was slower than itself in a fresh process: the machine is the suspect"),
+    ],
+    ids=["crash", "control"],
+)
+def test_a_confirmation_that_cannot_be_trusted_is_red(lab, processes, control, reason):
+    """INVALID, never green, and no accusation of the case; exit code 2 where it is the machine's fault."""
+    lab.processes, lab.control = processes, control
+    result = lab.run()
+    assert result.code == (2 if control is SLOWER else 1)
+    result.shows("INVALID  model/model", reason, "1 case: 1 INVALID")
+
+
+MANY = """
+@pytest.mark.parametrize("number", range(5))
+def test_many(gate, number):
+    gate(fused, jnp.ones((8, 8)), reference=naive, claims=[at_most(0.8, "run_ns"), at_most(0.9, "run_ns")])
+"""
+
+
+def test_many_broken_claims_at_once_accuse_the_machine(lab):
+    """6 of 6 cases, however many claims each has: INVALID, no process started, exit code 2."""
+    lab.write("test_model.py", MODEL + MANY)
+    result = lab.run()
+    assert (result.code, lab.launched) == (2, [])
+    result.shows("the machine is the suspect", "6 cases: 6 INVALID")
+
+
+def test_five_cases_with_two_broken_claims_each_do_not(lab):
+    """Cases are counted, not duels: ten claims of five cases are repeated."""
+    lab.write(
+        "test_model.py", (MODEL + MANY).replace("range(5)", "range(4)").replace("[at_most(0.8", "[at_most(0.7", 1)
+    )
+    result = lab.run()
+    result.counts(failed=5)
+    assert len(lab.launched) == 2 + 4 * 4
+
+
+def test_a_slow_down_and_a_broken_claim_are_both_repeated(lab):
+    """Against the baseline's program and against the reference: each is confirmed by its own duel."""
+    lab.reference = duel(0.7)
+    lab.project.record()
+    lab.edit("test_model.py", "jnp.tanh(x) + 1", "jnp.tanh(x * 1.0000001) + 1")
+    lab.reference, lab.baseline, lab.ran = duel(1.2), duel(1.3), []
+    result = lab.run()
+    assert result.code == 1
+    assert (lab.ran, [again.claim is None for again in lab.launched]) == (
+        ["baseline", "reference"],
+        [True, True, False, False],
+    )
+    result.shows(
+        "REGRESSED  model/model",
+        "slower than that; in fresh processes 1.200 ×, 1.200 ×",
+        "SLOWER: 1.300 × [1.300, 1.300], n=20",
+        "1 case: 1 REGRESSED",
+    )
+
+
+def test_a_slow_down_stays_where_the_claim_did_not_come_again(lab):
+    """The third and fourth process disagree: the case is SLOWER, its claim undecided."""
+    lab.reference = duel(0.7)
+    lab.project.record()
+    lab.edit("test_model.py", "jnp.tanh(x) + 1", "jnp.tanh(x * 1.0000001) + 1")
+    lab.reference, lab.baseline = duel(1.2), duel(1.3)
+    lab.processes = [duel(1.3, 60), duel(1.3, 60), duel(0.7, 60)]
+    result = lab.run()
+    assert (result.code, len(lab.launched)) == (1, 3)
+    result.shows("SLOWER  model/model", "1 case: 1 SLOWER")
+
+
+def test_a_case_that_is_red_without_it_is_not_repeated(lab):
+    """A broken fact needs no clock; the claim is named, and said not to be confirmed."""
+    lab.edit("test_model.py", CLAIM, f'{CLAIM}, at_most(0.1, "output_bytes")')
+    result = lab.run()
+    assert (result.code, lab.launched) == (1, [])
+    assert "also claim run_ns ≤ 0.8 × reference (not repeated in fresh processes)" in result.line("  found ")
+
+
+# What cannot be decided
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--benchmark-disable"], "the clock is switched off (--benchmark-disable)"),
+        (["--perf-budget", "0"], "the budget for duels is spent (--perf-budget)"),
+    ],
+    ids=["no clock", "no budget"],
+)
+def test_no_duel_where_the_user_wants_none(lab, arguments, reason):
+    """UNDECIDED with the reason in its line, also beside a baseline."""
+    lab.reference = duel(0.7)
+    lab.project.record()
+    lab.ran = []
+    result = lab.run(*arguments)
+    assert (result.code, lab.ran) == (0, [])
+    assert result.line("UNDECIDED").endswith(
+        f"5 claims hold · undecided: run_ns ≤ 0.8 × reference: {reason} · identical program"
+    )
+
+
+def test_undecided_claims_make_a_machine_unfit(lab):
+    """Where strict, a run that leaves most cases open ends with exit code 2, by these claims as by any time."""
+    lab.reference = duel(0.7)
+    lab.project.record()
+    assert lab.run("--perf-strict", "--perf-budget", "0").code == 2
+
+
+def test_the_budget_is_shared(lab, monkeypatch):
+    """A duel with the reference takes from what the duels of the next cases may take."""
+    lab.write("test_model.py", MODEL + MANY.replace("range(5)", "range(1)"))
+    lab.reference = duel(0.7)
+    result = lab.run("--perf-budget", "0.000001")
+    assert lab.ran == ["reference"]
+    result.shows("the budget for duels is spent (--perf-budget)")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (
+            "1 + jnp.tanh(x)",
+            "1 + jax.pure_callback(lambda x: x, x, jnp.tanh(x))",
+            "the reference: jax.export refuses it",
+        ),
+        ("jnp.tanh(x) + 1", "jax.pure_callback(lambda x: x, x, jnp.tanh(x)) + 1", "the subject: jax.export refuses it"),
+        (
+            "gate(fused,",
+            'gate(jax.jit(fused, compiler_options={"xla_dump_hlo_as_text": True}),',
+            "the subject: it is compiled with xla_dump_hlo_as_text",
+        ),
+        ("1 + jnp.tanh(x)", "1 + jnp.tanh(x) + WEIGHTS", "the reference: it captures 80,000 bytes of constants"),
+    ],
+    ids=["reference calls Python", "subject calls Python", "options", "constants"],
+)
+def test_what_cannot_be_exported_is_undecided(lab, old, new, reason):
+    """The line says which side and why."""
+    lab.edit("test_model.py", old, new)
+    lab.edit("test_model.py", "(8, 8)", "(100, 200)")
+    lab.write(
+        "test_model.py",
+        (lab.path / "test_model.py").read_text()
+        + "\nimport numpy\nWEIGHTS = numpy.random.default_rng(0).standard_normal((100, 200)).astype('f') * 1e-7\n",
+    )
+    result = lab.run()
+    assert (result.code, lab.ran) == (0, [])
+    assert f"undecided: run_ns ≤ 0.8 × reference: no duel can be run: {reason}" in result.line("NO_BASELINE")
+
+
+def test_static_arguments_on_one_side_are_undecided(lab):
+    """The two do not take the same arrays: no duel, and it says so."""
+    lab.edit("test_model.py", "def fused(x)", "def fused(x, n=None)")
+    lab.edit("test_model.py", "def naive(x)", "def naive(x, n=None)")
+    lab.edit(
+        "test_model.py", "gate(fused, jnp.ones((8, 8))", "gate(jax.jit(fused, static_argnums=1), jnp.ones((8, 8)), 3"
+    )
+    result = lab.run()
+    assert (result.code, lab.ran) == (0, [])
+    result.shows("no duel can be run: subject and reference take different arrays")
+
+
+def test_a_duel_that_breaks_says_so(lab):
+    """Two programs may not fit into memory together."""
+    lab.reference = RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+    assert "undecided: run_ns ≤ 0.8 × reference: the duel failed: out of memory" in lab.run().line("NO_BASELINE")
+
+
+@pytest.mark.parametrize("told", [duel(0.7, traces=1), duel(-1.0)], ids=["traces", "clock"])
+def test_times_that_mean_nothing_are_invalid(lab, told):
+    """Red, also where the claim would seem to hold."""
+    lab.reference = told
+    result = lab.run()
+    assert result.code == 1
+    result.shows("INVALID  model/model", "timing against the reference")
+
+
+def test_without_a_reference_the_claim_is_invalid(lab):
+    """As every claim about a reference."""
+    lab.edit("test_model.py", "reference=naive, ", "")
+    result = lab.run()
+    assert (result.code, lab.ran) == (1, [])
+    result.shows("INVALID  model/model", "run_ns ≤ 0.8 × reference: cannot be checked: the case has no reference")
+
+
+# Recording
+
+
+def test_a_broken_claim_is_not_recorded(lab):
+    """Refused at once: nothing is written, no process is started, and it says that it was not repeated."""
+    result = lab.run("--perf-update")
+    assert (result.code, lab.launched, lab.project.baselines()) == (1, [], {})
+    result.shows("REGRESSED  model/model", "slower than that; not repeated in fresh processes (one pass)")
+
+
+def test_an_undecided_claim_is_recorded_and_counted(lab):
+    """The facts are good; the line says what was left open."""
+    result = lab.run("--perf-update", "--perf-budget", "0")
+    assert result.code == 0
+    assert len(lab.project.baselines()) == 1
+    assert "undecided: run_ns ≤ 0.8 × reference: the budget" in result.line("CREATED")
+    assert lab.run("--perf-update", "--perf-budget", "0", "--perf-strict").code == 2
+
+
+def test_the_other_side_of_a_comparison_runs_no_duel(lab, monkeypatch):
+    """It is recorded to be held against: its own claims are nobody's question."""
+    monkeypatch.setenv("JAXGATE_AS_MEASURED", "1")
+    assert lab.run("--perf-update").code == 0
+    assert (lab.ran, len(lab.project.baselines())) == ([], 1)
+
+
+# Memory
+
+
+def test_a_duel_that_held_is_not_run_again(lab):
+    """Unchanged programs: the line says that the figure is an earlier one, also where there is no budget and no clock."""
+    lab.reference = duel(0.7)
+    assert lab.run_with_memory().code == 0
+    lab.reference = duel(1.2)
+    for arguments in ([], ["--perf-budget", "0"], ["--benchmark-disable"]):
+        result = lab.run_with_memory(*arguments)
+        assert (result.code, lab.ran) == (0, ["reference"])
+        assert "6 claims hold (run time as measured before)" in result.line("NO_BASELINE")
+
+
+def test_without_a_cache_it_is_run_each_time(lab):
+    """-p no:cacheprovider remembers nothing."""
+    lab.reference = duel(0.7)
+    results = [lab.run(), lab.run()]
+    assert lab.ran == ["reference"] * 2
+    assert not any("as measured before" in result.text for result in results)
+
+
+def test_a_broken_claim_is_never_remembered(lab):
+    """Run again, and red again; a looser claim does not find it either."""
+    assert [lab.run_with_memory().code, lab.run_with_memory().code] == [1, 1]
+    assert lab.ran == ["reference"] * 2
+    lab.edit("test_model.py", "0.8", "2.0")
+    assert (lab.run_with_memory().code, lab.ran) == (0, ["reference"] * 3)
+
+
+def test_an_undecided_claim_is_never_remembered(lab):
+    """Pairs on both sides of the limit: run again."""
+    lab.reference = Duel(
+        now_ns=((7_000_000,), (9_000_000,)) * 30, baseline_ns=((CALL_NS,),) * 60, calls_per_burst=1, seed=0
+    )
+    for _ in range(2):
+        assert "too close to tell" in lab.run_with_memory().line("undecided:")
+    assert lab.ran == ["reference"] * 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("jnp.tanh(x) + 1", "jnp.tanh(x + 0) + 1"),
+        ("1 + jnp.tanh(x)", "1 + jnp.tanh(x + 0)"),
+        ("jnp.ones", "1.0 * jnp.ones"),
+        ("jnp.ones((8, 8))", "jnp.zeros((8, 8))"),
+        ("gate(fused,", "gate(jax.jit(fused, donate_argnums=0),"),
+    ],
+    ids=["subject", "reference", "nothing that matters", "inputs", "donation"],
+)
+def test_anything_that_a_duel_depends_on_asks_for_a_new_one(lab, old, new):
+    """Another subject, reference or input value is another duel; another way to write the same is none."""
+    lab.reference = duel(0.7)
+    assert lab.run_with_memory().code == 0
+    lab.edit("test_model.py", old, new)
+    assert lab.run_with_memory().code == 0
+    assert lab.ran == ["reference"] * (1 if old == "jnp.ones" else 2)
+
+
+def test_a_tighter_claim_is_held_against_what_is_remembered(lab):
+    """0.7 × does not serve a claim of 0.5: a new duel decides, and breaks it."""
+    lab.reference = duel(0.7)
+    assert lab.run_with_memory().code == 0
+    lab.edit("test_model.py", "0.8", "0.75")
+    assert (lab.run_with_memory().code, lab.ran) == (0, ["reference"])
+    lab.edit("test_model.py", "0.75", "0.5")
+    lab.processes = [duel(0.7, 60)]
+    assert (lab.run_with_memory().code, lab.ran) == (1, ["reference"] * 2)
+
+
+WAIVER = """[[waiver]]
+case = "model/model"
+quantity = "run_ns ≤ 0.8 × reference"
+up_to = {up_to}
+owner = "perf-team"
+reason = "issue 12"
+expires = 2999-12-31
+"""
+
+
+@pytest.mark.parametrize(("up_to", "code", "launches"), [(1.25, 0, 0), (1.1, 1, 2)])
+def test_a_broken_claim_can_be_waived(lab, up_to, code, launches):
+    """Within its waiver no process is started and the test is green; beyond it, it is repeated and red."""
+    lab.write("baselines/waivers.toml", WAIVER.format(up_to=up_to))
+    result = lab.run()
+    assert (result.code, len(lab.launched)) == (code, launches)
+    words = "claim run_ns ≤ 0.8 × reference: waived until 2999-12-31 by perf-team: issue 12"
+    beyond = "beyond its waiver, which accepts an upper bound of 1.1 × the reference (perf-team: issue 12)"
+    result.shows(beyond if code else words)
+
+
+def test_the_duel_with_a_reference_is_part_of_what_an_unchanged_case_took(lab, monkeypatch):
+    """It does not depend on the baseline: only the duel with the baseline's program is kept apart."""
+    found = []
+    monkeypatch.setattr("jaxgate.plugin.modes.plan.remember", lambda config, costs: found.extend(costs.values()))
+    lab.run()
+    assert lab.ran == ["reference"]
+    assert [cost.duel_s for cost in found] == [None]

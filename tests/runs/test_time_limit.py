@@ -1,0 +1,110 @@
+"""A hard time limit: the rest is not run, and never green."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+MODEL = """
+import time
+import jax.numpy as jnp
+
+def test_first(gate):
+    gate(jnp.tanh, jnp.ones(8))
+
+def test_second(gate, request):
+    {meanwhile}
+    gate(jnp.sin, jnp.ones(8))
+
+def test_third(gate):
+    gate(jnp.cos, jnp.ones(8))
+"""
+
+CONFTEST = """
+import threading
+from jaxgate.plugin.time_limit import Deadline
+
+SECOND, WATCH = threading.Event(), Deadline._watch
+
+def watch(deadline, session):
+    SECOND.wait()
+    deadline._until = 0.0
+    WATCH(deadline, session)
+
+def pytest_configure():
+    Deadline._watch = watch
+
+def pytest_unconfigure():
+    Deadline._watch = WATCH
+
+def pytest_runtest_logstart(nodeid):
+    if nodeid.endswith("second"):
+        SECOND.set()
+"""
+"""The time is over when the second test begins, however fast or busy this machine is."""
+STOPPED = "any(request.session.shouldstop or time.sleep(0.01) for _ in range(6000))"
+
+
+def results(project):
+    """What a machine reads."""
+    return json.loads((project.path / "perf-artifacts/results.json").read_text())
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "1")])
+def test_no_test_begins_after_it(project, options):
+    """The one that runs may end; the rest is listed as not judged, the reason told, the exit code not 0."""
+    project.write("test_model.py", MODEL.format(meanwhile=STOPPED))
+    assert project.run("-k", "first", "--perf-update").code == 0
+    project.write("conftest.py", CONFTEST)
+    result = project.run("--perf-time-limit=8", *options)
+    found = results(project)
+    assert result.code == 2
+    assert [case["case"] for case in found["cases"]] == ["model/first", "model/second"]
+    assert found["not_judged"] == ["test_model.py::test_third"]
+    assert (found["green"], found["gate_exit"]) == (False, 2)
+    assert "the time limit of 8 s is over" in found["unfit"][0]
+    assert "the time limit of 8 s is over" in (project.path / "perf-artifacts/summary.md").read_text()
+
+
+def test_a_test_that_hangs_does_not_keep_the_rest(project):
+    """What was judged before is written down, then the process ends."""
+    project.write("test_model.py", MODEL.format(meanwhile="time.sleep(600)"))
+    project.write("conftest.py", CONFTEST)
+    project.write(
+        "run.py",
+        "import pytest\nfrom jaxgate.plugin.time_limit import Deadline\nDeadline.__init__.__kwdefaults__['grace_s'] = 1.0\npytest.main(['--perf-update'])\n",
+    )
+    command = [sys.executable, "run.py"]
+    environment = {**os.environ, "JAXGATE_TIME_LIMIT": "10"}
+    done = subprocess.run(
+        command, cwd=project.path, env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 2
+    assert "test_model.py::test_second was still running 1 s later; 2 of 3 not judged" in done.stderr
+    found = results(project)
+    assert [case["case"] for case in found["cases"]] == ["model/first"]
+    assert found["not_judged"] == ["test_model.py::test_second", "test_model.py::test_third"]
+    assert not found["green"]
+    (entry,) = (project.path / "baselines/log").iterdir()  # what was recorded before it is in the log, too
+    assert "created `model/first`" in entry.read_text()
+
+
+def test_a_run_in_time_knows_nothing_of_it(project):
+    """And ends as it would without."""
+    project.write("test_model.py", MODEL.format(meanwhile="pass"))
+    project.run("--perf-update")
+    assert project.run("--perf-time-limit=500").code == 0
+    assert results(project)["unfit"] == []
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "soon", "inf", "nan"])
+def test_a_limit_that_makes_no_sense_is_refused(project, text):
+    """With what was expected."""
+    project.write("test_model.py", MODEL.format(meanwhile="pass"))
+    result = project.run(f"--perf-time-limit={text}")
+    assert result.code == 4
+    result.shows(f"expected a number of seconds above 0, found '{text}'")

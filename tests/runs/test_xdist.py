@@ -1,0 +1,249 @@
+"""pytest-xdist: the same facts, verdicts and reports as one process gives, and nothing lost with a worker."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.git import git
+
+MODEL = """
+import os, signal
+import jax, jax.numpy as jnp, pytest
+
+def step(x):
+    return jnp.tanh(x)
+
+@pytest.mark.parametrize("size", [8, 16, 32, 64, 128, 256])
+def test_step(gate, size):
+    if str(size) == os.environ.get("DIES"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    gate(step, jnp.ones(size))
+"""
+MORE = ("    return jnp.tanh(x)", "    return jnp.tanh(x) if x.size != 32 else (jnp.tanh(x), x * 2)")
+SLOW = (
+    "    return jnp.tanh(x)",
+    "    return jnp.tanh(x) if x.size != 64 else jax.lax.fori_loop(0, 400, lambda i, y: jnp.tanh(y), x)",
+)
+NO_PHASES = """
+import jaxgate.judge.phases
+jaxgate.judge.phases.STORED_PHASE_POLICIES = ()  # in workers, too: a busy machine is not what these tests are about
+"""
+ONE_PROCESS = (
+    NO_PHASES
+    + """
+from jaxgate.engine.instruments import Instruments
+from jaxgate.plugin.session_start import INSTRUMENTS
+
+def pytest_configure(config):
+    config.stash[INSTRUMENTS] = Instruments(processes=1)  # 5 s each; that there are two needs no worker
+"""
+)
+DIES_WHILE_IT_WAITS = (
+    NO_PHASES
+    + """
+import os, signal
+import pytest
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtestloop(session):
+    result = yield
+    from jaxgate.plugin.session_start import SESSION
+    gates = session.config.stash.get(SESSION, None)
+    if hasattr(session.config, "workerinput") and gates is not None and gates.result.provisional:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
+"""
+)
+FACTS = ("case", "test", "hardware", "status", "fails", "findings", "origin")
+
+
+@pytest.fixture
+def written(project, monkeypatch):
+    """A module with six cases; nothing of GitHub's."""
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "DIES"):
+        monkeypatch.delenv(name, raising=False)
+    project.write("test_model.py", MODEL)
+    project.write("conftest.py", NO_PHASES)
+    return project
+
+
+@pytest.fixture
+def recorded(written):
+    """The same, recorded by one process."""
+    written.record()
+    return written
+
+
+def results(project):
+    """What a machine reads."""
+    return json.loads((project.path / "perf-artifacts/results.json").read_text())
+
+
+def facts(project, *, timed=True):
+    """What no clock had a say in; of a timed run, causes have: a slow-down has its own."""
+    found = results(project)
+    cases = [{key: case[key] for key in FACTS + (() if timed else ("causes",))} for case in found["cases"]]
+    for case in cases:
+        case["findings"] = [finding for finding in case["findings"] if finding["kind"] not in ("time", "phase")]
+    return {key: found[key] for key in ("green", "exit_status", "not_judged", "problems")}, cases
+
+
+@pytest.mark.parametrize("options", [(), ("--benchmark-disable",)])
+def test_it_is_as_one_process_gives_it(recorded, options):
+    """Facts, verdicts, order, exit status; with and without the clock, with one case red."""
+    recorded.edit("test_model.py", *MORE)
+    alone = recorded.run(*options)
+    one = facts(recorded, timed=not options)
+    parallel = recorded.run("-n", "2", *options)
+    assert (alone.code, parallel.code) == (1, 1)
+    assert facts(recorded, timed=not options) == one
+    assert [case["status"] for case in one[1]].count("REGRESSED") == 1
+    parallel.shows("REGRESSED  model/step-32", "6 cases: 5 SAME, 1 REGRESSED")
+    lines = [line.split()[:2] for line in alone.text.splitlines() if line.startswith(("SAME  ", "REGRESSED  "))]
+    assert lines == [
+        line.split()[:2] for line in parallel.text.splitlines() if line.startswith(("SAME  ", "REGRESSED  "))
+    ]
+
+
+def test_the_rows_of_all_workers_are_in_one_table_and_one_file(recorded):
+    """With the times and what is beside them, and without the warning that nothing was measured.
+
+    A plain benchmark beside them stays switched off: those would disturb each other.
+    """
+    recorded.write("test_plain.py", "def test_plain(benchmark):\n    benchmark(sum, [1])\n")
+    result = recorded.run("-n", "2", "--benchmark-json=rows.json")
+    result.counts(passed=7)
+    rows = json.loads((recorded.path / "rows.json").read_text())["benchmarks"]
+    assert sorted(row["name"] for row in rows) == sorted(f"test_step[{2**power}]" for power in range(3, 9))
+    assert all(row["extra_info"]["verdict"] == "SAME" for row in rows)
+    assert all(3 <= row["stats"]["rounds"] <= 20 for row in rows)
+    result.shows("benchmark 'model': 6 tests")
+    assert "automatically disabled" not in result.text
+    assert result.text.count("Wrote benchmark data") == 1
+
+
+def test_a_recording_is_one_recording(written):
+    """Of a clean checkout, with one line in the log; the next run finds all of it."""
+    written.write(".gitignore", "__pycache__/\nperf-artifacts/\n")
+    git(written.path, "init", "-b", "main")
+    git(written.path, "add", ".")
+    git(written.path, "commit", "-m", "all")
+    assert written.run("-n", "2", "--perf-update", "--perf-why=first").code == 0
+    (entry,) = (written.path / "baselines/log").iterdir()
+    assert entry.read_text().count("first") == 1
+    stored = [json.loads(content) for content in written.baselines().values()]
+    assert len(stored) == 6
+    assert not any(baseline["provenance"]["dirty"] for baseline in stored)
+    written.run("--perf-strict").shows("6 cases: 6 SAME")
+
+
+@pytest.mark.parametrize("options", [(), ("--max-worker-restart=0",)])
+def test_a_killed_worker_loses_the_case_it_was_running(recorded, monkeypatch, options):
+    """That one is INVALID and red; if no worker may follow, the rest is not judged, and never green."""
+    monkeypatch.setenv("DIES", "16")
+    result = recorded.run("-n", "1", *options)
+    found = results(recorded)
+    statuses = {case["test"]: case["status"] for case in found["cases"]}
+    assert statuses["test_model.py::test_step[16]"] == "INVALID"
+    assert result.code != 0
+    assert not found["green"]
+    if options:
+        assert "test_model.py::test_step[256]" in found["not_judged"]
+    else:
+        assert list(statuses.values()).count("SAME") == 5
+        result.shows("worker gw0 died while it ran")
+
+
+def test_a_slow_down_is_confirmed_by_its_worker(recorded):
+    """In a fresh process, after the last test, as in one process."""
+    recorded.edit("test_model.py", *SLOW)
+    recorded.write("conftest.py", ONE_PROCESS)
+    result = recorded.run("-n", "1", "-k", "64 or [8]")
+    result.counts(failed=1, passed=1)
+    [slow] = [case for case in results(recorded)["cases"] if case["case"] == "model/step-64"]
+    assert slow["time"]["status"] == "SLOWER" or slow["status"] == "REGRESSED"
+
+
+def test_what_waits_in_a_worker_that_dies_is_red(recorded):
+    """Its slow-down was seen and never confirmed: INVALID, and not forgotten."""
+    recorded.edit("test_model.py", *SLOW)
+    recorded.write("conftest.py", DIES_WHILE_IT_WAITS)
+    result = recorded.run("-n", "1", "-k", "64")
+    assert result.code == 1
+    [case] = results(recorded)["cases"]
+    assert (case["case"], case["status"]) == ("model/step-64", "INVALID")
+    result.shows("died before it could be confirmed")
+
+
+def test_one_case_of_two_tests_is_found_across_workers(project):
+    """They would share one baseline, though no process sees both."""
+    lines = [f"def test_{n}(gate):\n    gate(jnp.tanh, jnp.ones(8), name='{n % 3}')\n" for n in range(4)]
+    project.write("test_model.py", "import jax.numpy as jnp\n" + "\n".join(lines))
+    result = project.run("-n", "2")
+    assert result.code == 1
+    result.shows("expected one test for the case `model/0`, found two")
+
+
+@pytest.mark.parametrize("mode", ["each", "loadgroup"])
+def test_ways_to_distribute_that_mix_up_cases_are_refused(recorded, mode):
+    """With what to do instead."""
+    result = recorded.run("-n", "1", "--dist", mode)
+    assert result.code == 1
+    result.shows(f"--dist {mode} ", "run again with --dist load")
+
+
+@pytest.mark.parametrize("option", ["--perf-calibrate=3", "--perf-against-env=jax==0.10.2"])
+def test_runs_of_another_kind_are_refused(recorded, option):
+    """They start processes of their own, one after the other."""
+    result = recorded.run("-n", "2", option)
+    assert result.code == 4
+    result.shows("runs one process after the other; drop -n")
+
+
+def test_another_revision_is_recorded_once(recorded, monkeypatch):
+    """By the controller, for all workers."""
+    from jaxgate.processes import git_revision
+
+    recorded.write(".gitignore", "__pycache__/\nperf-artifacts/\n")
+    git(recorded.path, "init", "-b", "main")
+    git(recorded.path, "add", ".")
+    git(recorded.path, "commit", "-m", "all")
+    recorded.edit("test_model.py", *MORE)
+    count = []
+    record = git_revision.record_revision
+    monkeypatch.setattr(git_revision, "record_revision", lambda *arguments: count.append(1) or record(*arguments))
+    result = recorded.run("-n", "2", "--perf-against", "HEAD", "-k", "32 or [8]")
+    assert len(count) == 1
+    result.counts(failed=1, passed=1)
+    result.shows("Compared with ", "REGRESSED  model/step-32")
+
+
+def test_bundles_of_all_workers_are_kept_and_counted_together(recorded, monkeypatch):
+    """The folder is emptied once; of two red cases one is profiled, as was asked."""
+    monkeypatch.setenv("JAXGATE_PROFILE", "failing")
+    recorded.edit("test_model.py", "    return jnp.tanh(x)", "    return jnp.tanh(x), x * 2, x * 3, x * 4")
+    result = recorded.run("-n", "2", "--perf-captures=1")
+    assert len(list(recorded.path.glob("perf-artifacts/model/*/report.md"))) == 6
+    assert len(list(recorded.path.glob("perf-artifacts/model/*/now/plugins/profile/*"))) == 1
+    result.shows("6 bundles in perf-artifacts", "NOT PROFILED, 5 of them")
+
+
+def test_without_a_gate_nothing_is_touched(project):
+    """Plain tests under pytest-xdist know nothing of us."""
+    project.write("test_plain.py", "def test_plain():\n    pass\n")
+    (project.path / "perf-artifacts").mkdir()
+    (project.path / "perf-artifacts/mine.txt").write_text("")
+    result = project.run("-n", "2")
+    assert (result.code, "jaxgate on" in result.text) == (0, False)
+    assert (project.path / "perf-artifacts/mine.txt").exists()
+
+
+def test_timed_sections_of_workers_exclude_each_other(recorded, monkeypatch, tmp_path):
+    """With the lock of the machine at work: nothing waits for itself, and all is measured."""
+    monkeypatch.delenv("JAXGATE_MACHINE_HELD")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    recorded.edit("test_model.py", *MORE)
+    result = recorded.run("-n", "2")
+    result.shows("6 cases: 5 SAME, 1 REGRESSED")
+    assert (tmp_path / next(path.name for path in tmp_path.iterdir()) / "timing.db").exists()

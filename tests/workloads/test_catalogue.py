@@ -1,0 +1,187 @@
+"""The catalogue as a whole: complete, explained, and built without a device. No case is run."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+
+import pytest
+from support.paths import REPOSITORY
+
+import workloads
+
+MODULES = sorted(module.name for module in pkgutil.walk_packages(workloads.__path__, "workloads."))
+FAMILIES = {
+    name.removeprefix("workloads."): module.CASES
+    for name in MODULES
+    if name.count(".") == 1 and hasattr(module := importlib.import_module(name), "CASES")
+}
+CASES = [pytest.param(case, id=case.name) for cases in FAMILIES.values() for case in cases]
+
+ROWS = {
+    "donation": ("sgd", "momentum", "adamw", "only-its-parameters", "only-its-optimiser-state", "bfloat16", "scan", "sharded"),
+    "vmap": ("per-example-loss", "per-example-grad", "nested", "time-and-batch", "ensemble", "monte-carlo", "lax.map", "broadcast", "loop"),
+    "scan": (
+        "rnn", "lstm", "decode", "cache", "sampling", "beam", "denois|diffusion", "fixed-point", "while", "associative",
+        "-1-in-each-turn", "-16-in-each-turn", "-32-steps", "-256-steps",
+    ),
+    "remat": (
+        "mlp-unrolled", "mlp-stacked", "transformer-unrolled", "transformer-stacked", "nothing", "dots", "dots-without-batch",
+        "names", "everything", "times-the-batch", "largest-batch", "batch-that-fits",
+    ),
+    "pmap": (
+        "step-by-pmap", "by-jit-shard-map", "psum-of-4-KiB", "psum-of-64-KiB", "psum-of-1-MiB", "psum-of-16-MiB", "psum-of-64-MiB",
+        "all-gather", "reduce-scatter", "permute", "samples-on-axis-1", "results-on-axis-1", "devices-in-reverse",
+        "replicas", "fsdp",
+    ),
+    "pjit": (
+        "pjit-mlp", "pjit-transformer-layer", "-on-8-", "-on-4-", "-on-2x2", "-on-4x2", "-on-2x4", "-on-1x8",
+        "-none-", "-batch-", "-full-", "-model-", "-fsdp-", "-hybrid-", "attention", "embedding", "explicit", "reshard",
+        "psum-over-data", "psum-over-model", "advised",
+    ),
+    "value_and_grad": ("accuracy", "under-jit", "under-pmap", "on-a-mesh", "vs-two"),
+    "composed": (
+        "vmap-vs", "scan-vs", "accumulation-vs", "remat-vs", "value-and-grad-vs", "donated-vs", "nnx-vs", "mesh-of-8-vs",
+        "summed-once-vs", "sharded-vs",
+    ),
+    "attention": ("full-", "causal-", "forward", "gradient", "jax.nn", "blocks", "window", "shared", "pallas"),
+    "precision": (
+        "setting", "summed-in-float32", "three-in-bfloat16", "bfloat16-parameters", "python-numbers", "normalised",
+        "float32-state", "loss-scale",
+    ),
+    "shapes": (
+        "padded-to-one-shape", "padded-to-2-shapes", "padded-to-3-shapes", "by-the-host-to-1", "by-the-host-to-2", "last-batch",
+        "fixed-size", "traced-vs-static", "static-flag", "argument-vs-static", "python-number",
+    ),
+    "placement": (
+        "put-sharded", "kept-on-the-device", "default-device", "committed", "spread-over-8", "loss-read", "metrics-returned",
+        "pure-callback", "io-callback", "key-folded", "key-carried", "shard_map-in-jit", "vmap-in-shard_map", "pinned-host",
+    ),
+    "training": (
+        "vit", "resnet", "lm", "in-nnx", "in-linen-with-train-state", "under-nnx-jit", "adamw", "momentum",
+        "batch-statistics", "decay-of-kernels-only", "donated-vs", "one-scan-vs", "logits-in-chunks",
+    ),
+    "input_pipeline": ("prefetched-vs", "jnp-asarray", "nhwc-vs-in-nchw", "layout", "eagerly", "one-call", "as-bytes"),
+    "latency": ("blocked", "pipelined", "one-program", "padded", "weights", "on-the-host"),
+    "scaling": (
+        "data-parallel-step-strong-on-1-", "data-parallel-step-strong-on-2-", "data-parallel-step-strong-on-4-",
+        "data-parallel-step-strong-on-8-", "data-parallel-step-weak-on-1-", "data-parallel-step-weak-on-2-",
+        "data-parallel-step-weak-on-4-", "data-parallel-step-weak-on-8-", "tensor-parallel-step-strong-on-8-",
+        "fully-sharded-step-weak-on-8-", "accumulating-step-weak-on-8-",
+    ),
+}  # fmt: skip
+"""Words that stand for what each family must show; each a regular expression that some id must match."""
+
+
+def family_of(name):
+    """The cases of a family, or a failure that says which there are."""
+    assert name in FAMILIES, f"expected the family {name} in workloads/, found {', '.join(FAMILIES)}"
+    return FAMILIES[name]
+
+
+@pytest.mark.parametrize(("family", "word"), [(family, word) for family, words in ROWS.items() for word in words])
+def test_every_row_is_a_case(family, word):
+    """Each thing that a family must show stands in an id of it."""
+    ids = [case.sentence for case in family_of(family)]
+    assert any(re.search(word, sentence, flags=re.IGNORECASE) for sentence in ids), (
+        f"no id of {family} says {word}: {ids}"
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_is_listed_here(family):
+    """A new family says here what it must show, so that a case that vanishes is missed."""
+    assert family in ROWS
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_claims_something_and_says_why(case):
+    """A claim without a reason helps nobody who sees it broken."""
+    assert case.claims
+    assert all(claim.why.strip() for claim in case.claims)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_has_both_sizes(case):
+    """One for two cores of a laptop, one for an accelerator."""
+    assert set(case.sizes) == {"small", "full"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_fits_the_virtual_devices(case):
+    """A CPU is divided into eight devices; a case for more would never run there."""
+    assert 1 <= case.devices <= 8
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_ids_of_a_family_differ_and_carry_its_name(family):
+    """The family stands in each baseline's folder; two cases with one id would share a file."""
+    assert {case.family for case in FAMILIES[family]} == {family}
+    assert len({case.sentence.lower() for case in FAMILIES[family]}) == len(FAMILIES[family])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_readme_explains_each_family(family):
+    """A heading that begins with the family's name (``## family``), a paragraph below it, or a row of a table that begins with ``| `family` |``."""
+    text = (REPOSITORY / "workloads" / "README.md").read_text()
+    name = re.escape(family)
+    paragraph = re.search(rf"^##+ `?{name}`?(?!\w).*\n+((?:[^#\n].*\n?)+)", text, flags=re.MULTILINE)
+    row = re.search(rf"^\| `{name}` \|(.+)\|$", text, flags=re.MULTILINE)
+    found = (paragraph or row) and (paragraph or row)[1]
+    assert found, f"workloads/README.md: expected a heading '## {family}' or a row '| `{family}` | ... |'"
+    assert len(found) > 100, f"workloads/README.md says of {family} only: {found}"
+
+
+def test_every_family_has_a_test_file_and_every_test_file_a_family():
+    """``-k`` selects by the file's name, too."""
+    assert {file.stem for file in (REPOSITORY / "perf").glob("test_*.py")} == {f"test_{family}" for family in FAMILIES}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_test_file_is_a_docstring_imports_and_two_lines(family):
+    """No number and no logic stands between a workload and its verdict; a warning that is meant may be let through."""
+    tree = ast.parse((REPOSITORY / "perf" / f"test_{family}.py").read_text())
+    docstring, *imports, test = tree.body
+    assert ast.get_docstring(tree)
+    assert isinstance(docstring, ast.Expr)
+    lines = [ast.unparse(line) for line in imports]
+    *marks, catalogue = [ast.unparse(decorator) for decorator in test.decorator_list]
+    test.decorator_list = []
+    assert ast.unparse(test) == f"def test_{family}(case, gate):\n    gate(case)"
+    assert catalogue == f"catalogue({family}.CASES)"
+    assert all(mark.startswith("pytest.mark.filterwarnings(") for mark in marks)
+    wanted = ["from jaxgate.plugin import catalogue", f"from workloads import {family}"]
+    assert lines == (["import pytest", *wanted] if marks else wanted)
+
+
+WITHOUT_DEVICES = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+import jax
+try:
+    jax.devices()
+except RuntimeError as error:
+    print("no devices:", error)
+"""
+
+
+def test_no_module_touches_a_device_when_it_is_imported():
+    """Collection must not start a backend: the plugin divides the CPU, and a TPU belongs to one process."""
+    result = subprocess.run(
+        [sys.executable, "-c", WITHOUT_DEVICES, *MODULES],
+        env=os.environ | {"JAX_PLATFORMS": "nonsense", "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert "no devices:" in result.stdout, "the backend that does not exist was found, so the test proves nothing"
+    assert "nonsense" in result.stdout
