@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from jaxgate.distributed import BrokenRanksError, Door, Follow, Lead, LeftError, WireError, enter
+from jaxgate.distributed import BrokenRanksError, Follower, Leader, LeftError, Listener, WireError, enter
 from jaxgate.distributed.barrier import hanging
-from jaxgate.distributed.transport import Line, listen
+from jaxgate.distributed.transport import Connection, listen
 from jaxgate.plugin.distributed.plugin import disagreement
 
 NAMES = {0: "rank 0 (a, pid 10)", 1: "rank 1 (b, pid 11)", 2: "rank 2 (c, pid 12)"}
@@ -25,11 +25,11 @@ class Ranks:
     def __init__(self, count=2, *, start=True):
         self.now = 0.0
         pairs = [socket.socketpair() for _ in range(1, count)]
-        lines = [Line(ours, rank, NAMES[rank]) for rank, (ours, _) in enumerate(pairs, 1)]
+        lines = [Connection(ours, rank, NAMES[rank]) for rank, (ours, _) in enumerate(pairs, 1)]
         options = {"timeout_s": 60.0, "clock": lambda: self.now}
-        self.lead = Lead(lines, NAMES[0], **options)
+        self.lead = Leader(lines, NAMES[0], **options)
         self.others = [
-            Follow(r, Line(theirs, 0, NAMES[0]), NAMES[r], **options) for r, (_, theirs) in enumerate(pairs, 1)
+            Follower(r, Connection(theirs, 0, NAMES[0]), NAMES[r], **options) for r, (_, theirs) in enumerate(pairs, 1)
         ]
         self.pool = ThreadPoolExecutor(8)
         for station in [self.lead, *self.others]:
@@ -242,7 +242,7 @@ def knock(door, hello):
 
 def test_only_ranks_that_know_the_word_are_let_in():
     """A stranger is sent away, a rank is let in and told who rank 0 is."""
-    door = Door("localhost")
+    door = Listener("localhost")
     word = json.loads(door.address)["word"]
     lines = []
     thread = threading.Thread(target=lambda: lines.extend(door.let_in(2, deadline=time.monotonic() + 60)))
@@ -259,12 +259,12 @@ def test_only_ranks_that_know_the_word_are_let_in():
 def test_a_rank_that_does_not_come_is_named():
     """Rank 2 of three, with no other one either."""
     with pytest.raises(WireError, match="expected 3 ranks, found no rank 1, 2 in time"):
-        Door("localhost").let_in(3, deadline=time.monotonic() + 0.05)
+        Listener("localhost").let_in(3, deadline=time.monotonic() + 0.05)
 
 
 def test_two_ranks_that_are_the_same_are_refused():
     """A launcher that gives one number twice."""
-    door = Door("localhost")
+    door = Listener("localhost")
     hello = json.dumps({"word": json.loads(door.address)["word"], "rank": 1, "host": "h", "pid": 1}).encode() + b"\n"
     connections = [knock(door, hello), knock(door, hello)]
     with pytest.raises(WireError, match="found another rank 1"):
@@ -291,7 +291,7 @@ def test_what_is_no_message_closes_the_connection():
         if stop.is_set():
             raise StopIteration
 
-    listen([Line(ours, 1, "rank 1")], lambda line, message: heard.append(message), tick)
+    listen([Connection(ours, 1, "rank 1")], lambda line, message: heard.append(message), tick)
     theirs.sendall(b'{"sign": 1}\nnot json\n')
     deadline = time.monotonic() + 60
     while None not in heard and time.monotonic() < deadline:

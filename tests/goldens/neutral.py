@@ -38,7 +38,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?m)(% +\|? ?)[\d.]+ s( *\|)?$", r"\1<time>\2"),
         (r"(?m)^On \d{4}-\d\d-\d\d\.", "On <today>."),
         (r"(\b(?:with|from|against|of) `?)[0-9a-f]{10}\b", r"\1<hash>"),
-        (r"\b[0-9a-f]{10}( of \d{4}-)", r"<hash>\1"),
+        (r"\b[0-9a-f]{10}((?:\+changes)? of \d{4}-)", r"<hash>\1"),
         (rf"\b({_PHASES}) {_TIME}(?: against {_TIME}(?: = [\d.,]+ ×)?)?", r"\1 <time>"),
         (rf"(`(?:{_PHASES})` \|)[^\n]*", r"\1 <time> |"),
         (r"Captured in [\d.]+ s\.", "Captured in <time>."),

@@ -110,3 +110,9 @@ def test_frames_of_ours_are_one_and_those_of_the_project_stay():
     before = ours.format("a/b", 1, "c") + ours.format("d", 20, "e") + theirs
     assert of(before) == of(ours.format("other", 3, "f") + theirs) == f'  File "<jaxgate>"\n{theirs}'
     assert of(before) != of(ours.format("a/b", 1, "c"))
+
+
+def test_a_commit_without_a_letter_is_neutral():
+    """One commit in a hundred has ten decimal digits first: it is a hash all the same where a commit stands."""
+    assert neutral("5859845330+changes of 2026-11-21", {}) == "<hash>+changes of 2026-11-21"
+    assert neutral("5859845330 of 2026-11-21", {}) == "<hash> of 2026-11-21"

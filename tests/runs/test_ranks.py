@@ -75,16 +75,16 @@ def test_after(gate):
 
 NO_PROGRESS = """
 import os
-from jaxgate.distributed.leader import Lead
+from jaxgate.distributed.leader import Leader
 
-TICK = Lead._tick
+TICK = Leader._tick
 
 def tick(lead):
     if os.path.exists("hangs"):
         lead.progressed = lead._clock() - lead.timeout_s
     TICK(lead)
 
-Lead._tick = tick
+Leader._tick = tick
 """
 """The limit is over as soon as a rank hangs, and never before, however busy this machine is."""
 

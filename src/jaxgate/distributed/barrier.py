@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxgate.distributed.transport import Line, Message, listen
+from jaxgate.distributed.transport import Connection, Message, listen
 from jaxgate.model import InvalidCaseError
 from jaxgate.observe.source_lines import is_project_file, short_path
 
@@ -35,7 +35,7 @@ class LeftError(InvalidCaseError):
     """Another rank could not go on with this case."""
 
 
-class Station:
+class RankBarrier:
     """One rank.
 
     Args:
@@ -55,7 +55,7 @@ class Station:
     def __init__(
         self,
         rank: int,
-        lines: Sequence[Line],
+        lines: Sequence[Connection],
         name: str,
         *,
         timeout_s: float,
@@ -150,7 +150,7 @@ class Station:
     def _pass_on(self, text: str) -> None:
         """Tell others that the job is broken."""
 
-    def _heard(self, line: Line, message: Message | None) -> None:
+    def _heard(self, line: Connection, message: Message | None) -> None:
         raise NotImplementedError
 
     def _tick(self) -> None:

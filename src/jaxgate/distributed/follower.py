@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jaxgate.distributed.barrier import LeftError, Station
-from jaxgate.distributed.transport import Line, Message
+from jaxgate.distributed.barrier import LeftError, RankBarrier
+from jaxgate.distributed.transport import Connection, Message
 
 SLACK_S = 10.0
 """Beyond the limit before a silent rank 0 is given up: while it can speak, it knows more of who hangs."""
 
 
-class Follow(Station):
+class Follower(RankBarrier):
     """Any other rank."""
 
-    def __init__(self, rank: int, line: Line, name: str, **options: Any) -> None:
+    def __init__(self, rank: int, line: Connection, name: str, **options: Any) -> None:
         super().__init__(rank, [line], name, **options)
         self._line = line
         self._reply: Message | None = None
@@ -28,7 +28,7 @@ class Follow(Station):
         *,
         left: Message | None = None,
     ) -> Any:
-        """See ``Station``; ``left`` says why this rank could not go on with the case, if so."""
+        """See ``RankBarrier``; ``left`` says why this rank could not go on with the case, if so."""
         with self.changed:
             self._reply = None
         self._line.send({"at": what, "value": value, "left": left})
@@ -42,16 +42,16 @@ class Follow(Station):
         return None if reply is None else reply["go"]
 
     def sign(self) -> None:
-        """See ``Station``."""
+        """See ``RankBarrier``."""
         self._line.send({"sign": 1})
 
     def leave(self, text: str) -> None:
-        """See ``Station``."""
+        """See ``RankBarrier``."""
         self.take_over()
         self._line.send({"bye": text})
         self.over = True
 
-    def _heard(self, line: Line, message: Message | None) -> None:
+    def _heard(self, line: Connection, message: Message | None) -> None:
         self.progressed = self._clock()
         if message is None:
             self.break_up(f"{line.name} died while {self.doing}")

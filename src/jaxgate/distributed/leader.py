@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxgate.distributed.barrier import ANSWER_S, LeftError, Station, hanging
-from jaxgate.distributed.transport import Line, Message
+from jaxgate.distributed.barrier import ANSWER_S, LeftError, RankBarrier, hanging
+from jaxgate.distributed.transport import Connection, Message
 
 LEAVE_S = 10.0
 """How long it waits for the others to be gone: JAX aborts whoever outlives it."""
 
 
-class Lead(Station):
+class Leader(RankBarrier):
     """Rank 0."""
 
-    def __init__(self, lines: Sequence[Line], name: str, **options: Any) -> None:
+    def __init__(self, lines: Sequence[Connection], name: str, **options: Any) -> None:
         super().__init__(0, lines, name, **options)
         self._arrived: dict[int, Message] = {}
         self._waiting = False
@@ -24,7 +24,7 @@ class Lead(Station):
         self._places: dict[int, str] = {}
 
     def meet(self, what: str, value: Any = None, decide: Callable[[list[Any]], Any] = lambda _: None) -> Any:
-        """See ``Station``."""
+        """See ``RankBarrier``."""
         found = self.gather(what, value)
         answer = decide([message["value"] for message in found])
         self.answer(answer)
@@ -83,7 +83,7 @@ class Lead(Station):
         self.sign()
 
     def sign(self) -> None:
-        """See ``Station``."""
+        """See ``RankBarrier``."""
         with self.changed:
             self.progressed, self._asked = self._clock(), None
 
@@ -94,7 +94,7 @@ class Lead(Station):
             time.sleep(0.05)
 
     def leave(self, text: str) -> None:
-        """See ``Station``."""
+        """See ``RankBarrier``."""
         self.take_over()
         self.break_up(f"{self.name} {text}")
 
@@ -110,7 +110,7 @@ class Lead(Station):
     def _name(self, rank: int) -> str:
         return next((line.name for line in self.lines if line.rank == rank), self.name)
 
-    def _heard(self, line: Line, message: Message | None) -> None:
+    def _heard(self, line: Connection, message: Message | None) -> None:
         if message is None:
             self.break_up(f"{line.name} died while {self.doing}")
         elif "bye" in message:

@@ -32,7 +32,7 @@ class WireError(Exception):
 
 
 @dataclass(slots=True)
-class Line:
+class Connection:
     """One connection.
 
     Attributes:
@@ -85,7 +85,7 @@ def own_name(rank: int) -> str:
     return name_of(rank, socket.gethostname(), os.getpid())
 
 
-class Door:
+class Listener:
     """Where rank 0 lets the others in: a free port and a word that only they are told.
 
     Args:
@@ -106,13 +106,13 @@ class Door:
         """What the others have to know."""
         return json.dumps({"port": self._server.getsockname()[1], "word": self._word})
 
-    def let_in(self, count: int, *, deadline: float, clock: Callable[[], float] = time.monotonic) -> list[Line]:
+    def let_in(self, count: int, *, deadline: float, clock: Callable[[], float] = time.monotonic) -> list[Connection]:
         """Wait for all other ranks.
 
         Raises:
             WireError: If one does not come in time, or two say that they are the same.
         """
-        lines: dict[int, Line] = {}
+        lines: dict[int, Connection] = {}
         with self._server, ExitStack() as unless_all_come:
             while len(lines) < count - 1:
                 self._server.settimeout(max(0.01, deadline - clock()))
@@ -129,7 +129,7 @@ class Door:
                 rank = hello["rank"]
                 if rank in lines or not 0 < rank < count:
                     raise WireError(f"expected one each of the ranks 1 to {count - 1}, found another rank {rank}")
-                lines[rank] = Line(connection, rank, name_of(rank, str(hello["host"]), int(hello["pid"])))
+                lines[rank] = Connection(connection, rank, name_of(rank, str(hello["host"]), int(hello["pid"])))
             unless_all_come.pop_all()
         me = {"welcome": own_name(0)}
         for line in lines.values():
@@ -144,12 +144,12 @@ class Door:
             return None
 
 
-def enter(coordinator: str, address: str, rank: int, *, timeout_s: float) -> Line:
+def enter(coordinator: str, address: str, rank: int, *, timeout_s: float) -> Connection:
     """Connect to rank 0.
 
     Args:
         coordinator: Its host.
-        address: What its ``Door`` told.
+        address: What its ``Listener`` told.
         rank: Who this is.
         timeout_s: Seconds that it may take until all ranks are there.
 
@@ -167,7 +167,7 @@ def enter(coordinator: str, address: str, rank: int, *, timeout_s: float) -> Lin
             unless_let_in.pop_all()
     except (OSError, ValueError, KeyError) as error:
         raise WireError(f"rank 0 at {host}:{told['port']} did not let this rank in: {error or 'no answer'}") from error
-    return Line(connection, 0, str(welcome))
+    return Connection(connection, 0, str(welcome))
 
 
 def _first_line(connection: socket.socket, timeout_s: float = HELLO_TIMEOUT_S) -> bytes:
@@ -182,7 +182,9 @@ def _first_line(connection: socket.socket, timeout_s: float = HELLO_TIMEOUT_S) -
     return line
 
 
-def listen(lines: list[Line], heard: Callable[[Line, Message | None], None], tick: Callable[[], None]) -> None:
+def listen(
+    lines: list[Connection], heard: Callable[[Connection, Message | None], None], tick: Callable[[], None]
+) -> None:
     """Start the thread that reads, and that looks at the clock now and again.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jaxgate.distributed import BrokenRanksError, Follow, Lead, LeftError, Message, Station
+from jaxgate.distributed import BrokenRanksError, Follower, Leader, LeftError, Message, RankBarrier
 from jaxgate.engine.judge_case import JudgedCase
 from jaxgate.engine.progress import Progress
 from jaxgate.engine.session import GateSession
@@ -32,7 +32,7 @@ class RankedCase:
         case: Name of the case.
     """
 
-    def __init__(self, station: Station, case: str) -> None:
+    def __init__(self, station: RankBarrier, case: str) -> None:
         self._station = station
         self._case = case
 
@@ -57,7 +57,7 @@ class RankedCase:
 class _RankedGate(Gate):
     """What the gates of all ranks have in common."""
 
-    _station: Station
+    _station: RankBarrier
     _failure: Exception | None = None
 
     def _measure(self, case: Case, progress: Callable[[str], None]) -> tuple[Observation | None, Message | None]:
@@ -95,9 +95,9 @@ class _RankedGate(Gate):
 class LeadingGate(_RankedGate):
     """Rank 0's: judges what all ranks measured, and tells them."""
 
-    _station: Lead
+    _station: Leader
 
-    def __init__(self, item: pytest.Item, benchmark: Any, session: GateSession, station: Lead) -> None:
+    def __init__(self, item: pytest.Item, benchmark: Any, session: GateSession, station: Leader) -> None:
         super().__init__(item, benchmark, session)
         self._station = station
         self._worst: dict[str, str] = {}
@@ -148,9 +148,9 @@ class LeadingGate(_RankedGate):
 class FollowingGate(_RankedGate):
     """The gate of any other rank: measures, hands in, and does as it is told."""
 
-    _station: Follow
+    _station: Follower
 
-    def __init__(self, item: pytest.Item, benchmark: Any, session: GateSession, station: Follow) -> None:
+    def __init__(self, item: pytest.Item, benchmark: Any, session: GateSession, station: Follower) -> None:
         super().__init__(item, benchmark, session)
         self._station = station
         self._told: Message = {}

@@ -15,7 +15,7 @@ from jaxgate.plugin.options.table import DISTRIBUTED
 from jaxgate.plugin.session_start import SETTINGS, TESTS
 
 if TYPE_CHECKING:
-    from jaxgate.distributed import Station
+    from jaxgate.distributed import RankBarrier
     from jaxgate.engine.session import GateSession
     from jaxgate.plugin.distributed.shutdown import Ending
     from jaxgate.plugin.gate import Gate
@@ -41,7 +41,7 @@ class Ranks:
 
     def __init__(self, config: pytest.Config, settings: RankSettings) -> None:
         self._config, self._settings = config, settings
-        self._station: Station | None = None
+        self._station: RankBarrier | None = None
         self._session: pytest.Session | None = None
         self._ending: Ending | None = None
         self._gates: GateSession | None = None
@@ -53,9 +53,9 @@ class Ranks:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Join the job: before the tests are imported, which may touch devices."""
         from jaxgate.distributed import (  # noqa: PLC0415
-            Door,
-            Follow,
-            Lead,
+            Follower,
+            Leader,
+            Listener,
             WireError,
             enter,
             own_name,
@@ -75,14 +75,14 @@ class Ranks:
             found = job.membership
             name, options = own_name(found.process), {"timeout_s": settings.timeout_s}
             if found.process == 0:
-                door = Door(found.coordinator)
+                door = Listener(found.coordinator)
                 job.put("door", door.address)
                 lines = door.let_in(found.count, deadline=time_limit)
-                self._station = Lead(lines, name, **options)
+                self._station = Leader(lines, name, **options)
             else:
                 told = job.get("door", settings.timeout_s)
                 line = enter(found.coordinator, told, found.process, timeout_s=settings.timeout_s)
-                self._station = Follow(found.process, line, name, **options)
+                self._station = Follower(found.process, line, name, **options)
                 self._leave_time_to_rank_0()
         except (NotJoinedError, WireError) as error:
             self._config.add_cleanup(
@@ -197,14 +197,14 @@ class Ranks:
 
     def gate(self, request: pytest.FixtureRequest, benchmark: Any) -> Gate:
         """The gate of this rank."""
-        from jaxgate.distributed import Follow, Lead  # noqa: PLC0415
+        from jaxgate.distributed import Follower, Leader  # noqa: PLC0415
         from jaxgate.engine.session import open_session  # noqa: PLC0415
         from jaxgate.plugin.distributed.gate import FollowingGate, LeadingGate  # noqa: PLC0415 - imports JAX
 
         station = self._station
-        if isinstance(station, Lead):
+        if isinstance(station, Leader):
             return LeadingGate(request.node, benchmark, session_start.gate_session(self._config), station)
-        if not isinstance(station, Follow):
+        if not isinstance(station, Follower):
             raise pytest.UsageError(f"{DISTRIBUTED.flag}: this process has not joined the others")
         if self._gates is None:  # writes nothing, remembers nothing
             settings = replace(self._config.stash[SETTINGS], as_measured=True)

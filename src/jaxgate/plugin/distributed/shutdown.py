@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jaxgate.distributed import BrokenRanksError, Station
+from jaxgate.distributed import BrokenRanksError, RankBarrier
 from jaxgate.model import RankSettings
 from jaxgate.plugin.options.table import DISTRIBUTED, RANK_TIMEOUT
 from jaxgate.plugin.session_start import SESSION, STDERR
@@ -31,7 +31,7 @@ class Ending:
         item: The test that runs.
     """
 
-    def __init__(self, config: pytest.Config, session: pytest.Session, station: Station) -> None:
+    def __init__(self, config: pytest.Config, session: pytest.Session, station: RankBarrier) -> None:
         self._config, self.session, self._station = config, session, station
         self.item: Any = None
 
