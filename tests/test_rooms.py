@@ -33,7 +33,7 @@ OPEN |= {"jaxgate.model.variables"}
 """Imported by module: there some need JAX and some must come without it, which one face for all could not give."""
 WRITERS = {"keep", "processes", "src/jaxgate/observe/profile/capture.py"}
 """Who writes to disk; a profile is written by JAX itself, and not all of its files are wanted."""
-WRITES = {"write_text", "write_bytes", "unlink", "rmdir", "rmtree", "touch"}
+WRITES = {"write_text", "write_bytes", "unlink", "rmdir", "rmtree", "touch", "rename", "opened to write"}
 
 PURE = {"model", "judge"}
 WORLD = {"datetime", "glob", "io", "os", "random", "shutil", "socket", "subprocess", "sys", "tempfile", "threading"}
@@ -144,11 +144,19 @@ def violations(root, file):
             found.append(f"{file.as_posix()}:{line}: {module}: {reason}")
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            reason = called(_name(node.func), room, file)
-            found += [f"{file.as_posix()}:{node.lineno}: {_name(node.func)}(): {reason}"] if reason else []
+            reason = called("opened to write" if opens_to_write(node) else _name(node.func), room, file)
+            what = "opened to write" if opens_to_write(node) else f"{_name(node.func)}()"
+            found += [f"{file.as_posix()}:{node.lineno}: {what}: {reason}"] if reason else []
         if isinstance(node, ast.Constant) and node.value in MODULES and node.value != "jaxgate" and room != "processes":
             found.append(f"{file.as_posix()}:{node.lineno}: {node.value}: only processes starts a process of ours")
     return found
+
+
+def opens_to_write(call):
+    """Whether a call opens a file to write it."""
+    modes = [*call.args, *(word.value for word in call.keywords if word.arg == "mode")]
+    texts = {node.value for node in modes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return _name(call.func) == "open" and any(set(text) & set("wax") and len(text) < 4 for text in texts)
 
 
 def called(name, room, file):
@@ -237,6 +245,9 @@ PLANTS = [
     ("engine/cost.py", "from jaxgate.judge.duel import decide", "jaxgate.judge.duel.decide"),
     ("engine/cost.py", "from jaxgate.observe.duel.duel import run_duel", "jaxgate.observe.duel.duel.run_duel"),
     ("engine/cost.py", "Path('x').write_text('y')", "write_text()"),
+    ("engine/cost.py", "Path('x').open('a')", "opened to write"),
+    ("report/text.py", "FILE = open('x', mode='wb')", "opened to write"),
+    ("plugin/gate.py", "Path('x').rename('y')", "rename()"),
     ("engine/cost.py", "RUN = ['-m', 'jaxgate.processes.duel_worker']", "jaxgate.processes.duel_worker"),
     ("processes/child.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
     ("processes/child.py", "if TYPE_CHECKING:\n    import pytest", "pytest"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxgate.engine.exit_status import ExitStatus, exit_status
 from jaxgate.engine.idle_waivers import find_idle_waivers
@@ -74,11 +74,4 @@ def look_around(
     wrong = wrong or bool(orphans.unreadable or result.clashes)
     wrong = wrong or (settings.strict and bool(orphans) and not settings.against)
     status = exit_status(ending.status.code, session, tests_failed=tests_failed, wrong=wrong)
-    return Ending(
-        status=status,
-        changes=ending.changes,
-        adopted=ending.adopted,
-        review=ending.review,
-        orphans=orphans,
-        idle_waivers=tuple(idle),
-    )
+    return replace(ending, status=status, orphans=orphans, idle_waivers=tuple(idle))

@@ -15,7 +15,6 @@ class Exit(IntEnum):
     OK = 0
     FAILED = 1
     INTERRUPTED = 2
-    USAGE_ERROR = 4
 
 
 UNFIT = Exit.INTERRUPTED

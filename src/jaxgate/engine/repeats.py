@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from jaxgate.engine.fresh_process import FreshDuel, measure_again
 from jaxgate.engine.instruments import Instruments
@@ -19,7 +19,7 @@ from jaxgate.judge import (
     settle_phases,
     settle_time,
 )
-from jaxgate.model import Baseline, BrokenDuelError, Measurement, Phases, RepeatOutcome, Status, Verdict
+from jaxgate.model import Baseline, BrokenDuelError, Claim, Measurement, Phases, RepeatOutcome, Status, Verdict
 
 _UNCACHED = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 """What this process compiled the next one would find in a persistent cache: nothing of it could be confirmed."""
@@ -29,9 +29,8 @@ _OTHER_PROGRAM = "a fresh process ran another program, or in another environment
 class Repeat(Protocol):
     """One way in which a clock can make a case red."""
 
-    @property
-    def is_duel(self) -> bool:
-        """Whether two programs were timed in turn: many of these that fire at once accuse the machine."""
+    is_duel: ClassVar[bool]
+    """Whether two programs were timed in turn: many of these that fire at once accuse the machine."""
 
     def accuses(self, verdict: Verdict) -> bool:
         """Whether this is what makes a case red."""
@@ -56,39 +55,52 @@ class Repeat(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class DuelRepeat:
-    """A duel with the baseline's program, or with the reference for a claim about run time."""
+class _TimeRepeat:
+    """What its time makes red, or a claim about it: settled alike, however it is measured again."""
 
-    duel: FreshDuel
+    __slots__ = ()
 
     @property
-    def is_duel(self) -> bool:
-        """It is one."""
-        return True
+    def claim(self) -> Claim | None:
+        """The claim that is decided; ``None`` for the time beside the baseline's."""
+        return None
 
     def accuses(self, verdict: Verdict) -> bool:
-        """Whether this duel is what makes a case red."""
-        return accuses(verdict, self.duel.claim)
+        """Whether it is what makes a case red."""
+        return accuses(verdict, self.claim)
 
-    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:  # noqa: ARG002 - the duel is all it takes
-        """Run the duel again, and one of a program with itself beside it."""
-        return instruments.repeat_duel(self.duel)
-
-    def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:  # noqa: ARG002 - the duel tells
+    def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:
         """Whether it is as slow there."""
-        return comes_again(outcome, self.duel.claim)
+        del verdict  # the outcome was decided by the claim, or the limit, alone
+        return comes_again(outcome, self.claim)
 
     def settle(
         self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int
     ) -> Verdict:
         """SLOWER, or a broken claim, where all processes agree."""
-        claim = self.duel.claim
-        return settle_time(verdict, outcomes, machine=machine, claim=claim, strict=strict, wanted=wanted)
+        return settle_time(verdict, outcomes, machine=machine, claim=self.claim, strict=strict, wanted=wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class DuelRepeat(_TimeRepeat):
+    """A duel with the baseline's program, or with the reference for a claim about run time."""
+
+    duel: FreshDuel
+    is_duel: ClassVar[bool] = True
+
+    @property
+    def claim(self) -> Claim | None:
+        """See the base."""
+        return self.duel.claim
+
+    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
+        """Run the duel again, and one of a program with itself beside it."""
+        del case  # the duel is all it takes
+        return instruments.repeat_duel(self.duel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTimeRepeat:
+class StoredTimeRepeat(_TimeRepeat):
     """A measurement that stored times found slow.
 
     Attributes:
@@ -105,14 +117,7 @@ class StoredTimeRepeat:
     accepted: Baseline
     limit: StoredLimit
 
-    @property
-    def is_duel(self) -> bool:
-        """It is none: each look at the machine says for itself whether that is quiet."""
-        return False
-
-    def accuses(self, verdict: Verdict) -> bool:
-        """Whether the case is red for its time."""
-        return accuses(verdict, None)
+    is_duel: ClassVar[bool] = False  # each look at the machine says for itself whether that is quiet
 
     def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
         """Run the test in a fresh process, on a machine that is still quiet."""
@@ -133,16 +138,6 @@ class StoredTimeRepeat:
             return RepeatOutcome(problem=f"a fresh process gave nothing usable: {error}", has_control=False)
         return RepeatOutcome(decision, has_control=False)
 
-    def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:  # noqa: ARG002 - the limit tells
-        """Whether it is beyond the limit there."""
-        return comes_again(outcome, None)
-
-    def settle(
-        self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int
-    ) -> Verdict:
-        """SLOWER where all processes agree."""
-        return settle_time(verdict, outcomes, machine=machine, strict=strict, wanted=wanted)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseRepeat:
@@ -160,10 +155,7 @@ class PhaseRepeat:
     now: Measurement
     before: Phases
 
-    @property
-    def is_duel(self) -> bool:
-        """It is none."""
-        return False
+    is_duel: ClassVar[bool] = False
 
     def accuses(self, verdict: Verdict) -> bool:
         """Whether a phase makes the case red."""
@@ -192,10 +184,11 @@ class PhaseRepeat:
         verdict: Verdict,
         outcomes: Sequence[RepeatOutcome],
         *,
-        machine: bool,  # noqa: ARG002 - phases are not what accuses it
+        machine: bool,
         strict: bool,
         wanted: int,
     ) -> Verdict:
         """The phases of all processes beside the baseline's."""
+        del machine  # phases are not what accuses it
         found = [outcome.phases or outcome.problem for outcome in outcomes]
         return conclude(verdict, settle_phases(verdict.findings, self.before, found, wanted=wanted), strict=strict)

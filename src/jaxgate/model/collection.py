@@ -12,13 +12,11 @@ class Collection:
     Attributes:
         tests: Node ids of all tests, before any was deselected.
         gates: Those of them that gate.
-        selected: Those of the gates that were to be judged.
         roots: Files and folders that were collected whole, relative to the root folder.
         certain: Whether a test that is not among them is gone: errors while collecting end the run.
     """
 
     tests: frozenset[str]
     gates: frozenset[str]
-    selected: frozenset[str]
     roots: tuple[str, ...]
     certain: bool = True

@@ -121,7 +121,6 @@ def collection(config: pytest.Config) -> Collection:
     return Collection(
         tests=frozenset(tests.collected),
         gates=frozenset(tests.gates),
-        selected=frozenset(tests.selected),
         roots=tuple(whole_roots(config)),
         certain=not config.option.continue_on_collection_errors,
     )

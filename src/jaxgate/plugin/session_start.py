@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -56,7 +55,7 @@ TESTS = pytest.StashKey[Tests]()
 OTHER_SIDE = pytest.StashKey["OtherSide | None"]()
 MADE_FROM = pytest.StashKey["Provenance | None"]()
 """Where a recording comes from, where another process of this run knew it first."""
-_NOT_RECORDED = (UsageError, OSError, subprocess.SubprocessError)
+_NOT_RECORDED = (UsageError, OSError)
 """What preparing the other side of a comparison raises: one line, once, and no test is run."""
 _WAIVERS = pytest.StashKey[tuple["Waiver", ...]]()
 

@@ -111,8 +111,8 @@ def _install(requirements: Sequence[str], cache: Path) -> Path:
         install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(aside / "pins.txt")]
         _step([str(python), *install, *requirements], requirements)
         rest = sysconfig.get_path("purelib")
-        own = run_child([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
-        Path(own.stdout.strip(), "all_else.pth").write_text(f"import site; site.addsitedir({rest!r})\n")
+        own = _step([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], requirements)
+        Path(own.strip(), "all_else.pth").write_text(f"import site; site.addsitedir({rest!r})\n")
         aside.rename(folder)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
@@ -126,13 +126,15 @@ def _is_exact(requirement: Requirement) -> bool:
     return not requirement.url and any(exact)
 
 
-def _step(command: Sequence[str], requirements: Sequence[str]) -> None:
+def _step(command: Sequence[str], requirements: Sequence[str]) -> str:
+    """Run one step; gives what it printed."""
     done = run_child(command)
     if done.status:
         told = (done.stderr or done.stdout).splitlines()
         lines = [line for line in told if line.startswith("ERROR")] or told
         tail = "\n".join(lines[-3:])
         raise UsageError(f"{OPTION}: {', '.join(requirements)} cannot be installed:\n{tail}")
+    return done.stdout
 
 
 def _installed() -> dict[str, str]:

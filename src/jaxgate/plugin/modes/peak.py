@@ -7,7 +7,6 @@ the peak and writes it down.
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -79,6 +78,7 @@ def measure_in_fresh_process(project: Path, test: str) -> tuple[PeakOutcome, Pea
     """
     from jaxgate.keep import read_peak  # noqa: PLC0415 - rarely needed
     from jaxgate.model import PeakRecord  # noqa: PLC0415
+    from jaxgate.processes.child import run_child  # noqa: PLC0415
     from jaxgate.processes.pytest_child import clean_environment  # noqa: PLC0415
     from jaxgate.report import PeakOutcome, outcome_of  # noqa: PLC0415
 
@@ -87,7 +87,7 @@ def measure_in_fresh_process(project: Path, test: str) -> tuple[PeakOutcome, Pea
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         into = Path(name) / "peak.json"
         environment = {**clean_environment(), PEAK_INTO: str(into)}
-        done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+        done = run_child(command, folder=project, variables=environment)
         try:
             record = read_peak(into)
         except ValueError as error:
@@ -97,9 +97,9 @@ def measure_in_fresh_process(project: Path, test: str) -> tuple[PeakOutcome, Pea
     if record is not None:
         return outcome_of(record), record
     ended = _ENDED.findall(done.stdout)
-    if done.returncode == pytest.ExitCode.OK and ended and all(word == "SKIPPED" for word, _ in ended):
+    if done.status == pytest.ExitCode.OK and ended and all(word == "SKIPPED" for word, _ in ended):
         return PeakOutcome.SKIPPED, PeakRecord(case=test, why_not=ended[-1][1])
     said = [rest for word, rest in ended if word != "SKIPPED"]
     last = (done.stderr + done.stdout).strip().splitlines()[-1:] or ["it said nothing"]
-    why = said[-1] if said else f"the process ended with {done.returncode}: {last[0]}"
+    why = said[-1] if said else f"the process ended with {done.status}: {last[0]}"
     return PeakOutcome.FAILED, PeakRecord(case=test, why_not=f"no gate was reached: {why}", failed=True)
