@@ -154,9 +154,10 @@ def violations(root, file):
 
 def opens_to_write(call):
     """Whether a call opens a file to write it."""
-    modes = [*call.args, *(word.value for word in call.keywords if word.arg == "mode")]
-    texts = {node.value for node in modes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return _name(call.func) == "open" and any(set(text) & set("wax") and len(text) < 4 for text in texts)
+    place = 1 if isinstance(call.func, ast.Name) else 0  # ``open(path, mode)``, ``path.open(mode)``
+    modes = [*call.args[place : place + 1], *(word.value for word in call.keywords if word.arg == "mode")]
+    texts = [node.value for node in modes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return _name(call.func) == "open" and any(set(text) & set("wax") for text in texts)
 
 
 def called(name, room, file):
