@@ -18,6 +18,7 @@ from typing import Any
 from jaxgate.cli.selection import baselines_folder, has_option, platform, suite, value_of
 from jaxgate.keep import append_page, baseline_files, merge_base, read_provenance
 from jaxgate.model import GateExit, plural
+from jaxgate.model.variables import RESULTS_INTO, TIME_LIMIT
 
 TIME_LIMIT_S = 3600.0
 KILL_AFTER_S = 180.0
@@ -41,7 +42,7 @@ def gate(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> i
     own = [] if has_option(arguments, "--perf-time-limit") else [f"--perf-time-limit={limit:g}"]
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         into = Path(name) / "results.json"
-        status = _run([*command, *against, *own, *arguments], {**environ, "JAXGATE_RESULTS_INTO": str(into)}, limit)
+        status = _run([*command, *against, *own, *arguments], {**environ, RESULTS_INTO: str(into)}, limit)
         results = _read(into)
     code, why = _meaning(results, status)
     if results is None:
@@ -51,7 +52,7 @@ def gate(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> i
 
 
 def _limit(arguments: Sequence[str], environ: Mapping[str, str]) -> float:
-    text = value_of(arguments, "--perf-time-limit") or environ.get("JAXGATE_TIME_LIMIT", "")
+    text = value_of(arguments, "--perf-time-limit") or environ.get(TIME_LIMIT, "")
     try:
         return float(text)
     except ValueError:

@@ -14,12 +14,11 @@ from jaxgate.engine.session import GateSession
 from jaxgate.judge import scaling
 from jaxgate.keep import append_page, merge_base, run_git, write_atomic
 from jaxgate.model import Outcome
+from jaxgate.model.variables import RESULTS_INTO
 from jaxgate.report import error_commands, explain, pull_request_page, results_json
 
 SUMMARY, RESULTS = "summary.md", "results.json"
 STEP_SUMMARY, ACTIONS = "GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"
-INTO = "JAXGATE_RESULTS_INTO"
-"""AbstractSet by ``jaxgate gate``: a file of its own for the results, wherever the bundles go."""
 
 
 def write_result_files(
@@ -44,8 +43,8 @@ def write_result_files(
     results = results_json(outcome)
     for name, text in ((SUMMARY, page), (RESULTS, results)):
         session.evidence.write_page(name, text)
-    if environ.get(INTO):
-        write_atomic(Path(environ[INTO]), results.encode())
+    if environ.get(RESULTS_INTO):
+        write_atomic(Path(environ[RESULTS_INTO]), results.encode())
     if environ.get(STEP_SUMMARY):
         try:
             append_page(Path(environ[STEP_SUMMARY]), page)

@@ -19,3 +19,6 @@ ONLY_FROM = "JAXGATE_ONLY_FROM"
 
 SIZE, CPU_DEVICES, TIME_LIMIT = "JAXGATE_SIZE", "JAXGATE_CPU_DEVICES", "JAXGATE_TIME_LIMIT"
 """Options that the processes which a run starts read, too: they must run the same workloads."""
+
+RESULTS_INTO = "JAXGATE_RESULTS_INTO"
+"""Set by ``jaxgate gate``: a file of its own for the results, wherever the bundles go."""
