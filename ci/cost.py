@@ -26,7 +26,7 @@ from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.noise_floors import Margins
 from jaxgate.judge import judge
 from jaxgate.keep import FloorStore, ProgramStore, ReferenceCache
-from jaxgate.model import Baseline, Computation, Provenance, Record
+from jaxgate.model import Baseline, Computation, Provenance, StoredBaseline
 from jaxgate.observe.duel import Opponents
 from jaxgate.observe.execute import STEPS
 from jaxgate.observe.measure import Observation, observe
@@ -66,7 +66,7 @@ def watch(steps: int, shift: float) -> tuple[Observation, float]:
     return observed, (passed - STEPS * now.samples.run_ns) / 1e9
 
 
-def judged(observed: Observation, record: Record) -> float:
+def judged(observed: Observation, record: StoredBaseline) -> float:
     """Seconds that judging by identity takes."""
     begin = time.perf_counter()
     judge("cost/case", (), observed.measurement, record, strict=True)
@@ -83,7 +83,7 @@ def cost(target_ns: int, repeats: int, folder: Path) -> list[str]:
     store.save(before.measurement.fingerprints.program, stored.content)
     where = Provenance(commit=None, dirty=False, date="", jaxgate="")
     baseline = Baseline.of(before.measurement, case="cost/case", test="", provenance=where, program=stored.record)
-    record = Record(baseline=baseline, path=folder / "case.json", borrowed=False)
+    record = StoredBaseline(baseline=baseline, path=folder / "case.json", borrowed=False)
     for _ in range(repeats):
         same, seconds = watch(steps, 0.2)
         unchanged.append(seconds + judged(same, record))

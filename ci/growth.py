@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from jaxgate.engine.record import Candidate
 from jaxgate.keep import BaselineStore, ProgramStore, ReferenceCache, collect
-from jaxgate.model import Computation, Provenance, Record, Status, TimeVerdict, Verdict
+from jaxgate.model import Computation, Provenance, Status, StoredBaseline, TimeVerdict, Verdict
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
 from jaxgate.report import show
@@ -53,7 +53,7 @@ def measure(number: int) -> Observation:
 def refresh(root: Path, observed: Observation, *, collecting: bool) -> None:
     """Accept a measurement, as ``--perf-update=refresh`` does."""
     store = BaselineStore(root)
-    record: Record | None = store.load(observed.measurement.hardware, CASE)
+    record: StoredBaseline | None = store.load(observed.measurement.hardware, CASE)
     where = Provenance(commit=None, dirty=False, date="2026-11-21", jaxgate="")
     found = Candidate.of(observed, record, case=CASE, test="", provenance=where)
     time = TimeVerdict(status=Status.SAME, reason="")

@@ -82,9 +82,8 @@ def offence(module, room, file):
     if top in ("jaxgate", "workloads"):
         target = top if top == "workloads" else (rest[0] if rest and rest[0] in ROOMS else "the package")
         return "" if target in ROOMS[room] else f"{room or 'jaxgate'} must not import {target}"
-    may_jax = room in ("observe", "workloads") or file.as_posix() == "src/jaxgate/observe/arguments/function_case.py"
-    if top in ("jax", "jaxlib", "flax", "optax") and not may_jax:
-        return "only observe and observe/arguments/function_case.py import JAX"
+    if top in ("jax", "jaxlib", "flax", "optax") and room not in ("observe", "workloads"):
+        return "only observe imports JAX"
     if top in ("pytest", "_pytest", "pluggy", "pytest_benchmark") and room != "plugin":
         return "only plugin imports pytest"
     if room in PURE and module not in PLAIN and (top == "numpy" or top in WORLD):

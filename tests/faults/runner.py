@@ -24,7 +24,17 @@ from jax.experimental.compilation_cache import compilation_cache
 from jaxgate.engine.diagnostics import judge_with_buffers
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.keep import ReferenceCache
-from jaxgate.model import Baseline, Case, InvalidCaseError, Phases, ProgramRecord, Provenance, Record, Samples, Status
+from jaxgate.model import (
+    Baseline,
+    Case,
+    InvalidCaseError,
+    Phases,
+    ProgramRecord,
+    Provenance,
+    Samples,
+    Status,
+    StoredBaseline,
+)
 from jaxgate.observe.measure import observe
 from jaxgate.report import explain
 from tests.faults.model import REPOSITORY, Control, Fault, Outcome, Score
@@ -51,7 +61,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._bases: dict[tuple[Path, str], Record] = {}
+        self._bases: dict[tuple[Path, str], StoredBaseline] = {}
         self._outcomes: dict[Fault, Outcome] = {}
         self._store = ReferenceCache(folder / "references")
 
@@ -82,12 +92,12 @@ class Bench:
             return judge_invalid(case.name, error)
         return judge_with_buffers(lambda now: _judged(case, now, record), observed)
 
-    def _base(self, path: Path, name: str) -> Record:
+    def _base(self, path: Path, name: str) -> StoredBaseline:
         if (path, name) not in self._bases:
             case = self._case(path, name, path.read_text())
             measurement = replace(self._observe(case, remembered=True).measurement, samples=NO_TIME)
             baseline = Baseline.of(measurement, case=case.name, test="", provenance=NOWHERE, program=NO_PROGRAM)
-            record = Record(baseline=baseline, path=Path("base.json"), borrowed=False)
+            record = StoredBaseline(baseline=baseline, path=Path("base.json"), borrowed=False)
             verdict = _judged(case, measurement, record)
             if verdict.status in ALARMS - {Status.EXPECTED}:  # a claim may be known to break on a release of JAX
                 raise ValueError(f"{case.name} alarms before anything is planted: {explain(verdict, test='planted')}")
@@ -138,7 +148,7 @@ class Bench:
         return module
 
 
-def _judged(case: Case, now, record: Record):
+def _judged(case: Case, now, record: StoredBaseline):
     # Nothing is timed here: neither phases nor claims about them mean anything.
     claims = tuple(c for c in case.claims if not c.needs_duel and not c.quantity.endswith("_ns"))
     return judge(case.name, claims, now, record, strict=True, tolerances=case.tolerances)

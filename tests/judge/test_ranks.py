@@ -11,14 +11,16 @@ from support.factories import CASE, FINGERPRINTS, OTHER_CPU, PHASES, SAMPLES, me
 from jaxgate.judge import judge, merge, name_ranks
 from jaxgate.judge.phases import compare_phases
 from jaxgate.judge.ranks import PROGRAM_FACTS
-from jaxgate.model import Culprits, InvalidCaseError, Phases, Samples, Share, Status
+from jaxgate.model import Culprits, InvalidCaseError, Phases, RankMeasurement, Samples, Status
 
 OWN, OTHER = "rank 0 (a, pid 10)", "rank 1 (b, pid 11)"
 
 
 def other(**changes):
     """What rank 1 measured, as it came over the wire."""
-    return Share.from_plain(json.loads(json.dumps(Share.of(measurement(**changes), OTHER).to_plain())))
+    return RankMeasurement.from_plain(
+        json.loads(json.dumps(RankMeasurement.of(measurement(**changes), OTHER).to_plain()))
+    )
 
 
 def merged(own=None, **changes):
@@ -133,12 +135,12 @@ def test_a_retrace_elsewhere_has_the_name_of_its_rank():
 
 def test_facts_come_over_the_wire_whole():
     """Every field, and nothing else: another version of jaxgate is noticed."""
-    plain = Share.of(measurement(), OTHER).to_plain()
-    assert Share.from_plain(plain).facts == measurement().facts
+    plain = RankMeasurement.of(measurement(), OTHER).to_plain()
+    assert RankMeasurement.from_plain(plain).facts == measurement().facts
     with pytest.raises(TypeError):
-        Share.from_plain({**plain, "facts": {**plain["facts"], "invented": 1}})
+        RankMeasurement.from_plain({**plain, "facts": {**plain["facts"], "invented": 1}})
     with pytest.raises(KeyError):
-        Share.from_plain({name: value for name, value in plain.items() if name != "samples"})
+        RankMeasurement.from_plain({name: value for name, value in plain.items() if name != "samples"})
 
 
 def test_phases_over_several_processes_do_not_gate():

@@ -28,9 +28,9 @@ from jaxgate.model import (
     HardwareKey,
     InvalidCaseError,
     Leaf,
-    Record,
     Samples,
     Status,
+    StoredBaseline,
     at_most,
     equal,
 )
@@ -338,7 +338,7 @@ def test_a_new_environment_is_named():
 def test_the_verdict_speaks_of_todays_hardware():
     """The header names where it ran, not where the baseline was recorded."""
     here = HardwareKey(platform="cpu", device_kind="Zen 5", devices=1)
-    known = Record(baseline=baseline(), path=Path("baselines/cpu-amd-epyc-1/scan/rnn.json"), borrowed=True)
+    known = StoredBaseline(baseline=baseline(), path=Path("baselines/cpu-amd-epyc-1/scan/rnn.json"), borrowed=True)
     assert verdict_of(measurement(hardware=here), known).hardware.slug == "cpu-zen-5-1"
 
 

@@ -16,9 +16,9 @@ from jaxgate.model import (
     Phases,
     ProgramRecord,
     Provenance,
-    Record,
     ReferenceFacts,
     Samples,
+    StoredBaseline,
     TimedSession,
 )
 
@@ -97,9 +97,11 @@ def baseline(*, case: str = CASE, test: str = TEST, **changes: Any) -> Baseline:
     return replace(recorded, **for_baseline)
 
 
-def record(*, borrowed: bool = False, **changes: Any) -> Record:
+def record(*, borrowed: bool = False, **changes: Any) -> StoredBaseline:
     """A baseline as found on disk."""
-    return Record(baseline=baseline(**changes), path=Path("baselines/cpu-amd-epyc-1/scan/rnn.json"), borrowed=borrowed)
+    return StoredBaseline(
+        baseline=baseline(**changes), path=Path("baselines/cpu-amd-epyc-1/scan/rnn.json"), borrowed=borrowed
+    )
 
 
 def session(run_ns=1_000_000.0, *, date="2026-11-20", **changes):

@@ -29,7 +29,7 @@ from jaxgate.model import (
     Decision,
     InvalidCaseError,
     Measurement,
-    Record,
+    StoredBaseline,
     StoredProgram,
 )
 from jaxgate.observe.duel import Contender, Opponents, agree, prepare
@@ -55,7 +55,7 @@ class BaselineTiming:
         took_ns: What all of it took.
     """
 
-    stored_here: Record | None
+    stored_here: StoredBaseline | None
     decision: Decision | None = None
     why_not: str = "no duel was run"
     same_executable: bool = False
@@ -94,7 +94,9 @@ class BaselineDuels:
         self._opponents = opponents
         self._instruments = instruments
 
-    def time(self, observed: Observation, stored: Record | None, progress: Callable[[str], None]) -> BaselineTiming:
+    def time(
+        self, observed: Observation, stored: StoredBaseline | None, progress: Callable[[str], None]
+    ) -> BaselineTiming:
         """Duel with the baseline's program if the program may have changed and both can run here.
 
         Raises:
@@ -110,7 +112,7 @@ class BaselineDuels:
         found = self._try(observed, stored, progress)
         return replace(found, took_ns=self._instruments.clock() - begin)
 
-    def _try(self, observed: Observation, stored: Record, progress: Callable[[str], None]) -> BaselineTiming:
+    def _try(self, observed: Observation, stored: StoredBaseline, progress: Callable[[str], None]) -> BaselineTiming:
         try:
             return self._against(observed, stored, progress)
         except (BrokenDuelError, InvalidCaseError) as error:
@@ -123,7 +125,9 @@ class BaselineDuels:
         except Exception as error:  # noqa: BLE001 - facts are judged all the same; time is not, and says why
             return BaselineTiming(stored, why_not=f"the duel failed: {describe(error)}")
 
-    def _against(self, observed: Observation, record: Record, progress: Callable[[str], None]) -> BaselineTiming:
+    def _against(
+        self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]
+    ) -> BaselineTiming:
         """Compile the baseline's program here, for its facts; duel with it where only a clock can tell the two apart."""
         stored = record.baseline.program
         fingerprint = record.baseline.fingerprints.program
@@ -165,7 +169,7 @@ class BaselineDuels:
         self,
         observed: Observation,
         timing: BaselineTiming,
-        record: Record,
+        record: StoredBaseline,
         before: StoredProgram,
         contender: Contender | None,
         *,
@@ -204,7 +208,7 @@ def _invalid(error: Exception) -> InvalidCaseError:
     return InvalidCaseError("timing against the baseline's program", str(error))
 
 
-def _hopeless(now: Measurement, record: Record) -> str:
+def _hopeless(now: Measurement, record: StoredBaseline) -> str:
     """Why no duel could say anything; empty if one could."""
     ours, theirs = now.fingerprints, record.baseline.fingerprints
     if now.processes > 1:

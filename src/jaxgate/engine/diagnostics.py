@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jaxgate.judge import memory_decides
 from jaxgate.keep import ProgramStore
-from jaxgate.model import Measurement, Record, StoredProgram, Verdict
+from jaxgate.model import Measurement, StoredBaseline, StoredProgram, Verdict
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import program_changes
 
@@ -23,7 +23,9 @@ def judge_with_buffers(judged: Callable[[Measurement], Verdict], observed: Obser
     return judged(observed.with_allocations()) if memory_decides(verdict) else verdict
 
 
-def with_changes(verdict: Verdict, observed: Observation, record: Record | None, programs: ProgramStore) -> Verdict:
+def with_changes(
+    verdict: Verdict, observed: Observation, record: StoredBaseline | None, programs: ProgramStore
+) -> Verdict:
     """Add what changed in the program since its baseline, if it did and both are stored programs.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 from jaxgate.engine.baseline_duel import Opponent
 from jaxgate.engine.progress import PROFILING
 from jaxgate.keep import Artifacts, ForeignFolderError, ProgramStore, can_write_scalars, write_scalars
-from jaxgate.model import ArtifactSettings, Capture, Measurement, Record, Status, StoredProgram, Verdict, plural
+from jaxgate.model import ArtifactSettings, Capture, Measurement, Status, StoredBaseline, StoredProgram, Verdict, plural
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.profile import (
@@ -139,7 +139,7 @@ class EvidenceCollector:
         self,
         verdict: Verdict,
         observed: Observation | None,
-        record: Record | None,
+        record: StoredBaseline | None,
         *,
         explain: Callable[[Verdict], str],
         opponent: Opponent | None = None,
@@ -205,7 +205,7 @@ class EvidenceCollector:
         capture: Capture,
         verdict: Verdict,
         observed: Observation,
-        record: Record | None,
+        record: StoredBaseline | None,
         opponent: Opponent | None,
     ) -> tuple[Capture, dict[str, str]]:
         cold = any(f.name.split(" ")[0] in _RETRACES and f.status is Status.REGRESSED for f in verdict.findings)
@@ -240,7 +240,7 @@ class EvidenceCollector:
         return replace(capture, table=table, notes=tuple(notes), sides=names), texts
 
     def _other(
-        self, observed: Observation, record: Record | None, opponent: Opponent | None, notes: list[str]
+        self, observed: Observation, record: StoredBaseline | None, opponent: Opponent | None, notes: list[str]
     ) -> list[Profiled]:
         """The baseline's program where it is another one; else the reference."""
         now = observed.measurement

@@ -30,7 +30,7 @@ from jaxgate.observe.machine import settings
 from jaxgate.processes.fresh_duel import DUEL_TIMEOUT_S, run_fresh_duel
 from jaxgate.processes.pytest_child import Selection, Side, clean_environment
 
-Record = Callable[[Side, Selection, Path], dict[str, str]]
+RecordSelection = Callable[[Side, Selection, Path], dict[str, str]]
 """Records the selected tests into a folder, in another process; gives what failed there, by test."""
 
 
@@ -101,7 +101,7 @@ def _decide(duel: FreshDuel, found: Duel) -> Decision:
 
 
 def measure_again(
-    record: Record,
+    record: RecordSelection,
     project: Path,
     test: str,
     *,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from jaxgate.engine.fresh_process import FreshDuel, Record, repeat_duel
+from jaxgate.engine.fresh_process import FreshDuel, RecordSelection, repeat_duel
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_today
 from jaxgate.model import Duel, HardwareKey, RepeatOutcome
@@ -37,7 +37,7 @@ class Instruments:
     run_duel: Callable[..., Duel] = run_duel
     run_reference_duel: Callable[..., Duel] = run_duel
     repeat_duel: Callable[[FreshDuel], RepeatOutcome] = repeat_duel
-    record: Record = record_selection
+    record: RecordSelection = record_selection
     look: Callable[..., MachineState] = look
     find_hardware: Callable[[Path], HardwareKey] = find_hardware
     today: Callable[[], date] = utc_today

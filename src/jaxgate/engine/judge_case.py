@@ -16,7 +16,7 @@ from jaxgate.engine.repeats import PhaseRepeat, Repeat
 from jaxgate.engine.session import GateSession
 from jaxgate.judge import ALWAYS_FAIL, apply_waivers, has_red_phase, judge, judge_invalid, waits_for_confirmation
 from jaxgate.keep import CorruptBaselineError
-from jaxgate.model import Case, HardwareKey, InvalidCaseError, Record, ReferenceDuel, Update, Verdict
+from jaxgate.model import Case, HardwareKey, InvalidCaseError, ReferenceDuel, StoredBaseline, Update, Verdict
 from jaxgate.observe.observation import Observation
 
 Tell = Callable[[str], None]
@@ -36,7 +36,7 @@ class JudgedCase:
     """
 
     verdict: Verdict
-    stored_here: Record | None = None
+    stored_here: StoredBaseline | None = None
     opponent: Opponent | None = None
     repeats: tuple[Repeat, ...] = ()
     on_baseline_ns: int = 0
@@ -115,7 +115,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
     return found(verdict=_waived(session, verdict, strict=session.strict), repeats=tuple(repeats))
 
 
-def _load(session: GateSession, case: Case, hardware: HardwareKey, *, recording: bool) -> Record | None:
+def _load(session: GateSession, case: Case, hardware: HardwareKey, *, recording: bool) -> StoredBaseline | None:
     """The baseline as it is stored; one that cannot be read is replaced by a recording, and judges nothing."""
     try:
         stored = session.store.load(hardware, case.name)
@@ -131,7 +131,7 @@ def _load(session: GateSession, case: Case, hardware: HardwareKey, *, recording:
 
 
 def _time(
-    session: GateSession, case: Case, observed: Observation, stored: Record | None, *, test: str, progress: Tell
+    session: GateSession, case: Case, observed: Observation, stored: StoredBaseline | None, *, test: str, progress: Tell
 ) -> BaselineTiming:
     """Without the clock, too: facts are compared with those of the baseline's program, compiled here."""
     timing = session.baseline_duels.time(observed, stored, progress)

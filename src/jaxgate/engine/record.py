@@ -9,7 +9,7 @@ from functools import partial
 
 from jaxgate.judge import severest
 from jaxgate.keep import BaselineStore, ProgramStore
-from jaxgate.model import Baseline, Provenance, Record, Status, Verdict
+from jaxgate.model import Baseline, Provenance, Status, StoredBaseline, Verdict
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import serves_as
@@ -37,7 +37,7 @@ class Candidate:
 
     @classmethod
     def of(
-        cls, observed: Observation, record: Record | None, *, case: str, test: str, provenance: Provenance
+        cls, observed: Observation, record: StoredBaseline | None, *, case: str, test: str, provenance: Provenance
     ) -> Candidate:
         """Take what was measured as it is."""
         program = observed.export()
@@ -67,7 +67,7 @@ class Candidate:
 def record_case(
     observed: Observation,
     verdict: Verdict,
-    stored: Record | None,
+    stored: StoredBaseline | None,
     *,
     test: str,
     provenance: Provenance,
@@ -104,7 +104,12 @@ def has_moved(verdict: Verdict) -> bool:
 
 
 def candidate(
-    observed: Observation, verdict: Verdict, record: Record | None, *, test: str, provenance: Callable[[], Provenance]
+    observed: Observation,
+    verdict: Verdict,
+    record: StoredBaseline | None,
+    *,
+    test: str,
+    provenance: Callable[[], Provenance],
 ) -> dict[str, Candidate | str]:
     """Keep what it takes to record a case later, if it moved; no array is held.
 

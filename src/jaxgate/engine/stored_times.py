@@ -11,7 +11,7 @@ from jaxgate.engine.baseline_duel import BaselineTiming
 from jaxgate.engine.repeats import StoredTimeRepeat
 from jaxgate.judge import decide_stored, may_answer, only_environment_changed, stored_limit
 from jaxgate.keep import CorruptBaselineError, TimesStore
-from jaxgate.model import BrokenDuelError, InvalidCaseError, Measurement, Record
+from jaxgate.model import BrokenDuelError, InvalidCaseError, Measurement, StoredBaseline
 
 OPTION = "--perf-record-times"
 RECORD = f"record them: {OPTION} 10"
@@ -33,7 +33,7 @@ class StoredTimesClock:
         self._project = project
 
     def time(
-        self, case: str, test: str, now: Measurement, record: Record | None, timing: BaselineTiming
+        self, case: str, test: str, now: Measurement, record: StoredBaseline | None, timing: BaselineTiming
     ) -> BaselineTiming:
         """Replace what a duel could not say.
 

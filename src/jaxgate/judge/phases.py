@@ -12,13 +12,13 @@ from dataclasses import replace
 from jaxgate.judge.order import worst_first
 from jaxgate.judge.origin import differs
 from jaxgate.judge.policy import STORED_PHASE_POLICIES
-from jaxgate.model import Finding, Measurement, Phases, Record, Status
+from jaxgate.model import Finding, Measurement, Phases, Status, StoredBaseline
 
 STILL_OPEN = frozenset({"trace_ns"})
 """What an identical program in the same environment leaves open: how Python gets there."""
 
 
-def compare_phases(now: Measurement, record: Record) -> Iterator[Finding]:
+def compare_phases(now: Measurement, record: StoredBaseline) -> Iterator[Finding]:
     """Hold every phase against the baseline's, where it was recorded on this hardware."""
     baseline = record.baseline
     if record.borrowed or now.hardware != baseline.hardware or now.processes > 1:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 
 from jaxgate.judge.policy import BY_NAME
-from jaxgate.model import Facts, Fingerprints, InvalidCaseError, Measurement, Share, Status, Verdict
+from jaxgate.model import Facts, Fingerprints, InvalidCaseError, Measurement, RankMeasurement, Status, Verdict
 
 STAGE = "comparing what the ranks measured"
 PROGRAM_FACTS = frozenset({
@@ -17,7 +17,7 @@ PROGRAM_FACTS = frozenset({
 _TIMED = ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
 
 
-def merge(own: Measurement, others: Sequence[Share], name: str) -> tuple[Measurement, dict[str, str]]:
+def merge(own: Measurement, others: Sequence[RankMeasurement], name: str) -> tuple[Measurement, dict[str, str]]:
     """Make one measurement of what all ranks saw.
 
     Args:
@@ -32,7 +32,7 @@ def merge(own: Measurement, others: Sequence[Share], name: str) -> tuple[Measure
     Raises:
         InvalidCaseError: If the ranks did not measure one program in one environment; names the rank.
     """
-    mine = Share.of(own, name)
+    mine = RankMeasurement.of(own, name)
     shares = [mine, *others]
     for share in others:
         _refuse_other(mine, share)
@@ -71,7 +71,7 @@ def name_ranks(verdict: Verdict, worst: dict[str, str]) -> Verdict:
     return replace(verdict, findings=tuple(findings))
 
 
-def _refuse_other(mine: Share, share: Share) -> None:
+def _refuse_other(mine: RankMeasurement, share: RankMeasurement) -> None:
     """Refuse a rank that ran something else, or elsewhere."""
     for what, ours, theirs in (
         ("the hardware", mine.hardware.slug, share.hardware.slug),
@@ -94,13 +94,13 @@ def _refuse_other(mine: Share, share: Share) -> None:
             _refuse(field, mine, ours, share, theirs)
 
 
-def _refuse(what: str, mine: Share, ours: object, share: Share, theirs: object) -> None:
+def _refuse(what: str, mine: RankMeasurement, ours: object, share: RankMeasurement, theirs: object) -> None:
     raise InvalidCaseError(
         STAGE, f"expected {what} to be the same on all ranks, found {ours} on {mine.name} and {theirs} on {share.name}"
     )
 
 
-def _worst_facts(shares: Sequence[Share]) -> tuple[Facts, dict[str, str]]:
+def _worst_facts(shares: Sequence[RankMeasurement]) -> tuple[Facts, dict[str, str]]:
     """The worst of each fact, and whose it is where they differ; one that a rank does not know is not known."""
     found: dict[str, int | None] = {}
     whose: dict[str, str] = {}
@@ -117,7 +117,7 @@ def _worst_facts(shares: Sequence[Share]) -> tuple[Facts, dict[str, str]]:
     return Facts(**found), whose
 
 
-def _fingerprints(shares: Sequence[Share]) -> Fingerprints:
+def _fingerprints(shares: Sequence[RankMeasurement]) -> Fingerprints:
     """Those of rank 0 where all are equal; what differs from rank to rank is known by all of them in order."""
     own = shares[0].fingerprints
     inputs = _together([share.fingerprints.inputs for share in shares])
@@ -134,11 +134,11 @@ def _lines(lines: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
     return (*own, *(f"{name}: {line}" for name, found in lines[1:] for line in found if line not in own))
 
 
-def _once_ns(share: Share) -> int:
+def _once_ns(share: RankMeasurement) -> int:
     return sum(getattr(share.phases, name) or 0 for name in _TIMED)
 
 
-def _run_ns(share: Share) -> float:
+def _run_ns(share: RankMeasurement) -> float:
     return 0.0 if share.samples is None else share.samples.run_ns
 
 

@@ -15,7 +15,7 @@ from statistics import fmean, stdev
 
 from jaxgate.judge.duel import DEFAULT_THRESHOLD, FLOOR_NS, MAX_MARGIN, MIN_MARGIN
 from jaxgate.judge.origin import differs
-from jaxgate.model import Baseline, BrokenDuelError, Decision, Measurement, Record, Status, TimedSession, plural
+from jaxgate.model import Baseline, BrokenDuelError, Decision, Measurement, Status, StoredBaseline, TimedSession, plural
 
 ALPHA = 0.005
 """Chance that a session of an unchanged program lies above the limit, before it is repeated."""
@@ -153,7 +153,7 @@ def only_environment_changed(now: Measurement, baseline: Baseline) -> bool:
     return same and now.environment != baseline.environment
 
 
-def may_answer(now: Measurement, record: Record, *, duelled: bool) -> bool:
+def may_answer(now: Measurement, record: StoredBaseline, *, duelled: bool) -> bool:
     """Whether stored times are what can say something about a case: no identity, and no duel that can.
 
     Args:

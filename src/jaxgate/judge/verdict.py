@@ -18,9 +18,9 @@ from jaxgate.model import (
     Finding,
     InvalidCaseError,
     Measurement,
-    Record,
     ReferenceDuel,
     Status,
+    StoredBaseline,
     TimeVerdict,
     Tolerance,
     Verdict,
@@ -34,7 +34,7 @@ def judge(
     case: str,
     claims: Iterable[Claim],
     now: Measurement,
-    record: Record | None,
+    record: StoredBaseline | None,
     *,
     strict: bool,
     tolerances: Iterable[Tolerance] = (),
@@ -131,7 +131,7 @@ def _unread(now: Measurement) -> tuple[str, ...]:
     return (f"not known: {now.unknown['allocations']}",) if "allocations" in now.unknown else ()
 
 
-def describe(record: Record) -> str:
+def describe(record: StoredBaseline) -> str:
     """One line on where a baseline comes from."""
     baseline = record.baseline
     commit = (baseline.provenance.commit or "no commit")[:10] + ("+changes" if baseline.provenance.dirty else "")
@@ -163,7 +163,7 @@ def _missing(case: str, now: Measurement, elsewhere: tuple[str, ...]) -> Finding
     )
 
 
-def _stale(now: Measurement, record: Record) -> Finding | None:
+def _stale(now: Measurement, record: StoredBaseline) -> Finding | None:
     """A baseline whose program takes other arguments, or that is of another kind of subject, cannot be compared."""
     if now.host != record.baseline.host:
         kinds = {True: "plain Python, called as it is (host=True)", False: "a function under jax.jit"}

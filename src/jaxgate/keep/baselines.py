@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
-from jaxgate.model import BASELINE_SCHEMA, Baseline, HardwareKey, Record
+from jaxgate.model import BASELINE_SCHEMA, Baseline, HardwareKey, StoredBaseline
 
 __all__ = ["BaselineStore", "CorruptBaselineError"]
 
@@ -50,7 +50,7 @@ class BaselineStore:
         family, _, sentence = case.partition("/")
         return self.root / hardware.slug / family / f"{sentence}.json"
 
-    def load(self, hardware: HardwareKey, case: str) -> Record | None:
+    def load(self, hardware: HardwareKey, case: str) -> StoredBaseline | None:
         """Read the baseline for this hardware, or borrow one recorded on hardware of the same platform.
 
         Of several that could be borrowed, the first by name is taken.
@@ -60,12 +60,12 @@ class BaselineStore:
         """
         own = self.path(hardware, case)
         if os.path.lexists(own):  # a link to nowhere is not "none"
-            return Record(baseline=self._read(own, case, hardware), path=own, borrowed=False)
+            return StoredBaseline(baseline=self._read(own, case, hardware), path=own, borrowed=False)
         for slug in self._others(hardware, case):
             path = self.root / slug / f"{case}.json"
             baseline = self._read(path, case, None)
             if baseline.hardware.same_platform(hardware):
-                return Record(baseline=baseline, path=path, borrowed=True)
+                return StoredBaseline(baseline=baseline, path=path, borrowed=True)
         return None
 
     def elsewhere(self, hardware: HardwareKey, case: str) -> tuple[str, ...]:

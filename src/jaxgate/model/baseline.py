@@ -67,7 +67,7 @@ class Baseline(MeasuredProgram):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class StoredBaseline:
     """A baseline as found on disk.
 
     Attributes:
@@ -79,3 +79,18 @@ class Record:
     baseline: Baseline
     path: Path
     borrowed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launches:
+    """The recordings of one case, a launch each.
+
+    Attributes:
+        here: By this environment, in the order taken.
+        there: By the other one.
+        why_not: Why there are none, where there are none.
+    """
+
+    here: tuple[Baseline, ...]
+    there: tuple[Baseline, ...]
+    why_not: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from statistics import median
 from typing import Any, ClassVar
 
@@ -108,3 +109,40 @@ class Calibration:
     environments: Mapping[str, Mapping[str, str]]
     cases: tuple[CaseCalibration, ...]
     failed: Mapping[str, str]
+
+
+FLOORS_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseFloor:
+    """What identical programs of one case looked like.
+
+    Attributes:
+        floor: The most that the median ratio of a duel was off, either way, as a share.
+        duels: Of how many.
+        date: Day it was measured, UTC.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    floor: float
+    duels: int
+    date: str
+
+    def __post_init__(self) -> None:
+        """Refuse a floor that no duel can have given."""
+        if not isfinite(self.floor) or self.floor < 0 or self.duels < 1:
+            raise ValueError("a noise floor needs a share of 0 or more, out of 1 duel or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseFloors:
+    """The floors of one machine, which hold for its hardware and environment only."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    schema: int
+    hardware: HardwareKey
+    environment: Mapping[str, str]
+    cases: Mapping[str, NoiseFloor]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from jaxgate.model.numbers import STRICT
-from jaxgate.model.status import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +42,20 @@ class Decision:
     baseline_ns: float
     reason: str
     agrees: bool = True
+
+
+class Status(StrEnum):
+    """The outcome of a check or of a case; the one that decides a case last."""
+
+    SAME = "SAME"
+    FASTER = "FASTER"
+    IMPROVED = "IMPROVED"
+    EXPECTED = "EXPECTED"
+    UNDECIDED = "UNDECIDED"
+    WAIVED = "WAIVED"
+    NO_BASELINE = "NO_BASELINE"
+    STALE_BASELINE = "STALE_BASELINE"
+    SLOWER = "SLOWER"
+    REGRESSED = "REGRESSED"
+    INVALID = "INVALID"
+    RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"

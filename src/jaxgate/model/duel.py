@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, ClassVar
 
-from jaxgate.model.numbers import STRICT, Contract
+from jaxgate.model.decision import Decision
+from jaxgate.model.numbers import STRICT, Contract, Phases
 
 
 class BrokenDuelError(ValueError):
@@ -91,3 +92,33 @@ def _logratio(left: int, right: int) -> float:
     if left <= 0 or right <= 0:
         raise BrokenDuelError(f"expected positive times, found {left} and {right} ns: the clock cannot be trusted")
     return log(left / right)
+
+
+DUEL_BURST_NS = {"cpu": 5_000_000}
+ACCELERATOR_BURST_NS = 20_000_000
+"""On every other platform."""
+BURSTS = 3
+"""In each half-round."""
+LONG_CALL_NS = 10_000_000
+"""A call that takes longer is its own burst, once for each half-round."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatOutcome:
+    """What one fresh process found.
+
+    Attributes:
+        case: What its duel, or its time beside stored ones, says of the case.
+        control: What its duel of a program with itself says.
+        problem: Why there is nothing.
+        has_control: Whether there is a second side to swap; stored times have none.
+        blames_machine: Whether the problem is the machine's fault.
+        phases: The phases that it measured.
+    """
+
+    case: Decision | None = None
+    control: Decision | None = None
+    problem: str = ""
+    has_control: bool = True
+    blames_machine: bool = False
+    phases: Phases | None = None

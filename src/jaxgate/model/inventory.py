@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from jaxgate.model.waiver import Waiver
 
@@ -83,3 +84,18 @@ class Inventory:
         """Whether every file can be used for what it is there for."""
         programs = all(case.has_program for case in self.cases)
         return bool(self.cases) and programs and not self.unreadable and not self.waiver_problem
+
+
+@dataclass(frozen=True, slots=True)
+class StoreChanges:
+    """What a run leaves in the folder of the baselines.
+
+    Attributes:
+        removed: Programs that it removed, with their bytes: the baselines that named them were refreshed.
+        why_kept: Why none could be removed; empty if nothing stood in the way.
+        needs_commit: Files that git does not have yet, relative to the project.
+    """
+
+    removed: tuple[tuple[Path, int], ...] = ()
+    why_kept: str = ""
+    needs_commit: tuple[str, ...] = ()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
+from jaxgate.model.decision import Status
 from jaxgate.model.scaling import Scaling
-from jaxgate.model.status import Status
 from jaxgate.model.verdict import Verdict
 
 
@@ -85,3 +85,24 @@ class Outcome:
         if only_missing and not self.not_judged and not self.unfit:
             return GateExit.MISSING
         return GateExit.BROKEN
+
+
+class UsageError(Exception):
+    """What the user asked for cannot be done; the text says what was expected, what was found and what to type."""
+
+
+@dataclass(slots=True)
+class Review:
+    """What came of the questions.
+
+    Attributes:
+        moved: Cases that moved or failed, in order.
+        refused: Of these the ones that no baseline can make right, each with the reason.
+        asked: Whether there was a terminal to ask on.
+        all_red_accepted: Whether nothing red is left, and the run ends with 0 for that.
+    """
+
+    moved: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    asked: bool = False
+    all_red_accepted: bool = False

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jaxgate.model.claim import KnownBreak
-from jaxgate.model.decision import Decision
+from jaxgate.model.decision import Decision, Status
 from jaxgate.model.measurement import HardwareKey
 from jaxgate.model.profile import Capture
-from jaxgate.model.status import Status
 from jaxgate.model.waiver import Waiver
 from jaxgate.model.workload import Amount
 

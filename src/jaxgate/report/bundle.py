@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import TypeAdapter
 
-from jaxgate.model import Measurement, Record, Verdict
+from jaxgate.model import Measurement, StoredBaseline, Verdict
 from jaxgate.report.markdown import fenced
 from jaxgate.report.optable import communication_line, markdown_table, step_line
 from jaxgate.report.sections import report_sections
@@ -48,7 +48,13 @@ def verdict_json(verdict: Verdict) -> str:
 
 
 def report(
-    verdict: Verdict, now: Measurement | None, record: Record | None, text: str, files: Sequence[str], *, logdir: str
+    verdict: Verdict,
+    now: Measurement | None,
+    record: StoredBaseline | None,
+    text: str,
+    files: Sequence[str],
+    *,
+    logdir: str,
 ) -> str:
     """The page.
 
@@ -83,7 +89,7 @@ def report(
     return "\n\n".join(parts) + "\n"
 
 
-def _memory(now: Measurement | None, record: Record | None) -> Iterator[str]:
+def _memory(now: Measurement | None, record: StoredBaseline | None) -> Iterator[str]:
     for name in _MEMORY if now is not None else ():
         ours = getattr(now.facts, name) if now is not None else None
         theirs = None if record is None else getattr(record.baseline.facts, name)

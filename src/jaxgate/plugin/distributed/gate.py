@@ -13,7 +13,7 @@ from jaxgate.engine.judge_case import JudgedCase
 from jaxgate.engine.progress import Progress
 from jaxgate.engine.session import GateSession
 from jaxgate.judge import STAGE, merge, name_ranks
-from jaxgate.model import Case, ExhaustedError, InvalidCaseError, Share, Status, TimeVerdict, Verdict
+from jaxgate.model import Case, ExhaustedError, InvalidCaseError, RankMeasurement, Status, TimeVerdict, Verdict
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
@@ -114,7 +114,7 @@ class LeadingGate(_RankedGate):
     def _observe(self, case: Case, progress: Callable[[str], None]) -> Observation:
         observed, left = self._measure(case, progress)
         station = self._station
-        own = None if observed is None else Share.of(observed.measurement, station.name).to_plain()
+        own = None if observed is None else RankMeasurement.of(observed.measurement, station.name).to_plain()
         found = station.gather(f"the result of `{case.name}`", own, left=left, last=True)
         station.alone = self._handed_in = True
         if left is not None and not left["induced"] and self._failure is not None:
@@ -126,7 +126,7 @@ class LeadingGate(_RankedGate):
         if observed is None:  # pragma: no cover - somebody was the first to leave
             raise InvalidCaseError(STAGE, "expected a measurement of every rank, found none")
         try:
-            others = [Share.from_plain(message["value"]) for message in found[1:]]
+            others = [RankMeasurement.from_plain(message["value"]) for message in found[1:]]
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidCaseError(STAGE, f"a rank runs another version of jaxgate: {describe(error)}") from error
         merged, self._worst = merge(observed.measurement, others, station.name)
@@ -160,7 +160,7 @@ class FollowingGate(_RankedGate):
         try:
             with Progress(self._session.terminal, case.name) as progress:  # the machine is rank 0's to take
                 observed, left = self._measure(case, progress)
-                own = None if observed is None else Share.of(observed.measurement, station.name).to_plain()
+                own = None if observed is None else RankMeasurement.of(observed.measurement, station.name).to_plain()
                 progress("waiting for the verdict of rank 0")
                 self._told = station.meet(f"the result of `{case.name}`", own, left=left)
             if observed is not None:

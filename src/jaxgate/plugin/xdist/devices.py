@@ -39,7 +39,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class WorkerDevices:
     """A worker's part of the accelerators: variables that choose its own, or why it has none."""
 
     variables: dict[str, str] = field(default_factory=dict)
@@ -127,7 +127,7 @@ def _installed() -> list[str]:
     return [name for each in distributions() if (name := each.metadata["Name"])]
 
 
-def share_of(place: int, accelerators: Sequence[dict[str, str]]) -> Share:
+def share_of(place: int, accelerators: Sequence[dict[str, str]]) -> WorkerDevices:
     """The part of one worker.
 
     Args:
@@ -135,11 +135,13 @@ def share_of(place: int, accelerators: Sequence[dict[str, str]]) -> Share:
         accelerators: What there is.
     """
     if not accelerators:
-        return Share()
+        return WorkerDevices()
     if place < len(accelerators):
-        return Share(variables=dict(accelerators[place]))
+        return WorkerDevices(variables=dict(accelerators[place]))
     count = len(accelerators)
-    return Share(why_none=f"expected a worker for each accelerator, found more than {count}; run with -n {count}")
+    return WorkerDevices(
+        why_none=f"expected a worker for each accelerator, found more than {count}; run with -n {count}"
+    )
 
 
 def pin(variables: Mapping[str, str]) -> None:

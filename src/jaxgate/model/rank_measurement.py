@@ -11,7 +11,7 @@ from jaxgate.model.numbers import Facts, Phases, Samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share(Measured):
+class RankMeasurement(Measured):
     """One rank's part in the measurement of a case.
 
     Attributes:
@@ -31,7 +31,7 @@ class Share(Measured):
     processes: int
 
     @classmethod
-    def of(cls, measurement: Measurement, name: str) -> Share:
+    def of(cls, measurement: Measurement, name: str) -> RankMeasurement:
         """What a rank measured."""
         return cls(
             name=name,
@@ -48,7 +48,7 @@ class Share(Measured):
         return asdict(self)
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Share:
+    def from_plain(cls, plain: Mapping[str, Any]) -> RankMeasurement:
         """Back from JSON.
 
         Raises:
