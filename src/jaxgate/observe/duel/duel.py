@@ -36,13 +36,13 @@ class Contender:
     """One side of a duel: a compiled program and the arguments to feed it.
 
     Attributes:
-        function: The ``jax.stages.Compiled`` of the flattened program.
+        function: The flattened program.
         feeder: Makes its arguments, never the ones that another burst still needs.
         feeds: How the state is threaded within a burst.
         contract: Whether the calls of a burst may overlap, or each is waited for before the next.
     """
 
-    function: Any
+    function: jax.stages.Compiled
     feeder: Feeder
     feeds: tuple[int | None, ...] | None
     contract: Contract = "pipelined"

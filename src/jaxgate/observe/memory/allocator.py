@@ -40,21 +40,14 @@ Figures = dict[Any, AllocatorFigures | str]
 """By device; a text says why there are none."""
 
 
-def statistics_of(device: Any) -> Mapping[str, Any] | None:
+def statistics_of(device: jax.Device) -> Mapping[str, Any] | None:
     """What the device's allocator tells; a name of its own, so that a test can put another one in its place."""
     found: Mapping[str, Any] | None = device.memory_stats()
     return found
 
 
-def read_figures(device: Any) -> AllocatorFigures | str:
-    """Read the figures of one device.
-
-    Args:
-        device: A ``jax.Device``.
-
-    Returns:
-        The figures, or why they say nothing: a wrong peak would be worse than none.
-    """
+def read_figures(device: jax.Device) -> AllocatorFigures | str:
+    """Read the figures of one device, or why they say nothing: a wrong peak would be worse than none."""
     name = f"{device.platform}:{device.id}"
     try:
         found = statistics_of(device)
@@ -92,12 +85,7 @@ def read_figures(device: Any) -> AllocatorFigures | str:
 
 
 def preallocation(platform: str, environ: Mapping[str, str]) -> str:
-    """What JAX was told about its allocator, as jaxlib reads it.
-
-    Args:
-        platform: Only GPUs are told anything.
-        environ: The variables of this process.
-    """
+    """What JAX was told about its allocator, as jaxlib reads it; only on GPUs it is told anything."""
     if platform != "gpu":
         return f"nothing to preallocate on {platform}"
     allocator = environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "").lower() or "default"
