@@ -53,7 +53,7 @@ def leaves_with_paths(args: Sequence[Any], kwargs: Mapping[str, Any], names: Seq
 def argument_keys(
     args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str], static: Collection[str] = ()
 ) -> tuple[ArgumentKey, ...]:
-    """Describe every leaf of a call; ``names`` are those of ``args``, of ``static`` ones the value is in the program."""
+    """Describe every leaf of a call; ``names`` name ``args``, the values of ``static`` ones are part of the program."""
     fixed = [(name, value) for name, value in [*zip(names, args, strict=True), *kwargs.items()] if name in static]
     moving = [(name, value) for name, value in zip(names, args, strict=True) if name not in static]
     leaves = leaves_with_paths(

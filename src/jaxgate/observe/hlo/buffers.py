@@ -15,7 +15,7 @@ import jax
 
 from jaxgate.observe.hlo.protobuf import Message, messages, number, read_message, text, texts
 from jaxgate.observe.out_of_memory import size_text
-from jaxgate.observe.source_lines import is_project_file, short_path
+from jaxgate.observe.source_lines import at, is_project_file, short_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,8 @@ class Allocation:
 
     def __str__(self) -> str:
         """One line for people."""
-        where = f" at {self.line}" if self.line else ""
         peak = {True: ", alive at the peak", False: ", not alive at the peak", None: ""}[self.alive_at_peak]
-        return f"{size_text(self.nbytes)} {self.kind} {self.opcode} {self.op_name}".rstrip() + where + peak
+        return f"{size_text(self.nbytes)} {self.kind} {self.opcode} {self.op_name}".rstrip() + at(self.line) + peak
 
 
 def rows_of(allocations: Iterable[Allocation], count: int = 10) -> tuple[str, ...]:

@@ -122,11 +122,6 @@ def measure_peak(case: str, build: Callable[[], Computation], environ: Mapping[s
 
     Its figures describe; nothing gates on them. Arguments are not copied: donated ones are consumed.
 
-    Args:
-        case: Its name.
-        build: Makes the computation; may allocate on devices.
-        environ: The variables of this process.
-
     Raises:
         InvalidCaseError: If the case cannot be built, compiled or called.
     """
@@ -177,11 +172,7 @@ def _prepare_host(computation: Computation, before: Figures) -> _Prepared:
 
 
 def _call(prepared: _Prepared, pending: list[Call]) -> tuple[Figures, Figures, int]:
-    """Call the subject, each step fed from the one before.
-
-    Args:
-        prepared: The subject.
-        pending: The arguments, in a list that gives them away.
+    """Call the subject, each step fed from the one before; ``pending`` gives its arguments away.
 
     Returns:
         Figures after the first call and after the last, and how many calls there were.
