@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jaxgate.observe.hlo import program_diff
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.profile.sides import Profiled
+from jaxgate.observe.profile.profiled_programs import Profiled
 from jaxgate.observe.program import load_program, readable
 
 DIFF_LINES = 500
