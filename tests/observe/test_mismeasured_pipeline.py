@@ -37,7 +37,7 @@ def watched(monkeypatch):
 
         return call
 
-    for name in ("take_steps", "take_samples"):
+    for name in ("take_steps", "sample"):
         monkeypatch.setattr(measure, name, guarded(getattr(measure, name)))
 
 
@@ -105,7 +105,7 @@ def test_batches_that_a_pipeline_makes_are_moved_outside_the_clock(monkeypatch):
 def test_threading_that_computes_is_kept_from_the_clock(monkeypatch, next_args, apart):
     """Only threading that moves arrays runs between the calls of a burst."""
     asked = []
-    real = measure.take_samples
-    monkeypatch.setattr(measure, "take_samples", lambda *a, **k: asked.append(k["apart"]) or real(*a, **k))
+    real = measure.sample
+    monkeypatch.setattr(measure, "sample", lambda *a, **k: asked.append(k["apart"]) or real(*a, **k))
     observe(lambda: Computation(subject=lambda s, x: (s + x, s), args=(X, X), next_args=next_args), store=None)
     assert asked == [apart]

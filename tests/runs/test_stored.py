@@ -58,7 +58,7 @@ class Lab:
         self.recordings = 0
         self.breaks = None  # what a fresh process does to its baseline
         monkeypatch.setenv("JAXGATE_QUIET", self.slug)
-        monkeypatch.setattr("jaxgate.observe.measure.take_samples", self._sample)
+        monkeypatch.setattr("jaxgate.observe.measure.sample", self._sample)
         project.instruments.update(
             record=self._record, look=self._look, find_hardware=lambda project: environment.first_device()
         )

@@ -92,7 +92,7 @@ class Lab:
         for module in _TODAYS:
             monkeypatch.setattr(f"{module}.utc_today", lambda: TODAY)
         monkeypatch.setattr("jaxgate.engine.progress.PATIENCE_S", 1e6)  # a busy machine tells of stages that take long
-        monkeypatch.setattr("jaxgate.observe.measure.take_samples", self._sample)
+        monkeypatch.setattr("jaxgate.observe.measure.sample", self._sample)
 
     @property
     def instruments(self) -> dict[str, Any]:

@@ -17,11 +17,8 @@ CACHE_LOGGERS = ("jax._src.compiler", "jax._src.compilation_cache")
 """Where the same switch logs what the persistent cache did."""
 
 
-def compiler_options(lowered: Any) -> tuple[tuple[str, str], ...] | None:
+def compiler_options(lowered: jax.stages.Lowered) -> tuple[tuple[str, str], ...] | None:
     """Read the compiler options that a function was jitted with; they are invisible in StableHLO.
-
-    Args:
-        lowered: A ``jax.stages.Lowered``.
 
     Returns:
         Sorted name and value pairs, or ``None`` if this release keeps them elsewhere. ``None`` costs the
@@ -34,15 +31,8 @@ def compiler_options(lowered: Any) -> tuple[tuple[str, str], ...] | None:
         return None
 
 
-def argument_leaf_names(traced: Any) -> frozenset[str]:
-    """Read which arguments JAX traced, static ones left out; for messages only.
-
-    Args:
-        traced: A ``jax.stages.Traced``.
-
-    Returns:
-        Names of arguments; empty if this release keeps them elsewhere.
-    """
+def argument_leaf_names(traced: jax.stages.Traced) -> frozenset[str]:
+    """Names of the arguments that JAX traced, for messages only; empty if this release keeps them elsewhere."""
     info = getattr(traced.jaxpr.jaxpr, "debug_info", None)
     leaves = [re.match(r"\w+", str(name)) for name in getattr(info, "arg_names", None) or ()]
     return frozenset(match.group() for match in leaves if match)

@@ -36,7 +36,7 @@ from jaxgate.observe.execute import (
     launch_time,
     observe_alternatives,
     observe_reference,
-    take_samples,
+    sample,
     take_steps,
 )
 from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick, refuse_settings
@@ -195,18 +195,8 @@ def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
         )
         check_agreement(stepped.first_output, reference.output, rtol=computation.rtol, atol=computation.atol)
     feeds = find_feeds(lowered, call, stepped.next_args)
-    if tools.sampling:
-        tools.progress("sampling")
-    sampled = take_samples(
-        subject,
-        stepped.next_args,
-        call_ns=stepped.call_ns,
-        single=not tools.sampling,
-        apart=stepped.next_args is not None and feeds is None,
-        clock=wall,
-        contract=computation.contract,
-        together=tools.together,
-    )
+    apart = stepped.next_args is not None and feeds is None
+    sampled = sample(subject, stepped, tools, apart=apart, contract=computation.contract)
     launch_ns = launch_time(subject, platform=compiled.hardware.platform, clock=wall) if tools.sampling else None
     return _Run(
         stepped=stepped, donation=donation, reference=reference, feeds=feeds, sampled=sampled, launch_ns=launch_ns
@@ -219,9 +209,8 @@ def _measurement(
     tools.progress("reading")
     lowered, program, surroundings = compiled.lowered, compiled.program, compiled.surroundings
     alternatives = observe_alternatives(computation.rivals, surroundings=surroundings, tools=tools)
-    fitting = Fitting(tools.store, surroundings, tools.progress, tools.together)
     known = None if run.reference is None else run.reference.known
-    largest, known = fitting.largest_batches(computation, known)
+    largest, known = Fitting(tools, surroundings).largest_batches(computation, known)
     return Measurement(
         hardware=compiled.hardware,
         processes=compiled.processes,

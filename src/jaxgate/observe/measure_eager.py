@@ -46,7 +46,7 @@ from jaxgate.observe.execute import (
     check_batch,
     count_launches,
     refuse_nan,
-    take_samples,
+    sample,
     take_steps,
 )
 from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick
@@ -77,6 +77,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
         reference, output = _observe_reference(computation.reference, call, tools)
         check_agreement(stepped.first_output, output, rtol=computation.rtol, atol=computation.atol)
     tools.progress("profiling")
+    apart = stepped.next_args is not None and not isinstance(stepped.next_args, Carry)
     run = _Run(
         subject=subject,
         call=call,
@@ -84,7 +85,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
         stepped=stepped,
         reference=reference,
         launched=_count(subject, tools),
-        sampled=_sample(subject, stepped, computation, tools),
+        sampled=sample(subject, stepped, tools, apart=apart, contract=computation.contract),
         call_ns=_call_ns(subject, stepped.call_ns, tools),
     )
     return Observation(
@@ -143,22 +144,6 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         host=True,
         unknown=_unknown(launched),
         launched=launched.programs or {},
-    )
-
-
-def _sample(subject: EagerSubject, stepped: Stepped, computation: Computation, tools: Tools) -> Sampled:
-    if tools.sampling:
-        tools.progress("sampling")
-    threaded = stepped.next_args
-    return take_samples(
-        subject,
-        threaded,
-        call_ns=stepped.call_ns,
-        single=not tools.sampling,
-        apart=threaded is not None and not isinstance(threaded, Carry),
-        clock=tools.clocks.wall,
-        contract=computation.contract,
-        together=tools.together,
     )
 
 

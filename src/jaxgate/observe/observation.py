@@ -20,10 +20,6 @@ class Observation:
     """A measurement, and what it takes to run the subject and its reference again.
 
     Attributes:
-        measurement: Plain data.
-        call: The arguments.
-        rtol: Relative tolerance between results.
-        atol: Absolute tolerance between results.
         contract: What the time of a call means.
         lowered: The subject; ``None`` where it is called as it is, on the host.
         feeds: How its state is threaded, by flat positions.

@@ -80,14 +80,7 @@ def size_text(nbytes: float) -> str:
 
 
 def read_exhausted(error: Exception | str) -> Exhausted | None:
-    """Read an error of the compiler, the runtime or the host's allocator.
-
-    Args:
-        error: The exception, or its text.
-
-    Returns:
-        What it says; ``None`` if it is about something else.
-    """
+    """Read an error of the compiler, the runtime or the host's allocator; ``None`` if it is about something else."""
     text = str(error).strip()
     lines = [line for line in text.splitlines() if line.strip()]
     if any("Traceback (most recent call last)" in line for line in lines):

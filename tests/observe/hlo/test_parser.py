@@ -59,12 +59,6 @@ def test_operands_are_found_in_their_computation(text):
             assert set(instruction.operands) <= computation.keys()
 
 
-@pytest.mark.parametrize("text", [t for t, name in zip(TEXTS, IDS, strict=True) if name.endswith("train")])
-def test_donated_buffers_are_read(text):
-    """Both weights are written in place."""
-    assert read_hlo(text).aliases == (((0,), 0, ()), ((1,), 1, ()))
-
-
 @pytest.mark.parametrize(
     ("shape", "label", "nbytes"),
     [

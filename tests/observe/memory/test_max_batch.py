@@ -10,13 +10,16 @@ from jaxgate.keep import ReferenceCache
 from jaxgate.model import Batch, Computation, Fits, InvalidCaseError, Rival
 from jaxgate.observe.measure import observe
 from jaxgate.observe.memory import Fitting
+from jaxgate.observe.tools import Tools
 
 ROW = 1024  # floats: 4096 bytes
 
 
 def largest_batch(function, fits, *, role, store=None, progress=lambda _: None):
     """The largest batch, with nothing remembered unless a store is given."""
-    return Fitting(store or ReferenceCache(None), "here", progress).largest_batch(function, fits, role=role)
+    return Fitting(Tools(store=store or ReferenceCache(None), progress=progress), "here").largest_batch(
+        function, fits, role=role
+    )
 
 
 def twice(x):

@@ -14,13 +14,7 @@ NextArgs = Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]
 
 
 def advance(next_args: NextArgs | None, output: Any, call: Call) -> Call | None:
-    """The call that follows one, its state threaded; ``None`` if nothing is.
-
-    Args:
-        next_args: Threads the state.
-        output: The result of the call.
-        call: Its arguments; those passed by keyword stay what they are.
-    """
+    """The call that follows one, its state threaded; ``None`` if nothing is. Keyword arguments stay what they are."""
     following = None if next_args is None else next_args(output, call[0])
     return None if following is None else (tuple(following), call[1])
 
@@ -78,13 +72,8 @@ class Carry:
         return tuple(places)
 
 
-def carry_donated(lowered: Any, args: tuple[Any, ...]) -> Carry | None:
-    """Thread the arguments that a function donates, as a training loop would.
-
-    Args:
-        lowered: A ``jax.stages.Lowered``.
-        args: The positional arguments; with static ones among them nothing is threaded.
-    """
+def carry_donated(lowered: jax.stages.Lowered, args: tuple[Any, ...]) -> Carry | None:
+    """Thread the arguments that a function donates, as a training loop would; none if some are static."""
     infos = lowered.args_info[0]
     if len(infos) != len(args):
         return None

@@ -17,12 +17,7 @@ class Lockstep(Protocol):
     """The ranks that run one case."""
 
     def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """Give all ranks the numbers of rank 0.
-
-        Args:
-            what: What is decided: ranks that are somewhere else are told so.
-            numbers: What this rank would have chosen.
-        """
+        """Give all ranks the numbers that rank 0 chose; a rank that decides anything but ``what`` is told so."""
 
     def anyone(self, what: str, yes: bool) -> bool:  # noqa: FBT001 - it is the question
         """Whether any rank says yes; all of them are given the same answer."""

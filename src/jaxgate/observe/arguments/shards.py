@@ -20,13 +20,7 @@ Values = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shards:
-    """What this process holds of an array.
-
-    Attributes:
-        shape: Of the whole array.
-        dtype: Its type.
-        parts: The parts by their places; copies of one part stand once.
-    """
+    """What this process holds of an array of this shape: the parts by their places; copies of one part stand once."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -58,12 +52,6 @@ def side_by_side(
     ours: Values | Shards, theirs: Values | Shards, *, stage: str, what: str
 ) -> Iterator[tuple[Place, Values, Values]]:
     """The parts of two arrays of one shape that this process holds of both, so that all ranks together see every element.
-
-    Args:
-        ours: One of them.
-        theirs: The other.
-        stage: What is being done, for the error.
-        what: Names the array.
 
     Raises:
         InvalidCaseError: If both are spread over processes, in different ways: elements would be compared nowhere.

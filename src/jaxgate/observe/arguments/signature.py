@@ -53,14 +53,7 @@ def leaves_with_paths(args: Sequence[Any], kwargs: Mapping[str, Any], names: Seq
 def argument_keys(
     args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str], static: Collection[str] = ()
 ) -> tuple[ArgumentKey, ...]:
-    """Describe every leaf of a call.
-
-    Args:
-        args: Positional arguments.
-        kwargs: Keyword arguments.
-        names: Names of the positional ones.
-        static: Names of those whose value is part of the program.
-    """
+    """Describe every leaf of a call; ``names`` name ``args``, the values of ``static`` ones are part of the program."""
     fixed = [(name, value) for name, value in [*zip(names, args, strict=True), *kwargs.items()] if name in static]
     moving = [(name, value) for name, value in zip(names, args, strict=True) if name not in static]
     leaves = leaves_with_paths(
@@ -124,12 +117,12 @@ def join(items: Sequence[str]) -> str:
     return "; ".join(items[:MAX_NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
-def read_signature(lowered: Any, names: Sequence[str], leaves: Sequence[Any]) -> tuple[Leaf, ...]:
+def read_signature(lowered: jax.stages.Lowered, names: Sequence[str], leaves: Sequence[Any]) -> tuple[Leaf, ...]:
     """List the dynamic arguments of a lowered function with sizes and donation.
 
     Args:
-        lowered: A ``jax.stages.Lowered``; its ``args_info`` holds positional and keyword arguments.
-        names: Names of the positional arguments (static ones are absent from ``args_info``).
+        lowered: The function; static arguments are absent from its ``args_info``.
+        names: Names of the positional arguments.
         leaves: What the call gives to each of them: an array's own sharding says what one device holds.
     """
     positional, keyword = lowered.args_info
@@ -146,13 +139,8 @@ def read_signature(lowered: Any, names: Sequence[str], leaves: Sequence[Any]) ->
     )
 
 
-def read_results(stage: Any, executable: Any) -> tuple[Leaf, ...]:
-    """List the arrays that a call returns, with their size on one device.
-
-    Args:
-        stage: A ``jax.stages.Lowered``.
-        executable: A ``jax.stages.Compiled``.
-    """
+def read_results(stage: jax.stages.Lowered, executable: jax.stages.Compiled) -> tuple[Leaf, ...]:
+    """List the arrays that a call returns, with their size on one device."""
     found = leaves_with_paths((stage.out_info,), {}, ("result",))
     shardings = jax.tree.leaves(executable.output_shardings)
     on_one = shardings if len(shardings) == len(found) else [None] * len(found)
@@ -162,16 +150,13 @@ def read_results(stage: Any, executable: Any) -> tuple[Leaf, ...]:
     )
 
 
-def place_signature(signature: Sequence[Leaf], lowered: Any, executable: Any) -> tuple[Leaf, ...]:
+def place_signature(
+    signature: Sequence[Leaf], lowered: jax.stages.Lowered, executable: jax.stages.Compiled
+) -> tuple[Leaf, ...]:
     """Give each argument the bytes that it has on one device as the compiled program takes it.
 
     The program's sharding counts, not the one the argument was given in: JAX moves it there before the call.
     An argument that the program does not use has no place in it, and keeps the bytes that it was given with.
-
-    Args:
-        signature: As read from the lowered function.
-        lowered: The ``jax.stages.Lowered``.
-        executable: The ``jax.stages.Compiled``.
     """
     infos = jax.tree.leaves(lowered.args_info)
     placed = zip(signature, infos, kept_shardings(lowered, executable), strict=True)
@@ -181,13 +166,8 @@ def place_signature(signature: Sequence[Leaf], lowered: Any, executable: Any) ->
     )
 
 
-def kept_shardings(lowered: Any, executable: Any) -> list[Any]:
-    """The sharding of each argument in the compiled program; ``None`` for one that it does not use.
-
-    Args:
-        lowered: The ``jax.stages.Lowered``.
-        executable: The ``jax.stages.Compiled``; JAX keeps ``None`` in the place of a dropped argument.
-    """
+def kept_shardings(lowered: jax.stages.Lowered, executable: jax.stages.Compiled) -> list[Any]:
+    """The sharding of each argument in the compiled program; ``None`` for one that it does not use, and JAX dropped."""
     found: list[Any] = lowered.in_tree.flatten_up_to(executable.input_shardings)
     return found
 

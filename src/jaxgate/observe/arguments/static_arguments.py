@@ -13,20 +13,12 @@ from jaxgate.model import InvalidCaseError
 _VALUES = (jax.Array, np.ndarray, np.generic, bool, int, float, complex)
 
 
-def dynamic_leaves(stage: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-    """List what a call gives to each argument of a program, in the program's own order.
+def dynamic_leaves(stage: jax.stages.Lowered, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """List what a call, static arguments included, gives to each argument of a program, in the program's own order.
 
     A static argument has no place in ``args_info``. Which ones are static is not public; but an array never
     is, and dynamic arguments keep their order, so that every array falls into its place. Of a static and a
     dynamic Python number side by side either may be taken: they hold no buffer.
-
-    Args:
-        stage: A ``jax.stages.Lowered``.
-        args: Positional arguments of the call, static ones included.
-        kwargs: Keyword arguments, static ones included.
-
-    Returns:
-        One leaf for each entry of the lowered signature.
 
     Raises:
         InvalidCaseError: If the call is not one of this program.

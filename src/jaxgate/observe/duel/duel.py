@@ -36,13 +36,13 @@ class Contender:
     """One side of a duel: a compiled program and the arguments to feed it.
 
     Attributes:
-        function: The ``jax.stages.Compiled`` of the flattened program.
+        function: The flattened program.
         feeder: Makes its arguments, never the ones that another burst still needs.
         feeds: How the state is threaded within a burst.
         contract: Whether the calls of a burst may overlap, or each is waited for before the next.
     """
 
-    function: Any
+    function: jax.stages.Compiled
     feeder: Feeder
     feeds: tuple[int | None, ...] | None
     contract: Contract = "pipelined"
@@ -252,14 +252,7 @@ def _warm(side: Contender, clock: Clock) -> int:
 
 
 def _calls_in_a_burst(sides: Sequence[Contender], warm: Sequence[int], burst_ns: int, clock: Clock) -> int:
-    """One number of calls for both sides, so that a burst of the quicker one takes as long as it should.
-
-    Args:
-        sides: The contenders, warm.
-        warm: Time of one call of each.
-        burst_ns: How long a burst should take.
-        clock: Monotonic nanoseconds.
-    """
+    """One number of calls for both sides, which are warm, so that a burst of the quicker one takes ``burst_ns``."""
     most = min(MAX_BURST_CALLS, max(1, LONGEST_BURST * burst_ns // max(warm)))
     calls = min(most, math.ceil(burst_ns / min(warm)))
     if calls == 1 or any(side.consumed for side in sides):

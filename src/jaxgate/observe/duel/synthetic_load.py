@@ -87,12 +87,7 @@ class Work:
 
 
 def prepare_planter(program: StoredProgram, leaves: Sequence[Any], contract: Contract = "pipelined") -> Planter:
-    """Compile a stored program with a loop behind it.
-
-    Args:
-        program: The program.
-        leaves: Its arguments, flattened, on the device.
-        contract: What the time of a call means.
+    """Compile a stored program, for its flattened arguments on the device, with a loop behind it.
 
     Raises:
         NotPlantableError: If it has no output that work could wait for, or runs on several devices.
@@ -110,14 +105,7 @@ def prepare_planter(program: StoredProgram, leaves: Sequence[Any], contract: Con
 def measure_work(
     plain: Contender, planter: Planter, *, platform: str, clock: Clock = time.perf_counter_ns, seed: int | None = None
 ) -> Work:
-    """Time the program with and without extra work, in alternation.
-
-    Args:
-        plain: The program without it.
-        planter: The program with it.
-        platform: Where it runs; decides the length of a burst.
-        clock: Monotonic nanoseconds.
-        seed: Of the order.
+    """Time the program with and without extra work, in alternation; the platform decides the length of a burst.
 
     Raises:
         NotPlantableError: If extra work cannot be seen in the times.

@@ -26,17 +26,11 @@ from jaxgate.observe.errors import guarded
 
 
 def check_agreement(subject: Any, reference: Any, *, rtol: float, atol: float) -> None:
-    """Compare two outputs, leaf by leaf: ``|subject - reference| <= atol + rtol * |reference|``.
+    """Compare two output trees on the host, leaf by leaf: ``|subject - reference| <= atol + rtol * |reference|``.
 
     Integers and booleans must be equal: there is no tolerance between two token ids.
 
     Of an array that is spread over processes each compares the parts that it holds; together they hold all of it.
-
-    Args:
-        subject: Output tree with leaves on the host.
-        reference: Output tree of the reference, likewise.
-        rtol: Relative tolerance.
-        atol: Absolute tolerance.
 
     Raises:
         InvalidCaseError: If trees, shapes or values differ; names the leaf and the worst element.

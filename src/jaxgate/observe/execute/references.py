@@ -39,14 +39,9 @@ class Reference:
 def observe_reference(
     function: Callable[..., Any], call: Call, *, inputs: str, surroundings: str, tools: Tools
 ) -> Reference:
-    """Lower the reference, then compile and run it unless the store knows the outcome.
+    """Lower the reference, then compile and run it unless the store knows the outcome; all ranks do, or none.
 
-    Args:
-        function: The reference.
-        call: The subject's arguments.
-        inputs: Fingerprint of their values.
-        surroundings: Fingerprint of environment and hardware.
-        tools: Its ranks run it all, or none of them.
+    ``inputs`` is a fingerprint of the arguments' values, ``surroundings`` one of environment and hardware.
 
     Raises:
         InvalidCaseError: If the reference fails at any stage or returns NaN.
@@ -79,10 +74,7 @@ def observe_alternatives(
 ) -> dict[str, ReferenceFacts]:
     """Compile other ways of doing what the subject does, unless the store knows their facts; none is ever run.
 
-    Args:
-        alternatives: By name.
-        surroundings: Fingerprint of environment and hardware.
-        tools: Its ranks compile each, or none of them does, as compiling may wait for the others.
+    All ranks compile each, or none does, as compiling may wait for the others.
 
     Raises:
         InvalidCaseError: If one cannot be traced, lowered or compiled.

@@ -9,8 +9,9 @@ from statistics import median
 from jaxgate.model import MAX_NAMED, Contract, Samples
 from jaxgate.observe.arguments import ALONE, ArgumentKey, Call, Lockstep, NextArgs, advance, argument_keys, explain
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.execute.steps import STEPS
+from jaxgate.observe.execute.steps import STEPS, Stepped
 from jaxgate.observe.execute.subjects import Subject
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace import Blame, Clock, Events, record, retrace_lines
 
 SAMPLE_BURST_NS = 2_000_000
@@ -43,6 +44,22 @@ class Sampled:
     lowerings: int = 0
     cache_hits: int = 0
     retraces: tuple[str, ...] = ()
+
+
+def sample(subject: Subject, stepped: Stepped, tools: Tools, *, apart: bool, contract: Contract) -> Sampled:
+    """Time the subject after its steps, as these threaded its state; only the counters where nothing is to be timed."""
+    if tools.sampling:
+        tools.progress("sampling")
+    return take_samples(
+        subject,
+        stepped.next_args,
+        call_ns=stepped.call_ns,
+        single=not tools.sampling,
+        apart=apart,
+        clock=tools.clocks.wall,
+        contract=contract,
+        together=tools.together,
+    )
 
 
 def take_samples(

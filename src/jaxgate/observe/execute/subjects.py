@@ -160,12 +160,7 @@ class EagerSubject:
         return self.function(*args, **kwargs)
 
     def learn(self, output: Any, call: Call, held: Sequence[jax.Array]) -> None:
-        """Note what the first call consumed, and where it ran.
-
-        Args:
-            output: Its result.
-            call: Its arguments, after the call.
-            held: The arrays that were there before.
+        """Note what the first call consumed, and where it ran; ``held`` are the arrays that were there before.
 
         Raises:
             InvalidCaseError: If it gives nothing to wait for.

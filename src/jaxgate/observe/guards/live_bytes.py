@@ -22,13 +22,7 @@ class BytesError(AssertionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
-    """Memory of one array on one device.
-
-    Attributes:
-        device: The device.
-        nbytes: Its size in bytes.
-        array: The whole array in words: ``float32[8,64]``.
-    """
+    """Memory of one array on one device; ``array`` is the whole of it in words: ``float32[8,64]``."""
 
     device: Any
     nbytes: int

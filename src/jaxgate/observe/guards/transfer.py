@@ -9,6 +9,7 @@ from types import TracebackType
 import jax
 
 from jaxgate.observe.errors import project_line_of
+from jaxgate.observe.source_lines import at
 
 _DISALLOWED = re.compile(r"Disallowed (\S+-to-\S+) transfer(?:: aval=\w*?ShapedArray\((.+?)\)(?=, dst|$))?")
 
@@ -51,10 +52,9 @@ class no_transfer:  # noqa: N801 - reads like the function that it is to its use
         if error is None or found is None:
             return
         what = f" of {_short_aval(found[2])}" if found[2] else ""
-        where = project_line_of(error)
         advice = "; move it with jax.device_put before the block, or where it is meant"
         raise TransferError(
-            f"expected no implicit transfer, found {found[1]}{what}{f' at {where}' if where else ''}{advice}"
+            f"expected no implicit transfer, found {found[1]}{what}{at(project_line_of(error))}{advice}"
         ) from None
 
 

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+
 from jaxgate.observe.hlo.protobuf import Message, messages, number, read_message, text, texts
 from jaxgate.observe.out_of_memory import size_text
-from jaxgate.observe.source_lines import is_project_file, short_path
+from jaxgate.observe.source_lines import at, is_project_file, short_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,18 +43,12 @@ class Allocation:
 
     def __str__(self) -> str:
         """One line for people."""
-        where = f" at {self.line}" if self.line else ""
         peak = {True: ", alive at the peak", False: ", not alive at the peak", None: ""}[self.alive_at_peak]
-        return f"{size_text(self.nbytes)} {self.kind} {self.opcode} {self.op_name}".rstrip() + where + peak
+        return f"{size_text(self.nbytes)} {self.kind} {self.opcode} {self.op_name}".rstrip() + at(self.line) + peak
 
 
 def rows_of(allocations: Iterable[Allocation], count: int = 10) -> tuple[str, ...]:
-    """One line for each allocation, those that read alike in one: ``4 × 524.3 kB temp fusion …``.
-
-    Args:
-        allocations: Largest first.
-        count: Lines at most.
-    """
+    """One line for each allocation, those that read alike in one: ``4 × 524.3 kB temp fusion …``."""
     alike = Counter(str(allocation) for allocation in allocations)
     rows = [line if times == 1 else f"{times} × {line}" for line, times in alike.items()]
     return tuple(rows[:count])
@@ -66,13 +62,8 @@ class Allocations:
     why_not: str = ""
 
 
-def largest_allocations(executable: Any, count: int = 10) -> Allocations:
-    """List the largest allocations of a program. Never raises: what cannot be read is a reason.
-
-    Args:
-        executable: A ``jax.stages.Compiled``.
-        count: How many at most.
-    """
+def largest_allocations(executable: jax.stages.Compiled, count: int = 10) -> Allocations:
+    """List the largest allocations of a program. Never raises: what cannot be read is a reason."""
     try:
         memory = executable.memory_analysis()
         content = getattr(memory, "serialized_buffer_assignment_proto", None)

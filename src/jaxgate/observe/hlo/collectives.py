@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jaxgate.observe.hlo.nearest_line import line_near
 from jaxgate.observe.hlo.parser import COLLECTIVE_WORDS, HloText, Instruction, Shape, cut, without_strings
 from jaxgate.observe.hlo.replica_groups import Groups, read_groups
 from jaxgate.observe.hlo.trip_counts import Runs, count_runs
@@ -23,32 +22,26 @@ KINDS = frozenset(
     }
 )
 """Operations that move data between devices."""
-PRIMITIVES = frozenset(
-    {
-        "all_gather",
-        "all_gather_invariant",
-        "all_gather_reduced",
-        "all_to_all",
-        "pbroadcast",
-        "pbroadcast_dynamic",
-        "pmax",
-        "pmin",
-        "ppermute",
-        "precv",
-        "preduced",
-        "psend",
-        "psum",
-        "psum_invariant",
-        "psum_scatter",
-        "ragged_all_to_all",
-        "reduce_scatter",
-        "unreduced_pmax",
-        "unreduced_pmin",
-        "unreduced_psum",
-        "unreduced_reduce_scatter",
-    }
-)
-"""Collectives that a user writes, as jax 0.10 and 0.12 name them in ``op_name``."""
+COLLECTIVES = {
+    "all_gather": "all-gather",
+    "all_gather_invariant": "all-gather",
+    "all_gather_reduced": "all-gather",
+    "all_to_all": "all-to-all",
+    "ragged_all_to_all": "all-to-all",
+    "pbroadcast": "collective-broadcast",
+    "ppermute": "collective-permute",
+    "psend": "collective-permute",
+    "pmax": "all-reduce",
+    "pmin": "all-reduce",
+    "psum": "all-reduce",
+    "psum_invariant": "all-reduce",
+    "unreduced_psum": "all-reduce",
+    "reduce_scatter": "reduce-scatter",
+    "unreduced_reduce_scatter": "reduce-scatter",
+}
+"""Primitive to the name that compilers give it. Asynchronous forms end in ``_start`` and ``_done``."""
+_WRITTEN = {"pbroadcast_dynamic", "precv", "preduced", "psum_scatter", "unreduced_pmax", "unreduced_pmin", *COLLECTIVES}
+"""All that a user writes, as jax 0.10 and 0.12 name them in ``op_name``."""
 
 _LOOKS = re.compile(r"all-|collective|reduce-scatter")
 _FOREIGN = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|collective|nccl|nvshmem", re.IGNORECASE)
@@ -59,6 +52,8 @@ _CHANNEL = re.compile(r"(?<![\w-])channel_id=([0-9]{1,18})\b")
 _MOVES = re.compile(r"(?<![\w-])(?:replica_groups|source_target_pairs)=")
 _DEFINED = re.compile(r"%([\w.\-]+) = (?:.* )?[a-z][\w\-]*\(")
 """An unread line that still shows which operation it applies: if that were a collective, the line would say so."""
+_STEPS = 4
+"""Instructions on the way to the nearest line: a partitioner puts copies and slices around what it inserts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,18 +100,9 @@ class Collectives:
         """Those that the partitioner put there."""
         return tuple(collective for collective in self.found if not collective.explicit)
 
-    @property
-    def unknown_trips(self) -> bool:
-        """Whether some are in loops of unknown length, so that they run more often than counted."""
-        return any(collective.unknown_trips for collective in self.found)
-
 
 def read_collectives(hlo: HloText) -> Collectives:
-    """Find what a compiled program moves between devices.
-
-    Args:
-        hlo: The module.
-    """
+    """Find what a compiled program moves between devices."""
     unread = [line for line in hlo.unread if COLLECTIVE_WORDS.search(line)]
     if not hlo.entry:
         unread.append("no entry computation: collectives are unknown")
@@ -220,6 +206,22 @@ def _payload(
     return taken, max(sum(shape.nbytes for shape in given), sum(shape.nbytes for shape in taken))
 
 
+def line_near(instruction: Instruction, siblings: Mapping[str, Instruction]) -> str:
+    """Its own line, else that of the nearest instruction that it reads or that reads it; empty if none is near."""
+    if instruction.line:
+        return instruction.line
+    seen, front = {instruction.name}, [instruction]
+    for _ in range(_STEPS):
+        names = [name for one in front for name in one.operands]
+        names += [name for name, other in siblings.items() if any(one.name in other.operands for one in front)]
+        front = [siblings[name] for name in dict.fromkeys(names) if name in siblings and name not in seen]
+        found = next((one.line for one in front if one.line), "")
+        if found or not front:
+            return found
+        seen.update(one.name for one in front)
+    return ""
+
+
 def _is_explicit(instruction: Instruction, hlo: HloText) -> bool:
     """Whether the user wrote a collective, by the primitive it came from."""
     if 'is_spmd_generated="true"' in instruction.attributes:
@@ -237,7 +239,7 @@ def _is_primitive(op_name: str) -> bool:
     _, merged, rest = op_name.rpartition("/(")
     names = rest.removesuffix(")").split(":") if merged and rest.endswith(")") else op_name.split(";")
     last = [re.sub(r"(\.[0-9]+)$", "", name.rpartition("/")[2]) for name in names]
-    return all(re.sub(r"_(start|done)$", "", name) in PRIMITIVES for name in last)
+    return all(re.sub(r"_(start|done)$", "", name) in _WRITTEN for name in last)
 
 
 def _is_unknown(instruction: Instruction) -> bool:

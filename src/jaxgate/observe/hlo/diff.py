@@ -48,29 +48,21 @@ class _Names:
 
 
 def normalise(text: str) -> str:
-    """Drop from a program what changes without a meaning.
+    """Drop from ``lowered.as_text()`` or ``compiled.as_text()`` what changes without a meaning.
 
     Locations, metadata, channel numbers and the module's name go; values, functions and computations are numbered in
     the order of the text, within their function or computation. Shapes, layouts and attributes stay. Of the backend's
     configuration only the length of loops stays: the rest is estimates and identifiers.
-
-    Args:
-        text: StableHLO as ``lowered.as_text()`` or optimised HLO as ``compiled.as_text()``.
     """
     lines = text.split("\n")
     return "\n".join(_hlo(lines) if text.startswith("HloModule") else _mlir(lines))
 
 
 def program_diff(before: str, now: str, *, limit: int = DIFF_LIMIT) -> tuple[str, ...]:
-    """Show what differs between two programs.
+    """Show what differs between two programs in one language: the baseline's and today's.
 
     Lines are matched without the numbers of their values, so that one new operation does not mark every later line;
     only where nothing else differs do the numbers count.
-
-    Args:
-        before: The program of the baseline.
-        now: Today's program, in the same language.
-        limit: Lines to show.
 
     Returns:
         Lines of a unified difference, and one that counts those left out; none if the normalised programs are equal.

@@ -28,7 +28,6 @@ _PARENTHESIS = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _OPERAND = re.compile(r"%([\w.\-]+)")
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
-_ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,9}), \{([\d, ]*)\}")
 _NAMES = {"bf": "bfloat", "f": "float", "s": "int", "u": "uint", "c": "complex"}
 _WIDTHS = {"pred": 8, "token": 0, "opaque": 0}
 
@@ -84,10 +83,6 @@ class Instruction:
     root: bool
 
 
-Alias = tuple[tuple[int, ...], int, tuple[int, ...]]
-"""Output index, parameter number and index within the parameter that share a buffer."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HloText:
     """A module as far as it was understood.
@@ -97,7 +92,6 @@ class HloText:
         entry: Name of the computation that runs; empty if there is none.
         num_partitions: Devices that share the work of one replica.
         replica_count: Replicas.
-        aliases: Donated buffers that are written in place.
         unread: Lines that were not understood, cut.
     """
 
@@ -105,16 +99,11 @@ class HloText:
     entry: str
     num_partitions: int
     replica_count: int
-    aliases: tuple[Alias, ...]
     unread: tuple[str, ...]
 
 
 def read_hlo(text: str) -> HloText:
-    """Read what ``compiled.as_text()`` gives, of any backend.
-
-    Args:
-        text: Optimised HLO. Any text is taken; what is no HLO ends in ``unread``.
-    """
+    """Read ``compiled.as_text()`` of any backend; any text is taken, and what is no HLO ends in ``unread``."""
     reader = _Reader()
     for line in text.split("\n"):
         if line.strip():
@@ -154,7 +143,6 @@ class _Reader:
             entry=self.entry,
             num_partitions=_number(module, "num_partitions"),
             replica_count=_number(module, "replica_count"),
-            aliases=_aliases(module),
             unread=tuple(self.unread),
         )
 
@@ -276,14 +264,3 @@ def cut(line: str) -> str:
 def _number(module: str, name: str) -> int:
     match = re.search(rf"\b{name}=([0-9]{{1,9}})\b", module)
     return int(match[1]) if match else 1
-
-
-def _aliases(module: str) -> tuple[Alias, ...]:
-    """Read ``input_output_alias={ {0}: (0, {}, may-alias) }``."""
-    _, _, rest = module.partition("input_output_alias={ ")
-    entries, _, _ = rest.partition(" }, ")
-
-    def index(text: str) -> tuple[int, ...]:
-        return tuple(int(part[:9]) for part in re.findall(r"[0-9]+", text))
-
-    return tuple((index(output), int(number), index(path)) for output, number, path in _ALIAS.findall(entries))

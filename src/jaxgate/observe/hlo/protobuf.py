@@ -1,4 +1,7 @@
-"""A reader of protocol buffers without their schema: XLA's own messages come with none installed."""
+"""A reader of protocol buffers without their schema: XLA's own messages come with none installed.
+
+All of it raises ``ValueError`` for bytes that are no message, and for a field that holds something else.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,7 @@ _MAX_SHIFT = 63
 
 
 def read_message(content: bytes) -> Message:
-    """Part a message into its fields.
-
-    Args:
-        content: The bytes of one message.
-
-    Raises:
-        ValueError: If they are not a message, or end within a field.
-    """
+    """Part a message into its fields."""
     fields: dict[int, list[Value]] = {}
     at = 0
     while at < len(content):
@@ -60,11 +56,7 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 def number(message: Message, field: int) -> int:
-    """A number; 0 if the field is absent, as the format has it. The last one counts.
-
-    Raises:
-        ValueError: If the field holds something else.
-    """
+    """A number; 0 if the field is absent, as the format has it. The last one counts."""
     value = message.get(field, [0])[-1]
     if not isinstance(value, int):
         raise ValueError(f"field {field} is no number")  # noqa: TRY004 - the content is at fault
@@ -72,29 +64,17 @@ def number(message: Message, field: int) -> int:
 
 
 def text(message: Message, field: int) -> str:
-    """Text; empty if the field is absent.
-
-    Raises:
-        ValueError: If the field holds something else.
-    """
+    """Text; empty if the field is absent."""
     return _content(message.get(field, [b""])[-1], field).decode()
 
 
 def texts(message: Message, field: int) -> list[str]:
-    """All texts of a repeated field.
-
-    Raises:
-        ValueError: If one of them is something else.
-    """
+    """All texts of a repeated field."""
     return [_content(value, field).decode() for value in message.get(field, [])]
 
 
 def messages(message: Message, field: int) -> list[Message]:
-    """All messages of a repeated field.
-
-    Raises:
-        ValueError: If one of them is something else.
-    """
+    """All messages of a repeated field."""
     return [read_message(_content(value, field)) for value in message.get(field, [])]
 
 

@@ -143,26 +143,22 @@ def _rows(devices: np.ndarray) -> Groups:
     return tuple(tuple(row) for row in devices.tolist())
 
 
-def axes_of(
-    groups: Groups, axis_names: Sequence[str], axis_sizes: Sequence[int], device_order: Sequence[int] | None = None
-) -> str:
+def axes_of(groups: Groups, axis_names: Sequence[str], axis_sizes: Sequence[int]) -> str:
     """Name the mesh axes that groups reduce over, or along which a permutation sends.
 
     Args:
-        groups: Device numbers, as :func:`read_groups` gives them.
+        groups: Device numbers, as :func:`read_groups` gives them: a program numbers its devices as the mesh lays them
+            out, so that they count up, the last axis fastest.
         axis_names: Names of the mesh's axes.
         axis_sizes: Devices along each of them.
-        device_order: The device number at each place of the mesh, last axis fastest; ``None`` if they count up.
 
     Returns:
         Such as ``"'data', 'model'"``, in the mesh's order; empty if no choice of axes gives these groups. Axes of one
         device are never named.
     """
-    places = prod(axis_sizes)
-    order = list(range(places)) if device_order is None else list(device_order)
-    if not groups or len(order) != places or len(axis_names) != len(axis_sizes) or sorted(order) != list(range(places)):
+    if not groups:
         return ""
-    mesh = np.array(order).reshape(tuple(axis_sizes))
+    mesh = np.arange(prod(axis_sizes)).reshape(tuple(axis_sizes))
     wide = [axis for axis, size in enumerate(axis_sizes) if size > 1]
     members = [device for group in groups for device in group]
     if len(set(members)) < len(members):

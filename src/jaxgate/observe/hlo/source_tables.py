@@ -48,14 +48,7 @@ class SourceTables:
         return True
 
     def project_line(self, attributes: str) -> str:
-        """Find the innermost frame of the project.
-
-        Args:
-            attributes: Attributes of an instruction.
-
-        Returns:
-            ``file:line``; empty if no frame is the project's, or none is known.
-        """
+        """``file:line`` of the innermost frame of the project, by an instruction's attributes; empty if unknown."""
         if match := _FRAME_ID.search(attributes):
             number = int(match[1])
             if number not in self._known:

@@ -35,9 +35,6 @@ class Runs:
 def count_runs(hlo: HloText) -> tuple[Mapping[str, Runs], tuple[str, ...]]:
     """Follow calls from the entry.
 
-    Args:
-        hlo: The module.
-
     Returns:
         Runs of every computation that is reached; one line for each call whose target is missing or that comes back to
         its caller.

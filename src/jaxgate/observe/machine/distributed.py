@@ -22,11 +22,7 @@ class NotJoinedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The job that this process belongs to now, and its board: short texts that every process can read.
-
-    Attributes:
-        membership: Which process it is, of how many, and where they meet.
-    """
+    """The job that this process belongs to now, and its board: short texts that every process can read."""
 
     membership: Membership
 
@@ -63,11 +59,7 @@ def join(coordinator: str | None, count: int | None, process: int | None, *, tim
             "expected to call jax.distributed.initialize, found it called already; leave it to jaxgate"
         )
     jax.config.update("jax_enable_preemption_service", False)  # it catches SIGTERM: a rank that is told to end must end
-    known: dict[str, Any] = {
-        "coordinator_address": coordinator,
-        "num_processes": count,
-        "process_id": process,
-    }
+    known: dict[str, Any] = {"coordinator_address": coordinator, "num_processes": count, "process_id": process}
     try:
         jax.distributed.initialize(
             **{name: value for name, value in known.items() if value is not None},

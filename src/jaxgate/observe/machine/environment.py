@@ -68,11 +68,7 @@ def _versions() -> Mapping[str, str]:
 
 
 def read_environment(device: jax.Device) -> dict[str, str]:
-    """Collect what may change a program or its speed: versions, flags, JAX settings, driver, system.
-
-    Args:
-        device: Its client tells the backend's version (driver and runtime on GPU and TPU).
-    """
+    """Collect what may change a program or its speed: versions, flags, JAX settings, driver and runtime, system."""
     found = dict(_versions())
     found["python"] = ".".join(platform.python_version_tuple()[:2])
     found["system"] = f"{platform.system()} {platform.machine()}"

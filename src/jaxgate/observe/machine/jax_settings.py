@@ -46,37 +46,27 @@ def refuse_settings() -> None:
 
 def settings() -> dict[str, Any]:
     """The JAX settings that change programs, as they are now: a fresh process must have the same."""
-    found = {name: getattr(jax.config, name, None) for name in SETTINGS}
-    return {name: value for name, value in found.items() if isinstance(value, (bool, int, float, str))}
+    return {name: value for name, value in all_settings().items() if isinstance(value, (bool, int, float, str))}
 
 
 def apply_settings(found: Mapping[str, Any]) -> None:
-    """Set JAX as the other process had it."""
+    """Set JAX as another process had it, or this one at another time."""
     for name, value in found.items():
-        jax.config.update(name, value)
+        if getattr(jax.config, name, None) != value:
+            jax.config.update(name, value)
 
 
 @contextmanager
 def settings_of(found: Mapping[str, Any]) -> Iterator[None]:
-    """Have JAX for a while as it was; afterwards as it is now, unset values too.
-
-    Args:
-        found: What ``all_settings`` gave then.
-    """
+    """Have JAX for a while as it was when ``all_settings`` was asked; afterwards as it is now, unset values too."""
     here = all_settings()
-    _change(here, found)
+    apply_settings(found)
     try:
         yield
     finally:
-        _change(all_settings(), here)
+        apply_settings(here)
 
 
 def all_settings() -> dict[str, Any]:
     """Every JAX setting that changes programs, as it is now; an unset one is ``None``."""
     return {name: getattr(jax.config, name) for name in SETTINGS if hasattr(jax.config, name)}
-
-
-def _change(here: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    for name, value in wanted.items():
-        if here.get(name) != value:
-            jax.config.update(name, value)

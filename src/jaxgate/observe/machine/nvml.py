@@ -61,13 +61,13 @@ class GpuState:
         """What was seen, in a few words."""
         parts = [self.name]
         if self.processes_asked:
-            parts.append(f"{_known(self.processes)} other processes")
+            parts.append(f"{known(self.processes)} other processes")
         if self.utilisation_asked:
-            parts.append(f"{_known(self.utilisation)} % at work")
+            parts.append(f"{known(self.utilisation)} % at work")
         slowed = (
             "slow-downs unknown" if self.slowed_by is None else f"slowed by {' and '.join(self.slowed_by) or 'nothing'}"
         )
-        heat = f"{_known(self.celsius)} °C (slows at {_known(self.slows_at_celsius)} °C)"
+        heat = f"{known(self.celsius)} °C (slows at {known(self.slows_at_celsius)} °C)"
         return f"({'; '.join([*parts, slowed, heat])})"
 
 
@@ -151,5 +151,6 @@ def _slowed_by(nvml: Any, reasons: int) -> tuple[str, ...]:
     return tuple(word for name, word in SLOWED_BY.items() if reasons & getattr(nvml, f"nvmlClocksEventReason{name}"))
 
 
-def _known(value: int | None) -> str:
-    return "unknown" if value is None else str(value)
+def known(value: float | None, form: str = "") -> str:
+    """A number in a format; ``unknown`` where there is none."""
+    return "unknown" if value is None else format(value, form)

@@ -40,21 +40,14 @@ Figures = dict[Any, AllocatorFigures | str]
 """By device; a text says why there are none."""
 
 
-def statistics_of(device: Any) -> Mapping[str, Any] | None:
+def statistics_of(device: jax.Device) -> Mapping[str, Any] | None:
     """What the device's allocator tells; a name of its own, so that a test can put another one in its place."""
     found: Mapping[str, Any] | None = device.memory_stats()
     return found
 
 
-def read_figures(device: Any) -> AllocatorFigures | str:
-    """Read the figures of one device.
-
-    Args:
-        device: A ``jax.Device``.
-
-    Returns:
-        The figures, or why they say nothing: a wrong peak would be worse than none.
-    """
+def read_figures(device: jax.Device) -> AllocatorFigures | str:
+    """Read the figures of one device, or why they say nothing: a wrong peak would be worse than none."""
     name = f"{device.platform}:{device.id}"
     try:
         found = statistics_of(device)
@@ -92,12 +85,7 @@ def read_figures(device: Any) -> AllocatorFigures | str:
 
 
 def preallocation(platform: str, environ: Mapping[str, str]) -> str:
-    """What JAX was told about its allocator, as jaxlib reads it.
-
-    Args:
-        platform: Only GPUs are told anything.
-        environ: The variables of this process.
-    """
+    """What JAX was told about its allocator, as jaxlib reads it; only on GPUs it is told anything."""
     if platform != "gpu":
         return f"nothing to preallocate on {platform}"
     allocator = environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "").lower() or "default"
@@ -133,11 +121,6 @@ def measure_peak(case: str, build: Callable[[], Computation], environ: Mapping[s
     """Build, compile and call a case a few times, and read what the allocators of its devices counted.
 
     Its figures describe; nothing gates on them. Arguments are not copied: donated ones are consumed.
-
-    Args:
-        case: Its name.
-        build: Makes the computation; may allocate on devices.
-        environ: The variables of this process.
 
     Raises:
         InvalidCaseError: If the case cannot be built, compiled or called.
@@ -189,11 +172,7 @@ def _prepare_host(computation: Computation, before: Figures) -> _Prepared:
 
 
 def _call(prepared: _Prepared, pending: list[Call]) -> tuple[Figures, Figures, int]:
-    """Call the subject, each step fed from the one before.
-
-    Args:
-        prepared: The subject.
-        pending: The arguments, in a list that gives them away.
+    """Call the subject, each step fed from the one before; ``pending`` gives its arguments away.
 
     Returns:
         Figures after the first call and after the last, and how many calls there were.

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from jaxgate.model import Computation, Facts, Fits, InvalidCaseError, ReferenceFacts
-from jaxgate.observe.arguments import ALONE, Lockstep
 from jaxgate.observe.compat import compiler_options
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.machine import fingerprint
-from jaxgate.observe.tools import Progress, ReferenceStore
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace import as_jitted, compiled_facts, program_fingerprint
 
 _STRAIGHT = 4
@@ -23,16 +22,12 @@ class Fitting:
     """Looks for the largest batch of a function; what one program needs is remembered like a reference.
 
     Attributes:
-        store: Where the peaks of programs are kept between runs.
+        tools: Its ranks look together: each compiles what one of them does not remember, and all see one peak.
         surroundings: Fingerprint of environment and hardware.
-        progress: Told before each compile.
-        together: The ranks that look: each compiles what one of them does not remember, and all see one peak.
     """
 
-    store: ReferenceStore
+    tools: Tools
     surroundings: str
-    progress: Progress
-    together: Lockstep = ALONE
 
     def largest_batches(
         self, computation: Computation, known: ReferenceFacts | None
@@ -50,11 +45,6 @@ class Fitting:
         """Find the largest multiple of ``fits.step`` at which one call's ``peak_bytes`` stay within the budget.
 
         A batch counts as the largest when it was compiled and fits, and the next multiple was compiled and does not.
-
-        Args:
-            function: The subject or the reference.
-            fits: Budget, arguments, granularity.
-            role: ``subject`` or ``reference``, for messages.
 
         Raises:
             InvalidCaseError: If it cannot be compiled, the backend does not tell its memory, the smallest batch does
@@ -87,20 +77,20 @@ class Fitting:
     def _peak_bytes(self, function: Callable[..., Any], fits: Fits, batch: int, role: str) -> int:
         """What one program needs: as remembered, or by compiling it."""
         stage = f"compiling the {role} for a batch of {batch:,}"
-        self.progress(stage)
+        self.tools.progress(stage)
         with guarded(stage):
             lowered = cast("Any", as_jitted(function)).lower(*fits.args_at(batch))
         options = compiler_options(lowered)
         program = program_fingerprint(lowered.compiler_ir("stablehlo"))
         key = fingerprint("peak", program, options, self.surroundings)
-        known = self.store.load(key) if options is not None else None
-        if not self.together.anyone(f"{stage}: not remembered", known is None) and known is not None:
+        known = self.tools.store.load(key) if options is not None else None
+        if not self.tools.together.anyone(f"{stage}: not remembered", known is None) and known is not None:
             return int(known[0]["peak_bytes"])
         with guarded(stage):
             executable = lowered.compile()
         peak = Facts(**compiled_facts(executable)).peak_bytes
         if peak is None:
             raise InvalidCaseError(stage, "the largest batch cannot be found: this backend does not tell peak_bytes")
-        (peak,) = self.together.first(stage, (peak,))
-        self.store.save(key, {"peak_bytes": peak}, [])
+        (peak,) = self.tools.together.first(stage, (peak,))
+        self.tools.store.save(key, {"peak_bytes": peak}, [])
         return peak

@@ -2,6 +2,6 @@
 
 from jaxgate.observe.profile.capture import session_name, side_folder, take_profile
 from jaxgate.observe.profile.op_names import lines_of, operations
+from jaxgate.observe.profile.profiled_programs import Profiled, reference, stored, today
 from jaxgate.observe.profile.program_texts import texts_of
-from jaxgate.observe.profile.sides import Profiled, reference, stored, today
 from jaxgate.observe.profile.xplane import read_steps

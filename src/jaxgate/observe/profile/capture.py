@@ -16,7 +16,7 @@ import jax
 
 from jaxgate.observe.compat import stop_trace
 from jaxgate.observe.errors import describe
-from jaxgate.observe.profile.sides import Profiled
+from jaxgate.observe.profile.profiled_programs import Profiled
 from jaxgate.observe.profile.xplane import STEP
 
 STEPS, FEWER_STEPS, FEWEST_STEPS = 10, 5, 3

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+
+import jax
 
 from jaxgate.model import Operation
 from jaxgate.observe.hlo import KINDS, HloText, Instruction, read_hlo
@@ -23,15 +24,8 @@ _CALLED = re.compile(r"(?<![\w-])calls=%?([\w.\-]+)")
 _NUMBER = re.compile(r"(\.\d+)+$")
 
 
-def operations(executable: Any) -> dict[str, Operation]:
-    """Every operation of an executable, by the compiler's name for it.
-
-    Args:
-        executable: A ``jax.stages.Compiled``.
-
-    Returns:
-        ``{"ynn_fusion.2": Operation("attention/softmax/exp", "model.py:41")}``.
-    """
+def operations(executable: jax.stages.Compiled) -> dict[str, Operation]:
+    """Every operation of an executable: ``{"ynn_fusion.2": Operation("attention/softmax/exp", "model.py:41")}``."""
     text = executable.as_text()
     hlo = read_hlo(text) if text else None
     found: dict[str, Operation] = {}
@@ -80,13 +74,9 @@ def _borrowed(name: str, computation: Mapping[str, Instruction], users: Mapping[
 
 
 def scope_of(op_name: str) -> str:
-    """The part of a JAX name that its author wrote, and the primitive.
+    """The part of a JAX name that its author wrote, and the primitive; empty if nothing is left.
 
-    Args:
-        op_name: ``jit(step)/jit(main)/transpose(jvp(attention))/while/body/dot_general``.
-
-    Returns:
-        ``backward(attention)/while/body/dot_general``; empty if nothing is left.
+    ``jit(step)/transpose(jvp(attention))/while/body/dot_general`` gives ``backward(attention)/while/body/dot_general``.
     """
     parts = op_name.split("/")
     if _EXPORTED in parts:

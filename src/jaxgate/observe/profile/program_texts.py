@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jaxgate.observe.hlo import program_diff
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.profile.sides import Profiled
+from jaxgate.observe.profile.profiled_programs import Profiled
 from jaxgate.observe.program import load_program, readable
 
 DIFF_LINES = 500
@@ -15,11 +15,7 @@ MAX_CHARACTERS = 300_000
 
 
 def texts_of(observed: Observation, sides: Sequence[Profiled]) -> dict[str, str]:
-    """The files of a bundle that hold text.
-
-    Args:
-        observed: The case.
-        sides: Today's side first, and perhaps the other.
+    """The files of a bundle that hold text, of today's side, which comes first, and perhaps of another.
 
     Returns:
         Contents by name: ``now.stablehlo.txt``, ``now.hlo.txt``, likewise of the other side, the two differences of

@@ -62,12 +62,7 @@ def _steps(planes: list[Any]) -> Iterator[tuple[float, float]]:
 
 
 def spans_of(planes: Iterable[Any], names: Mapping[str, Operation]) -> Iterator[Span]:
-    """The operations of a profile: of a device those of its streams, of a host those of its threads.
-
-    Args:
-        planes: As ``ProfileData`` gives them.
-        names: What to call an operation, by the compiler's name.
-    """
+    """The operations of a profile: of a device those of its streams, of a host those of its threads."""
     threads = [
         (line, device and int(device[1]))
         for plane in planes

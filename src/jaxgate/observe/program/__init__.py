@@ -1,6 +1,5 @@
 """A compiled program as a thing to keep and compare: exported, fingerprinted, its donation and communication."""
 
-from jaxgate.observe.program.changes import program_changes, readable
 from jaxgate.observe.program.communication import Communication, read_communication
 from jaxgate.observe.program.donation import (
     DonatedLeaf,
@@ -20,3 +19,4 @@ from jaxgate.observe.program.export import (
     serves_as,
     split_call,
 )
+from jaxgate.observe.program.stablehlo_diff import program_changes, readable

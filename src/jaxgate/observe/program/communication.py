@@ -47,12 +47,7 @@ class Communication:
 
 
 def read_communication(program: Program, devices: Sequence[jax.Device]) -> Communication:
-    """Count the collectives of a compiled program.
-
-    Args:
-        program: The program.
-        devices: Those that it runs on; on one nothing can have been inserted, and nothing is read.
-    """
+    """Count the collectives of a program; on one device nothing can have been inserted, and nothing is read."""
     work = program.work
     if len(devices) == 1:
         return Communication(counts=work.collectives, nbytes=work.collective_bytes)
@@ -76,7 +71,6 @@ def read_communication(program: Program, devices: Sequence[jax.Device]) -> Commu
 def _label(collective: Collective, mesh: Any) -> str:
     axes = ""
     if mesh is not None and collective.groups:
-        # A program numbers its devices as the mesh lays them out: they count up.
         axes = axes_of(collective.groups, mesh.axis_names, tuple(mesh.shape.values()))
     size = f"in groups of {len(collective.groups[0])}" if collective.groups else "between devices"
     turns = EACH_TURN if collective.unknown_trips else ""

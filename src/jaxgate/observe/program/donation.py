@@ -39,15 +39,11 @@ class DonatedLeaf:
 
 
 def refuse_shared_buffers(lowered: Lowered, call: Call) -> None:
-    """Refuse a call in which a donated buffer is given twice.
+    """Refuse a call, whose arguments nobody has copied yet, in which a donated buffer is given twice.
 
     The engine feeds copies, which hides the fault; the caller's own program raises, and with a sharded array
     jaxlib 0.10.2 was seen to end the process. An argument that the program does not use counts too: JAX
     lets it pass, and deletes it together with the donated one.
-
-    Args:
-        lowered: The function.
-        call: The caller's arguments, before anything is copied.
 
     Raises:
         InvalidCaseError: If a donated leaf and another one are the same buffer; names both.
@@ -83,11 +79,7 @@ def _buffers(leaf: Any) -> list[Any]:
 
 
 def read_donation(program: Program, fed: Call) -> tuple[DonatedLeaf, ...]:
-    """Say for each donated argument whether a call reused its buffer, and why not.
-
-    Args:
-        program: The function, compiled.
-        fed: The arguments that were fed to exactly one call of it, which has ended.
+    """Say for each donated argument, fed to one call that has ended, whether its buffer was reused, and why not.
 
     Returns:
         The donated leaves in the order of the signature. Their bytes, where reused, sum up to the program's

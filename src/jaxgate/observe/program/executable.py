@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+
+import jax
 
 from jaxgate.observe.machine import fingerprint
 
@@ -15,15 +16,12 @@ _ELIDED = "{...}"
 """Stands for a constant that is too large to be printed."""
 
 
-def executable_fingerprint(executable: Any) -> str | None:
+def executable_fingerprint(executable: jax.stages.Compiled) -> str | None:
     """Hash an executable by its optimised, scheduled program.
 
     The text holds all that the backend's code generator is given: instructions in their order, layouts, aliasing,
     backend settings. Names and source locations are left out. Seen on both JAX lines: a function and its export,
     compiled in one process, have the same text but for these, or in another order.
-
-    Args:
-        executable: A ``jax.stages.Compiled``.
 
     Returns:
         The hash; ``None`` where two executables could not be told apart: constants are not printed, or there is no text.
@@ -34,7 +32,7 @@ def executable_fingerprint(executable: Any) -> str | None:
     return fingerprint(*canonical(text))
 
 
-def same_executable(one: Any, other: Any) -> bool:
+def same_executable(one: jax.stages.Compiled, other: jax.stages.Compiled) -> bool:
     """Whether two executables are known to be the same."""
     first = executable_fingerprint(one)
     return first is not None and first == executable_fingerprint(other)

@@ -51,16 +51,9 @@ class UnreadableProgramError(NotReplayableError):
 def export_program(
     lowered: Lowered, call: Call, feeds: tuple[int | None, ...] | None, constant_bytes: int
 ) -> StoredProgram:
-    """Serialise the subject.
+    """Serialise a function for its arguments; the program has no content, and a reason, if it cannot be stored.
 
-    Args:
-        lowered: The subject.
-        call: Its arguments.
-        feeds: How the state is threaded, by flat positions.
-        constant_bytes: What the program captures.
-
-    Returns:
-        The program; without content, and with the reason, if it cannot be stored.
+    ``feeds`` says how its state is threaded, by flat positions.
     """
     donated = tuple(index for index, leaf in enumerate(lowered.signature) if leaf.donated)
     record = ProgramRecord(digest=None, donated=donated, feeds=feeds, why_not="", options=dict(lowered.options or ()))
@@ -198,10 +191,6 @@ def serves_as(stored: bytes, content: bytes) -> bool:
 
     One platform's StableHLO is another's, and arguments that a program does not use are not part of it. An older
     format does not serve: who records again wants the months for which jax promises to read it to start again.
-
-    Args:
-        stored: The program on disk.
-        content: The new one.
     """
     names = ("platforms", "nr_devices", "in_avals", "out_avals", "module_kept_var_idx")
     try:

@@ -72,10 +72,8 @@ _lock = threading.Lock()
 def listen_to_misses(tell: Callable[[Miss], None]) -> Iterator[None]:
     """Tell every tracing-cache miss of this thread until the block ends; nothing of it is printed.
 
-    Whoever had switched the explanations on already still gets them. Blocks may be nested.
-
-    Args:
-        tell: Called within the miss, before the function is traced.
+    Whoever had switched the explanations on already still gets them. Blocks may be nested. ``tell`` is called within
+    the miss, before the function is traced.
     """
     thread = threading.get_ident()
     outer = [listener.wanted for listener in _listeners if listener.thread == thread]
@@ -132,12 +130,7 @@ def _catch(entry: logging.LogRecord) -> bool:
 
 
 def read_miss(text: str, where: str) -> Miss:
-    """Read one explanation.
-
-    Args:
-        text: As logged by JAX.
-        where: The project's line that called.
-    """
+    """Read one explanation as JAX logs it, of a call at a line of the project."""
     lines = [line.strip() for line in text.splitlines()[1:] if line.strip()]
     if not lines:
         return Miss(function="?", defined="", where=where, kind="other", cause="")

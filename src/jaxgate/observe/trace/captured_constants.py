@@ -21,13 +21,7 @@ _ARRAYS = (jax.Array, np.ndarray)
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """An array that a function sees without being given it.
-
-    Attributes:
-        name: The variable, with the path inside it.
-        owner: The function.
-        array: What it holds.
-    """
+    """An array that a function (its owner) sees without being given it, by its variable and the path inside."""
 
     name: str
     owner: str
@@ -45,9 +39,7 @@ class Captured:
 def describe_constants(constants: Sequence[Constant], *functions: Callable[..., Any]) -> tuple[str, ...]:
     """One line per constant: the variable that it likely comes from, its type and size, where it is used.
 
-    Args:
-        constants: The large constants of a program.
-        functions: The subject, and whatever else may have closed over them.
+    The functions are the subject, and whatever else may have closed over the constants.
     """
     if not constants:
         return ()

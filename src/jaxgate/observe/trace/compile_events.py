@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -167,10 +167,7 @@ def record(*, explain: bool = False) -> Iterator[Events]:
     events = Events()
     _open.append(events)
     try:
-        if explain:
-            with listen_to_misses(events.pending.append):
-                yield events
-        else:
+        with listen_to_misses(events.pending.append) if explain else nullcontext():
             yield events
     finally:
         _open.remove(events)

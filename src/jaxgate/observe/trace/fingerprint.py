@@ -23,14 +23,7 @@ Digests = tuple[bytes, ...]
 
 
 def program_fingerprint(module: Any) -> str:
-    """Hash a module as ``lowered.compiler_ir("stablehlo")`` gives it.
-
-    Args:
-        module: A ``jaxlib.mlir.ir.Module`` with an entry function ``main``.
-
-    Returns:
-        32 hexadecimal digits.
-    """
+    """Hash a module as ``lowered.compiler_ir("stablehlo")`` gives it, into 32 hexadecimal digits."""
     return _Hasher(module).module().hex()
 
 
@@ -62,7 +55,7 @@ class _Hasher:
     def __init__(self, module: Any) -> None:
         self._root = module.operation
         self._top = [op.operation for op in module.body.operations]
-        self._functions = {_name(op): op for op in self._top if op.name == "func.func"}
+        self._functions = {op.attributes["sym_name"].value: op for op in self._top if op.name == "func.func"}
         self._constants: dict[Any, bytes] = {}
         self._calls: dict[tuple[str, Digests], tuple[Digests, Digests]] = {}
 
@@ -103,7 +96,7 @@ class _Hasher:
                 continue
             if operation.name == "func.call":
                 operands = tuple(values[operand] for operand in operation.operands)
-                inlined, results = self._function(_symbol_name(operation.attributes["callee"]), operands)
+                inlined, results = self._function(operation.attributes["callee"].value, operands)
                 bag += inlined
             else:
                 digest, results = self._operation(operation, values)
@@ -190,14 +183,3 @@ class _Hasher:
                 data = b""  # packed booleans and types that Python's buffers do not know: their text has it all
             self._constants[result] = _digest(str(value.type), data or str(value))
         return self._constants[result]
-
-
-def _name(function: Any) -> str:
-    return str(function.attributes["sym_name"]).strip('"')
-
-
-def _symbol_name(attribute: Any) -> str:
-    match = _SYMBOL.match(str(attribute))
-    if match is None:
-        raise ValueError(f"expected a symbol, found {attribute}")
-    return match.group(1) or match.group(2)

@@ -46,9 +46,9 @@ def _inside(value: Any) -> Iterator[Any]:
         yield value.func
     elif isinstance(value, MethodType):
         yield value.__func__
-        yield from (
-            inner for inner in [*vars(type(value.__self__)).values(), *_attributes(value.__self__)] if callable(inner)
-        )
+        owner = value.__self__
+        attributes = [*vars(type(owner)).values(), *getattr(owner, "__dict__", {}).values()]
+        yield from filter(callable, attributes)
     elif isinstance(value, FunctionType) and is_project_file(value.__code__.co_filename):
         yield from vars(value).values()  # ``__wrapped__``
         try:
@@ -59,7 +59,3 @@ def _inside(value: Any) -> Iterator[Any]:
         yield from known
         modules = [item for item in known if isinstance(item, ModuleType)]
         yield from (vars(module)[name] for module in modules for name in names.unbound if name in vars(module))
-
-
-def _attributes(owner: Any) -> Iterator[Any]:
-    yield from getattr(owner, "__dict__", {}).values()

@@ -10,28 +10,12 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend import source_info_util
 
+from jaxgate.observe.arguments import short
+from jaxgate.observe.hlo import COLLECTIVES
 from jaxgate.observe.source_lines import is_project_file, short_path
 
 MATMUL, COLLECTIVE, WIDENING, CALLBACK = "matmul", "collective", "widening", "callback"
 
-_COLLECTIVES = {
-    "all_gather": "all-gather",
-    "all_gather_invariant": "all-gather",
-    "all_gather_reduced": "all-gather",
-    "all_to_all": "all-to-all",
-    "ragged_all_to_all": "all-to-all",
-    "pbroadcast": "collective-broadcast",
-    "ppermute": "collective-permute",
-    "psend": "collective-permute",
-    "pmax": "all-reduce",
-    "pmin": "all-reduce",
-    "psum": "all-reduce",
-    "psum_invariant": "all-reduce",
-    "unreduced_psum": "all-reduce",
-    "reduce_scatter": "reduce-scatter",
-    "unreduced_reduce_scatter": "reduce-scatter",
-}
-"""Primitive to the name that compilers give it. Asynchronous forms end in ``_start`` and ``_done``."""
 _CALLBACKS = {
     "debug_callback": "jax.debug.callback",
     "debug_print": "jax.debug.print",
@@ -58,9 +42,9 @@ def items_of(equation: Any) -> Iterator[Item]:
     """What one equation without a body counts for."""
     name = equation.primitive.name
     if name in _PRODUCTS:
-        yield Item(MATMUL, " x ".join(_short(atom.aval) for atom in equation.invars[:2]), _PRODUCTS[name](equation))
+        yield Item(MATMUL, " x ".join(short(atom.aval) for atom in equation.invars[:2]), _PRODUCTS[name](equation))
         yield from _mixed(equation)
-    if name.removesuffix("_start") in _COLLECTIVES:
+    if name.removesuffix("_start") in COLLECTIVES:
         yield from _sent(equation)
     if name in _CALLBACKS:
         yield Item(CALLBACK, f"{_CALLBACKS[name]}{_called(equation.params.get('callback'))}", 1)
@@ -71,10 +55,10 @@ def _sent(equation: Any) -> Iterator[Item]:
     """One item for each array: the compiler may send several together, or not."""
     axes = equation.params.get("axes", equation.params.get("axis_name", ()))
     named = ", ".join(repr(axis) for axis in (axes if isinstance(axes, tuple) else (axes,)))
-    kind = _COLLECTIVES[equation.primitive.name.removesuffix("_start")]
+    kind = COLLECTIVES[equation.primitive.name.removesuffix("_start")]
     for source, result in zip(equation.invars, equation.outvars, strict=False):
         nbytes = max(_nbytes(source.aval), _nbytes(result.aval))
-        yield Item(COLLECTIVE, f"{kind} {_short(source.aval)} over {named}", nbytes)
+        yield Item(COLLECTIVE, f"{kind} {short(source.aval)} over {named}", nbytes)
 
 
 def _widened(equation: Any) -> Iterator[Item]:
@@ -83,7 +67,7 @@ def _widened(equation: Any) -> Iterator[Item]:
     for result in equation.outvars:
         if 0 < narrow < _float_bytes(result.aval):
             source = next(atom.aval for atom in equation.invars if _float_bytes(atom.aval) == narrow)
-            label = f"{_short(source)} → {jax.numpy.dtype(result.aval.dtype).name}"
+            label = f"{short(source)} → {jax.numpy.dtype(result.aval.dtype).name}"
             yield Item(WIDENING, label, _nbytes(result.aval))
 
 
@@ -93,7 +77,7 @@ def _mixed(equation: Any) -> Iterator[Item]:
     widest = max(operands, key=_float_bytes)
     for operand in operands:
         if 0 < _float_bytes(operand) < _float_bytes(widest):
-            label = f"{_short(operand)} → {jax.numpy.dtype(widest.dtype).name}"
+            label = f"{short(operand)} → {jax.numpy.dtype(widest.dtype).name}"
             yield Item(WIDENING, label, prod(operand.shape) * int(widest.dtype.itemsize))
 
 
@@ -165,10 +149,6 @@ _PRODUCTS: dict[str, Callable[[Any], int]] = {
     "dot_product_attention_bwd_wrapper": partial(_attention_flops, 5),
 }
 """Primitives that multiply matrices, with their FLOPs."""
-
-
-def _short(aval: Any) -> str:
-    return f"{getattr(aval.dtype, 'name', aval.dtype)}[{','.join(map(str, aval.shape))}]"
 
 
 def line_of(equation: Any) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from jaxgate.model import MAX_NAMED
 from jaxgate.observe.arguments import UNKNOWN, ArgumentKey, difference
+from jaxgate.observe.source_lines import at
 from jaxgate.observe.trace.cache_misses import Kind, Miss
 from jaxgate.observe.trace.compile_events import Event, Events
 
@@ -69,7 +70,7 @@ class Culprit:
 
     def __str__(self) -> str:
         """``helper: x: float32[3] → float32[4] at model.py:12``."""
-        return f"{self.shown}: {self.cause}{f' at {self.where}' if self.where else ''}"
+        return f"{self.shown}: {self.cause}{at(self.where)}"
 
 
 class Blame:

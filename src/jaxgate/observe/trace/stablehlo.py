@@ -7,9 +7,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
-from jaxgate.observe.source_lines import places, project_line
+from jaxgate.observe.source_lines import at, places, project_line
 from jaxgate.observe.trace.fingerprint import is_callback, is_splat
 
 NAMED_CONSTANT_BYTES = 1024
@@ -165,12 +166,9 @@ class _Callers:
 
 def _tensor_bytes(tensor: str) -> int:
     """Size of ``tensor<4x8xf32>``; sub-byte elements count one byte."""
-    *shape, element = _inside(tensor).removesuffix(">").replace("complex", "c").split("x")
+    element = _inside(tensor).removesuffix(">").replace("complex", "c").split("x")[-1]
     bits = int((re.findall(r"\d+", element) or ["8"])[0]) * (2 if element.startswith("c") else 1)
-    size = max(bits // 8, 1)
-    for extent in shape:
-        size *= int(extent)
-    return size
+    return max(bits // 8, 1) * prod(_shape(tensor))
 
 
 def _content(constant: Any) -> bytes | None:
@@ -195,8 +193,7 @@ def _describe(result: Any, nbytes: int) -> str:
     if found is None:
         return f"{tensor} ({nbytes:,} bytes)"
     user, line = found
-    where = f" at {line}" if line else ""
-    return f"{tensor} ({nbytes:,} bytes) used by {user.name}{where}"
+    return f"{tensor} ({nbytes:,} bytes) used by {user.name}{at(line)}"
 
 
 def _user(value: Any) -> tuple[Any, str] | None:

@@ -50,8 +50,6 @@ class Lowered:
 
     Attributes:
         function: The jitted function itself; calling it with the same arguments hits JAX's caches.
-        traced: The ``jax.stages.Traced``.
-        stage: The ``jax.stages.Lowered``.
         role: ``subject`` or ``reference``, for messages.
         names: Names of the positional arguments.
         trace_ns: Time of tracing, or ``None`` if JAX could not be made to trace again.
@@ -59,8 +57,8 @@ class Lowered:
     """
 
     function: Callable[..., Any]
-    traced: Any
-    stage: Any
+    traced: jax.stages.Traced
+    stage: jax.stages.Lowered
     role: str
     name: str
     names: tuple[str, ...]
@@ -181,13 +179,12 @@ class Program:
     """A lowered function with its executable.
 
     Attributes:
-        executable: The ``jax.stages.Compiled``.
         facts: Everything known without calling it.
         compile_ns: Time of compiling, or ``None`` if the executable came out of a cache.
     """
 
     lowered: Lowered
-    executable: Any
+    executable: jax.stages.Compiled
     structure: Structure
     work: Work
     facts: Facts
@@ -238,12 +235,8 @@ def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, executab
     )
 
 
-def compiled_facts(executable: Any) -> dict[str, int | None]:
-    """The facts that the backend's compiler gives, by name.
-
-    Args:
-        executable: A ``jax.stages.Compiled``.
-    """
+def compiled_facts(executable: jax.stages.Compiled) -> dict[str, int | None]:
+    """The facts that the backend's compiler gives, by name."""
     memory = executable.memory_analysis()
     cost = executable.cost_analysis() or {}
 
@@ -280,11 +273,8 @@ def refuse_idle(program: Program) -> None:
         )
 
 
-def devices_of(executable: Any) -> list[jax.Device]:
+def devices_of(executable: jax.stages.Compiled) -> list[jax.Device]:
     """The devices that a program runs on, by their numbers.
-
-    Args:
-        executable: A ``jax.stages.Compiled``.
 
     Raises:
         InvalidCaseError: If its shardings name none.

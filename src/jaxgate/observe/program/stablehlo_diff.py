@@ -15,11 +15,7 @@ _WIDTH = 240
 
 
 def program_changes(before: StoredProgram, now: StoredProgram) -> tuple[str, ...]:
-    """Show the difference of two stored programs. Explains a verdict, never makes one.
-
-    Args:
-        before: The program of the baseline.
-        now: Today's.
+    """Show how a baseline's program and today's differ. Explains a verdict, never makes one.
 
     Returns:
         Lines of a unified difference of their StableHLO, or one line that says why there is none.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxgate.observe.machine.nvml import GpuState, read_gpus
+from jaxgate.observe.machine.nvml import GpuState, known, read_gpus
 
 WINDOW_S = 1.0
 SPIN_S = 0.05
@@ -79,10 +79,10 @@ class MachineState:
     def __str__(self) -> str:
         """One line: everything that was seen, and what is unknown."""
         of = f" of {'?' if self.cores is None else self.cores} cores"
-        parts = [f"load {_known(self.load, '.1f')}{of}"] if self.load_asked else []
-        parts.append(f"{_known(self.busy_cores, '.1f')}{'' if self.load_asked else of} at work")
-        parts.append(f"steal {_known(self.steal, '.1%')}")
-        parts.append(f"clock {_known(self.clock, '.0%')}")
+        parts = [f"load {known(self.load, '.1f')}{of}"] if self.load_asked else []
+        parts.append(f"{known(self.busy_cores, '.1f')}{'' if self.load_asked else of} at work")
+        parts.append(f"steal {known(self.steal, '.1%')}")
+        parts.append(f"clock {known(self.clock, '.0%')}")
         parts += [f"GPU {number} {gpu}" for number, gpu in enumerate(self.gpus or ())]
         parts += [self.gpu_problem] if self.gpu_problem else []
         return ", ".join(parts)
@@ -187,7 +187,3 @@ def _clock(system: Path) -> float | None:
         if most > 0:
             shares.append(now / most)
     return max(shares, default=None)
-
-
-def _known(value: float | None, form: str) -> str:
-    return "unknown" if value is None else format(value, form)

@@ -28,7 +28,7 @@ class Profiled:
         step: Calls it once and waits; gives the result.
         following: The arguments of the next step, from the last ones and the result.
         forget: Makes it compile again at its next call; ``None`` where that is not asked for.
-        executable: The ``jax.stages.Compiled``; ``None`` for plain Python around programs.
+        executable: What was compiled; ``None`` for plain Python around programs.
         stablehlo: Its program as text; empty if there is none.
         jaxpr: What JAX traced, as text; empty where that is not known.
     """
@@ -38,7 +38,7 @@ class Profiled:
     step: Callable[[Any], Any]
     following: Callable[[Any, Any], Any]
     forget: Callable[[], None] | None = None
-    executable: Any = None
+    executable: jax.stages.Compiled | None = None
     stablehlo: str = ""
     jaxpr: str = ""
 
