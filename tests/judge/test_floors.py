@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support import factories
 from support.factories import ENVIRONMENT, HARDWARE, OTHER_CPU
 
 from jaxgate.judge import decide, is_settled, name_margin, own_margin, why_not_applied
 from jaxgate.judge.duel import MAX_MARGIN
 from jaxgate.judge.floors import noise_floor
-from jaxgate.model import FLOORS_SCHEMA, Duel, NoiseFloor, NoiseFloors, Status
-
-CALL_NS = 10_000_000
+from jaxgate.model import FLOORS_SCHEMA, NoiseFloor, NoiseFloors, Status
 
 
 def duel(*ratios, pairs=60):
     """A duel whose pairs take the ratios in turn."""
-    now = [round(CALL_NS * ratios[pair % len(ratios)]) for pair in range(pairs)]
-    return Duel(now_ns=tuple((time,) for time in now), baseline_ns=((CALL_NS,),) * pairs, calls_per_burst=1, seed=0)
+    return factories.duel([round(factories.CALL_NS * ratios[pair % len(ratios)]) for pair in range(pairs)])
 
 
 def floor(share, duels=51):

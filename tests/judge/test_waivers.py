@@ -6,11 +6,10 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from support.factories import CASE, FINGERPRINTS, measurement, record, reference
+from support.factories import CASE, FINGERPRINTS, duel, measurement, record, reference
 
 from jaxgate.judge import apply_waivers, decide, judge, judge_invalid, unneeded, waits_for_confirmation
 from jaxgate.model import (
-    Duel,
     ExhaustedError,
     InvalidCaseError,
     ReferenceDuel,
@@ -215,8 +214,7 @@ def timed(ratio, pairs=20, spread=0.0):
     """A changed program, duelled: slower by a ratio, the upper bound further up by a spread."""
     low, high = round(10_000_000 * ratio), round(10_000_000 * (ratio + spread))
     now = [low] * (pairs * 8 // 10) + [high] * (pairs - pairs * 8 // 10)
-    duel = Duel(now_ns=tuple((time,) for time in now), baseline_ns=((10_000_000,),) * pairs, calls_per_burst=1, seed=0)
-    return judge(CASE, (), measurement(fingerprints=CHANGED), record(), strict=True, decision=decide(duel))
+    return judge(CASE, (), measurement(fingerprints=CHANGED), record(), strict=True, decision=decide(duel(now)))
 
 
 def test_a_slow_down_within_its_waiver_needs_no_confirmation():
@@ -250,8 +248,7 @@ def test_a_waived_fact_leaves_the_slow_down_to_be_confirmed():
 def claimed(claim, low, high):
     """A case whose claim about run time is broken: a duel with its reference between two ratios."""
     now = [round(10_000_000 * low)] * 16 + [round(10_000_000 * high)] * 4
-    duel = Duel(now_ns=tuple((time,) for time in now), baseline_ns=((10_000_000,),) * 20, calls_per_burst=1, seed=0)
-    told = ReferenceDuel(duel=duel)
+    told = ReferenceDuel(duel=duel(now))
     return judge(CASE, [claim], measurement(reference=reference()), record(), strict=True, reference_duel=told)
 
 
