@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from support.paths import REPOSITORY
 
 import jaxgate
 from jaxgate.observe.guards import BytesError, RetraceError, TransferError, at_most_bytes, no_retrace, no_transfer
@@ -21,11 +20,7 @@ from jaxgate.observe.guards import BytesError, RetraceError, TransferError, at_m
 HERE = "tests/observe/guards/test_guards.py"
 X, Y = jnp.ones(3), jnp.ones(4)
 
-
-@pytest.fixture(autouse=True)
-def at_the_root(monkeypatch):
-    """Paths are shown relative to the working folder."""
-    monkeypatch.chdir(REPOSITORY)
+pytestmark = pytest.mark.usefixtures("at_the_root")
 
 
 def add(state, batch):
