@@ -29,6 +29,7 @@ def check(claim, now):
         (at_least(1, "aliased_bytes", of="donated_bytes"), "aliased_bytes ≥ donated_bytes"),
         (at_most(1.1, "xla_flops", of="analytic_flops"), "xla_flops ≤ 1.1 × analytic_flops"),
         (equal("matmul_flops", to="analytic_flops"), "matmul_flops = analytic_flops"),
+        (equal("stablehlo_ops", to="reference"), "stablehlo_ops = reference"),
         (equal("host_callbacks", to=0), "host_callbacks = 0"),
         (at_most(4096, "constant_bytes", of="one"), "constant_bytes ≤ 4096"),
     ],
@@ -89,7 +90,7 @@ def test_a_claim_against_the_reference(claim, now, status):
     ],
 )
 def test_a_claim_against_numbers(claim, status, now, against, allowed):
-    """A plain number, another quantity of the subject or the reference, a closed formula, a derived number: each is found."""
+    """A plain number, another quantity of either side, a closed formula, a derived number: each is found."""
     known = reference(facts={"temp_bytes": 40_000}, phases={"compile_ns": 100_000_000})
     found = check(claim, measurement(analytic_flops=1_000_000, reference=known))
     assert (found.status, found.now, found.against, found.allowed) == (status, now, against, allowed)

@@ -104,8 +104,9 @@ def test_identical_times_are_same():
 
 @pytest.mark.parametrize("by", [1.03, 1 / 1.03])
 def test_a_difference_of_just_the_margin_does_not_count(by):
-    """Exactly on the line is neither slower nor faster."""
-    assert decide(steady(by)).status in (Status.SAME, Status.UNDECIDED)
+    """Exactly on the line is neither slower nor faster, whether the margin is the usual one or the case's own."""
+    for own in (None, 0.03):
+        assert decide(steady(by), own_margin=own).status in (Status.SAME, Status.UNDECIDED)
 
 
 # Power: 100 seeded duels of 60 pairs, d normal with this deviation, line at ln 1.03 = 0.0296

@@ -138,13 +138,6 @@ def test_all_equal_is_same():
         assert decide(told).status is Status.SAME
 
 
-def test_ties_on_the_line_do_not_count():
-    """Pairs exactly at the margin are not beyond it, on either side."""
-    told = duel([CALL_NS * 103 // 100] * 60)
-    assert decide(told, own_margin=0.03).status not in ACCUSES
-    assert decide(duel([CALL_NS] * 60, [CALL_NS * 103 // 100] * 60)).status not in ACCUSES
-
-
 # What cannot be judged
 
 
@@ -191,11 +184,7 @@ def test_too_few_pairs_decide_nothing(pairs, ratio):
         return  # a refusal is as good
     assert found.status is Status.UNDECIDED
     assert "pairs" in found.reason
-
-
-def test_seven_pairs_are_the_least_that_can_decide():
-    """7 of 7 happen by chance in 1/128 = 0.8 %."""
-    assert decide(steady(2, 7)).status is Status.SLOWER
+    assert decide(steady(2, 7)).status is Status.SLOWER  # 7 of 7: 1/128 = 0.8 %
 
 
 def test_times_of_many_hours_and_of_one_tick():

@@ -221,24 +221,6 @@ def test_identity_does_not_ask_for_the_source(source):
         (measurement(facts={"host_callbacks": None}), baseline(), "Python"),
         (measurement(facts={"host_callbacks": None}), baseline(facts={"host_callbacks": None}), "Python"),
     ],
-    ids=[
-        "program",
-        "options",
-        "inputs",
-        "release",
-        "driver",
-        "hardware",
-        "devices",
-        "two",
-        "all",
-        "options unknown now",
-        "options unknown then",
-        "options unknown on both sides",
-        "callbacks on both sides",
-        "callbacks now",
-        "callbacks unknown now",
-        "callbacks unknown on both sides",
-    ],
 )
 def test_identity_is_refused(now, before, reason):
     """Whatever may have made it slower, or is not known, takes away the identity and is named."""

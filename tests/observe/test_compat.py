@@ -18,7 +18,7 @@ X = jnp.ones(3)
 
 @pytest.mark.jax_text
 def test_options_are_read_by_name_in_order():
-    """Options come back sorted, as text, whatever order they were given in; ``None`` would say that they cannot be read."""
+    """Options come back sorted, as text, whatever order they were given in; none are an empty list."""
     assert compiler_options(jax.jit(lambda x: x + 1).lower(X)) == ()
     options = {"xla_embed_ir_in_executable": True, "xla_cpu_enable_fast_math": False}
     pairs = (("xla_cpu_enable_fast_math", "False"), ("xla_embed_ir_in_executable", "True"))

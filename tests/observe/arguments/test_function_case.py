@@ -197,7 +197,7 @@ def test_the_rest_is_handed_on():
 
 
 def test_the_state_is_found_in_a_tuple():
-    """The element of the result that has the argument's shape becomes the next argument, the others stay; or it is all of it."""
+    """The element of the result, or the whole, that has the argument's shape becomes the next argument; the others stay."""
     new, loss = 2 * X, jnp.float32(3)
     for result in ((new, loss), (loss, new), [loss, new]):
         for made in (computation(donate="state"), computation(jax.jit(step), carry="state")):  # needs no donation
@@ -263,7 +263,7 @@ def test_carry_replaces_what_donation_would_thread():
 
 
 def test_a_donated_keyword_argument_is_copied():
-    """A donated argument that is passed by keyword is not threaded: each step gets a copy. What carry= asks for is refused."""
+    """A donated keyword argument is not threaded: each step gets a copy. What carry= asks for is fed or refused."""
     made = computation(both, args=(), kwargs={"state": X, "batch": Y}, donate="state")
     assert sorted(donated(made, state=X, batch=Y)) == [False, True]
     assert made.next_args is None or made.next_args((2 * X, 2 * Y), ()) is None

@@ -128,7 +128,7 @@ def test_the_processor_spins_before_its_clock_is_read(machine):
     "text", ["", "cpu  1 2 x\n", "cpu 1 2 3\n", IDLE], ids=["none", "no number", "few", "stood still"]
 )
 def test_counters_that_cannot_be_read_are_unknown(machine, text):
-    """The load alone is enough to judge by; that the rest is unknown is said. Where no tick passed nothing has a share."""
+    """The load alone is enough to judge by; that the rest is unknown is said."""
     machine.write(text)
     assert (read_ticks(machine.proc) is None) is (text != IDLE)
     seen = machine.look(wait=lambda: None)

@@ -123,15 +123,15 @@ def test_an_attribute_of_a_module_is_named(tmp_path, monkeypatch):
 
 
 def test_what_nothing_fits_has_no_origin():
-    """An array that is made while tracing belongs to no variable: its type and place, and no guess; one that is given is none."""
-    assert constants(lambda x, table: x * table[:3], X, TABLE) == ()
+    """An array that is made while tracing belongs to no variable: its type and place, and no guess."""
+    assert constants(lambda x, table: x * table[:3], X, TABLE) == ()  # is given, not captured
     (line,) = constants(lambda x: x * jnp.asarray(np.arange(306.0, dtype=np.float32))[:3])
     assert line.startswith("306xf32 (1,224 bytes) used by stablehlo.")
     assert "likely" not in line
 
 
 def test_equal_shapes_are_told_apart_by_their_values():
-    """Each of two tables is named as itself, also beside a third; where values are equal, or not readable, it is a guess."""
+    """Each of two tables is named as itself, also beside a third; equal values, or unreadable ones, are a guess."""
     one, other, aside = jnp.arange(307.0), jnp.arange(307.0)[::-1], jnp.ones(307)
     lines = constants(lambda x: x * jnp.dot(one, one) + jnp.dot(other, other) + aside.shape[0])
     assert sorted(line.partition(":")[0] for line in lines) == [

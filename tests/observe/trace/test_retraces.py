@@ -653,7 +653,7 @@ ON_TWO = {  # traces, lowerings and compiles of the subject (None: the release d
 
 @pytest.mark.parametrize("what", ON_TWO)
 def test_with_two_devices(two_devices, what):
-    """Placements are told by both sides, pmap and shard_map by their own names and arguments; what JAX hides is not made up."""
+    """Placements are told by both sides, pmap and shard_map by name and argument; what JAX hides is not made up."""
     counts, begin, *pieces = ON_TWO[what]
     *found, lines = two_devices[what] if counts else [two_devices[what]]
     assert all(number in (None, seen) for number, seen in zip(counts, found, strict=True))

@@ -312,7 +312,7 @@ def test_constants_of_nested_helpers_count():
     [("bool", 5), ("int4", 5), ("bfloat16", 10), ("float8_e4m3fn", 5), ("int32", 20), ("complex64", 40)],
 )
 def test_bytes_of_captured_dtypes(dtype, nbytes):
-    """Five captured elements cost five times their size, without a name; under a byte they cost one, all alike nothing."""
+    """Five captured elements cost five times their size; under a byte they cost one, all alike nothing."""
     array = jnp.array(np.array([0, 1, 1, 0, 1]).astype(dtype))
     structure = read_structure(module(lambda x: (x, array), X))
     assert (structure.constant_bytes, structure.constants) == (nbytes, ())
