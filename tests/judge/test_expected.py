@@ -40,7 +40,7 @@ def check(claim, measured):
     ],
 )
 def test_a_known_break_covers_its_release_and_platform_only(jax, platform, temp_bytes, status):
-    """Elsewhere, or on a release that is not known, a broken claim is red; where it holds it is never expected to fail."""
+    """Elsewhere, or on an unknown release, a broken claim is red; where it holds it is never expected to fail."""
     claim = at_most(0.7, "temp_bytes", known_break=OLD)  # of 20,000
     measured = now(jax=jax, platform=platform, temp_bytes=temp_bytes)
     assert check(claim, measured).status is status

@@ -77,7 +77,7 @@ def test_an_identical_measurement_does_not_differ():
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_the_tolerance_of_a_fact(name):
-    """The second question: one unit worse than what is allowed is red, one better is a gain, all between is the same."""
+    """The second question: one unit worse than allowed is red, one better is a gain, all between is the same."""
     before, best, limit = LIMITS[name]
     found = one(name, limit + worse(name), before)
     assert (found.status, found.now, found.against) == (Status.REGRESSED, limit + worse(name), before)

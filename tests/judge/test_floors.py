@@ -35,7 +35,7 @@ def judged(found, share):
     [((1.0,), 0.0), ((1.0, 1.04, 0.99), 0.04), ((1.02, 1 / 1.07), 0.07), ((0.9, 1.1), 1 / 0.9 - 1)],
 )
 def test_the_floor_is_the_largest_deviation_either_way(ratios, expected):
-    """A program that is faster than itself by 1 / 1.07 tells as much as one 7 % slower; a wild pair of sixty does not."""
+    """A program faster than itself by 1 / 1.07 tells as much as one 7 % slower; a wild pair of sixty does not."""
     assert noise_floor([duel(*([1.0] * 59), 2.0)]) == 0
     assert noise_floor([duel(ratio) for ratio in ratios]) == pytest.approx(expected, abs=1e-6)
 

@@ -55,7 +55,7 @@ BROKEN_OFF = f"stablehlo.custom_call @kernel[{'1' * 60}"  # a bracket that never
     ],
 )
 def test_the_heaviest_comes_first(now, before, named):
-    """How many more there are, times the elements of each; plumbing comes last, names decide; what is odd is named too."""
+    """By how many more there are, times the elements of each; plumbing comes last; what is odd is named too."""
     assert grown(now, before, {}) == named
 
 

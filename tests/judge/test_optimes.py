@@ -47,7 +47,7 @@ STEPS = {
 
 @pytest.mark.parametrize(("spans", "microseconds"), STEPS.values(), ids=STEPS)
 def test_a_step_is_divided(spans, microseconds):
-    """Each moment belongs to one operation, the innermost of its thread, or to a gap: nothing is lost or counted twice."""
+    """Each moment belongs to one operation, the innermost of its thread, or to a gap: nothing counts twice."""
     found = divide(spans, 0, 100 * US)
     assert found.wall_ns == 100 * US == pytest.approx(sum(found.times_ns.values()))
     assert {name: time / US for name, time in found.times_ns.items()} == pytest.approx(microseconds)

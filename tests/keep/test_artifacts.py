@@ -43,7 +43,7 @@ def test_a_foreign_folder_is_refused_and_left(tmp_path):
 
 
 def test_a_calibration_is_kept(tmp_path):
-    """It was written by another kind of run, before any bundle was, and took minutes; a folder made for this is taken."""
+    """It was written by another kind of run, before any bundle was, and took minutes."""
     (tmp_path / "calibration").mkdir()
     (tmp_path / "calibration" / "calibration.md").write_text("minutes")
     begun(tmp_path).write("model/step", "report.md", "old")

@@ -54,7 +54,7 @@ def test_a_moved_name_is_unknown_and_not_empty(lowered):
 
 @pytest.mark.jax_text
 def test_explanations_come_from_the_logger_that_is_listened_to(caplog):
-    """The tracing cache's logger has the name and the header that causes are read from; the others are JAX's own too."""
+    """The tracing cache's logger has the name and the header that causes are read from; the others exist too."""
     assert set(CACHE_LOGGERS) <= set(logging.Logger.manager.loggerDict)
     with jax.explain_cache_misses(True):
         jax.jit(lambda x: x + 2)(X)

@@ -197,7 +197,7 @@ def test_the_rest_is_handed_on():
 
 
 def test_the_state_is_found_in_a_tuple():
-    """The element of the result, or the whole, that has the argument's shape becomes the next argument; the others stay."""
+    """The element of the result, or the whole, that has its shape becomes the next argument; the others stay."""
     new, loss = 2 * X, jnp.float32(3)
     for result in ((new, loss), (loss, new), [loss, new]):
         for made in (computation(donate="state"), computation(jax.jit(step), carry="state")):  # needs no donation

@@ -33,7 +33,7 @@ def _line(offset):
 
 @pytest.mark.parametrize("most", [dispatch_lines.MAX_SPANS, 4], ids=["enough", "too few"])
 def test_launches_and_transfers_have_their_lines(monkeypatch, most):
-    """Programs, numbers that are put and values that are read are placed at the lines that do it; counts need no room."""
+    """Programs, numbers that are put and values that are read are placed at their lines; counts need no room."""
     monkeypatch.setattr(dispatch_lines, "MAX_SPANS", most)
     _loop(X)
     counted = count_launches(lambda: lambda: jax.block_until_ready(_loop(X)), jax.devices()[:1])

@@ -270,7 +270,7 @@ def test_a_profile_that_is_open_leaves_the_counts_unknown(tmp_path):
 
 
 def test_a_profile_that_does_not_show_every_launch_is_not_trusted(monkeypatch):
-    """Counts of two calls that differ are no fact, and a runtime that names its events otherwise gives None, never 0."""
+    """Counts of two calls that differ are no fact; a runtime that names its events otherwise gives None, never 0."""
     turns = iter(range(10**6))
 
     def uneven(w):

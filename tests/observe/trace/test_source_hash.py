@@ -166,7 +166,7 @@ def test_unknown_source_is_none():
 
 
 def test_a_helper_without_source_makes_the_whole_unknown(load):
-    """A project file that has gone since it was imported cannot be compared; a hash of half would pass for one of all."""
+    """A project file that has gone cannot be compared; a hash of half would pass for one of all."""
     assert source_fingerprint(load(PLAIN).step, len) is None
     module = load(HELPED + "def step(x):\n    return helper(x)\n")
     assert source_fingerprint(module.step) is not None
