@@ -278,7 +278,7 @@ def test_less_recomputation_is_named_where_memory_grew():
     known = baseline(operations={barrier: 2, ADD: 3}, matmuls={DOT: 5})
     changes = {"operations": {ADD: 3}, "matmuls": {DOT: 3}, "facts": {"matmul_flops": 600_000}}
     assert causes("temp_bytes", known, **changes) == [
-        """What memory consists of, whether it grew or not; what changed says more than what there is."""
+        f"less is recomputed, so more is kept: remat is lost or keeps more (optimization_barrier 2 → 0); {DOT} 5 → 3"
     ]
     assert causes("matmul_flops", known, **changes) == []
 
