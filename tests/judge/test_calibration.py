@@ -5,18 +5,10 @@ from __future__ import annotations
 from math import log
 
 import pytest
-from support.factories import HARDWARE
+from support.factories import CALL_NS, HARDWARE, steady
 
 from jaxgate.judge import PLANTS, Planted, calibrate_case, rate_bound
-from jaxgate.model import BrokenDuelError, Duel
-
-CALL_NS = 10_000_000
-
-
-def duel(ratio, pairs=60, traces=0):
-    """A duel without noise."""
-    now = ((round(CALL_NS * ratio),),) * pairs
-    return Duel(now_ns=now, baseline_ns=((CALL_NS,),) * pairs, calls_per_burst=1, seed=0, traces=traces)
+from jaxgate.model import BrokenDuelError
 
 
 def calibrated(duels, **changes):
@@ -27,7 +19,7 @@ def calibrated(duels, **changes):
 
 def test_identical_programs_are_counted():
     """Of five duels one is 4 % slower, one 4 % faster: one alarm, and the floor of the faster one, 1 / 0.96."""
-    row = calibrated([duel(1.0), duel(1.01), duel(1.04), duel(0.96), duel(0.995)], confirmed=1)
+    row = calibrated([steady(1.0), steady(1.01), steady(1.04), steady(0.96), steady(0.995)], confirmed=1)
     assert (row.case, row.hardware, row.duels, row.executables) == ("scan/rnn", HARDWARE, 5, 4)
     assert (row.alarms, row.confirmed, row.undecided) == (1, 1, 0)
     assert row.ratios == pytest.approx((1.0, 1.01, 1.04, 0.96, 0.995))
@@ -37,20 +29,20 @@ def test_identical_programs_are_counted():
 
 def test_a_duel_costs_its_share_of_pairs():
     """All decided at the first look of 20 pairs of 60: a third of what the whole duels took."""
-    row = calibrated([duel(1.0), duel(1.0)], duel_s=[3.0, 6.0])
+    row = calibrated([steady(1.0), steady(1.0)], duel_s=[3.0, 6.0])
     assert row.cost_s == pytest.approx((3.0 + 6.0) / 2 / 3)
 
 
 def test_scaled_slow_downs_are_counted_at_their_size():
     """Programs that differ by 0 and by 1 %: +3 % is seen in the second alone, everything above in both."""
-    row = calibrated([duel(1.0), duel(1.01)])
+    row = calibrated([steady(1.0), steady(1.01)])
     assert [(plant.share, plant.scaled) for plant in row.plants] == [(0.03, 0.5), (0.05, 1), (0.10, 1), (0.20, 1)]
 
 
 def test_extra_work_is_counted_at_its_measured_size():
     """Wanted 5 %, really 6 % (the median of 2, 6 and 8 %), two of three seen: none of it is taken from scaled times."""
-    real = [duel(1.02), duel(1.06), duel(1.08)]
-    row = calibrated([duel(1.0)], planted={0.05: Planted(duels=real), 0.10: Planted(why_not="too short")})
+    real = [steady(1.02), steady(1.06), steady(1.08)]
+    row = calibrated([steady(1.0)], planted={0.05: Planted(duels=real), 0.10: Planted(why_not="too short")})
     (small, wanted, refused, large) = row.plants
     assert (wanted.seen, wanted.slower) == (pytest.approx(2 / 3), 2)
     assert wanted.really == pytest.approx(0.06)
@@ -62,14 +54,14 @@ def test_extra_work_is_counted_at_its_measured_size():
 
 def test_extra_work_never_moves_the_floor():
     """The floor is learnt from identical programs alone."""
-    row = calibrated([duel(1.001)], planted={0.20: Planted(duels=[duel(1.2)])})
+    row = calibrated([steady(1.001)], planted={0.20: Planted(duels=[steady(1.2)])})
     assert row.floor == pytest.approx(0.001)
 
 
 def test_a_duel_that_traced_is_refused():
     """Times taken while something compiled mean nothing."""
     with pytest.raises(BrokenDuelError, match="expected no trace"):
-        calibrated([duel(1.0), duel(1.0, traces=1)])
+        calibrated([steady(1.0), steady(1.0, traces=1)])
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ def check(claim, now):
         (at_least(1, "aliased_bytes", of="donated_bytes"), "aliased_bytes ≥ donated_bytes"),
         (at_most(1.1, "xla_flops", of="analytic_flops"), "xla_flops ≤ 1.1 × analytic_flops"),
         (equal("matmul_flops", to="analytic_flops"), "matmul_flops = analytic_flops"),
+        (equal("stablehlo_ops", to="reference"), "stablehlo_ops = reference"),
         (equal("host_callbacks", to=0), "host_callbacks = 0"),
         (at_most(4096, "constant_bytes", of="one"), "constant_bytes ≤ 4096"),
     ],
@@ -81,28 +82,18 @@ def test_a_claim_against_the_reference(claim, now, status):
         # the same without the temporaries
         (at_most(18_436, "state_bytes", of="one"), Status.SAME, 18_436, 18_436, 18_436),
         (at_most(18_435, "state_bytes", of="one"), Status.REGRESSED, 18_436, 18_435, 18_435),
+        # of the reference: 100 ms to compile, and a peak of 20,000 bytes more
+        (at_most(0.5, "compile_ns"), Status.SAME, 50_000_000, 100_000_000, 50_000_000),
+        (at_most(0.25, "compile_ns"), Status.REGRESSED, 50_000_000, 100_000_000, 25_000_000),
+        (at_most(0.75, "peak_bytes"), Status.SAME, 38_436, 58_436, 43_827),
+        (at_most(0.5, "peak_bytes"), Status.REGRESSED, 38_436, 58_436, 29_218),
     ],
 )
 def test_a_claim_against_numbers(claim, status, now, against, allowed):
-    """A plain number, another quantity of the subject, a closed formula, a derived number: each is found."""
-    found = check(claim, measurement(analytic_flops=1_000_000))
-    assert (found.status, found.now, found.against, found.allowed) == (status, now, against, allowed)
-
-
-@pytest.mark.parametrize(
-    ("claim", "status", "now", "against"),
-    [
-        (at_most(0.5, "compile_ns"), Status.SAME, 50_000_000, 100_000_000),
-        (at_most(0.4, "compile_ns"), Status.REGRESSED, 50_000_000, 100_000_000),
-        (at_most(0.7, "peak_bytes"), Status.SAME, 38_436, 58_436),
-        (at_most(0.6, "peak_bytes"), Status.REGRESSED, 38_436, 58_436),
-    ],
-)
-def test_a_claim_about_phases_and_derived_numbers(claim, status, now, against):
-    """Phases and the peak are found on both sides."""
+    """A plain number, another quantity of either side, a closed formula, a derived number: each is found."""
     known = reference(facts={"temp_bytes": 40_000}, phases={"compile_ns": 100_000_000})
-    found = check(claim, measurement(reference=known))
-    assert (found.status, found.now, found.against) == (status, now, against)
+    found = check(claim, measurement(analytic_flops=1_000_000, reference=known))
+    assert (found.status, found.now, found.against, found.allowed) == (status, now, against, allowed)
 
 
 def test_equality_of_counts_is_exact():
@@ -152,13 +143,7 @@ def test_what_cannot_be_checked_is_invalid(claim, facts, known, missing):
     assert (found.status, found.against) == (Status.INVALID, None)
     assert found.detail.startswith("cannot be checked: ")
     assert missing in found.detail
-
-
-def test_a_case_without_reference_is_not_blamed_on_the_backend():
-    """A claim about a reference that was never given says that, so that the author knows what to add."""
-    found = check(at_most(0.5, "temp_bytes"), measurement())
-    assert "reference" in found.detail
-    assert "backend" not in found.detail
+    assert ("backend" in found.detail) is (known is not None or missing != "reference")  # none was given: its author's
 
 
 @pytest.mark.parametrize(
@@ -204,16 +189,9 @@ def test_a_claim_that_says_nothing_is_refused(claim, because):
 def test_the_claims_of_every_case():
     """One trace, one lowering, one compile, silence in the steady state, donation reused: checked for each case, first, and beside its own."""
     findings = list(check_claims((equal("host_callbacks", to=0),), measurement()))
-    assert [(f.name, f.status) for f in findings] == [
-        ("traces = 1", Status.SAME),
-        ("lowerings = 1", Status.SAME),
-        ("compiles = 1", Status.SAME),
-        ("sampled_traces = 0", Status.SAME),
-        ("sampled_compiles = 0", Status.SAME),
-        ("lost_bytes ≤ 0", Status.SAME),
-        ("host_callbacks = 0", Status.SAME),
-    ]
-    assert [claim.quantity for claim in universal_claims(measurement())] == list(UNIVERSAL)
+    names = "traces = 1, lowerings = 1, compiles = 1, sampled_traces = 0, sampled_compiles = 0, lost_bytes ≤ 0"
+    assert [f.name for f in findings] == [*names.split(", "), "host_callbacks = 0"]
+    assert {f.status for f in findings} == {Status.SAME}
 
 
 @pytest.mark.parametrize(
@@ -241,12 +219,6 @@ def test_a_case_that_traces_otherwise_than_expected_is_red(name, value, expected
     assert (broken.now, broken.against, broken.allowed) == (value, allowed, allowed)
 
 
-def test_a_case_may_state_that_it_traces_twice():
-    """Two traces are green where the case expects two."""
-    found = check_claims((), measurement(facts={"traces": 2, "lowerings": 2, "compiles": 2}, expected_traces=2))
-    assert {f.status for f in found} == {Status.SAME}
-
-
 @pytest.mark.parametrize("name", UNIVERSAL)
 def test_unknown_counters_are_invalid(name):
     """A case whose traces were not counted is not green."""
@@ -271,16 +243,12 @@ def test_donation_that_is_not_reused_is_red_in_every_case():
 
 @pytest.mark.parametrize(("lost", "status"), [(512, Status.SAME), (513, Status.REGRESSED)])
 def test_a_tolerance_of_lost_bytes_loosens_the_claim_of_every_case(lost, status):
-    """A case that states why some donation is lost is held to the bytes that it states."""
+    """A case that states why some donation is lost is held to the bytes that it states; traces stay what it expects."""
     own = Tolerance(fact="lost_bytes", absolute=512, why="the scalar step is cast")
     found = {f.name: f for f in check_claims((), measurement(facts={"lost_bytes": lost}), tolerances=[own])}
     assert found["lost_bytes ≤ 512"].status is status
-
-
-def test_a_tolerance_of_another_fact_loosens_no_claim():
-    """Traces that may move against the baseline must still be those that the case states."""
-    own = Tolerance(fact="traces", absolute=5, why="it is rewritten")
-    found = {f.name: f for f in check_claims((), measurement(facts={"traces": 2}), tolerances=[own])}
+    other = Tolerance(fact="traces", absolute=5, why="it is rewritten")
+    found = {f.name: f for f in check_claims((), measurement(facts={"traces": 2}), tolerances=[other])}
     assert found["traces = 1"].status is Status.REGRESSED
 
 

@@ -9,42 +9,16 @@ from fractions import Fraction
 from math import ceil, exp, log
 
 import pytest
+from support.factories import CALL_NS, duel, mirrored, normal, steady
 
 from jaxgate.judge import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
 from jaxgate.judge.duel import bounds, count_needed, margin, noise, sign_level
-from jaxgate.model import Duel, Status
-
-CALL_NS = 10_000_000  # long enough that the floor of 500 ns does not matter: 0.005 %
-
-
-def duel(now, baseline=None, *, calls=1, traces=0):
-    """A duel of half-rounds of one burst each; the baseline takes 10 ms every time."""
-    before = [CALL_NS] * len(now) if baseline is None else baseline
-    return Duel(
-        now_ns=tuple((time,) for time in now),
-        baseline_ns=tuple((time,) for time in before),
-        calls_per_burst=calls,
-        seed=0,
-        traces=traces,
-    )
+from jaxgate.model import Status
 
 
 def slower(count, by, pairs=60):
     """A duel where the last ``count`` of the pairs are slower by a ratio, and the others equal."""
     return duel([CALL_NS] * (pairs - count) + [round(CALL_NS * by)] * count)
-
-
-def normal(seed, ratio, sd, pairs=60):
-    """A duel whose log ratios are normal around ln(ratio): each side has its half of the variance."""
-    draw = random.Random(seed)
-    side = sd / 2**0.5
-    now = [round(CALL_NS * ratio * exp(draw.gauss(0, side))) for _ in range(pairs)]
-    return duel(now, [round(CALL_NS * exp(draw.gauss(0, side))) for _ in range(pairs)])
-
-
-def mirrored(told):
-    """The same duel with its sides exchanged."""
-    return Duel(now_ns=told.baseline_ns, baseline_ns=told.now_ns, calls_per_burst=told.calls_per_burst, seed=told.seed)
 
 
 # Levels and bounds
@@ -130,8 +104,9 @@ def test_identical_times_are_same():
 
 @pytest.mark.parametrize("by", [1.03, 1 / 1.03])
 def test_a_difference_of_just_the_margin_does_not_count(by):
-    """Exactly on the line is neither slower nor faster."""
-    assert decide(duel([round(CALL_NS * by)] * 60)).status in (Status.SAME, Status.UNDECIDED)
+    """Exactly on the line is neither slower nor faster, whether the margin is the usual one or the case's own."""
+    for own in (None, 0.03):
+        assert decide(steady(by), own_margin=own).status in (Status.SAME, Status.UNDECIDED)
 
 
 # Power: 100 seeded duels of 60 pairs, d normal with this deviation, line at ln 1.03 = 0.0296

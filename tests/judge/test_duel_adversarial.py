@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from math import exp
 
 import pytest
+from support.factories import CALL_NS, duel, steady
 
-from jaxgate.judge import LOOKS, decide, is_settled
+from jaxgate.judge import LOOKS, decide, decide_at_looks, is_settled
 from jaxgate.judge.duel import margin, noise
 from jaxgate.model import Duel, Status
 
-CALL_NS = 10_000_000
 ACCUSES = {Status.SLOWER, Status.FASTER}
 
 
@@ -31,30 +32,9 @@ def simulate(seed, machine, *, ratio=1.0, pairs=60, bursts=3):
     return Duel(now_ns=tuple(times[0]), baseline_ns=tuple(times[1]), calls_per_burst=1, seed=seed)
 
 
-def first(told, pairs):
-    """The duel as it was after some pairs."""
-    return Duel(now_ns=told.now_ns[:pairs], baseline_ns=told.baseline_ns[:pairs], calls_per_burst=1, seed=told.seed)
-
-
-def outcome(told):
-    """What the gate would have said: the decision of the first look that settles."""
-    return next(decide(first(told, pairs)) for pairs in LOOKS if is_settled(first(told, pairs)))
-
-
 def outcomes(duels):
     """The statuses of many duels, at their looks."""
-    return [outcome(told).status for told in duels]
-
-
-def raw(now, baseline, **changes):
-    """A duel of single bursts."""
-    values = {
-        "now_ns": tuple((time,) for time in now),
-        "baseline_ns": tuple((time,) for time in baseline),
-        "calls_per_burst": 1,
-        "seed": 0,
-    }
-    return Duel(**{**values, **changes})
+    return [decide_at_looks(told).status for told in duels]
 
 
 # Machines
@@ -153,16 +133,9 @@ def test_false_alarms_of_identical_programs(tail):
 def test_all_equal_is_same():
     """A coarse clock that shows one number: ties decide nothing but SAME."""
     for pairs in LOOKS:
-        told = raw([CALL_NS] * pairs, [CALL_NS] * pairs)
+        told = steady(1, pairs)
         assert noise(told) == 0.0
         assert decide(told).status is Status.SAME
-
-
-def test_ties_on_the_line_do_not_count():
-    """Pairs exactly at the margin are not beyond it, on either side."""
-    told = raw([CALL_NS * 103 // 100] * 60, [CALL_NS] * 60)
-    assert decide(told, own_margin=0.03).status not in ACCUSES
-    assert decide(raw([CALL_NS] * 60, [CALL_NS * 103 // 100] * 60)).status not in ACCUSES
 
 
 # What cannot be judged
@@ -173,7 +146,7 @@ def test_ties_on_the_line_do_not_count():
 def test_a_clock_that_stands_still_or_goes_back_is_refused(broken, side):
     """One burst of one side at zero or less: ValueError that shows the number, not a minimum that wins."""
     times = [(CALL_NS, CALL_NS, CALL_NS)] * 59 + [(CALL_NS, broken, CALL_NS)]
-    told = raw([CALL_NS] * 60, [CALL_NS] * 60, **{side: tuple(times)})
+    told = replace(steady(1), **{side: tuple(times)})
     with pytest.raises(ValueError, match=rf"expected positive times, found .*{broken}.* ns: the clock cannot be"):
         decide(told)
     with pytest.raises(ValueError, match="expected positive times"):
@@ -183,7 +156,7 @@ def test_a_clock_that_stands_still_or_goes_back_is_refused(broken, side):
 @pytest.mark.parametrize("pairs", [20, 60])
 def test_traces_while_timing_are_refused(pairs):
     """A duel that traced or compiled says nothing, however clear its numbers."""
-    told = raw([2 * CALL_NS] * pairs, [CALL_NS] * pairs, traces=2)
+    told = steady(2, pairs, traces=2)
     with pytest.raises(ValueError, match="expected no trace or compile while timing, found 2"):
         decide(told)
 
@@ -191,14 +164,14 @@ def test_traces_while_timing_are_refused(pairs):
 def test_an_empty_duel_is_refused():
     """No pair: ValueError, never SAME."""
     with pytest.raises(ValueError, match="expected at least one pair, found none"):
-        decide(raw([], []))
-    assert not is_settled(raw([], []))
+        decide(duel([]))
+    assert not is_settled(duel([]))
 
 
 def test_sides_of_different_length_are_refused():
     """A half-round that is missing cannot be paired."""
     with pytest.raises(ValueError, match="zip"):
-        decide(raw([CALL_NS] * 20, [CALL_NS] * 19))
+        decide(duel([CALL_NS] * 20, [CALL_NS] * 19))
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 6])
@@ -206,23 +179,19 @@ def test_sides_of_different_length_are_refused():
 def test_too_few_pairs_decide_nothing(pairs, ratio):
     """6 of 6 happen by chance in 1.6 %, one of one in 50 %, both more than 1.37 %: neither an accusation nor SAME."""
     try:
-        found = decide(raw([round(CALL_NS * ratio)] * pairs, [CALL_NS] * pairs))
+        found = decide(steady(ratio, pairs))
     except ValueError:
         return  # a refusal is as good
     assert found.status is Status.UNDECIDED
     assert "pairs" in found.reason
-
-
-def test_seven_pairs_are_the_least_that_can_decide():
-    """7 of 7 happen by chance in 1/128 = 0.8 %."""
-    assert decide(raw([2 * CALL_NS] * 7, [CALL_NS] * 7)).status is Status.SLOWER
+    assert decide(steady(2, 7)).status is Status.SLOWER  # 7 of 7: 1/128 = 0.8 %
 
 
 def test_times_of_many_hours_and_of_one_tick():
     """The extremes of a clock in nanoseconds neither overflow nor divide by nothing."""
-    told = raw([10**16] * 60, [1] * 60)
+    told = duel([10**16] * 60, [1] * 60)
     found = decide(told)
     assert (found.status, found.margin) == (Status.SLOWER, 0.15)
     assert found.ratio == pytest.approx(1e16)
-    assert margin(raw([1] * 60, [10**16] * 60)) == 0.03
-    assert decide(raw([1] * 60, [10**16] * 60)).status is Status.FASTER
+    assert margin(duel([1] * 60, [10**16] * 60)) == 0.03
+    assert decide(duel([1] * 60, [10**16] * 60)).status is Status.FASTER

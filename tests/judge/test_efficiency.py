@@ -6,10 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
+from support import factories
 from support.factories import HARDWARE
 
 from jaxgate.judge import scaling
-from jaxgate.model import Amount, Outcome, Status, TimeVerdict, Verdict
+from jaxgate.model import Amount, Outcome
 from jaxgate.report import pull_request_page, results_json, scaling_lines
 from jaxgate.report.efficiency import scaling_table
 
@@ -18,13 +19,9 @@ GPU = replace(HARDWARE, platform="gpu", device_kind="NVIDIA H200")
 
 def verdict(devices, count, milliseconds, series="data-parallel, weak", at=GPU, unit="samples"):
     """A case of a series."""
-    return Verdict(
+    return factories.verdict(
         case=f"scaling/on-{devices}",
         hardware=replace(at, devices=devices),
-        status=Status.SAME,
-        fails=False,
-        findings=(),
-        time=TimeVerdict(status=Status.SAME, reason="identical program"),
         run_ns=milliseconds and milliseconds * 1e6,
         amount=Amount(count=count, unit=unit, series=series),
     )

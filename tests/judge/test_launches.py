@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 
@@ -17,17 +18,14 @@ QUIET = [1000.0e3, 1001.0e3, 1002.0e3, 1003.0e3, 1004.0e3]
 OTHER = {**ENVIRONMENT, "jax": "0.12.0"}
 
 
-def times(values):
+def times(values, **changes):
     """A baseline for each launch, one burst of one call."""
-    return tuple(baseline(samples=Samples(bursts_ns=(round(value),), calls_per_burst=1)) for value in values)
+    return tuple(baseline(samples=Samples(bursts_ns=(round(value),), calls_per_burst=1), **changes) for value in values)
 
 
-def launches(here=QUIET, there=QUIET, **there_changes):
+def launches(here=QUIET, **there_changes):
     """Launches of both sides; changes go to the other environment."""
-    other = tuple(
-        baseline(samples=Samples(bursts_ns=(round(value),), calls_per_burst=1), **there_changes) for value in there
-    )
-    return Launches(here=times(here), there=other, why_not="")
+    return Launches(here=times(here), there=times(QUIET, **there_changes), why_not="")
 
 
 def test_identical_environments_are_same():
@@ -166,9 +164,7 @@ def test_a_slow_down_fails_without_more_processes():
 def test_a_side_that_recorded_nothing_is_invalid(side):
     """No launch of one side has the case: INVALID with what failed there, never green."""
     found = launches()
-    empty = Launches(
-        here=() if side == "here" else found.here, there=() if side == "there" else found.there, why_not="there: boom"
-    )
+    empty = replace(found, **{side: ()}, why_not="there: boom")
     verdict = judge_environment(CASE, (), measurement(), empty, other="x")
     assert (verdict.status, verdict.fails) == (Status.INVALID, True)
     assert verdict.worst.detail == "there: boom"
@@ -177,7 +173,7 @@ def test_a_side_that_recorded_nothing_is_invalid(side):
 def test_facts_that_vary_between_launches_are_invalid():
     """A fact with two values in one environment cannot be compared with anything."""
     found = launches()
-    torn = Launches(here=found.here, there=(*found.there[:-1], baseline(facts={"temp_bytes": 1})), why_not="")
+    torn = replace(found, there=(*found.there[:-1], baseline(facts={"temp_bytes": 1})))
     verdict = judge_environment(CASE, (), measurement(), torn, other="x")
     assert verdict.status is Status.INVALID
     assert "launches there differ among themselves (1, 20000)" in verdict.worst.detail

@@ -18,52 +18,39 @@ def span(name, begin, end, thread=0):
     return Span(thread=thread, name=name, begin_ns=begin * US, end_ns=end * US)
 
 
-def divided(*spans, begin=0, end=100):
-    """Microseconds by operation of one step."""
-    found = divide(spans, begin * US, end * US)
-    assert found.wall_ns == (end - begin) * US
-    assert sum(found.times_ns.values()) == pytest.approx(found.wall_ns)
-    return {name: pytest.approx(time / US) for name, time in found.times_ns.items()}
+STEPS = {
+    "alone, with gaps named after what ran before": (
+        [span("dot", 10, 40), span("add", 50, 90)],
+        {BEFORE: 10, "dot": 30, "gap after dot": 10, "add": 40, "gap after add": 10},
+    ),
+    "a loop has what its body leaves": (
+        [span("while", 0, 100), span("dot", 10, 40), span("add", 40, 50), span("dot", 60, 90)],
+        {"while": 30, "dot": 60, "add": 10},
+    ),
+    "a loop in a loop": (
+        [span("outer", 0, 100), span("inner", 20, 80), span("dot", 30, 50)],
+        {"outer": 40, "inner": 40, "dot": 20},
+    ),
+    "two devices at once have half each, one that waits leaves it to the other": (
+        [span("dot", 0, 60, thread=1), span("dot", 0, 40, thread=2), span("add", 40, 100, thread=2)],
+        {"dot": 50, "add": 50},
+    ),
+    "a collective beside an operation": (
+        [span("dot", 0, 60, thread=1), span("all-reduce", 0, 100, thread=2)],
+        {"dot": 30, "all-reduce": 70},
+    ),
+    "cut at the end of the step": ([span("dot", 90, 140)], {BEFORE: 90, "dot": 10}),
+    "no operation is one gap": ([], {BEFORE: 100}),
+    "an event of no length": ([span("dot", 10, 10), span("add", 10, 100)], {BEFORE: 10, "add": 90}),
+}
 
 
-def test_what_runs_alone_has_all_of_its_time():
-    """Before the first, between two and after the last there are gaps; the last two are named after what ran before."""
-    found = divided(span("dot", 10, 40), span("add", 50, 90))
-    assert found == {BEFORE: 10, "dot": 30, "gap after dot": 10, "add": 40, "gap after add": 10}
-
-
-def test_a_loop_has_only_what_its_body_leaves():
-    """Time belongs to the innermost operation of a thread."""
-    found = divided(span("while", 0, 100), span("dot", 10, 40), span("add", 40, 50), span("dot", 60, 90))
-    assert found == {"while": 30, "dot": 60, "add": 10}
-
-
-def test_operations_within_operations_within_operations():
-    """A loop in a loop: every level has what is its own."""
-    found = divided(span("outer", 0, 100), span("inner", 20, 80), span("dot", 30, 50))
-    assert found == {"outer": 40, "inner": 40, "dot": 20}
-
-
-def test_devices_side_by_side_share_each_moment():
-    """Two devices that compute at once take the step once, half of it each; one that waits leaves it to the other."""
-    found = divided(span("dot", 0, 60, thread=1), span("dot", 0, 40, thread=2), span("add", 40, 100, thread=2))
-    assert found == {"dot": 50, "add": 50}
-    assert divided(span("dot", 0, 60, thread=1), span("all-reduce", 0, 100, thread=2)) == {"dot": 30, "all-reduce": 70}
-
-
-def test_what_runs_past_the_step_is_cut():
-    """An operation that began in the step and ends later has its part in it."""
-    assert divided(span("dot", 90, 140)) == {BEFORE: 90, "dot": 10}
-
-
-def test_a_step_without_operations_is_one_gap():
-    """Plain Python, or an empty profile: nothing is made up."""
-    assert divided() == {BEFORE: 100}
-
-
-def test_an_operation_without_length_changes_nothing():
-    """Events of no duration are listed by some kernels."""
-    assert divided(span("dot", 10, 10), span("add", 10, 100)) == {BEFORE: 10, "add": 90}
+@pytest.mark.parametrize(("spans", "microseconds"), STEPS.values(), ids=STEPS)
+def test_a_step_is_divided(spans, microseconds):
+    """Each moment belongs to one operation, the innermost of its thread, or to a gap: nothing counts twice."""
+    found = divide(spans, 0, 100 * US)
+    assert found.wall_ns == 100 * US == pytest.approx(sum(found.times_ns.values()))
+    assert {name: time / US for name, time in found.times_ns.items()} == pytest.approx(microseconds)
 
 
 def steps(*times):
@@ -109,9 +96,37 @@ def rows(now, other, lines=None):
     return [(row.name, round(row.other_ns / US), round(row.now_ns / US)) for row in table.rows]
 
 
-def test_the_largest_difference_comes_first_whichever_way_it_goes():
-    """What got quicker is told, too."""
-    assert rows(side(dot=50, add=9, exp=30), side(dot=20, add=9, exp=90)) == [("exp", 90, 30), ("dot", 20, 50)]
+GAP = OpTimes(wall_ns=50 * US, times_ns={"gap after dot": 50 * US}, floor_ns=US, steps=5)
+PAIRS = {
+    "the largest difference first, whichever way it goes": (
+        side(dot=50, add=9, exp=30),
+        side(dot=20, add=9, exp=90),
+        [("exp", 90, 30), ("dot", 20, 50)],
+    ),
+    "another primitive of the same scope is its successor": (
+        side(softmax__div=50),
+        side(softmax__exp=20),
+        [("softmax/div", 20, 50)],
+    ),
+    "so are two": (
+        side(softmax__div=50, softmax__mul=4),
+        side(softmax__exp=20),
+        [("softmax/div and 1 more", 20, 54)],
+    ),
+    "a primitive that left its loop": (side(dot=50), side(while__body__dot=20), [("dot", 20, 50)]),
+    "waiting after an operation is not the operation": (
+        GAP,
+        side(dot=20),
+        [("gap after dot", 0, 50), ("dot (gone)", 20, 0)],
+    ),
+    "what came and what went": (side(sort=50, dot=5), side(dot=5, exp=20), [("sort", 0, 50), ("exp (gone)", 20, 0)]),
+}
+
+
+@pytest.mark.parametrize(("now", "other", "expected"), PAIRS.values(), ids=PAIRS)
+def test_two_steps_side_by_side(now, other, expected):
+    """An operation stands beside its like, or its successor, of the other step; else it stands alone."""
+    assert rows(now, other) == expected
 
 
 def test_differences_below_the_floor_are_folded():
@@ -119,29 +134,6 @@ def test_differences_below_the_floor_are_folded():
     table = compare(side(dot=50, add=12, exp=30), side(dot=20, add=9, exp=29, floor=5), {}, side="baseline")
     assert [row.name for row in table.rows] == ["dot"]
     assert (table.folded, table.folded_now_ns, table.folded_other_ns, table.floor_ns) == (2, 42 * US, 38 * US, 5 * US)
-
-
-def test_another_primitive_of_the_same_scope_is_its_successor():
-    """A fusion is named after its last operation: one more there is not all new."""
-    assert rows(side(softmax__div=50), side(softmax__exp=20)) == [("softmax/div", 20, 50)]
-    found = rows(side(softmax__div=50, softmax__mul=4), side(softmax__exp=20))
-    assert found == [("softmax/div and 1 more", 20, 54)]
-
-
-def test_a_primitive_that_left_its_loop_is_its_successor():
-    """An unrolled body has no scope of the loop any more."""
-    assert rows(side(dot=50), side(while__body__dot=20)) == [("dot", 20, 50)]
-
-
-def test_a_gap_is_never_the_successor_of_an_operation():
-    """Waiting after an operation is not the operation."""
-    gap = OpTimes(wall_ns=50 * US, times_ns={"gap after dot": 50 * US}, floor_ns=US, steps=5)
-    assert rows(gap, side(dot=20)) == [("gap after dot", 0, 50), ("dot (gone)", 20, 0)]
-
-
-def test_what_came_and_what_went():
-    """With nothing alike on the other side a row stands alone."""
-    assert rows(side(sort=50, dot=5), side(dot=5, exp=20)) == [("sort", 0, 50), ("exp (gone)", 20, 0)]
 
 
 def test_lines_are_those_of_todays_operations():

@@ -24,60 +24,46 @@ def span(name, begin, end, thread=0, device=0):
     )
 
 
-def found(*spans, begin=0, end=100):
-    """Microseconds of communication, and those of it that are exposed."""
-    told = communication(spans, begin * US, end * US)
-    return told and (pytest.approx(told.total_ns / US), pytest.approx(told.exposed_ns / US))
-
-
-def test_what_runs_after_the_computation_is_exposed():
-    """On one stream, or on another: nothing is computed meanwhile."""
-    assert found(span("dot", 0, 60), span("all-reduce", 60, 90)) == (30, 30)
-    assert found(span("dot", 0, 60), span("all-reduce", 70, 90, thread=1)) == (20, 20)
-
-
-def test_what_runs_beside_it_is_hidden():
-    """Only the part that sticks out is exposed, before and after."""
-    assert found(span("dot", 0, 60), span("all-reduce", 10, 50, thread=1)) == (40, 0)
-    assert found(span("dot", 20, 60), span("all-reduce", 10, 90, thread=1)) == (80, 40)
-
-
-def test_two_collectives_at_once_count_once():
-    """One does not hide the other."""
-    assert found(span("all-reduce", 0, 40), span("all-gather", 20, 60, thread=1), span("dot", 50, 80, thread=2)) == (
+ONE = span("all-reduce", 0, 40)
+STEPS = {  # spans, then microseconds of communication and those of it that are exposed
+    "after the computation": ([span("dot", 0, 60), span("all-reduce", 60, 90)], 30, 30),
+    "on another stream": ([span("dot", 0, 60), span("all-reduce", 70, 90, thread=1)], 20, 20),
+    "beside it": ([span("dot", 0, 60), span("all-reduce", 10, 50, thread=1)], 40, 0),
+    "sticking out at both ends": ([span("dot", 20, 60), span("all-reduce", 10, 90, thread=1)], 80, 40),
+    "two at once count once, and hide nothing": (
+        [ONE, span("all-gather", 20, 60, thread=1), span("dot", 50, 80, thread=2)],
         60,
         50,
-    )
+    ),
+    "each device alone, and their mean": ([ONE, span("dot", 0, 40, thread=1, device=1)], 20, 20),
+    "another device hides nothing": (
+        [ONE, span("dot", 0, 40, thread=1, device=0), span("dot", 0, 80, thread=2, device=1)],
+        20,
+        0,
+    ),
+    "the loop around it computes nothing": ([span("while", 0, 100), span("all-reduce", 20, 60)], 40, 40),
+    "a loop beside it computes": (
+        [span("all-reduce", 0, 50), span("while", 0, 100, thread=1), span("dot", 10, 20, thread=1)],
+        50,
+        0,
+    ),
+    "cut at the end of the step": ([span("all-reduce", 90, 140)], 10, 10),
+    "devices that send nothing": ([span("dot", 0, 50)], 0, 0),
+}
 
 
-def test_another_device_hides_nothing():
-    """Each device is looked at alone; the step has their mean."""
-    one = span("all-reduce", 0, 40)
-    assert found(one, span("dot", 0, 40, thread=1, device=1)) == (20, 20)
-    assert found(one, span("dot", 0, 40, thread=1, device=0), span("dot", 0, 80, thread=2, device=1)) == (20, 0)
-
-
-def test_a_loop_around_a_collective_computes_nothing():
-    """Time belongs to the innermost operation of a thread."""
-    assert found(span("while", 0, 100), span("all-reduce", 20, 60)) == (40, 40)
-    assert found(span("all-reduce", 0, 50), span("while", 0, 100, thread=1), span("dot", 10, 20, thread=1)) == (50, 0)
-
-
-def test_only_the_step_counts():
-    """What ends later has its part in it."""
-    assert found(span("all-reduce", 90, 140), end=100) == (10, 10)
-
-
-def test_a_step_on_devices_without_communication_has_none():
-    """Zero is known there."""
-    assert found(span("dot", 0, 50)) == (0, 0)
-    assert Communication(total_ns=0, exposed_ns=0).overlap is None
+@pytest.mark.parametrize(("spans", "total", "exposed"), STEPS.values(), ids=STEPS)
+def test_only_what_nothing_is_computed_beside_is_exposed(spans, total, exposed):
+    """On the same device, by the innermost operation of each thread, within the step."""
+    told = communication(spans, 0, 100 * US)
+    assert (told.total_ns / US, told.exposed_ns / US) == pytest.approx((total, exposed))
+    assert (told.overlap is None) is (total == 0)
 
 
 def test_where_devices_cannot_be_told_apart_nothing_is_said():
     """Threads of a host work for all of its virtual devices."""
-    assert found(span("all-reduce", 0, 50, device=None), span("dot", 0, 50, device=None)) is None
-    assert found() is None
+    for spans in ([], [span("all-reduce", 0, 50, device=None), span("dot", 0, 50, device=None)]):
+        assert communication(spans, 0, 100 * US) is None
 
 
 def step(exposed, device=0):

@@ -49,13 +49,9 @@ def test_the_limit_is_a_prediction_interval(count, multiplier):
     assert found.spread == pytest.approx(0.02)
     assert exp(found.location) == pytest.approx(CALL_NS)
     assert found.limit == found.noise == pytest.approx(multiplier * 0.02, rel=2e-3)
-
-
-def test_a_hand_calculated_limit():
-    """Three sessions at -1 %, 0 and +1 % in logarithms: s = 0.01, limit 9.925 * 0.01 * 1.1547 = 0.1146."""
+    # three at -1 %, 0 and +1 % in logarithms: s = 0.01, limit 9.925 * 0.01 * 1.1547 = 0.1146
     found = stored_limit([session(CALL_NS * exp(value)) for value in (-0.01, 0.0, 0.01)])
-    assert found.spread == pytest.approx(0.01)
-    assert found.limit == pytest.approx(0.1146, abs=5e-5)
+    assert (found.spread, found.limit) == (pytest.approx(0.01), pytest.approx(0.1146, abs=5e-5))
 
 
 def test_sessions_that_agree_by_chance_are_not_believed():
@@ -144,10 +140,6 @@ def test_the_decision_says_what_it_is_made_of():
     assert found.margin == pytest.approx(exp(0.0409) - 1, abs=1e-4)
     assert found.sees == pytest.approx(exp(0.0409 + 1.2816 * 0.012) - 1, abs=1e-4)
     assert found.pairs == 10
-
-
-def test_same_says_what_it_could_have_seen():
-    """Rule 5: the figure stands in the reason."""
     assert decide_stored(TEN, CALL_NS).reason.endswith("limit +4.2%, a slow-down above 5.8% would have shown")
 
 
@@ -178,11 +170,6 @@ def test_a_session_without_a_time_cannot_be_made(run_ns):
 # Which sessions count
 
 
-def test_a_session_of_what_was_accepted_counts():
-    """Same fingerprints, environment and contract."""
-    assert session().is_of(baseline())
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -197,12 +184,9 @@ def test_a_session_of_what_was_accepted_counts():
 )
 def test_a_session_of_another_baseline_does_not_count(other):
     """What was accepted since is held against nothing older: a refreshed baseline asks for new sessions."""
+    assert session().is_of(baseline())
     assert not other.is_of(baseline())
-
-
-def test_unknown_options_do_not_count():
-    """Two unknowns are not one and the same."""
-    unknown = replace(FINGERPRINTS, options=None)
+    unknown = replace(FINGERPRINTS, options=None)  # two unknowns are not one and the same
     assert not session(fingerprints=unknown).is_of(baseline(fingerprints=unknown))
 
 
@@ -220,20 +204,9 @@ CHANGED = replace(FINGERPRINTS, program="p1")
         (measurement(fingerprints=CHANGED), True, False),  # the duel has answered
         (measurement(fingerprints=CHANGED, environment=NEWER), True, False),
         (measurement(fingerprints=CHANGED), False, True),
-        (measurement(facts={"host_callbacks": 1}), False, True),
+        (measurement(facts={"host_callbacks": 1}), False, True),  # it calls Python
         (measurement(environment=NEWER, samples=None), False, False),
         (measurement(environment=NEWER, samples=replace(SAMPLES, calls_per_burst=1, contract="blocked")), False, False),
-    ],
-    ids=[
-        "identical",
-        "environment, duelled",
-        "environment",
-        "program, duelled",
-        "program and environment, duelled",
-        "program, no duel",
-        "it calls Python",
-        "no samples",
-        "another contract",
     ],
 )
 def test_where_they_may_answer(now, duelled, may):
@@ -242,20 +215,12 @@ def test_where_they_may_answer(now, duelled, may):
 
 
 def test_other_input_values_are_not_what_was_timed():
-    """The sessions were fed with the baseline's values: they say nothing of a program that loops until it converges."""
-    other = replace(measurement().fingerprints, inputs="i1")
-    assert not may_answer(measurement(environment=NEWER, fingerprints=other), record(), duelled=False)
-
-
-def test_a_borrowed_baseline_has_no_times():
-    """It was accepted on other hardware."""
-    assert not may_answer(measurement(environment=NEWER), record(borrowed=True), duelled=False)
-
-
-def test_virtual_devices_never_gate_by_time():
-    """Several devices of one CPU share its cores."""
-    virtual = replace(HARDWARE, devices=8)
-    assert not may_answer(measurement(environment=NEWER, hardware=virtual), record(hardware=virtual), duelled=False)
+    """The sessions were fed with the baseline's values, on its hardware, whose cores no other device shared."""
+    now, virtual = measurement(environment=NEWER), replace(HARDWARE, devices=8)
+    looped = replace(now, fingerprints=replace(FINGERPRINTS, inputs="i1"))  # until it converges, perhaps
+    assert not may_answer(looped, record(), duelled=False)
+    assert not may_answer(now, record(borrowed=True), duelled=False)
+    assert not may_answer(replace(now, hardware=virtual), record(hardware=virtual), duelled=False)
 
 
 @pytest.mark.parametrize(
@@ -297,9 +262,5 @@ def test_only_the_accepted_program_is_recorded(changes, why):
     """A session of another program, or in another environment, says what differs; a refactored source does not."""
     found = unlike_accepted(baseline(**changes), baseline())
     assert found.startswith(why) if why else found == ""
-
-
-def test_unknown_source_of_a_program_that_calls_python_is_refused():
-    """Nothing covers the Python behind a callback if its source is not known."""
     unknown = baseline(fingerprints=replace(FINGERPRINTS, source=None), facts={"host_callbacks": 1})
-    assert "source" in unlike_accepted(unknown, unknown)
+    assert "source" in unlike_accepted(unknown, unknown)  # nothing covers the Python behind a callback

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from support.factories import (
     CASE,
-    ENVIRONMENT,
     FINGERPRINTS,
     HARDWARE,
     OTHER_CPU,
     PROVENANCE,
     SIGNATURE,
     baseline,
+    decision,
     measurement,
     record,
 )
@@ -23,7 +23,6 @@ from jaxgate.judge import ALWAYS_FAIL, POLICIES, judge, judge_invalid
 from jaxgate.judge.verdict import describe
 from jaxgate.model import (
     Culprits,
-    Decision,
     ExhaustedError,
     HardwareKey,
     InvalidCaseError,
@@ -41,26 +40,9 @@ UNKNOWN = at_most(1.0, "temp_bytes")  # the measurement has no reference
 STRICT = pytest.mark.parametrize("strict", [False, True], ids=["local", "strict"])
 
 
-def verdict_of(now=None, known=None, *, claims=(), strict=True, elsewhere=(), decision=None):
+def verdict_of(now=None, known=None, *, claims=(), strict=True, **changes):
     """Judge today's measurement against a record; the healthy measurement by default."""
-    return judge(CASE, claims, now or measurement(), known, strict=strict, elsewhere=elsewhere, decision=decision)
-
-
-def duel(status):
-    """What a duel decided: 2.5 µs against 2 µs."""
-    return Decision(
-        status=status,
-        ratio=1.25,
-        low=1.2,
-        high=1.3,
-        pairs=20,
-        margin=0.03,
-        sees=0.07,
-        threshold=0.1,
-        now_ns=2500.0,
-        baseline_ns=2000.0,
-        reason="the reason",
-    )
+    return judge(CASE, claims, now or measurement(), known, strict=strict, **changes)
 
 
 def rewritten(**changes):
@@ -114,13 +96,6 @@ def test_another_program_without_a_duel_is_undecided(strict):
     assert (verdict.status, verdict.fails) == (Status.UNDECIDED, False)
     assert verdict.time.reason == "program changed and no duel was run"
     assert verdict.origin.place == "values outside the source"
-
-
-def test_undecided_time_does_not_hide_a_regression():
-    """The worst of facts and time decides."""
-    now = measurement(facts={"matmul_flops": 2_000_000}, fingerprints=replace(FINGERPRINTS, program="p1"))
-    verdict = verdict_of(now, record())
-    assert (verdict.status, verdict.time.status) == (Status.REGRESSED, Status.UNDECIDED)
 
 
 @pytest.mark.parametrize(("strict", "fails"), [(False, False), (True, True)], ids=["local", "strict"])
@@ -275,10 +250,8 @@ def test_why_the_buffers_are_not_known_is_told():
     assert verdict_of(measurement(culprits=Culprits(allocations=("768 kB",)))).allocations == ("768 kB",)
 
 
-@STRICT
-def test_a_case_that_could_not_be_measured_fails(strict):
+def test_a_case_that_could_not_be_measured_fails():
     """A crash is invalid and red whatever the settings; stage and reason are kept."""
-    del strict  # there is no such parameter: it always fails
     verdict = judge_invalid("scan/rnn", InvalidCaseError("running the subject", "expected finite values, found NaN"))
     assert (verdict.case, verdict.status, verdict.fails) == ("scan/rnn", Status.INVALID, True)
     assert verdict.hardware is None
@@ -327,14 +300,6 @@ def test_a_borrowed_baseline_is_described_as_such():
     assert (verdict.status, verdict.fails) == (Status.UNDECIDED, False)
 
 
-def test_a_new_environment_is_named():
-    """A loss under another jax, source and program unchanged, is placed there."""
-    now = measurement(facts={"temp_bytes": 40_000}, environment={**ENVIRONMENT, "jax": "0.12.0"})
-    verdict = verdict_of(now, record())
-    assert (verdict.status, verdict.origin.place) == (Status.REGRESSED, "environment")
-    assert verdict.origin.differences == ("jax 0.10.2 → 0.12.0",)
-
-
 def test_the_verdict_speaks_of_todays_hardware():
     """The header names where it ran, not where the baseline was recorded."""
     here = HardwareKey(platform="cpu", device_kind="Zen 5", devices=1)
@@ -349,22 +314,24 @@ def test_the_verdict_speaks_of_todays_hardware():
 )
 def test_the_duel_of_a_changed_program_decides(status, fails, strict):
     """With all facts the same, time is the verdict: a slow-down is red, a speed-up and a doubt are not."""
-    verdict = verdict_of(rewritten(), record(), strict=strict, decision=duel(status))
+    verdict = verdict_of(rewritten(), record(), strict=strict, decision=decision(status, reason="the reason"))
     assert (verdict.status, verdict.fails, verdict.time.status) == (status, fails, status)
     (found,) = [finding for finding in verdict.findings if finding.kind == "time"]
     assert (found.name, found.status, found.detail) == ("run_ns", status, "the reason")
     assert (found.now, found.against, found.allowed) == (2500.0, 2000.0, 2060.0)
-    assert verdict.time.decision == duel(status)
+    assert verdict.time.decision == decision(status, reason="the reason")
 
 
 def test_facts_outrank_time():
-    """A regressed fact decides over a slow-down, and a speed-up does not make up for it."""
+    """A regressed fact decides over a slow-down; neither a speed-up nor a doubt makes up for it."""
     now = rewritten(facts={"matmul_flops": 2_000_000})
-    slower = verdict_of(now, record(), decision=duel(Status.SLOWER))
+    slower = verdict_of(now, record(), decision=decision(Status.SLOWER))
     assert [finding.name for finding in slower.findings[:2]] == ["matmul_flops", "run_ns"]
     assert (slower.status, slower.fails) == (Status.REGRESSED, True)
-    faster = verdict_of(now, record(), decision=duel(Status.FASTER))
+    faster = verdict_of(now, record(), decision=decision(Status.FASTER))
     assert (faster.status, faster.fails) == (Status.REGRESSED, True)
+    open_time = verdict_of(now, record())
+    assert (open_time.status, open_time.time.status) == (Status.REGRESSED, Status.UNDECIDED)
 
 
 def test_a_slow_down_names_what_grew():
@@ -374,7 +341,7 @@ def test_a_slow_down_names_what_grew():
         facts={"stablehlo_ops": 53},
         culprits=Culprits(lines={"stablehlo.add 8x64xf32": "model.py:21"}),
     )
-    verdict = verdict_of(now, record(), decision=duel(Status.SLOWER))
+    verdict = verdict_of(now, record(), decision=decision(Status.SLOWER))
     assert verdict.worst.kind == "time"
     assert str(verdict.causes[0]) == "perhaps stablehlo.add 8x64xf32 37 → 50 at model.py:21"
 
@@ -382,7 +349,7 @@ def test_a_slow_down_names_what_grew():
 @pytest.mark.parametrize("known", [None, record(signature=SIGNATURE[:1])], ids=["no baseline", "stale"])
 def test_a_duel_cannot_stand_in_for_a_baseline(known):
     """Without a comparable baseline the verdict says so, whatever else was timed."""
-    verdict = verdict_of(rewritten(), known, decision=duel(Status.SAME))
+    verdict = verdict_of(rewritten(), known, decision=decision(Status.SAME))
     assert verdict.status in {Status.NO_BASELINE, Status.STALE_BASELINE}
     assert verdict.fails
     assert "time" not in {finding.kind for finding in verdict.findings}

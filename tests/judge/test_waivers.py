@@ -6,11 +6,10 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from support.factories import CASE, FINGERPRINTS, measurement, record, reference
+from support.factories import CASE, FINGERPRINTS, duel, measurement, record, reference
 
 from jaxgate.judge import apply_waivers, decide, judge, judge_invalid, unneeded, waits_for_confirmation
 from jaxgate.model import (
-    Duel,
     ExhaustedError,
     InvalidCaseError,
     ReferenceDuel,
@@ -134,16 +133,12 @@ def test_the_last_day_counts(today, status):
 
 
 def test_an_expired_waiver_says_so():
-    """In the red text and in the summary, with the day and the owner."""
+    """In the red text and in the summary, with the day and the owner; an exceeded one with what it accepts."""
     verdict = waived(judged({"temp_bytes": 40_000}), waiver(expires=date(2026, 11, 20)))
     assert (verdict.status, verdict.fails) == (Status.REGRESSED, True)
     note = "its waiver expired on 2026-11-20 (perf-team: issue 12)"
     assert f"  waiver    temp_bytes: {note}" in explain(verdict, test="t").splitlines()
     assert in_short(verdict).endswith(f"allowed 25.1 kB · {note}")
-
-
-def test_an_exceeded_waiver_says_so():
-    """With what it accepts, in full and in the quantity's unit."""
     verdict = waived(judged({"temp_bytes": 42_001}), waiver())
     note = "beyond its waiver, which accepts up to 42,000 B (perf-team: issue 12)"
     assert note in explain(verdict, test="t")
@@ -155,15 +150,11 @@ def test_an_exceeded_waiver_says_so():
 # What is never covered
 
 
-def test_an_invalid_fact_is_not_covered():
-    """A fact that vanished cannot be within anything."""
+def test_what_is_invalid_is_not_covered():
+    """A fact that vanished cannot be within anything; nor is a claim known to be whose numbers are unknown."""
     verdict = waived(judged({"temp_bytes": None}), waiver(up_to=1e12))
     assert (verdict.status, verdict.fails) == (Status.INVALID, True)
     assert finding(verdict, "temp_bytes").waiver is None
-
-
-def test_an_invalid_claim_is_not_covered():
-    """A claim whose numbers are unknown is not known to be within its waiver."""
     claim = at_most(0.5, "temp_bytes")
     verdict = waived(judged(claims=[claim]), waiver(str(claim), 1e12))  # the case has no reference
     assert (verdict.status, verdict.fails) == (Status.INVALID, True)
@@ -215,8 +206,7 @@ def timed(ratio, pairs=20, spread=0.0):
     """A changed program, duelled: slower by a ratio, the upper bound further up by a spread."""
     low, high = round(10_000_000 * ratio), round(10_000_000 * (ratio + spread))
     now = [low] * (pairs * 8 // 10) + [high] * (pairs - pairs * 8 // 10)
-    duel = Duel(now_ns=tuple((time,) for time in now), baseline_ns=((10_000_000,),) * pairs, calls_per_burst=1, seed=0)
-    return judge(CASE, (), measurement(fingerprints=CHANGED), record(), strict=True, decision=decide(duel))
+    return judge(CASE, (), measurement(fingerprints=CHANGED), record(), strict=True, decision=decide(duel(now)))
 
 
 def test_a_slow_down_within_its_waiver_needs_no_confirmation():
@@ -250,8 +240,7 @@ def test_a_waived_fact_leaves_the_slow_down_to_be_confirmed():
 def claimed(claim, low, high):
     """A case whose claim about run time is broken: a duel with its reference between two ratios."""
     now = [round(10_000_000 * low)] * 16 + [round(10_000_000 * high)] * 4
-    duel = Duel(now_ns=tuple((time,) for time in now), baseline_ns=((10_000_000,),) * 20, calls_per_burst=1, seed=0)
-    told = ReferenceDuel(duel=duel)
+    told = ReferenceDuel(duel=duel(now))
     return judge(CASE, [claim], measurement(reference=reference()), record(), strict=True, reference_duel=told)
 
 
@@ -295,11 +284,7 @@ def test_a_waiver_of_what_is_fine_is_not_needed():
         ("time", "not needed on cpu-amd-epyc-1, identical program"),
         ("xla_bytes", "not needed on cpu-amd-epyc-1, it is no worse than allowed"),
     ]
-
-
-def test_a_waiver_that_names_nothing_is_told():
-    """A claim that the case does not make."""
-    assert idle(judged(), waiver("traces ≤ 7")) == [("traces ≤ 7", "nothing of this name is checked")]
+    assert idle(verdict, waiver("traces ≤ 7")) == [("traces ≤ 7", "nothing of this name is checked")]
 
 
 def test_a_waiver_that_works_is_needed():

@@ -42,17 +42,12 @@ def test_a_foreign_folder_is_refused_and_left(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_an_empty_folder_is_taken(tmp_path):
-    """Somebody made it for this."""
-    begun(tmp_path).write("model/step", "report.md", "new")
-    assert (tmp_path / "model/step/report.md").read_text() == "new"
-
-
 def test_a_calibration_is_kept(tmp_path):
     """It was written by another kind of run, before any bundle was, and took minutes."""
     (tmp_path / "calibration").mkdir()
     (tmp_path / "calibration" / "calibration.md").write_text("minutes")
     begun(tmp_path).write("model/step", "report.md", "old")
+    assert (tmp_path / "model/step/report.md").read_text() == "old"
     begun(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [MARKER, "calibration"]
 

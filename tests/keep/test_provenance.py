@@ -67,19 +67,13 @@ def test_a_tracked_file_that_differs_makes_it_dirty(checkout, change, dirty):
 
 
 def test_a_folder_without_git_has_no_commit(checkout):
-    """A project outside any repository is recorded without a commit."""
+    """A project outside any repository is recorded without a commit, and so is one before its first."""
     outside = checkout.parent / "outside"
     outside.mkdir()
-    found = read_provenance(outside, today=DAY)
-    assert (found.commit, found.dirty, found.date) == (None, False, "2026-11-20")
-
-
-def test_a_repository_without_commits_has_none(checkout):
-    """The commit is none before the first one, not a word of git's."""
-    empty = checkout.parent / "empty"
-    empty.mkdir()
-    git(empty, "init", "--quiet")
-    assert read_provenance(empty, today=DAY).commit is None
+    for _ in ("no repository", "no commit"):
+        found = read_provenance(outside, today=DAY)
+        assert (found.commit, found.dirty, found.date) == (None, False, "2026-11-20")
+        git(outside, "init", "--quiet")
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(), subprocess.TimeoutExpired("git", 20)], ids=["none", "slow"])
@@ -111,18 +105,13 @@ def test_a_checkout_whose_state_is_unknown_is_not_called_clean(checkout, monkeyp
 
 def test_the_date_is_that_of_utc(checkout, monkeypatch):
     """Two people on two sides of midnight write the same date."""
-    set_clock(monkeypatch)
-    assert read_provenance(checkout).date == "2026-11-20"
-
-
-def set_clock(monkeypatch):
-    """It is half past eleven at night in UTC."""
 
     def now(zone):
         assert zone is dt.UTC
         return dt.datetime(2026, 11, 20, 23, 30, tzinfo=zone)
 
     monkeypatch.setattr(module, "dt", SimpleNamespace(UTC=dt.UTC, datetime=SimpleNamespace(now=now)))
+    assert read_provenance(checkout).date == "2026-11-20"
 
 
 def test_files_that_git_does_not_have_are_named(checkout):

@@ -149,12 +149,8 @@ def test_an_entry_that_cannot_be_read_is_none(cache, what):
     assert cache.load("key") is None
     cache.save("key", NUMBERS, [FOUR])
     assert cache.load("key")[0] == NUMBERS
-
-
-def test_a_folder_in_its_place_is_none(cache):
-    """What is no file at all is no entry."""
-    (cache.folder / "key.npz").mkdir(parents=True)
-    assert cache.load("key") is None
+    (cache.folder / "folder.npz").mkdir()
+    assert cache.load("folder") is None
 
 
 def outcomes(cache, damaged):
@@ -229,27 +225,18 @@ def test_nothing_is_unpickled(cache, tmp_path, member):
     assert not planted.exists()
 
 
-def test_the_oldest_entries_go_first(cache, monkeypatch):
-    """Beyond the limit the entries written longest ago are forgotten, and no other file."""
+@pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_BYTES"])
+def test_the_oldest_entries_go_first(cache, monkeypatch, limit):
+    """Beyond either limit the entries written longest ago are forgotten, and no other file: a disk must not fill up."""
     for age, key in enumerate(["a", "b", "c", "d", "e"]):
         cache.save(key, NUMBERS, [])
         os.utime(cache.folder / f"{key}.npz", (2_000 - age, 2_000 - age))
     (cache.folder / "notes.txt").write_text("somebody's")
     os.utime(cache.folder / "notes.txt", (1, 1))
-    monkeypatch.setattr(references, "MAX_FILES", 3)
+    size = (cache.folder / "a.npz").stat().st_size
+    monkeypatch.setattr(references, limit, 3 if limit == "MAX_FILES" else 3 * size)
     cache.save("new", NUMBERS, [])
     assert sorted(path.name for path in cache.folder.iterdir()) == ["a.npz", "b.npz", "new.npz", "notes.txt"]
-
-
-def test_the_oldest_entries_go_when_all_together_are_too_large(cache, monkeypatch):
-    """Results of large cases must not fill a disk."""
-    for age, key in enumerate(["a", "b", "c"]):
-        cache.save(key, NUMBERS, [])
-        os.utime(cache.folder / f"{key}.npz", (2_000 - age, 2_000 - age))
-    size = (cache.folder / "a.npz").stat().st_size
-    monkeypatch.setattr(references, "MAX_BYTES", 3 * size)
-    cache.save("new", NUMBERS, [])
-    assert sorted(path.name for path in cache.folder.iterdir()) == ["a.npz", "b.npz", "new.npz"]
 
 
 def test_an_entry_that_vanishes_meanwhile_costs_nothing(cache):

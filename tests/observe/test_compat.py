@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import pytest
+from support.processes import python
 
 from jaxgate.observe.compat import CACHE_LOGGERS, TRACING_LOGGER, compiler_options, membership, stop_trace, traced_call
 
@@ -19,14 +17,9 @@ X = jnp.ones(3)
 
 
 @pytest.mark.jax_text
-def test_no_options_are_an_empty_list():
-    """A function without compiler options has none; ``None`` would say that they cannot be read."""
-    assert compiler_options(jax.jit(lambda x: x + 1).lower(X)) == ()
-
-
-@pytest.mark.jax_text
 def test_options_are_read_by_name_in_order():
-    """Options come back sorted, as text, whatever order they were given in."""
+    """Options come back sorted, as text, whatever order they were given in; none are an empty list."""
+    assert compiler_options(jax.jit(lambda x: x + 1).lower(X)) == ()
     options = {"xla_embed_ir_in_executable": True, "xla_cpu_enable_fast_math": False}
     pairs = (("xla_cpu_enable_fast_math", "False"), ("xla_embed_ir_in_executable", "True"))
     assert compiler_options(jax.jit(lambda x: x + 1, compiler_options=options).lower(X)) == pairs
@@ -61,18 +54,13 @@ def test_a_moved_name_is_unknown_and_not_empty(lowered):
 
 @pytest.mark.jax_text
 def test_explanations_come_from_the_logger_that_is_listened_to(caplog):
-    """The tracing cache's logger has the name and the header that causes are read from."""
+    """The tracing cache's logger has the name and the header that causes are read from; the others exist too."""
+    assert set(CACHE_LOGGERS) <= set(logging.Logger.manager.loggerDict)
     with jax.explain_cache_misses(True):
         jax.jit(lambda x: x + 2)(X)
     (entry,) = [entry for entry in caplog.records if entry.name == TRACING_LOGGER]
     assert entry.getMessage().startswith("TRACING CACHE MISS at ")
     assert entry.levelno == logging.WARNING
-
-
-@pytest.mark.jax_text
-def test_the_loggers_of_the_persistent_cache_exist():
-    """JAX made them itself; a name that only we use would hush nothing."""
-    assert set(CACHE_LOGGERS) <= set(logging.Logger.manager.loggerDict)
 
 
 @pytest.mark.jax_text
@@ -116,6 +104,4 @@ def test_the_coordination_service_is_found_without_a_device():
         "found.client.key_value_set('jaxgate/a', 'text')\n"
         "print(found.process, found.count, found.coordinator, found.client.blocking_key_value_get('jaxgate/a', 1000))\n"
     )
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["0", "1", "127.0.0.1", "text"], done.stderr
+    assert python("-c", code).split() == ["0", "1", "127.0.0.1", "text"]

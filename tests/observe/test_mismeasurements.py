@@ -5,9 +5,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import pytest
+from support.factories import steady
 
 from jaxgate.judge import decide
-from jaxgate.model import Computation, Duel, InvalidCaseError, RepeatOutcome
+from jaxgate.model import Computation, InvalidCaseError, RepeatOutcome
 from jaxgate.observe.measure import observe
 from jaxgate.observe.trace import program_fingerprint
 
@@ -17,9 +18,7 @@ HEADER = "import jax, jax.numpy as jnp\n"
 
 def clocked(project, ratio):
     """Let every duel, here and in fresh processes, find this ratio; results are compared all the same."""
-    halves = {"now_ns": ((round(10_000_000 * ratio),),) * 60, "baseline_ns": ((10_000_000,),) * 60}
-    told = Duel(**halves, calls_per_burst=1, seed=0)
-    even = decide(Duel(**{**halves, "now_ns": halves["baseline_ns"]}, calls_per_burst=1, seed=0))
+    told, even = steady(ratio), decide(steady(1.0))
     project.instruments.update(run_duel=lambda *_, **__: told, repeat_duel=lambda _: RepeatOutcome(decide(told), even))
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import pytest
+from support.processes import python
 
 from jaxgate.keep import ReferenceCache
 from jaxgate.model import Computation, InvalidCaseError
@@ -81,8 +79,7 @@ print(facts.traces, facts.lowerings, facts.compiles)
 
 def test_the_first_kernel_of_a_process_is_traced_once():
     """With 0.12 the first Pallas kernel adds to JAX's settings while it is traced, which is no fault of the program."""
-    done = subprocess.run([sys.executable, "-c", FIRST_KERNEL], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.returncode) == ("1 1 1\n", 0), done.stderr
+    assert python("-c", FIRST_KERNEL) == "1 1 1\n"
 
 
 FORBIDDEN = """
@@ -104,8 +101,7 @@ print(facts.traces, facts.compiles)
 
 def test_what_is_read_to_check_a_case_is_no_transfer_of_its_program():
     """A project may forbid all implicit transfers: results of several devices are still brought to the host."""
-    done = subprocess.run([sys.executable, "-c", FORBIDDEN], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.returncode) == ("1 1\n", 0), done.stderr
+    assert python("-c", FORBIDDEN) == "1 1\n"
 
 
 def test_a_donated_number_says_why_its_loss_is_unknown():

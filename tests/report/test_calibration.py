@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from support.factories import HARDWARE
+from support.processes import python
 
 from jaxgate.model import CaseCalibration, Plant
 from jaxgate.report import calibration_markdown, calibration_text
@@ -149,5 +147,4 @@ def test_drawing_uses_no_pyplot():
         "assert 'matplotlib' not in sys.modules\n"
         "draw([row()], where='here'); sys.exit('matplotlib.pyplot' in sys.modules or 'jax' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    python("-c", code)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.factories import CASE, HARDWARE, TEST, measurement, record
+from support import factories
+from support.factories import CASE, TEST, measurement, record
 
-from jaxgate.model import Capture, Cause, Finding, OpRow, OpTable, Status, TimeVerdict, Verdict
+from jaxgate.model import Capture, Cause, Finding, OpRow, OpTable, Status, TimeVerdict
 from jaxgate.report import explain, report, verdict_json
 from jaxgate.report.optable import culprit_rows, markdown_table, step_line
 
@@ -28,16 +29,8 @@ TIME = Finding(kind="time", name="time", status=Status.SLOWER)
 
 def red(*findings, causes=(SEEN,), capture=CAPTURE, status=Status.REGRESSED, slower=Status.SLOWER):
     """A red verdict with a capture, slower by a duel."""
-    return Verdict(
-        case=CASE,
-        hardware=HARDWARE,
-        status=status,
-        fails=True,
-        findings=findings or (FACT,),
-        time=TimeVerdict(status=slower, reason="by a duel"),
-        causes=causes,
-        capture=capture,
-    )
+    time = TimeVerdict(status=slower, reason="by a duel")
+    return factories.verdict(status, *(findings or (FACT,)), time=time, causes=causes, capture=capture)
 
 
 def told(verdict):
@@ -53,18 +46,10 @@ def test_rows_are_aligned_and_say_their_part():
         "softmax/sort            model.py:41  800 µs → 3.1 ms  (+2.3 ms of +2.4 ms)",
         "gap after softmax/sort  model.py:41  100 µs → 200 µs  (+100 µs of +2.4 ms)",
     ]
-
-
-def test_a_reference_is_named():
-    """More than the naive way takes is not more than before."""
-    (row, _) = culprit_rows(replace(TABLE, other="reference"))
+    (row, _) = culprit_rows(replace(TABLE, other="reference"))  # more than the naive way takes is not more than before
     assert row.endswith("(+2.3 ms of +2.4 ms more than the reference)")
-
-
-def test_a_column_that_nobody_fills_is_left_out():
-    """No line is known of any."""
-    table = replace(TABLE, rows=(replace(SORT, line=""),))
-    assert culprit_rows(table) == ["softmax/sort  800 µs → 3.1 ms  (+2.3 ms of +2.4 ms)"]
+    (row,) = culprit_rows(replace(TABLE, rows=(replace(SORT, line=""),)))  # a column that nobody fills is left out
+    assert row == "softmax/sort  800 µs → 3.1 ms  (+2.3 ms of +2.4 ms)"
 
 
 def test_a_long_name_keeps_its_end():

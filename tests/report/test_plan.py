@@ -33,7 +33,8 @@ def test_the_whole_table():
 
 
 def test_what_is_known_needs_no_marks():
-    """No estimate, nothing unknown: no legend of either."""
+    """No estimate, nothing unknown: no legend of either; of one column that lacks something that one is named."""
+    assert "total, without 1 unknown changed" in plan_table([KNOWN, HALF])
     assert plan_table([KNOWN, KNOWN]).splitlines()[-2:] == [
         "    2.5 s    5.0 s  total",
         "changed: with a duel of each program; a slow-down adds fresh processes to that.",
@@ -46,8 +47,3 @@ def test_a_total_of_nothing_known_is_unknown(count):
     table = plan_table([UNKNOWN] * count)
     assert f"  unknown  unknown  total, without {count} unknown" in table
     assert "0.0 s" not in table
-
-
-def test_the_one_column_that_lacks_something_is_named():
-    """A duel that nobody can predict."""
-    assert "total, without 1 unknown changed" in plan_table([KNOWN, HALF])

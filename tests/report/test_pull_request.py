@@ -7,21 +7,10 @@ import re
 from dataclasses import replace
 
 import pytest
-from support.factories import CASE, HARDWARE, TEST
+from support import factories
+from support.factories import CASE, TEST
 
-from jaxgate.model import (
-    Capture,
-    Cause,
-    Decision,
-    Finding,
-    OpRow,
-    OpTable,
-    Origin,
-    Outcome,
-    Status,
-    TimeVerdict,
-    Verdict,
-)
+from jaxgate.model import Capture, Cause, Finding, OpRow, OpTable, Origin, Outcome, Status, TimeVerdict
 from jaxgate.report import error_commands, pull_request_page, results_json
 from jaxgate.report.results import RESULTS_SCHEMA
 
@@ -31,17 +20,9 @@ WORSE = Finding(
 SAME = Finding(kind="fact", name="traces", status=Status.SAME, now=1, against=1)
 
 
-def verdict(status=Status.SAME, *findings, case=CASE, **changes):
+def verdict(status=Status.SAME, *findings, **changes):
     """A verdict made by hand; the bad ones fail."""
-    whole = Verdict(
-        case=case,
-        hardware=HARDWARE,
-        status=status,
-        fails=status in (Status.REGRESSED, Status.SLOWER, Status.INVALID),
-        findings=findings or (SAME,),
-        time=TimeVerdict(status=Status.SAME, reason="identical program"),
-    )
-    return replace(whole, **changes)
+    return factories.verdict(status, *(findings or (SAME,)), **changes)
 
 
 RED = verdict(Status.REGRESSED, WORSE, SAME)
@@ -98,11 +79,8 @@ def test_what_moved_stands_in_a_table_failures_first():
 
 def test_a_slow_down_shows_its_times():
     """Both medians and the ratio."""
-    decision = Decision(
-        status=Status.SLOWER, ratio=1.5, low=1.4, high=1.6, pairs=60, margin=0.03, sees=0.05, threshold=0.1,
-        now_ns=3_000_000, baseline_ns=2_000_000, reason="slower",
-    )  # fmt: skip
-    slow = verdict(Status.SLOWER, time=TimeVerdict(status=Status.SLOWER, reason="slower", decision=decision))
+    duel = factories.decision(ratio=1.5, now_ns=3_000_000, baseline_ns=2_000_000)
+    slow = verdict(Status.SLOWER, time=TimeVerdict(status=Status.SLOWER, reason="slower", decision=duel))
     assert "| ❌ SLOWER | `scan/rnn" in pull_request_page(outcome(replace(slow, case="scan/rnn")))
     assert "time of a call | 3 ms | 2 ms | 1.50 × |" in pull_request_page(outcome(slow))
 
@@ -119,14 +97,10 @@ def test_edits_of_baselines_are_shown_as_such():
     page = pull_request_page(outcome(GREEN, baseline_edits=("M\tbaselines/cpu/scan/rnn.json",)))
     assert "This change edits 1 baseline files: what is green may be green because of that" in page
     assert "M\tbaselines/cpu/scan/rnn.json" in page
-
-
-def test_edits_that_cannot_be_known_are_not_none():
-    """A checkout without history: silence would say that nothing was edited."""
-    run = outcome(GREEN, baseline_edits=None)
-    assert "Whether this change edits baselines is not known" in pull_request_page(run)
-    assert json.loads(results_json(run))["baseline_edits"] is None
     assert "baselines" not in pull_request_page(outcome(GREEN))
+    unknown = outcome(GREEN, baseline_edits=None)  # a checkout without history: silence would say that there are none
+    assert "Whether this change edits baselines is not known" in pull_request_page(unknown)
+    assert json.loads(results_json(unknown))["baseline_edits"] is None
 
 
 def test_what_differs_in_the_environment_is_counted():

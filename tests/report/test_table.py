@@ -9,19 +9,13 @@ def test_columns_are_two_spaces_apart_and_no_line_ends_in_one():
     """Left or right, the last column unpadded."""
     rows = [["case", "ns", "why"], ["scan/rnn", "7", ""], ["a", "1000", "because"]]
     assert aligned(rows, right={1}) == ["case        ns  why", "scan/rnn     7", "a         1000  because"]
+    markup = [["t.py::t[red]:warning:", "x"], ["[/]", "y"]]  # is shown as it is
+    assert aligned(markup) == ["t.py::t[red]:warning:  x", "[/]                    y"]
 
 
 def test_a_table_without_rows_has_no_line():
     """Nor a word to colour."""
     assert aligned([]) == headed([]) == []
-
-
-def test_a_cell_is_no_markup():
-    """Brackets of a test's name, a colon beside a word, an escape."""
-    assert aligned([["t.py::t[red]:warning:", "x"], ["[/]", "y"]]) == [
-        "t.py::t[red]:warning:  x",
-        "[/]                    y",
-    ]
 
 
 def test_nothing_wraps_however_narrow_the_terminal_is(monkeypatch):

@@ -34,16 +34,7 @@ from jaxgate.report.units import show_pair, show_rate, show_ratio, show_share
         ("matmul_flops", 1_048_576, "1.05 MFLOP"),
         ("matmul_flops", 2_000_000_000, "2 GFLOP"),
         ("xla_flops", 3_500_000_000_000, "3.5 TFLOP"),
-    ],
-)
-def test_the_unit_is_the_last_word_of_the_name(quantity, value, text):
-    """Bytes, times and work are scaled by thousands and keep three digits."""
-    assert show(quantity, value) == text
-
-
-@pytest.mark.parametrize(
-    ("quantity", "value", "text"),
-    [
+        # rounding up takes the next unit
         ("temp_bytes", 999_999, "1 MB"),
         ("temp_bytes", 999_500_000, "1 GB"),
         ("run_ns", 999.7, "1 µs"),
@@ -51,16 +42,7 @@ def test_the_unit_is_the_last_word_of_the_name(quantity, value, text):
         ("matmul_flops", 999_999_999_999, "1 TFLOP"),
         ("temp_bytes", 9_999, "10 kB"),
         ("temp_bytes", 99_990, "100 kB"),
-    ],
-)
-def test_rounding_up_takes_the_next_unit(quantity, value, text):
-    """Three digits stay three digits: 999999 bytes are 1 MB, not 1000 kB."""
-    assert show(quantity, value) == text
-
-
-@pytest.mark.parametrize(
-    ("quantity", "value", "text"),
-    [
+        # counts are written in full, with decimals only where they have some
         ("traces", 1, "1"),
         ("sampled_compiles", 0, "0"),
         ("stablehlo_ops", 1234, "1,234"),
@@ -68,17 +50,13 @@ def test_rounding_up_takes_the_next_unit(quantity, value, text):
         ("host_callbacks", 1234567, "1,234,567"),
         ("traces", 0.5, "0.50"),
         ("traces", 1.25, "1.25"),
+        # None is never printed as zero
+        *[(quantity, None, "unknown") for quantity in ("temp_bytes", "run_ns", "traces")],
     ],
 )
-def test_counts_have_no_unit(quantity, value, text):
-    """Counts are written in full, with decimals only where they have some."""
+def test_the_unit_is_the_last_word_of_the_name(quantity, value, text):
+    """Bytes, times and work are scaled by thousands and keep three digits; counts have no unit."""
     assert show(quantity, value) == text
-
-
-@pytest.mark.parametrize("quantity", ["temp_bytes", "run_ns", "traces"])
-def test_unknown_is_a_word(quantity):
-    """None is never printed as zero."""
-    assert show(quantity, None) == "unknown"
 
 
 @pytest.mark.parametrize(

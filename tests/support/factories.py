@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import fields, replace
+from math import exp
 from pathlib import Path
 from typing import Any
 
 from jaxgate.model import (
     Baseline,
+    Decision,
+    Duel,
     Facts,
     Fingerprints,
     HardwareKey,
@@ -18,8 +22,11 @@ from jaxgate.model import (
     Provenance,
     ReferenceFacts,
     Samples,
+    Status,
     StoredBaseline,
     TimedSession,
+    TimeVerdict,
+    Verdict,
 )
 
 HARDWARE = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=1)
@@ -62,6 +69,7 @@ PROVENANCE = Provenance(commit="0123456789abcdef", dirty=False, date="2026-11-20
 PROGRAM = ProgramRecord(digest="0" * 64, donated=(0,), feeds=(0, None), why_not="")
 CASE = "scan/rnn"
 TEST = "perf/test_scan.py::test_scan[rnn]"
+CALL_NS = 10_000_000
 
 
 def measurement(*, facts: dict[str, Any] | None = None, **changes: Any) -> Measurement:
@@ -114,5 +122,65 @@ def session(run_ns=1_000_000.0, *, date="2026-11-20", **changes):
         environment=ENVIRONMENT,
         machine="load 0.1 of 2 cores",
         objections=(),
+    )
+    return replace(whole, **changes)
+
+
+def duel(now, baseline=None, *, calls=1, seed=0, traces=0):
+    """A duel of half-rounds of one burst each; the baseline takes 10 ms every time."""
+    before = [CALL_NS] * len(now) if baseline is None else baseline
+    return Duel(
+        now_ns=tuple((time,) for time in now),
+        baseline_ns=tuple((time,) for time in before),
+        calls_per_burst=calls,
+        seed=seed,
+        traces=traces,
+    )
+
+
+def steady(ratio, pairs=60, *, traces=0):
+    """A duel without noise."""
+    return duel([round(CALL_NS * ratio)] * pairs, traces=traces)
+
+
+def normal(seed, ratio, sd, pairs=60):
+    """A duel whose log ratios are normal around ln(ratio): each side has its half of the variance."""
+    draw = random.Random(seed)
+    sides = ([round(CALL_NS * by * exp(draw.gauss(0, sd / 2**0.5))) for _ in range(pairs)] for by in (ratio, 1.0))
+    return duel(*sides, seed=seed)
+
+
+def mirrored(told):
+    """The same duel with its sides exchanged."""
+    return replace(told, now_ns=told.baseline_ns, baseline_ns=told.now_ns)
+
+
+def decision(status=Status.SLOWER, **changes):
+    """What a duel decided: 2.5 µs against 2 µs."""
+    whole = Decision(
+        status=status,
+        ratio=1.25,
+        low=1.2,
+        high=1.3,
+        pairs=20,
+        margin=0.03,
+        sees=0.07,
+        threshold=0.1,
+        now_ns=2500.0,
+        baseline_ns=2000.0,
+        reason="20 of 20 pairs were more than 3.0% slower",
+    )
+    return replace(whole, **changes)
+
+
+def verdict(status=Status.SAME, *findings, **changes):
+    """A verdict made by hand, of an identical program."""
+    whole = Verdict(
+        case=CASE,
+        hardware=HARDWARE,
+        status=status,
+        fails=status in (Status.REGRESSED, Status.SLOWER, Status.INVALID),
+        findings=findings,
+        time=TimeVerdict(status=Status.SAME, reason="identical program"),
     )
     return replace(whole, **changes)

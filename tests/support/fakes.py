@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 import pytest
+from support.factories import CALL_NS, steady
 
 import jaxgate
 from jaxgate.engine.instruments import Instruments
@@ -26,7 +27,6 @@ from jaxgate.observe.duel import NotPlantableError
 from jaxgate.observe.execute import Sampled
 from jaxgate.observe.machine import MachineState, first_device, read_environment
 
-CALL_NS = 10_000_000
 TODAY = dt.date(2026, 11, 21)
 QUIET = MachineState(cores=2, load=0.1, busy_cores=0.0, steal=0.0, clock=None)
 BUSY = MachineState(cores=2, load=1.9, busy_cores=1.9, steal=0.05, clock=None)
@@ -48,8 +48,7 @@ def import_everything() -> None:
 
 def duel(ratio: float, pairs: int = 20) -> Duel:
     """A duel without noise, of calls that take 10 ms in the baseline."""
-    now = ((round(CALL_NS * ratio),),) * pairs
-    return Duel(now_ns=now, baseline_ns=((CALL_NS,),) * pairs, calls_per_burst=1, seed=0)
+    return steady(ratio, pairs)
 
 
 def device_kind() -> str:

@@ -46,30 +46,24 @@ def case(function=step, args=(X, Y), **changes):
 
 
 @pytest.mark.parametrize(
-    ("node", "expected"),
+    ("node", "given", "expected"),
     [
-        ("perf/test_model.py::test_step", ("model", "step")),
-        ("test_model.py::test_step", ("model", "step")),
-        ("a/b/test_train_loop.py::test_step_2", ("train_loop", "step_2")),
-        ("perf/model_test.py::test_step", ("model_test", "step")),
-        ("perf/test_model.py::test_step[small]", ("model", "step-small")),
-        ("perf/test_model.py::test_step[8-float32]", ("model", "step-8-float32")),
-        ("perf/test_model.py::test_step[0.5]", ("model", "step-0.5")),
-        ("perf/bench.py::check_step", ("bench", "check_step")),
+        ("perf/test_model.py::test_step", None, ("model", "step")),
+        ("test_model.py::test_step", None, ("model", "step")),
+        ("a/b/test_train_loop.py::test_step_2", None, ("train_loop", "step_2")),
+        ("perf/model_test.py::test_step", None, ("model_test", "step")),
+        ("perf/test_model.py::test_step[small]", None, ("model", "step-small")),
+        ("perf/test_model.py::test_step[8-float32]", None, ("model", "step-8-float32")),
+        ("perf/test_model.py::test_step[0.5]", None, ("model", "step-0.5")),
+        ("perf/bench.py::check_step", None, ("bench", "check_step")),
+        ("perf/test_model.py::test_step[small]", "mlp", ("model", "mlp")),
+        ("perf/test_model.py::test_step[small]", "layers/mlp", ("layers", "mlp")),
+        ("perf/test_model.py::test_step[small]", "layers/mlp-2.b", ("layers", "mlp-2.b")),
     ],
 )
-def test_a_plain_name_is_kept(node, expected):
-    """File and test name the case; parameters follow a hyphen."""
-    assert case_name(node, None) == expected
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [("mlp", ("model", "mlp")), ("layers/mlp", ("layers", "mlp")), ("layers/mlp-2.b", ("layers", "mlp-2.b"))],
-)
-def test_a_given_name_comes_first(given, expected):
-    """name= replaces the sentence, or family and sentence."""
-    assert case_name("perf/test_model.py::test_step[small]", given) == expected
+def test_a_plain_name_is_kept(node, given, expected):
+    """File and test name the case, parameters follow a hyphen; name= replaces the sentence, or family and sentence."""
+    assert case_name(node, given) == expected
 
 
 ODD = {
@@ -159,16 +153,12 @@ def test_donation_by_name_or_position(donate, expected):
 
 @pytest.mark.parametrize("donate", [None, (), []], ids=str)
 def test_without_donation_the_function_stays_itself(donate):
-    """A function that donates nothing is neither wrapped nor threaded."""
+    """A function that donates nothing is neither wrapped nor threaded; of a jitted one its author has decided."""
+    jitted = jax.jit(step, donate_argnums=0)
+    assert computation(jitted).subject is jitted
     made = computation(donate=donate)
     assert made.subject is step
     assert made.next_args is None
-
-
-def test_a_jitted_function_stays_itself():
-    """Its author has decided what it donates."""
-    jitted = jax.jit(step, donate_argnums=0)
-    assert computation(jitted).subject is jitted
 
 
 @pytest.mark.parametrize("option", ["donate", "carry"])
@@ -207,16 +197,13 @@ def test_the_rest_is_handed_on():
 
 
 def test_the_state_is_found_in_a_tuple():
-    """The element of the result that has the argument's shape becomes the next argument, the others stay."""
+    """The element of the result, or the whole, that has its shape becomes the next argument; the others stay."""
     new, loss = 2 * X, jnp.float32(3)
     for result in ((new, loss), (loss, new), [loss, new]):
-        following = computation(donate="state").next_args(result, (X, Y))
-        assert following[0] is new
-        assert following[1] is Y
-
-
-def test_the_whole_result_may_be_the_state():
-    """A function that returns nothing but the state is threaded as well, whatever tree it is."""
+        for made in (computation(donate="state"), computation(jax.jit(step), carry="state")):  # needs no donation
+            following = made.next_args(result, (X, Y))
+            assert following[0] is new
+            assert following[1] is Y
     for state in (X, {"w": X, "b": Y}, (X, Y)):
         new = jax.tree.map(lambda leaf: 2 * leaf, state)
         assert computation(donate="state").next_args(new, (state, Y))[0] is new
@@ -245,12 +232,8 @@ def test_a_place_is_found_once():
     assert following.next_args((drifted, jnp.float32(1)), (X, Y))[0] is drifted
     grown = jnp.ones((5, 5))
     assert following.next_args((grown, jnp.float32(1)), (drifted, Y))[0] is grown
-
-
-def test_another_dtype_is_taken_at_the_first_step():
-    """Shapes and structure decide; a dtype that drifts at once is what is looked for."""
-    drifted = X.astype("bfloat16")
-    assert computation(carry="state").next_args((jnp.float32(1), drifted), (X, Y))[0] is drifted
+    at_once = computation(carry="state")  # shapes decide: a dtype that drifts at the first step is what is looked for
+    assert at_once.next_args((jnp.float32(1), drifted), (X, Y))[0] is drifted
 
 
 NOT_THERE = {
@@ -279,21 +262,11 @@ def test_carry_replaces_what_donation_would_thread():
     assert following[0].tolist() == (2 * X).tolist()
 
 
-def test_carry_works_with_a_jitted_function():
-    """Threading needs no donation."""
-    new = 2 * X
-    assert computation(jax.jit(step), carry="state").next_args((new, jnp.float32(1)), (X, Y))[0] is new
-
-
 def test_a_donated_keyword_argument_is_copied():
-    """A donated argument that is passed by keyword is not threaded: each step gets a copy."""
+    """A donated keyword argument is not threaded: each step gets a copy. What carry= asks for is fed or refused."""
     made = computation(both, args=(), kwargs={"state": X, "batch": Y}, donate="state")
     assert sorted(donated(made, state=X, batch=Y)) == [False, True]
     assert made.next_args is None or made.next_args((2 * X, 2 * Y), ()) is None
-
-
-def test_a_keyword_argument_cannot_be_carried():
-    """What carry= asks for is fed or refused, never left out in silence."""
     with pytest.raises(ValueError, match="keyword"):
         computation(args=(), kwargs={"state": X, "batch": Y}, carry="state").next_args((2 * X, jnp.float32(1)), ())
 

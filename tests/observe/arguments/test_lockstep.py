@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,9 +55,7 @@ def sample(together, next_args=None):
             calls.append(args)
             return function(*args)
 
-    import dataclasses
-
-    counted = JittedSubject.of(dataclasses.replace(lowered, function=Counting()), call)
+    counted = JittedSubject.of(replace(lowered, function=Counting()), call)
     found = take_samples(
         counted, next_args, call_ns=1_000_000, single=False, apart=False, clock=clock, together=together
     )
@@ -94,13 +94,9 @@ def spread(values=X, places=(TOP,)):
     return Shards(shape=values.shape, dtype=values.dtype, parts=parts)
 
 
-def test_an_array_of_this_process_is_read_whole():
-    """One part, at no place."""
-    assert [(place, values.tolist()) for place, values in pieces(on_host(jnp.asarray(X)))] == [((), X.tolist())]
-
-
 def test_parts_are_compared_with_the_whole_and_with_the_same_parts():
-    """Where the reference is whole, its part is looked at."""
+    """Where the reference is whole, its part is looked at; an array of this process is one part, at no place."""
+    assert [(place, values.tolist()) for place, values in pieces(on_host(jnp.asarray(X)))] == [((), X.tolist())]
     check_agreement(spread(), X, rtol=0, atol=0)
     check_agreement(X, spread(), rtol=0, atol=0)
     check_agreement(spread(), spread(), rtol=0, atol=0)

@@ -38,19 +38,13 @@ def test_its_facts_and_its_executable_are_those_of_the_subject(observed, tmp_pat
     assert here.executable == executable_fingerprint(observed.lowered.stage.compile())
 
 
-def test_it_is_compiled_once(observed, compiles, tmp_path):
-    """Another run reads what this one wrote, and knows the same."""
-    first = Opponents(ReferenceCache(tmp_path)).compiled(observed.export(), observed)
-    again = Opponents(ReferenceCache(tmp_path)).compiled(observed.export(), observed)
+@pytest.mark.parametrize(("remembers", "times"), [(True, 1), (False, 2)])
+def test_it_is_compiled_once(observed, compiles, tmp_path, remembers, times):
+    """Another run reads what this one wrote, and knows the same; each compiles where nothing may be written."""
+    folder = tmp_path if remembers else None
+    first, again = (Opponents(ReferenceCache(folder)).compiled(observed.export(), observed) for _ in range(2))
     assert first == again
-    assert len(compiles) == 1
-
-
-def test_without_a_cache_it_is_compiled_each_time(observed, compiles):
-    """Nothing is remembered where nothing may be written."""
-    for _ in range(2):
-        Opponents(ReferenceCache(None)).compiled(observed.export(), observed)
-    assert len(compiles) == 2
+    assert len(compiles) == times
 
 
 def test_another_environment_compiles_it_anew(observed, compiles, tmp_path):

@@ -228,12 +228,8 @@ def test_the_work_is_measured(call_ns, rest_ns, step_ns):
     assert work.per_step == pytest.approx(step_ns / call_ns)
     planted = work.steps_for(0.05) * step_ns + rest_ns
     assert planted / call_ns == pytest.approx(0.05, rel=0.25)
-
-
-def test_a_planted_program_that_looks_faster_at_rest_counts_as_equal():
-    """One more result makes nothing faster: noise must not plant more than was wanted."""
-    machine = Machine()
-    work = measure_work(machine.plain(100_000), machine.planter(97_000, 2), platform="cpu", clock=machine.clock, seed=0)
+    faster = machine.planter(call_ns * 97 // 100, step_ns)  # one more result makes nothing faster: that is noise
+    work = measure_work(machine.plain(call_ns), faster, platform="cpu", clock=machine.clock, seed=0)
     assert work.at_rest == 0
 
 

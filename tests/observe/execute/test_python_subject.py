@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import fields
 from functools import partial
@@ -14,9 +12,10 @@ import numpy as np
 import optax
 import pytest
 from flax import nnx
+from support.processes import python
 
 from jaxgate.model import Amount, Batch, Computation, InvalidCaseError
-from jaxgate.observe.execute import WHY_NOT, count_launches
+from jaxgate.observe.execute import WHY_NOT, count_launches, dispatches
 from jaxgate.observe.execute.dispatches import ELSEWHERE
 from jaxgate.observe.measure import observe
 from jaxgate.observe.program import NotReplayableError
@@ -221,8 +220,7 @@ def test_one_program_on_one_device_or_eight_is_one_launch(tmp_path):
         "now = observe(build, store={}).measurement\n"
         "print(now.hardware.devices, now.facts.launches, now.facts.host_transfers, now.facts.compiles, now.unknown)\n"
     )
-    done = subprocess.run([sys.executable, "-W", "error", str(file)], capture_output=True, text=True, check=False)
-    assert done.stdout == "4 2 2 1 {}\n", done.stderr
+    assert python("-W", "error", file) == "4 2 2 1 {}\n"
 
 
 @pytest.mark.jax_text
@@ -271,8 +269,8 @@ def test_a_profile_that_is_open_leaves_the_counts_unknown(tmp_path):
     assert now.launched == {}
 
 
-def test_launches_that_vary_are_unknown():
-    """Counts of two calls that differ are no fact."""
+def test_a_profile_that_does_not_show_every_launch_is_not_trusted(monkeypatch):
+    """Counts of two calls that differ are no fact; a runtime that names its events otherwise gives None, never 0."""
     turns = iter(range(10**6))
 
     def uneven(w):
@@ -281,15 +279,8 @@ def test_launches_that_vary_are_unknown():
         return jitted(w, w)
 
     found = count_launches(lambda: partial(uneven, W), jax.devices()[:1])
-    assert (found.programs, found.transfers) == (None, {})
-    assert found.why_not == "the launches of two calls differ"
-
-
-def test_a_profile_without_our_own_launch_is_not_trusted(monkeypatch):
-    """A runtime that names its events otherwise gives None, never 0."""
-    import jaxgate.observe.execute.dispatches as module
-
-    monkeypatch.setattr(module, "_ONE_DEVICE", module._SEVERAL)
+    assert (found.programs, found.transfers, found.why_not) == (None, {}, "the launches of two calls differ")
+    monkeypatch.setattr(dispatches, "_ONE_DEVICE", dispatches._SEVERAL)
     found = count_launches(lambda: partial(body, W, HOST_X), jax.devices()[:1])
     assert (found.programs, found.transfers) == (None, None)
     assert found.why_not == "the profile of this backend does not show every launch"

@@ -250,12 +250,6 @@ def test_what_shares_a_place_takes_no_more():
     assert found == {"jit(f)/2": True, "jit(f)/3": False, "jit(f)/1": True, "jit(f)/5": None}
 
 
-def test_an_allocation_without_a_line_leaves_it_out():
-    """What the compiler put in by itself has no line of the project."""
-    copy = Allocation(nbytes=4, kind="temp", opcode="copy", op_name="copy.3", line="", tenants=1, alive_at_peak=None)
-    assert str(copy) == "4 B temp copy copy.3"
-
-
 def test_allocations_that_read_alike_are_one_row():
     """Four layers of one size are one line with a count; ten lines are shown at most, the largest first."""
     one = Allocation(
@@ -267,3 +261,4 @@ def test_allocations_that_read_alike_are_one_row():
         "8 B output sort jit(f)/sort",
     )
     assert rows_of([one, *others], count=3) == tuple(f"{n} B temp sort jit(f)/sort" for n in (8, 7, 6))
+    assert str(replace(one, opcode="copy", op_name="copy.3")) == "8 B temp copy copy.3"  # the compiler's: no line

@@ -55,17 +55,6 @@ def test_one_disturbed_round_does_not_count(monkeypatch, clock):
     assert read_yardstick(clock) == 1_000 + 5_000
 
 
-def test_the_clock_is_read_around_each_round(clock):
-    """Nothing between the rounds is in them."""
-    assert read_yardstick(clock) == 1_000
-    assert clock.readings == 2 * ROUNDS
-
-
-def test_the_work_is_the_same_each_time():
-    """It makes the same of the same, and leaves nothing behind."""
-    assert python_speed._work() == python_speed._work() == 4_000
-
-
 def test_it_needs_no_jax():
     """A slower JAX must not hide in the measure that it is held against."""
     code = (
@@ -77,16 +66,18 @@ def test_it_needs_no_jax():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_it_traces_and_compiles_nothing():
-    """It is in no count of the case."""
+def test_it_traces_and_compiles_nothing(clock):
+    """It is in no count of the case, makes the same of the same, and nothing between its rounds is in them."""
     with record() as events:
-        read_yardstick(Clock())
-    assert (events.traces, events.compiles) == ([], [])
+        assert read_yardstick(clock) == 1_000
+    assert (events.traces, events.compiles, clock.readings) == ([], [], 2 * ROUNDS)
+    assert python_speed._work() == python_speed._work() == 4_000
 
 
+@pytest.mark.parametrize("sampling", [True, False], ids=["sampled", "not sampled"])
 @pytest.mark.parametrize("host", [False, True], ids=["a program", "plain Python"])
-def test_a_slow_case_is_not_in_it(clock, host):
-    """Building, tracing and running take as long as they take; the yardstick takes what it took."""
+def test_a_slow_case_is_not_in_it(clock, host, sampling):
+    """Building, tracing and running take as long as they take; the yardstick takes what it took, sampled or not."""
     x = jnp.ones(4)
 
     @jax.jit
@@ -98,19 +89,12 @@ def test_a_slow_case_is_not_in_it(clock, host):
         clock.now += 100 * SECOND
         return Computation(subject=subject, args=(x,), host=host)
 
-    phases = observe(build, store=None, clocks=Clocks(wall=clock, thread=clock, process=clock)).measurement.phases
+    clocks = Clocks(wall=clock, thread=clock, process=clock)
+    phases = observe(build, store=None, sampling=sampling, clocks=clocks).measurement.phases
     assert phases.yardstick_ns == 1_000
     slow = phases.first_call_ns if host else phases.trace_ns
     assert slow is not None
     assert slow >= 10 * SECOND
-
-
-def test_it_is_read_where_nothing_is_sampled(clock):
-    """A duel's process and a session without samples have phases too."""
-    seen = observe(
-        lambda: Computation(subject=jnp.sin, args=(jnp.ones(4),)), store=None, sampling=False, clocks=Clocks(wall=clock)
-    )
-    assert seen.measurement.phases.yardstick_ns == 1_000
 
 
 @pytest.mark.parametrize(("wall", "busy", "took"), [(1000, 300, 300), (300, 900, 300)])

@@ -61,12 +61,8 @@ def test_a_gpu_tells_its_pool_and_not_its_largest_free_block():
     assert (found.limit_bytes, found.pool_bytes, found.peak_pool_bytes) == (12701761536, 3228616192, 3228616192)
     assert found.largest_free_bytes is None
     assert found.fragmentation is None
-
-
-def test_what_a_gpu_calls_reserved_is_not_added():
-    """Nobody says whether it is a part of the bytes in use."""
-    found = read("gpu", {**BFC, "bytes_reserved": GB, "peak_bytes_reserved": GB})
-    assert (found.peak_bytes, found.held_bytes, found.peak_reserved_bytes) == (2431167744, 14983168, None)
+    reserving = read("gpu", {**BFC, "bytes_reserved": GB, "peak_bytes_reserved": GB})  # a part of those in use, or not?
+    assert reserving == found
 
 
 def test_on_a_tpu_reserved_bytes_are_beside_those_in_use():
@@ -76,12 +72,8 @@ def test_on_a_tpu_reserved_bytes_are_beside_those_in_use():
     assert found.limit_bytes - found.held_bytes == found.largest_free_bytes
     assert found.fragmentation == 0
     assert found.pool_bytes is None
-
-
-def test_a_tpu_program_reserves_its_temporaries():
-    """The peak is not what is "in use": 29.9 of 31.2 with 2.6 in use."""
-    found = read("tpu", {**TPU, "peak_bytes_reserved": 14 * GB, "bytes_reserved": 14 * GB})
-    assert found.peak_bytes == 2353927680 + 14 * GB
+    working = read("tpu", {**TPU, "peak_bytes_reserved": 14 * GB, "bytes_reserved": 14 * GB})
+    assert working.peak_bytes == 2353927680 + 14 * GB  # of temporaries, which are not "in use"
 
 
 def test_fragmentation_is_the_share_that_one_block_cannot_have():
@@ -110,16 +102,23 @@ def test_fragmentation_of_figures_that_make_no_sense_is_unknown(odd):
     assert read("tpu", {**TPU, **odd}).fragmentation is None
 
 
-@pytest.mark.parametrize("statistics", [None, {}])
-def test_an_allocator_without_figures_says_so(statistics):
-    """As on CPU."""
-    assert read("cpu", statistics) == "unavailable on cpu: its allocator keeps no figures"
-
-
-def test_an_allocator_that_raises_says_so():
-    """Some plugins do, where others give nothing."""
-    found = read("gpu", RuntimeError("UNIMPLEMENTED: MemoryStats\nmore"))
-    assert found == "unavailable on gpu:0: RuntimeError: UNIMPLEMENTED: MemoryStats"
+@pytest.mark.parametrize(
+    ("platform", "statistics", "why"),
+    [
+        ("cpu", None, "cpu: its allocator keeps no figures"),
+        ("cpu", {}, "cpu: its allocator keeps no figures"),
+        ("gpu", RuntimeError("UNIMPLEMENTED: MemoryStats\nmore"), "gpu:0: RuntimeError: UNIMPLEMENTED: MemoryStats"),
+        (
+            "gpu",
+            {**BFC, "peak_bytes_in_use": 1},
+            "gpu:0: its allocator contradicts itself: 14,983,168 bytes in use, at most 1 ever",
+        ),
+    ],
+    ids=["none", "empty", "raises", "contradicts itself"],
+)
+def test_an_allocator_without_figures_says_so(platform, statistics, why):
+    """As on CPU, where plugins raise, and where a peak is no peak."""
+    assert read(platform, statistics) == f"unavailable on {why}"
 
 
 @pytest.mark.parametrize("value", [None, -1, True, 1.5, "1"], ids=str)
@@ -145,12 +144,6 @@ def test_all_else_may_be_missing():
     assert found.fragmentation is None
 
 
-def test_a_peak_below_what_is_in_use_is_no_peak():
-    """An allocator that contradicts itself is not believed."""
-    found = read("gpu", {**BFC, "peak_bytes_in_use": 1})
-    assert found == ("unavailable on gpu:0: its allocator contradicts itself: 14,983,168 bytes in use, at most 1 ever")
-
-
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
@@ -167,13 +160,9 @@ def test_a_peak_below_what_is_in_use_is_no_peak():
     ids=str,
 )
 def test_what_jax_was_told_to_preallocate(environ, expected):
-    """By the variables that jaxlib reads, in its own way."""
+    """By the variables that jaxlib reads, in its own way; a TPU is taken whole in any case."""
     assert preallocation("gpu", environ) == expected
-
-
-def test_only_a_gpu_preallocates():
-    """A TPU is taken whole in any case."""
-    assert preallocation("tpu", {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}) == "nothing to preallocate on tpu"
+    assert preallocation("tpu", environ) == "nothing to preallocate on tpu"
 
 
 # Whole cases, on the CPU, with an allocator that is the test's
@@ -231,14 +220,9 @@ def test_a_peak_that_no_call_made_is_told_apart(counted):
     """Autotuning while compiling may need more than the program."""
     counted.peaks = [100, 500, 500]
     assert not measure_peak("model/wave", computation()).peak.by_calls
-
-
-def test_an_allocator_that_counts_nothing_is_no_green(counted):
-    """A peak of 0 bytes after calls cannot be."""
-    counted.peaks, counted.in_use = [0], 0
+    counted.peaks, counted.in_use = [0], 0  # after calls that cannot be
     found = measure_peak("model/wave", computation())
-    assert found.peak is None
-    assert found.why_not == "unavailable on cpu:0: its allocator says 0 bytes, after 3 calls"
+    assert (found.peak, found.why_not) == (None, "unavailable on cpu:0: its allocator says 0 bytes, after 3 calls")
 
 
 def test_donated_arguments_are_threaded_and_not_copied(counted):

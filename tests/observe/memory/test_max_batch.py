@@ -42,8 +42,11 @@ def fits(budget_bytes, *, step=1, limit=4096):
     [(81_920, 1, 10), (81_919, 1, 9), (90_111, 1, 10), (8192 * 1000, 8, 1000), (8192 * 1001, 8, 1000), (8192, 1, 1)],
 )
 def test_the_largest_batch_is_the_last_that_fits(budget_bytes, step, largest):
-    """Argument and result of one row take 8,192 bytes; the answer is a multiple of the step."""
-    assert largest_batch(jax.jit(twice), fits(budget_bytes, step=step), role="subject") == largest
+    """Argument and result of one row take 8,192 bytes; the answer is a multiple of the step, after few compiles."""
+    compiled = []
+    question = fits(budget_bytes, step=step)
+    assert largest_batch(jax.jit(twice), question, role="subject", progress=compiled.append) == largest
+    assert len(compiled) <= 6
 
 
 def test_memory_that_does_not_grow_straight_is_found_too():
@@ -54,13 +57,6 @@ def test_memory_that_does_not_grow_straight_is_found_too():
 
     found = largest_batch(outer, fits(4096 * 300 + 4 * 300 * 300), role="subject")
     assert found == 300
-
-
-def test_it_takes_few_compiles():
-    """Both ends, then close to a straight line: not one for each batch."""
-    compiled = []
-    largest_batch(jax.jit(twice), fits(8192 * 777), role="subject", progress=compiled.append)
-    assert len(compiled) <= 6
 
 
 def test_a_second_search_compiles_nothing(tmp_path, monkeypatch):
@@ -86,26 +82,24 @@ def test_donation_is_another_program(tmp_path):
     assert found == [100, 200]
 
 
-def test_a_budget_that_nothing_fits_is_refused():
-    """Not a batch of zero."""
-    with pytest.raises(InvalidCaseError, match=r"between a batch of 1 and one of 4,096, found 8,192 bytes at 1"):
-        largest_batch(twice, fits(8191), role="subject")
+def broken(x):
+    """A function that no batch can be compiled of."""
+    raise ValueError(f"no {x.shape[0]} rows")
 
 
-def test_a_budget_that_everything_fits_is_refused():
-    """The limit of the search must not pass for the answer."""
-    with pytest.raises(InvalidCaseError, match=r"found 33,554,432 bytes at 4,096; change budget_bytes, step or limit"):
-        largest_batch(twice, fits(8192 * 4096), role="subject")
-
-
-def test_a_function_that_cannot_be_compiled_there_is_named():
-    """The stage says at which batch."""
-
-    def broken(x):
-        raise ValueError(f"no {x.shape[0]} rows")
-
-    with pytest.raises(InvalidCaseError, match="compiling the subject for a batch of 1: ValueError: no 1 rows"):
-        largest_batch(broken, fits(8192), role="subject")
+@pytest.mark.parametrize(
+    ("function", "budget_bytes", "words"),
+    [
+        (twice, 8191, "between a batch of 1 and one of 4,096, found 8,192 bytes at 1"),
+        (twice, 8192 * 4096, "found 33,554,432 bytes at 4,096; change budget_bytes, step or limit"),
+        (broken, 8192, "compiling the subject for a batch of 1: ValueError: no 1 rows"),
+    ],
+    ids=["nothing fits", "everything fits", "does not compile"],
+)
+def test_a_search_without_an_answer_is_refused(function, budget_bytes, words):
+    """Not a batch of zero, nor the limit of the search; and the stage says at which batch."""
+    with pytest.raises(InvalidCaseError, match=words):
+        largest_batch(function, fits(budget_bytes), role="subject")
 
 
 def _computation(**more):
@@ -114,24 +108,12 @@ def _computation(**more):
 
 
 def test_subject_and_reference_have_a_largest_batch_each():
-    """The reference keeps a copy, so that it fits half as many rows."""
-
-    def kept(x):
-        return x * 2, x + 1
-
-    def good(x):
-        return x * 2, x[:1]
-
-    def build():
-        return Computation(subject=jax.jit(good), args=(jnp.ones((4, ROW)),), fits=fits(8192 * 100))
-
-    def wide():
-        return Computation(subject=jax.jit(kept), args=(jnp.ones((4, ROW)),), fits=fits(8192 * 100))
-
-    store = ReferenceCache(None)
-    assert observe(build, store=store, sampling=False).measurement.facts.largest_batch == 99
-    assert observe(wide, store=store, sampling=False).measurement.facts.largest_batch == 66
-    both = observe(lambda: _computation(fits=fits(8192 * 100)), store=store, sampling=False).measurement
+    """One that keeps a row or a copy besides fits fewer rows; the reference has a number of its own."""
+    question, store = fits(8192 * 100), ReferenceCache(None)
+    for kept, largest in ((lambda x: x[:1], 99), (lambda x: x + 1, 66)):
+        case = Computation(subject=lambda x, kept=kept: (x * 2, kept(x)), args=(jnp.ones((4, ROW)),), fits=question)
+        assert observe(lambda case=case: case, store=store, sampling=False).measurement.facts.largest_batch == largest
+    both = observe(lambda: _computation(fits=question), store=store, sampling=False).measurement
     assert both.reference.facts.largest_batch == both.facts.largest_batch == 100
 
 
@@ -150,6 +132,9 @@ def test_a_rival_is_compiled_from_shapes_alone():
     assert rival.facts.argument_bytes == rival.facts.output_bytes == 8 * 4096
     assert measured.facts.argument_bytes == 4 * 4096
     assert rival.facts.stablehlo_ops == measured.facts.stablehlo_ops
+    broken = lambda: _computation(rivals={"one": Rival(function=lambda x: x @ x, args=rows(8))})  # noqa: E731
+    with pytest.raises(InvalidCaseError, match="tracing the rival one"):
+        observe(broken, store=ReferenceCache(None), sampling=False)
 
 
 def test_a_rival_is_remembered_and_its_numbers_stay(tmp_path):
@@ -175,10 +160,3 @@ def test_the_subject_as_its_own_rival_disturbs_no_count():
     )
     facts = observe(build, store=ReferenceCache(None)).measurement.facts
     assert (facts.traces, facts.compiles, facts.sampled_traces, facts.sampled_compiles) == (1, 1, 0, 0)
-
-
-def test_a_rival_that_cannot_be_traced_is_invalid():
-    """Named by its name."""
-    build = lambda: _computation(rivals={"one": Rival(function=lambda x: x @ x, args=rows(8))})  # noqa: E731
-    with pytest.raises(InvalidCaseError, match="tracing the rival one"):
-        observe(build, store=ReferenceCache(None), sampling=False)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 
 import jax
@@ -14,6 +11,7 @@ import numpy as np
 import optax
 import pytest
 from jax.experimental.layout import Format, Layout
+from support.processes import python
 
 from jaxgate.model import InvalidCaseError
 from jaxgate.observe.arguments import Feeder
@@ -230,14 +228,10 @@ FINE = {
 
 @pytest.mark.parametrize("what", FINE)
 def test_what_jax_runs_is_not_refused(what):
-    """The call is made, and the check had no objection."""
+    """The call is made, and the check had no objection; where nothing is donated one buffer may be given twice."""
     state, other = FINE[what]
     shared(BOTH, state, other)
     jax.block_until_ready(BOTH(state, other))
-
-
-def test_nothing_donated_may_share():
-    """Without donation one buffer may be given as often as one likes."""
     shared(jax.jit(lambda a, b: a + b), A, A)
 
 
@@ -309,51 +303,31 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def mesh():
     """What eight devices show."""
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", MESH], env=environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(python("-c", MESH).splitlines()[-1])
 
 
-def test_bytes_on_a_mesh_are_those_of_one_device(mesh):
-    """An eighth of what is split and all of what is whole: donated, argument and aliased bytes speak alike."""
-    both = mesh["both"]
-    assert both["fate"] == {"a": True, "b": True}
-    assert both["signature"] == [64 * 4 * 4 // 8, 64 * 4 * 4]
-    assert both["donated"] == both["argument"] == both["aliased"] == both["reused"] == 1152
-
-
-RESHARDED = {
-    "gathered": (128, "another sharding: [8,4] on each device, the result of this shape has [64,4]"),
-    "scattered": (1024, "another sharding: [64,4] on each device, the result of this shape has [8,4]"),
-    "transposed": (2048, True),
-    "mapped": (128, True),
-    "keys": (8, True),
+WHOLE, SPLIT, UNUSED = "[64,4] on each device", "[8,4] on each device", "unused by the program"
+MOVED = "it was given in another sharding than the program's, and copied before the call"
+ON_THE_MESH = {  # fate of each leaf; bytes on one device: donated, of the arguments, aliased, reused
+    "both": ([True, True], 1152, 1152, 1152, 1152),  # an eighth of what is split, and all of what is whole
+    "gathered": ([f"another sharding: {SPLIT}, the result of this shape has [64,4]"], 128, 128, 0, 0),
+    "scattered": ([f"another sharding: {WHOLE}, the result of this shape has [8,4]"], 1024, 1024, 0, 0),
+    "transposed": ([True], 2048, 2048, 2048, 2048),
+    "mapped": ([True], 128, 128, 128, 128),
+    "keys": ([True], 8, 8, 8, 8),
+    "moved": ([MOVED], 128, 128, 128, 0),  # the program reuses the copy that JAX made, the caller's buffer stays
+    "dropped": ([UNUSED, True], 256, 128, 128, 128),  # no place in the program: lost all the same
 }
 
 
-@pytest.mark.parametrize("name", RESHARDED)
-def test_a_resharded_result_is_told_apart_from_one_that_fits(mesh, name):
-    """A gather cannot reuse its argument; a transpose on the mesh can."""
-    nbytes, expected = RESHARDED[name]
+@pytest.mark.parametrize("name", ON_THE_MESH)
+def test_bytes_on_a_mesh_are_those_of_one_device(mesh, name):
+    """Donated, argument, aliased and reused bytes speak alike; a gather cannot reuse its argument, a transpose can."""
+    fates, *nbytes = ON_THE_MESH[name]
     seen = mesh[name]
-    assert list(seen["fate"].values()) == [expected]
-    assert seen["donated"] == seen["argument"] == nbytes
-    assert seen["aliased"] == seen["reused"] == (nbytes if expected is True else 0)
-
-
-def test_an_array_that_jax_moves_first_is_not_reused(mesh):
-    """The program reuses the copy that JAX made: its bytes are aliased, and the caller's buffer stays."""
-    moved = mesh["moved"]
-    assert moved["fate"] == {"a": "it was given in another sharding than the program's, and copied before the call"}
-    assert (moved["donated"], moved["aliased"], moved["reused"]) == (128, 128, 0)
-
-
-def test_a_dropped_argument_counts_with_what_it_holds(mesh):
-    """The program has no place for it; its donated bytes on one device are lost all the same."""
-    dropped = mesh["dropped"]
-    assert dropped["fate"] == {"a": "unused by the program", "b": True}
-    assert (dropped["donated"], dropped["argument"], dropped["aliased"]) == (256, 128, 128)
+    assert list(seen["fate"].values()) == fates
+    assert [seen[kind] for kind in ("donated", "argument", "aliased", "reused")] == nbytes
+    assert sum(seen["signature"]) == seen["donated"]
 
 
 def test_one_shard_is_enough_to_share(mesh):
@@ -371,8 +345,4 @@ def test_pmap_donates_what_it_was_asked_to():
     leaves, program = donation(mapped, ones(1), state, ones(1, 4))
     assert fate(leaves) == {"state['a']": True, "state['b']": True}
     assert (program.facts.donated_bytes, program.facts.aliased_bytes) == (48, 48)
-
-
-def test_pmap_without_donation_donates_nothing():
-    """Only what the author asked for is donated."""
     assert compiled(jax.pmap(lambda x: x + 1), ones(1, 4)).facts.donated_bytes == 0

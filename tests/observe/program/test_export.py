@@ -258,12 +258,7 @@ def test_options_that_could_do_more_than_compile_are_refused(name, value):
     with pytest.raises(NotReplayableError) as error:
         load_program(forged)
     assert str(error.value) == reason
-
-
-def test_options_that_cannot_be_read_are_refused():
-    """Where this JAX hides them a replay might be another program."""
-    stage, call = lowered(lambda x: x + 1, W)
-    unknown = export_program(replace(stage, options=None), call, None, 0)
+    unknown = export_program(replace(stage, options=None), call, None, 0)  # hidden by this JAX: a replay might differ
     assert (unknown.content, unknown.record.stored) == (b"", False)
     assert "options" in unknown.record.why_not
 
@@ -283,19 +278,18 @@ def test_a_missing_serialiser_is_a_dependency():
 GOOD = stored(lambda x: jnp.sort(x) * 2, W)
 
 
-@pytest.mark.parametrize("at", [0, 100, len(GOOD.content) // 2, len(GOOD.content) - 1])
-def test_a_flipped_bit_is_damage(at):
-    """The content must be what the baseline says."""
-    content = bytearray(GOOD.content)
-    content[at] ^= 1
+def flipped(at):
+    """The good content with one bit changed."""
+    return GOOD.content[:at] + bytes([GOOD.content[at] ^ 1]) + GOOD.content[at + 1 :]
+
+
+FLIPPED = [flipped(at) for at in (0, 100, len(GOOD.content) // 2, len(GOOD.content) - 1)]
+
+
+@pytest.mark.parametrize("content", [*FLIPPED, b"", GOOD.content[:-1], GOOD.content + b"\0", b"garbage"])
+def test_other_content_is_damage(content):
+    """It must be what the baseline says: no bit flipped, nothing cut off or added."""
     with pytest.raises(NotReplayableError, match=r"^its file is damaged: the content is not what the baseline says$"):
-        load_program(replace(GOOD, content=bytes(content)))
-
-
-@pytest.mark.parametrize("content", [b"", GOOD.content[:-1], GOOD.content + b"\0", b"garbage"])
-def test_other_lengths_are_damage(content):
-    """Truncated, grown, or something else."""
-    with pytest.raises(NotReplayableError, match="its file is damaged"):
         load_program(replace(GOOD, content=content))
 
 
@@ -393,16 +387,6 @@ def test_feeds_beside_keywords_and_static_arguments():
     assert (len(leaves), args, kwargs) == (2, ("x", 3), {"b": "b"})
 
 
-def test_foreign_errors_of_the_exporter_are_one_line(monkeypatch):
-    """Only the first line of what ``jax.export`` raises is kept."""
-
-    def refuse(_):
-        raise ValueError("first\nsecond")
-
-    monkeypatch.setattr(export, "export", SimpleNamespace(export=refuse))
-    assert stored(lambda x: x, W).record.why_not == "jax.export refuses it: ValueError: first"
-
-
 def test_an_older_format_does_not_serve():
     """Recording again with a newer jax keeps the newer bytes: the months for which they can be read start again."""
     version = re.search(rb"StableHLO_v(\d+)\.(\d+)", GOOD.content)
@@ -410,9 +394,5 @@ def test_an_older_format_does_not_serve():
     assert serves_as(GOOD.content, GOOD.content)
     assert serves_as(older, older)
     assert not serves_as(older, GOOD.content)
-
-
-def test_an_unknown_format_does_not_serve():
-    """What does not name its format may be of any age."""
-    unnamed = GOOD.content.replace(b"StableHLO_v", b"StableHLOxv")
+    unnamed = GOOD.content.replace(b"StableHLO_v", b"StableHLOxv")  # may be of any age
     assert not serves_as(unnamed, unnamed)

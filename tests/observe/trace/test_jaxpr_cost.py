@@ -39,13 +39,15 @@ STEP = 2 * 8 * 4 * 4  # x @ square
 
 @pytest.mark.jax_text
 def test_dot():
-    """m·k times k·n costs 2·m·k·n, under the operands' shapes and the line of the source."""
+    """m·k times k·n costs 2·m·k·n, under the operands' shapes and the line of the source; in any type."""
     found = matmuls(lambda x, w: x @ w, X, W)
     assert found.matmul_flops == 2 * 8 * 4 * 6
     assert found.matmuls == {"float32[8,4] x float32[4,6]": 1}
     line = test_dot.__code__.co_firstlineno + 3
     (where,) = found.lines.values()
     assert where.endswith(f"{Path(__file__).name}:{line}")
+    found = matmuls(lambda x, w: x @ w, X.astype("bfloat16"), W.astype("bfloat16"))
+    assert (found.matmul_flops, found.matmuls) == (ONE, {"bfloat16[8,4] x bfloat16[4,6]": 1})
 
 
 @pytest.mark.parametrize(
@@ -61,17 +63,6 @@ def test_dot():
 def test_batched_and_contracted(spec, left, right, expected):
     """Batch axes multiply; every contracted axis is part of the depth."""
     assert flops(partial(jnp.einsum, spec), jnp.ones(left), jnp.ones(right)) == expected
-
-
-def test_dtype_does_not_matter():
-    """A bfloat16 multiplication has the FLOPs of a float32 one and a name of its own."""
-    found = matmuls(lambda x, w: x @ w, X.astype("bfloat16"), W.astype("bfloat16"))
-    assert (found.matmul_flops, found.matmuls) == (ONE, {"bfloat16[8,4] x bfloat16[4,6]": 1})
-
-
-def test_vmap():
-    """A mapped vector product is the matrix product."""
-    assert flops(lambda x, w: jax.vmap(lambda row: row @ w)(x), X, W) == ONE
 
 
 CONVOLUTIONS = {
@@ -141,7 +132,13 @@ def test_control_flow(function, expected):
 
 
 helper = jax.jit(lambda x, w: x @ w)
+TWO_DEVICES = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
 CALLS = {
+    "mapped": (lambda x, w: jax.vmap(lambda row: row @ w)(x), ONE),
+    "sharded": (  # the work of all devices: splitting it does not make FLOPs vanish
+        jax.shard_map(lambda x, w: x @ w, mesh=TWO_DEVICES, in_specs=(P("x"), P()), out_specs=P("x")),
+        ONE,
+    ),
     "nested-jit": (lambda x, w: helper(x, w) + 1, ONE),
     "nested-jit-called-with-different-arguments": (lambda x, w: helper(x, w) + helper(x + 1, w), 2 * ONE),
     "written-twice": (lambda x, w: x @ w + x @ w, ONE),
@@ -157,6 +154,7 @@ CALLS = {
 }
 
 
+@pytest.mark.jax_text
 @pytest.mark.parametrize(("function", "expected"), CALLS.values(), ids=CALLS)
 def test_calls_common_and_dead_code(function, expected):
     """Helpers are seen through; equal work counts once, and work that nothing needs does not count."""
@@ -228,14 +226,6 @@ def test_large_literals_are_told_apart():
         jax.config.update("jax_use_simplified_jaxpr_constants", before)
 
 
-@pytest.mark.jax_text
-def test_sharded_map_counts_every_device():
-    """A program written per device does the work of all of them: splitting it does not make FLOPs vanish."""
-    mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
-    split = jax.shard_map(lambda x, w: x @ w, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"))
-    assert flops(split, X, W) == ONE
-
-
 def double(source, target):
     """A Pallas kernel: one block of rows times a square."""
     target[...] = source[...] @ jnp.ones((4, 4))
@@ -302,12 +292,8 @@ def test_each_row_of_a_ragged_product_counts_once():
     found = matmuls(lax.ragged_dot, ROWS, EXPERTS, SIZES)
     assert found.matmul_flops == 2 * 32 * 16 * 8
     assert found.matmuls == {"float32[32,16] x float32[4,16,8]": 1}
-
-
-def test_the_gradients_of_a_ragged_product_cost_twice_as_much():
-    """One product for the rows, one for the matrices, where the groups divide what is summed over."""
     gradients = jax.grad(lambda x, w: lax.ragged_dot(x, w, SIZES).sum(), argnums=(0, 1))
-    assert flops(gradients, ROWS, EXPERTS) == 2 * 2 * 32 * 16 * 8
+    assert flops(gradients, ROWS, EXPERTS) == 2 * 2 * 32 * 16 * 8  # one for the rows, one for the matrices
 
 
 @pytest.mark.jax_text
@@ -333,8 +319,8 @@ def test_every_branch_counts_what_it_widens_and_calls():
 
 def on_two(function):
     """Its work on a mesh of two devices, one of which sees half of the rows."""
-    mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
-    return matmuls(jax.shard_map(function, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False), X)
+    specs = {"in_specs": P("x"), "out_specs": P("x")}
+    return matmuls(jax.shard_map(function, mesh=TWO_DEVICES, check_vma=False, **specs), X)
 
 
 @pytest.mark.jax_text

@@ -6,8 +6,6 @@ import functools
 import inspect
 import json
 import logging
-import subprocess
-import sys
 import threading
 from collections import Counter
 
@@ -16,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from support.paths import REPOSITORY
+from support.processes import python
 
 from jaxgate.observe.arguments import argument_keys, argument_names
 from jaxgate.observe.execute import JittedSubject, take_samples, take_steps
@@ -26,11 +24,7 @@ from jaxgate.observe.trace.cache_misses import read_miss
 HERE = "tests/observe/trace/test_retraces.py"
 TICKS = 1000
 
-
-@pytest.fixture(autouse=True)
-def at_the_root(monkeypatch):
-    """Paths are shown relative to the working folder."""
-    monkeypatch.chdir(REPOSITORY)
+pytestmark = pytest.mark.usefixtures("at_the_root")
 
 
 def clock():
@@ -277,34 +271,28 @@ def test_the_arguments_of_a_nested_function():
     assert [f"{seen.path}: {seen}" for seen in inside.call] == ["x: float32[33]", "n: static 6"]
 
 
+INNER = {
+    "shape": (lambda x, _: x, (np.ones(3, "float32"), np.ones(4, "float32")), "x: float32[3] → float32[4]"),
+    "weak-type": (lambda x, _: x * 2, (np.float32(1), 1.0), "x: float32[] → float32[] (weak type)"),
+    "tree": (
+        lambda x, _: sum(jax.tree.leaves(x)),
+        ({"w": 1.0}, {"w": 1.0, "m": 2.0}),
+        "the tree of the arguments changed at x['m']",
+    ),
+}
+
+
 @pytest.mark.jax_text
-def test_an_inner_function_called_with_another_shape():
-    """The argument of a jitted helper of plain Python is named with both avals and the line of the call."""
-    helper = jax.jit(lambda x, scale: x * scale)
-    sizes = iter((3, 4))
+@pytest.mark.parametrize(("function", "values", "text"), INNER.values(), ids=INNER)
+def test_an_inner_function_called_with_something_else(function, values, text):
+    """The argument of a jitted helper of plain Python is named, and the line of the call."""
+    helper, values = jax.jit(function), iter(values)
 
     def subject(state):
-        return helper(np.ones(next(sizes), "float32"), state)  # call
+        return helper(next(values), state)  # call
 
-    lines = plain_steps(subject, (1.0,), (1.0,))
-    where = line_of(test_an_inner_function_called_with_another_shape, "# call")
-    assert lines == [f"step 2 retraced: <lambda>: x: float32[3] → float32[4] at {where}"]
-
-
-def test_an_inner_weak_type_is_named():
-    """A Python number in place of an array, inside plain Python."""
-    helper = jax.jit(lambda scale: scale * 2)
-    values = iter((np.float32(1), 1.0))
-    (line,) = plain_steps(lambda: helper(next(values)), (), ())
-    assert line.startswith("step 2 retraced: <lambda>: scale: float32[] → float32[] (weak type) at ")
-
-
-def test_an_inner_tree_is_named():
-    """Keys that came or went in an argument of a jitted helper."""
-    helper = jax.jit(lambda state: sum(jax.tree.leaves(state)))
-    states = iter(({"w": 1.0}, {"w": 1.0, "m": 2.0}))
-    (line,) = plain_steps(lambda: helper(next(states)), (), ())
-    assert line.startswith(f"step 2 retraced: <lambda>: the tree of the arguments changed at state['m'] at {HERE}:")
+    where = line_of(test_an_inner_function_called_with_something_else, "# call")
+    assert plain_steps(subject, (1.0,), (1.0,)) == [f"step 2 retraced: <lambda>: {text} at {where}"]
 
 
 @pytest.mark.jax_text
@@ -459,30 +447,12 @@ def test_a_sample_that_cannot_be_explained_says_so():
 
 
 @pytest.mark.jax_text
-def test_a_cache_hit_is_a_compile_and_a_hit(tmp_path):
+@pytest.mark.usefixtures("persistent_cache")
+def test_a_cache_hit_is_a_compile_and_a_hit():
     """A persistent-cache hit fires the compile event too: real compiles are compiles less hits, per function."""
-    names = (
-        "jax_compilation_cache_dir",
-        "jax_persistent_cache_min_compile_time_secs",
-        "jax_persistent_cache_min_entry_size_bytes",
-    )
-    before = [getattr(jax.config, name) for name in names]
-    try:
-        from jax.experimental.compilation_cache import compilation_cache
-
-        compilation_cache.reset_cache()
-        for name, value in zip(names, (str(tmp_path), 0, 0), strict=True):
-            jax.config.update(name, value)
-        found = []
-        for _ in range(2):
-            with record() as events:
-                jax.jit(lambda v: v * 17.25)(X)
-            found.append(events)
-    finally:
-        for name, value in zip(names, before, strict=True):
-            jax.config.update(name, value)
-        compilation_cache.reset_cache()
-    for events, hits in zip(found, ([], ["<lambda>"]), strict=True):
+    for hits in ([], ["<lambda>"]):
+        with record() as events:
+            jax.jit(lambda v: v * 17.25)(X)
         assert (events.traces, events.lowerings, events.compiles) == (["<lambda>"],) * 3
         assert events.cache_hits == hits
 
@@ -550,6 +520,7 @@ def test_blocks_may_be_nested():
         with record(explain=True) as inner:
             jax.jit(lambda v: v * 8)(X)
         jax.jit(lambda v: v * 9)(X)
+    assert [len(events.traces) for events in (inner, outer)] == [1, 2]
     assert [len(event.misses) for event in inner.log if event.phase == "trace"] == [1]
     assert [len(event.misses) for event in outer.log if event.phase == "trace"] == [1, 1]
 
@@ -660,58 +631,33 @@ def two_devices(tmp_path_factory):
     """What is seen with two devices, from a fresh process."""
     script = tmp_path_factory.mktemp("devices") / "model.py"
     script.write_text(DEVICES)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(python(script))
 
 
-def test_another_sharding_is_a_recompile(two_devices):
-    """The trace count is fine, the compile count is not: both shardings are named."""
-    traces, lowerings, compiles, lines = two_devices["sharding"]
-    assert (traces, lowerings, compiles) == (0, 1, 1)
-    assert lines[0].startswith("step 2 recompiled: state: sharding NamedSharding(")
-    assert "P('x',)" in lines[0]
-    assert " → NamedSharding(" in lines[0]
+ON_TWO = {  # traces, lowerings and compiles of the subject (None: the release decides), and what is in the first line
+    "sharding": ((0, 1, 1), "step 2 recompiled: state: sharding NamedSharding(", "P('x',)", " → NamedSharding("),
+    "device": (
+        (0, None, 1),
+        "step 2 recompiled: state: sharding SingleDeviceSharding(",
+        "(id=0)",
+        "→ SingleDevice",
+        "(id=1)",
+    ),
+    "pmap": ((1, None, None), "step 2 retraced: state: float32[2,3] → float32[2,5]"),
+    "shard_map": ((1, None, None), "step 2 retraced: v: float32[2,3] → float32[2,5]"),
+    "inner sharding": ((), "step 2 recompiled: <lambda>: another sharding, device or layout"),
+    "inner pmap": ((), "step 2 retraced: pmap: called with a new signature, or made anew at each call", "model.py:"),
+    "eager shard_map": ((), "step 2 retraced: <unnamed function>: a new function object per call at "),
+}
 
 
-def test_another_committed_device_is_a_recompile(two_devices):
-    """Both devices are named."""
-    traces, _, compiles, lines = two_devices["device"]
-    assert (traces, compiles) == (0, 1)
-    assert lines[0].startswith("step 2 recompiled: state: sharding SingleDeviceSharding(device=CpuDevice(id=0)")
-    assert "→ SingleDeviceSharding(device=CpuDevice(id=1)" in lines[0]
-
-
-def test_pmap_is_explained_by_our_own_comparison(two_devices):
-    """Pmap renames its function and explains nothing: the argument is named all the same, before its helper."""
-    traces, _, _, lines = two_devices["pmap"]
-    assert traces == 1
-    assert lines[0] == "step 2 retraced: state: float32[2,3] → float32[2,5]"
-    assert all("_multi_slice" in line for line in lines[1:])
-
-
-def test_shard_map_is_explained_like_jit(two_devices):
-    """jit(shard_map(f)) names its argument."""
-    traces, lowerings, compiles, lines = two_devices["shard_map"]
-    assert traces == 1
-    assert lines[0] == "step 2 retraced: v: float32[2,3] → float32[2,5]"
-    assert lowerings == compiles >= 1
-
-
-def test_inner_recompiles_are_told_honestly(two_devices):
-    """JAX does not say which argument of an inner function moved; that it was placement is known."""
-    (line,) = two_devices["inner sharding"]
-    assert line.startswith("step 2 recompiled: <lambda>: another sharding, device or layout")
-
-
-def test_an_inner_pmap_is_called_by_its_name(two_devices):
-    """Not by the name that JAX gives it."""
-    line = two_devices["inner pmap"][0]
-    assert line.startswith("step 2 retraced: pmap: called with a new signature, or made anew at each call")
-    assert "model.py:" in line
-
-
-def test_a_bare_shard_map_is_a_new_function_at_each_call(two_devices):
-    """It compiles its body at every call, warm or not."""
-    line = two_devices["eager shard_map"][0]
-    assert line.startswith("step 2 retraced: <unnamed function>: a new function object per call at ")
+@pytest.mark.parametrize("what", ON_TWO)
+def test_with_two_devices(two_devices, what):
+    """Placements are told by both sides, pmap and shard_map by name and argument; what JAX hides is not made up."""
+    counts, begin, *pieces = ON_TWO[what]
+    *found, lines = two_devices[what] if counts else [two_devices[what]]
+    assert all(number in (None, seen) for number, seen in zip(counts, found, strict=True))
+    assert found[2:] != [0]
+    assert lines[0].startswith(begin)
+    assert all(piece in lines[0] for piece in pieces)
+    assert all("_multi_slice" in line for line in lines[1:]) or what == "inner pmap"
