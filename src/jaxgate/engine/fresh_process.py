@@ -27,7 +27,7 @@ from jaxgate.model.variables import AS_MEASURED
 from jaxgate.observe.duel import to_files
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine import settings
-from jaxgate.processes.fresh_duel import DUEL_TIMEOUT_S, run_fresh_duel
+from jaxgate.processes.duel_worker import DUEL_TIMEOUT_S, run_fresh_duel
 from jaxgate.processes.pytest_child import Selection, Side, clean_environment
 
 RecordSelection = Callable[[Side, Selection, Path], dict[str, str]]

@@ -81,8 +81,8 @@ def mark_expected(report: pytest.TestReport, verdict: Verdict) -> None:
 
 def confirm_held(config: pytest.Config, session: GateSession) -> None:
     """Repeat in fresh processes what made cases red, after the last test; then report the tests that waited."""
-    from jaxgate.engine.confirmation import confirm  # noqa: PLC0415
     from jaxgate.engine.progress import CONFIRMING  # noqa: PLC0415 - what only gates need
+    from jaxgate.engine.repeats import confirm  # noqa: PLC0415
     from jaxgate.judge import too_many  # noqa: PLC0415
     from jaxgate.report import explain, verdict_properties  # noqa: PLC0415
 

@@ -64,7 +64,7 @@ def gate_session(config: pytest.Config) -> GateSession:
     """The gates of a run, opened at the first of them; the other side of a comparison is recorded then."""
     if SESSION in config.stash:
         return config.stash[SESSION]
-    from jaxgate.engine.session import open_session  # noqa: PLC0415 - what only gates need
+    from jaxgate.engine.session import GateSession  # noqa: PLC0415 - what only gates need
 
     cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
     folder = None if cache is None else Path(cache.mkdir("jaxgate"))
@@ -74,7 +74,7 @@ def gate_session(config: pytest.Config) -> GateSession:
     other = config.stash.get(OTHER_SIDE, None)
     if other is not None:
         config.stash[SETTINGS] = replace(config.stash[SETTINGS], baselines=other.folder)
-    config.stash[SESSION] = open_session(
+    config.stash[SESSION] = GateSession(
         config.stash[SETTINGS],
         config.rootpath,
         cache=folder,
@@ -82,7 +82,7 @@ def gate_session(config: pytest.Config) -> GateSession:
         instruments=config.stash.get(INSTRUMENTS, None),
         comparison=comparison,
         waivers=config.stash.get(_WAIVERS, ()),
-        failed_there=None if other is None else other.failed,
+        failed_there={} if other is None else other.failed,
         known_provenance=config.stash.get(MADE_FROM, None),
     )
     return config.stash[SESSION]

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from jaxgate.model import Finding, Status, Verdict, plural, shortlist
-from jaxgate.report.blame import blame
-from jaxgate.report.expected import expected_failures, unexpected_passes
+from jaxgate.report.optable import blame
 from jaxgate.report.table import cut, headed
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
-from jaxgate.report.waivers import has_waived, waiver_note, waiver_notes
+from jaxgate.report.waivers import expected_failures, has_waived, unexpected_passes, waiver_note, waiver_notes
 
 _MOVED = frozenset({Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER, Status.WAIVED})
 _CALM = frozenset({Status.SAME, Status.IMPROVED, Status.FASTER, Status.EXPECTED, Status.UNDECIDED})

@@ -198,7 +198,7 @@ class Ranks:
     def gate(self, request: pytest.FixtureRequest, benchmark: Any) -> Gate:
         """The gate of this rank."""
         from jaxgate.distributed import Follower, Leader  # noqa: PLC0415
-        from jaxgate.engine.session import open_session  # noqa: PLC0415
+        from jaxgate.engine.session import GateSession  # noqa: PLC0415
         from jaxgate.plugin.distributed.gate import FollowingGate, LeadingGate  # noqa: PLC0415 - imports JAX
 
         station = self._station
@@ -208,7 +208,7 @@ class Ranks:
             raise pytest.UsageError(f"{DISTRIBUTED.flag}: this process has not joined the others")
         if self._gates is None:  # writes nothing, remembers nothing
             settings = replace(self._config.stash[SETTINGS], as_measured=True)
-            self._gates = open_session(settings, self._config.rootpath, terminal=session_start.terminal(self._config))
+            self._gates = GateSession(settings, self._config.rootpath, terminal=session_start.terminal(self._config))
         return FollowingGate(request.node, benchmark, self._gates, station)
 
     def _leave_time_to_rank_0(self) -> None:
