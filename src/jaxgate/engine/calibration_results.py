@@ -11,7 +11,7 @@ from pathlib import Path
 from jaxgate.judge import rate_bound
 from jaxgate.keep import FloorStore, write_calibration
 from jaxgate.model import CALIBRATION_SCHEMA, Calibration, CaseCalibration, HardwareKey, NoiseFloor
-from jaxgate.report import calibration_markdown
+from jaxgate.report import calibration_markdown, draw
 
 FOLDER = Path("perf-artifacts", "calibration")
 
@@ -84,8 +84,6 @@ class Calibrated:
         return write_calibration(folder, calibration, markdown=markdown, plot=plot)
 
     def _plot(self, where: str) -> bytes | None:
-        from jaxgate.report import draw  # noqa: PLC0415 - for this run only
-
         try:
             return draw(self.cases, where=where)
         except ModuleNotFoundError as error:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxgate.engine.exit_status import ExitStatus, exit_status
 from jaxgate.engine.orphans import Orphans, find_idle_waivers, find_orphans
-from jaxgate.engine.session import GateSession
 from jaxgate.keep import LOG_FOLDER, CorruptBaselineError, adopt_revision, append_log, collect, uncommitted
 from jaxgate.model import Collection, Review, StoreChanges, Waiver
-from jaxgate.observe.program import serves_as
+
+if TYPE_CHECKING:
+    from jaxgate.engine.session import GateSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,8 @@ def adopt_baselines(session: GateSession) -> dict[str, str]:
     settings = session.settings
     if not settings.against:
         return {}
+    from jaxgate.observe.program import serves_as  # noqa: PLC0415 - imports JAX, which a run without gates does without
+
     adopted = {}
     for slug in sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware}):
         why = f"recorded from {settings.against[:10]}, this hardware had none"

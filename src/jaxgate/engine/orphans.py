@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jaxgate.engine.session import GateSession
 from jaxgate.judge import unneeded
 from jaxgate.keep import CorruptBaselineError, read_all
 from jaxgate.model import Baseline, Collection, Waiver
+
+if TYPE_CHECKING:
+    from jaxgate.engine.session import GateSession
 
 
 @dataclass(slots=True)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jaxgate.engine.ending import Ending
 from jaxgate.model import Review, Status, StoreChanges, Update, Verdict, plural
 from jaxgate.plugin.options.table import UPDATE
 from jaxgate.report import review_lines, show
 
 if TYPE_CHECKING:
-    from jaxgate.engine.ending import Ending
     from jaxgate.engine.session import GateSession
 
 MAX_FILES = 8

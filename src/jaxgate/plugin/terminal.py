@@ -7,19 +7,22 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from jaxgate.engine.ending import Ending
 from jaxgate.engine.exit_status import lost, unfit
 from jaxgate.engine.orphans import Orphans
-from jaxgate.engine.session import GateSession
 from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling
 from jaxgate.keep import FILE
 from jaxgate.model import Status, plural
 from jaxgate.plugin.advice import show_advice
 from jaxgate.processes.environment_runs import Comparison
 from jaxgate.report import calibration_text, count, moved, scaling_lines, summary
+
+if TYPE_CHECKING:
+    from jaxgate.engine.session import GateSession
 
 MAX_LEFT = 5
 """Cases without a profile that are named; all of them have a bundle."""

@@ -6,8 +6,6 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 
-from pydantic import TypeAdapter
-
 from jaxgate.model import Measurement, StoredBaseline, Verdict
 from jaxgate.report.markdown import fenced
 from jaxgate.report.optable import communication_line, markdown_table, step_line
@@ -44,6 +42,8 @@ _FILES = {
 
 def verdict_json(verdict: Verdict) -> str:
     """The verdict as JSON, with the number of its schema."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - every run of pytest imports this module
+
     content = TypeAdapter(Verdict).dump_python(verdict, mode="json")
     return json.dumps({"schema": VERDICT_SCHEMA, **content}, indent=2, ensure_ascii=False) + "\n"
 

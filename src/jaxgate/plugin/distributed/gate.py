@@ -17,7 +17,7 @@ from jaxgate.model import Case, ExhaustedError, InvalidCaseError, RankMeasuremen
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
-from jaxgate.plugin.benchmark_timer import replay
+from jaxgate.plugin.benchmark_rows import replay
 from jaxgate.plugin.gate import Gate
 from jaxgate.report import in_short
 
