@@ -27,9 +27,6 @@ DUELS = 20
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one of the commands.
 
-    Args:
-        arguments: Those of the command line by default.
-
     Returns:
         The exit code.
     """

@@ -44,13 +44,7 @@ def end_unfinished(session: GateSession, code: int) -> Ending:
 
 
 def end_session(session: GateSession, code: int, *, review: Review | None) -> Ending:
-    """Leave what the run found: its log, its baselines, its history.
-
-    Args:
-        session: The run, its last case judged.
-        code: How it would end.
-        review: What came of asking about each case that moved.
-    """
+    """Leave what the run found: its log, its baselines, its history."""
     write_log(session)
     changes = tidy(session)
     adopted = adopt_baselines(session)

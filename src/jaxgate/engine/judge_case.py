@@ -72,13 +72,6 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
 
     Two baselines go through here: ``stored`` is the file as it is; in ``stored_here`` the compiled facts are those of
     its program on this machine, where that is another one.
-
-    Args:
-        session: The run.
-        case: The case.
-        observed: What was measured of it.
-        test: pytest node id.
-        progress: Told what is being done.
     """
     now, settings = observed.measurement, session.settings
     if session.comparison is not None:
@@ -173,12 +166,7 @@ def _invalid(case: Case, observed: Observation, error: InvalidCaseError) -> Judg
 
 
 def judge_with_buffers(judged: Callable[[Measurement], Verdict], observed: Observation) -> Verdict:
-    """Judge; where memory decides, read the largest buffers of the program and judge again, with them as suspects.
-
-    Args:
-        judged: Judges a measurement of the case.
-        observed: The case.
-    """
+    """Judge; where memory decides, read the largest buffers of the program and judge again, with them as suspects."""
     verdict = judged(observed.measurement)
     return judged(observed.with_allocations()) if memory_decides(verdict) else verdict
 
@@ -186,14 +174,7 @@ def judge_with_buffers(judged: Callable[[Measurement], Verdict], observed: Obser
 def with_changes(
     verdict: Verdict, observed: Observation, record: StoredBaseline | None, programs: ProgramStore
 ) -> Verdict:
-    """Add what changed in the program since its baseline, if it did and both are stored programs.
-
-    Args:
-        verdict: One that is red, by a clock or by a fact.
-        observed: The case.
-        record: Its baseline, if it has one.
-        programs: Where the baselines' programs are.
-    """
+    """Add what changed in the program since its baseline, if it did and both are stored programs."""
     if record is None or verdict.origin is None or observed.lowered is None:
         return verdict
     ours, theirs = observed.measurement.fingerprints, record.baseline.fingerprints

@@ -82,13 +82,7 @@ def are_settled(claims: Sequence[Claim], duel: Duel) -> bool:
 
 
 def check_run_claim(claim: Claim, now: Measurement, told: ReferenceDuel) -> Finding:
-    """Check one claim about run time; where nothing was timed it is UNDECIDED, never passed over.
-
-    Args:
-        claim: About run time.
-        now: Today's measurement.
-        told: The duel of subject and reference, or why there is none.
-    """
+    """Check one claim about run time; where nothing was timed it is UNDECIDED, never passed over."""
     name = str(claim)
     if now.reference is None:
         detail = "cannot be checked: the case has no reference"

@@ -68,11 +68,7 @@ def _entry(path: Path) -> tuple[float, int, Path]:
 
 
 class DuelCache:
-    """Raw times by the hash of everything that they depend on, beside what is remembered of references.
-
-    Args:
-        entries: Where references are remembered, or nowhere.
-    """
+    """Raw times by the hash of everything that they depend on, beside what is remembered of references."""
 
     def __init__(self, entries: ReferenceCache) -> None:
         self._entries = entries

@@ -42,11 +42,6 @@ def adapter_of(kind: type[Content]) -> TypeAdapter[Content]:
 def read_strict(path: Path, kind: type[Content], *, schema: int) -> Content:
     """Read one file.
 
-    Args:
-        path: The file.
-        kind: What its content must be.
-        schema: What its key ``schema`` must be.
-
     Raises:
         CorruptBaselineError: If it cannot be trusted; names the key.
     """

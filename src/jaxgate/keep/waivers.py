@@ -27,9 +27,6 @@ class WaiverError(Exception):
 def read_waivers(baselines: Path) -> tuple[Waiver, ...]:
     """Read all waivers of a project; none if it has no such file.
 
-    Args:
-        baselines: The folder of the baselines.
-
     Raises:
         WaiverError: If the file is there and anything in it is not as expected.
     """

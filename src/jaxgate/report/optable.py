@@ -88,12 +88,7 @@ def _short(name: str) -> str:
 
 
 def blame(verdict: Verdict, by_facts: str) -> list[tuple[str, str]]:
-    """Rows of a failure text, each a label and its text: the culprit first, then the other account, then the bundle.
-
-    Args:
-        verdict: The verdict.
-        by_facts: What the facts say.
-    """
+    """Rows of a failure text, each a label and its text: the culprit first, then the other account, then the bundle."""
     table = None if verdict.capture is None else verdict.capture.table
     rows = [] if table is None else culprit_rows(table)
     leads = bool(rows) and table is not None and _leads(verdict, table)

@@ -65,10 +65,6 @@ class Peaks(InsteadOfTests):
 def measure_in_fresh_process(project: Path, test: str) -> tuple[PeakOutcome, PeakRecord]:
     """Let a fresh process run one test, whose gate measures instead of judging.
 
-    Args:
-        project: Root folder of the tests.
-        test: pytest node id.
-
     Returns:
         What came of it; of a test whose gate was not reached its own last word, under the test's name.
     """

@@ -55,12 +55,7 @@ class SessionDelta:
 
 
 class DeltaTracker:
-    """Gives what a worker found and did not report before.
-
-    Args:
-        config: pytest's, of the worker.
-        session: The gates of the worker.
-    """
+    """Gives what a worker found and did not report before."""
 
     def __init__(self, config: pytest.Config, session: GateSession) -> None:
         self._config = config
