@@ -95,16 +95,16 @@ class Calibrated:
     def _keep_floors(self, store: FloorStore, date: str) -> None:
         kept = []
         for hardware, environment in self.environments.items():
-            here = {row.case: _floor(row, date) for row in self.cases if row.hardware == hardware}
+            here = {
+                row.case: NoiseFloor(floor=row.floor, duels=row.duels, date=date)
+                for row in self.cases
+                if row.hardware == hardware
+            }
             kept.append(store.save(hardware, environment, here))
         if all(kept):
             self.notes.append("The noise floors are in pytest's cache; later runs of this checkout use them here.")
         else:
             self.notes.append("The noise floors were not kept for later runs: pytest's cache is switched off.")
-
-
-def _floor(row: CaseCalibration, date: str) -> NoiseFloor:
-    return NoiseFloor(floor=row.floor, duels=row.duels, date=date)
 
 
 def _where(slug: str, environment: Mapping[str, str]) -> str:

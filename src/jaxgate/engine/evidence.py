@@ -26,7 +26,7 @@ from jaxgate.observe.profile import (
     today,
 )
 from jaxgate.observe.program import NotReplayableError
-from jaxgate.processes.profile_reader import read_table
+from jaxgate.processes.profile_worker import read_table
 from jaxgate.report import report, verdict_json
 
 LONGEST_REFERENCE_NS = 2_000_000_000

@@ -2,7 +2,7 @@
 
 from jaxgate.keep.adopt import adopt_revision
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
-from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.atomic import append_page, write_atomic
 from jaxgate.keep.baselines import BaselineStore, baseline_files, read_all
 from jaxgate.keep.calibrations import write_calibration
 from jaxgate.keep.floors import DamagedFloorsError, FloorStore
@@ -14,7 +14,6 @@ from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import TRUNKS, merge_base, read_provenance, run_git, uncommitted, utc_today
 from jaxgate.keep.references import DuelCache, ReferenceCache
 from jaxgate.keep.scalars import can_write_scalars, write_scalars
-from jaxgate.keep.step_summary import append_page
 from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.keep.times import TimesStore
 from jaxgate.keep.unreferenced import collect, find_unreferenced, named_by, remove, remove_empty_folders

@@ -58,7 +58,14 @@ def _accepted(finding: Finding, waiver: Waiver) -> str:
 
 def expected_failures(verdict: Verdict) -> list[str]:
     """One note for each claim that is broken as expected: its numbers, the release and the reason."""
-    return [_broken(finding) for finding in verdict.findings if finding.status is Status.EXPECTED]
+    notes = []
+    for finding in verdict.findings:
+        if finding.status is Status.EXPECTED:
+            now, against = show_pair(finding.name.split(" ")[0], finding.now, finding.against)
+            ratio = show_ratio(finding.now, finding.against)
+            share = f" = {ratio}" if ratio else ""
+            notes.append(f"expected: {finding.name} is broken, {now} against {against}{share} ({finding.known_break})")
+    return notes
 
 
 def unexpected_passes(verdict: Verdict) -> list[str]:
@@ -68,9 +75,3 @@ def unexpected_passes(verdict: Verdict) -> list[str]:
         for finding in verdict.findings
         if finding.known_break is not None and finding.status is Status.SAME
     ]
-
-
-def _broken(finding: Finding) -> str:
-    now, against = show_pair(finding.name.split(" ")[0], finding.now, finding.against)
-    share = show_ratio(finding.now, finding.against)
-    return f"expected: {finding.name} is broken, {now} against {against}{' = ' if share else ''}{share} ({finding.known_break})"
