@@ -191,12 +191,9 @@ class EvidenceCollector:
             for name, text in texts.items():
                 self.artifacts.write(verdict.case, name, text)
         except Exception as error:  # noqa: BLE001 - a full disk, another release: the verdict stands
-            note = (
-                f"the bundle is incomplete: {describe(error)}"
-                if capture.folder
-                else f"no bundle was written: {describe(error)}"
-            )
-            return replace(verdict, capture=replace(capture, notes=(*capture.notes, note), incomplete=True))
+            what = "the bundle is incomplete" if capture.folder else "no bundle was written"
+            notes = (*capture.notes, f"{what}: {describe(error)}")
+            return replace(verdict, capture=replace(capture, notes=notes, incomplete=True))
         self.taken.append(verdict.case)
         return verdict
 

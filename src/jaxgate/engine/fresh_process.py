@@ -10,14 +10,7 @@ from typing import Any
 
 from jaxgate.judge import CONFIRM_COUNT, decide, decide_claim
 from jaxgate.keep import Job, read_duels, write_job
-from jaxgate.model import (
-    Claim,
-    Contract,
-    Decision,
-    Duel,
-    RepeatOutcome,
-    StoredProgram,
-)
+from jaxgate.model import Claim, Contract, Decision, Duel, RepeatOutcome, StoredProgram
 from jaxgate.observe.duel import to_files
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine import settings

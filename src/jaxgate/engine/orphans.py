@@ -1,4 +1,4 @@
-"""What nobody needs any more: baselines whose test is gone, and waivers of what is no loss. They would look like cover."""
+"""What nobody needs any more: baselines whose test is gone, and waivers of what is no loss."""
 
 from __future__ import annotations
 

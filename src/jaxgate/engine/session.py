@@ -75,7 +75,7 @@ class SessionResult:
 
 
 class GateSession:
-    """The services of one run, opened at its first gate, so that runs without gates pay nothing. None is exchanged later.
+    """The services of one run, opened at its first gate, so that runs without gates pay nothing. None is exchanged.
 
     Args:
         settings: What the user asked for.

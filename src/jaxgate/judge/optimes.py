@@ -1,4 +1,4 @@
-"""Where the time of a step goes, which operations take longer than on the other side, and what communication is exposed. Pure.
+"""Where the time of a step goes, and what takes longer than on the other side. Pure.
 
 Operations of one thread lie within each other: time belongs to the innermost. Where several threads run operations
 at once, as the devices of a mesh do, each moment is divided among them. What is left when none runs is a gap, named

@@ -1,4 +1,4 @@
-"""What is remembered between runs of references, and of duels with them. It may be deleted at any time: that costs time only."""
+"""What is remembered between runs of references, and of duels with them. It may be deleted: that costs time only."""
 
 from __future__ import annotations
 

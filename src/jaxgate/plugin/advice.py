@@ -77,9 +77,8 @@ def _reviewed(out: pytest.TerminalReporter, session: GateSession, found: Review)
     kept = len(found.moved) - len(left)
     out.write_line(f"REVIEW: {len(found.moved)} moved, {kept} accepted.")
     for case in left:
-        first, *rest = review_lines(verdicts[case])
-        for line in (f"  {first}", *(f"  {line}" for line in rest)):
-            out.write_line(line)
+        for line in review_lines(verdicts[case]):
+            out.write_line(f"  {line}")
         if case in found.refused:
             out.write_line(f"    cannot be accepted: {found.refused[case]}", red=True)
     if found.all_red_accepted:

@@ -1,10 +1,10 @@
-"""pytest-benchmark's rows: filled with our samples, and under pytest-xdist in the workers, to be shown once by the controller.
+"""pytest-benchmark's rows: filled with our samples; under pytest-xdist in the workers, and shown by the controller.
 
 ``pedantic`` fixes its rounds in advance and cannot drive a measurement of ours; so the measurement is done
 first and its times are replayed through the timer that the ``benchmark`` marker accepts.
 
-Under pytest-xdist pytest-benchmark switches itself off, because plain benchmarks would disturb each other. The times of a
-gate were taken with the machine to themselves, so its rows are right. What is used for that has no public
+Under pytest-xdist pytest-benchmark switches itself off, because plain benchmarks would disturb each other. The times of
+a gate were taken with the machine to themselves, so its rows are right. What is used for that has no public
 interface; ``tests/plugin/test_benchmark_rows.py`` tells when it moves.
 """
 

@@ -1,4 +1,4 @@
-"""pytest hooks. Loaded in every pytest run, so nothing heavy is imported before the first gate."""
+"""pytest hooks. Loaded in every pytest run: JAX, NumPy and pydantic are not imported before the first gate."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
 
 @contextmanager
 def _recording(config: pytest.Config, what: str) -> Iterator[tuple[Path, Progress]]:
-    """A folder for what other processes record until the run ends; what keeps them from it is one line, and no test is run."""
+    """A folder for what other processes record; what keeps them from it is one line, once, and no test is run."""
     folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
     config.add_cleanup(folder.cleanup)
     try:

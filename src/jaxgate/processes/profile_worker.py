@@ -1,6 +1,7 @@
-"""Profiles read by a process of their own: ``python -m jaxgate.processes.profile_worker``, a question on stdin, its answer on stdout.
+"""Profiles read by a process of their own: ``python -m jaxgate.processes.profile_worker``.
 
-Reading a profile can abort the process, and must not take the tests with it; it takes no device.
+A question comes on stdin, its answer goes to stdout. Reading a profile can abort the process, and must not take the
+tests with it; it takes no device.
 """
 
 from __future__ import annotations

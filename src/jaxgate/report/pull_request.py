@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from jaxgate.model import Finding, Outcome, Status, Verdict, plural
+from jaxgate.model import Outcome, Status, Verdict, plural
 from jaxgate.report.efficiency import scaling_table
 from jaxgate.report.markdown import code, fenced, fold, inline_code, plain
 from jaxgate.report.text import count_statuses, in_short
@@ -108,10 +108,6 @@ def _moved(verdict: Verdict) -> str:
     if worst is None:
         return " | | | "
     finding = next((f for f in verdict.findings if f.status is verdict.status), worst)
-    return _cells(finding)
-
-
-def _cells(finding: Finding) -> str:
     if finding.now is None or finding.against is None:
         return f"{code(finding.name or finding.kind)} {plain(finding.detail)} | | | "
     quantity = finding.name.split(" ")[0]

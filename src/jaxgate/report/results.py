@@ -1,4 +1,4 @@
-"""A whole run as JSON, for machines; ``docs/results.md`` says what each key means. A verdict as named values, for JUnit."""
+"""A whole run as JSON, for machines; ``docs/results.md`` says what each key means."""
 
 from __future__ import annotations
 

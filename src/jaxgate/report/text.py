@@ -174,13 +174,9 @@ def _by_duel(finding: Finding) -> str:
     """What the duel behind a claim about run time found, and whether fresh processes agree."""
     if finding.decision is None:
         return ""
-    return f", {finding.decision.reason}{_repeated(finding)}"
-
-
-def _repeated(finding: Finding) -> str:
-    if finding.confirmed:
-        return f"; in fresh processes {_ratios(finding.confirmed)}"
-    return "; not repeated in fresh processes" if finding.status is Status.REGRESSED else ""
+    alone = "; not repeated in fresh processes" if finding.status is Status.REGRESSED else ""
+    repeated = f"; in fresh processes {_ratios(finding.confirmed)}" if finding.confirmed else alone
+    return f", {finding.decision.reason}{repeated}"
 
 
 def _ratios(ratios: Sequence[float]) -> str:

@@ -1,4 +1,4 @@
-"""What is accepted though it is worse, in words: findings that are waived, and claims that a release is known to break."""
+"""What is accepted though it is worse, in words: findings that are waived, claims that a release is known to break."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ WAITS = "waits on rank 0 to be confirmed in fresh processes"
 
 
 class RankedCase:
-    """One case in lock-step: the same decisions on all ranks, and none goes into a stage before all have left the last."""
+    """One case in lock-step: the same decisions on all ranks, none enters a stage before all have left the last."""
 
     def __init__(self, station: RankBarrier, case: str) -> None:
         self._station = station
