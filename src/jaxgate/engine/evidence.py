@@ -172,13 +172,8 @@ class EvidenceCollector:
                 progress(PROFILING)  # alone: no other process counts meanwhile
                 begin = time.perf_counter()
             why_not = self.why_not_profiled(verdict) or ("not profiled: several processes" if several else "")
-            if (
-                why_not
-                and not several
-                and self._settings is not None
-                and self._settings.when != "never"
-                and now is not None
-            ):
+            never = self._settings is None or self._settings.when == "never"
+            if why_not and not (several or never or now is None):
                 self.left.append(verdict.case)
             if observed is None or verdict.status is Status.RESOURCE_EXHAUSTED or why_not:
                 capture = replace(capture, notes=(why_not or "not profiled: it could not be measured",))

@@ -27,20 +27,9 @@ if TYPE_CHECKING:
 MAX_LEFT = 5
 """Cases without a profile that are named; all of them have a bundle."""
 _GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
-MARKUP = {
-    Status.SAME: _GREEN,
-    Status.FASTER: _GREEN,
-    Status.IMPROVED: _GREEN,
-    Status.EXPECTED: _YELLOW,
-    Status.UNDECIDED: _YELLOW,
-    Status.WAIVED: _YELLOW,
-    Status.NO_BASELINE: _YELLOW,
-    Status.STALE_BASELINE: _YELLOW,
-    Status.SLOWER: _RED,
-    Status.REGRESSED: _RED,
-    Status.INVALID: _RED,
-    Status.RESOURCE_EXHAUSTED: _RED,
-}
+_LOSSES = (Status.SLOWER, Status.REGRESSED, Status.INVALID, Status.RESOURCE_EXHAUSTED)
+_MARKUP = dict.fromkeys(Status, _YELLOW) | dict.fromkeys((Status.SAME, Status.FASTER, Status.IMPROVED), _GREEN)
+_MARKUP |= dict.fromkeys(_LOSSES, _RED)
 
 
 def show(out: pytest.TerminalReporter, session: GateSession, ending: Ending | None, folder: Path) -> None:
@@ -82,7 +71,7 @@ def _verdicts(out: pytest.TerminalReporter, session: GateSession) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines = summary(session.result.verdicts, width=width, environments=session.comparison is not None)
     for verdict, (status, word, rest) in zip(session.result.verdicts, lines, strict=True):
-        out.write(word, **MARKUP[status])
+        out.write(word, **_MARKUP[status])
         out.write(f"{rest}\n")
         if session.comparison is not None:
             for line in moved(verdict):
