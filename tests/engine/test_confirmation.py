@@ -12,10 +12,9 @@ import jax.numpy as jnp
 import pytest
 from support.factories import CASE, FINGERPRINTS, PROGRAM, measurement, record, reference
 
-from jaxgate.engine.confirmation import Provisional, confirm
 from jaxgate.engine.fresh_process import FreshDuel, repeat_duel
 from jaxgate.engine.instruments import Instruments
-from jaxgate.engine.repeats import DuelRepeat, PhaseRepeat
+from jaxgate.engine.repeats import DuelRepeat, PhaseRepeat, Provisional, confirm
 from jaxgate.judge import accuses, decide, decide_claim, judge, settle_time, too_many
 from jaxgate.keep import BaselineStore, read_job, write_duels
 from jaxgate.model import (

@@ -21,7 +21,7 @@ from pathlib import Path
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
-from jaxgate.engine.diagnostics import judge_with_buffers
+from jaxgate.engine.judge_case import judge_with_buffers
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.keep import ReferenceCache
 from jaxgate.model import (

@@ -9,8 +9,8 @@ from support import factories
 from support.factories import ENVIRONMENT, HARDWARE, OTHER_CPU
 
 from jaxgate.judge import decide, is_settled, name_margin, own_margin, why_not_applied
+from jaxgate.judge.calibration import noise_floor
 from jaxgate.judge.duel import MAX_MARGIN
-from jaxgate.judge.floors import noise_floor
 from jaxgate.model import FLOORS_SCHEMA, NoiseFloor, NoiseFloors, Status
 
 

@@ -29,8 +29,7 @@ from jaxgate.judge import (
     judge_environment,
     waits_for_confirmation,
 )
-from jaxgate.judge.claims import check_claims
-from jaxgate.judge.run_claims import check_run_claim
+from jaxgate.judge.claims import check_claims, check_run_claim
 from jaxgate.model import BrokenDuelError, Claim, Finding, Launches, ReferenceDuel, Status, at_least, at_most
 from jaxgate.report import summary
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.report.sections import BUFFERS, CHANGES
+from jaxgate.report.bundle import BUFFERS, CHANGES
 
 MODEL = """
 import jax, jax.numpy as jnp

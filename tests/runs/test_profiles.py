@@ -229,7 +229,7 @@ def test_a_capture_that_fails_never_hides_the_verdict(red, monkeypatch, where):
 
 def test_a_profile_that_cannot_be_read_is_told(red, monkeypatch):
     """The reader may take too long, or die."""
-    monkeypatch.setattr("jaxgate.processes.profile_reader.TIMEOUT_S", 0.01)
+    monkeypatch.setattr("jaxgate.processes.profile_worker.TIMEOUT_S", 0.01)
     result = red.run()
     assert result.code == 1
     result.shows("the profile could not be read within 0.01 s")

@@ -11,7 +11,7 @@ import pytest
 import scipy.special  # noqa: F401 - pytester forgets what a run imports, and compiled modules must not load twice
 from support.factories import session
 
-from jaxgate.engine.session import open_session
+from jaxgate.engine.session import GateSession
 from jaxgate.judge import decide
 from jaxgate.keep import BaselineStore, TimesStore
 from jaxgate.model import Duel, Samples, UsageError
@@ -660,5 +660,5 @@ def test_a_real_repeat(project, monkeypatch):
 def test_another_side_than_the_baselines_is_not_judged_by_times(project, elsewhere):
     """The stored times are those of the stored baselines."""
     settings = replace(project.pytester.parseconfigure().stash[SETTINGS], quiet=("cpu-amd-epyc-1",))
-    assert open_session(settings, project.path).stored_times._quiet == {"cpu-amd-epyc-1"}
-    assert open_session(replace(settings, **elsewhere), project.path).stored_times._quiet == frozenset()
+    assert GateSession(settings, project.path).stored_times._quiet == {"cpu-amd-epyc-1"}
+    assert GateSession(replace(settings, **elsewhere), project.path).stored_times._quiet == frozenset()

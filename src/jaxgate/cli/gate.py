@@ -29,10 +29,6 @@ _RECORD = "record them where CI runs: ci/record --why TEXT"
 def gate(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     """Run the suite strictly, and say in one line what that means.
 
-    Args:
-        arguments: pytest's.
-        environ: Environment variables.
-
     Returns:
         The exit code.
     """

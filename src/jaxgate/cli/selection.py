@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.model import UsageError
+from jaxgate.processes.hardware import ask_hardware
 
 SUITE = "perf"
 _TAKE_A_VALUE = frozenset({"-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W"})
@@ -90,8 +91,6 @@ def platform(environ: Mapping[str, str] = os.environ, ask: Callable[[], str] | N
 
 
 def _ask() -> str:
-    from jaxgate.processes.hardware import ask_hardware  # noqa: PLC0415 - rarely needed
-
     try:
         return ask_hardware().platform
     except UsageError:

@@ -115,8 +115,10 @@ class BaselineDuels:
     def _try(self, observed: Observation, stored: StoredBaseline, progress: Callable[[str], None]) -> BaselineTiming:
         try:
             return self._against(observed, stored, progress)
-        except (BrokenDuelError, InvalidCaseError) as error:
-            raise _invalid(error) from None
+        except InvalidCaseError as error:
+            raise error from None
+        except BrokenDuelError as error:
+            raise InvalidCaseError("timing against the baseline's program", str(error)) from None
         except UnreadableProgramError as error:
             note = window_note(stored.baseline.provenance.date, today=self._instruments.today())
             return BaselineTiming(stored, why_not=f"no duel can be run: {error}" + (f" ({note})" if note else ""))
@@ -200,12 +202,6 @@ class BaselineDuels:
         decision = replace(name_margin(decide(duel, own_margin=own), floor), agrees=same_results)
         again = FreshDuel(today, before, leaves, platform, contract, own_margin=own)
         return replace(timing, decision=decision, repeat=DuelRepeat(again))
-
-
-def _invalid(error: Exception) -> InvalidCaseError:
-    if isinstance(error, InvalidCaseError):
-        return error
-    return InvalidCaseError("timing against the baseline's program", str(error))
 
 
 def _hopeless(now: Measurement, record: StoredBaseline) -> str:

@@ -11,15 +11,7 @@ from jaxgate.engine.fresh_process import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import LOOKS, PLANTS, Planted, calibrate_case, is_slower
 from jaxgate.model import BrokenDuelError, CaseCalibration, Contract, Duel, InvalidCaseError, Status, StoredProgram
-from jaxgate.observe.duel import (
-    Contender,
-    NotPlantableError,
-    Planter,
-    Work,
-    measure_work,
-    prepare,
-    prepare_planter,
-)
+from jaxgate.observe.duel import Contender, NotPlantableError, Planter, Work, measure_work, prepare, prepare_planter
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import NotReplayableError

@@ -11,7 +11,7 @@ from pathlib import Path
 from jaxgate.judge import rate_bound
 from jaxgate.keep import FloorStore, write_calibration
 from jaxgate.model import CALIBRATION_SCHEMA, Calibration, CaseCalibration, HardwareKey, NoiseFloor
-from jaxgate.report import calibration_markdown
+from jaxgate.report import calibration_markdown, draw
 
 FOLDER = Path("perf-artifacts", "calibration")
 
@@ -84,8 +84,6 @@ class Calibrated:
         return write_calibration(folder, calibration, markdown=markdown, plot=plot)
 
     def _plot(self, where: str) -> bytes | None:
-        from jaxgate.report import draw  # noqa: PLC0415 - for this run only
-
         try:
             return draw(self.cases, where=where)
         except ModuleNotFoundError as error:
@@ -97,16 +95,16 @@ class Calibrated:
     def _keep_floors(self, store: FloorStore, date: str) -> None:
         kept = []
         for hardware, environment in self.environments.items():
-            here = {row.case: _floor(row, date) for row in self.cases if row.hardware == hardware}
+            here = {
+                row.case: NoiseFloor(floor=row.floor, duels=row.duels, date=date)
+                for row in self.cases
+                if row.hardware == hardware
+            }
             kept.append(store.save(hardware, environment, here))
         if all(kept):
             self.notes.append("The noise floors are in pytest's cache; later runs of this checkout use them here.")
         else:
             self.notes.append("The noise floors were not kept for later runs: pytest's cache is switched off.")
-
-
-def _floor(row: CaseCalibration, date: str) -> NoiseFloor:
-    return NoiseFloor(floor=row.floor, duels=row.duels, date=date)
 
 
 def _where(slug: str, environment: Mapping[str, str]) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxgate.engine.exit_status import ExitStatus, exit_status
-from jaxgate.engine.idle_waivers import find_idle_waivers
-from jaxgate.engine.orphans import Orphans, find_orphans
-from jaxgate.engine.session import GateSession
-from jaxgate.engine.store_cleanup import adopt_baselines, tidy, write_log
+from jaxgate.engine.orphans import Orphans, find_idle_waivers, find_orphans
+from jaxgate.keep import LOG_FOLDER, CorruptBaselineError, adopt_revision, append_log, collect, uncommitted
 from jaxgate.model import Collection, Review, StoreChanges, Waiver
+
+if TYPE_CHECKING:
+    from jaxgate.engine.session import GateSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +44,7 @@ def end_unfinished(session: GateSession, code: int) -> Ending:
 
 
 def end_session(session: GateSession, code: int, *, review: Review | None) -> Ending:
-    """Leave what the run found: its log, its baselines, its history.
-
-    Args:
-        session: The run, its last case judged.
-        code: How it would end.
-        review: What came of asking about each case that moved.
-    """
+    """Leave what the run found: its log, its baselines, its history."""
     write_log(session)
     changes = tidy(session)
     adopted = adopt_baselines(session)
@@ -75,3 +72,82 @@ def look_around(
     wrong = wrong or (settings.strict and bool(orphans) and not settings.against)
     status = exit_status(ending.status.code, session, tests_failed=tests_failed, wrong=wrong)
     return replace(ending, status=status, orphans=orphans, idle_waivers=tuple(idle))
+
+
+def tidy(session: GateSession) -> StoreChanges:
+    """Remove the programs that refreshed baselines no longer name, and find what is to be committed.
+
+    At the end, and in the one process that knows all verdicts: while several workers record, a program that nothing
+    names yet may be one whose baseline is being written.
+    """
+    if session.settings.other_side or session.settings.elsewhere:
+        return StoreChanges()
+    removed: tuple[tuple[Path, int], ...] = ()
+    why_kept = ""
+    replaced = {verdict.replaced for verdict in session.result.verdicts if verdict.recorded and verdict.replaced}
+    if replaced:
+        try:
+            removed = tuple(collect(session.settings.baselines, replaced))
+        except CorruptBaselineError as error:
+            why_kept = f"{session.short(error.path)} {error.reason}"
+        except OSError as error:
+            why_kept = str(error)
+    return StoreChanges(removed=removed, why_kept=why_kept, needs_commit=needs_commit(session))
+
+
+def needs_commit(session: GateSession) -> tuple[str, ...]:
+    """The files under the baselines that the last commit does not have as they are; empty if none matters here.
+
+    A run that recorded is told in any case. Under CI one that only judged is, too: what an earlier step recorded may
+    be all that makes it green.
+    """
+    folder = session.settings.baselines
+    recorded = [verdict for verdict in session.result.verdicts if verdict.recorded and verdict.hardware]
+    if not recorded and not session.settings.strict:
+        return ()
+    known = uncommitted(folder)
+    if known:
+        return tuple(session.short(folder / name) for name in known)
+    if not recorded:
+        return ()
+    written = {session.short(session.store.path(v.hardware, v.case)) for v in recorded if v.hardware}
+    return tuple(sorted({*written, session.short(folder / LOG_FOLDER)}))
+
+
+def write_log(session: GateSession) -> None:
+    """Add an entry to the log for what this run recorded, one for each hardware key."""
+    recorded = [verdict for verdict in session.result.verdicts if verdict.recorded]
+    for slug in sorted({verdict.hardware.slug for verdict in recorded if verdict.hardware}):
+        here = [verdict for verdict in recorded if verdict.hardware and verdict.hardware.slug == slug]
+        append_log(
+            session.settings.baselines,
+            created=[verdict.case for verdict in here if verdict.recorded == "created"],
+            refreshed=[verdict.case for verdict in here if verdict.recorded == "refreshed"],
+            hardware=slug,
+            why=session.settings.why,
+        )
+
+
+def adopt_baselines(session: GateSession) -> dict[str, str]:
+    """Keep what the other revision recorded, where this hardware has no baselines yet: ready to be committed.
+
+    Returns:
+        By hardware, what became of it.
+    """
+    settings = session.settings
+    if not settings.against:
+        return {}
+    from jaxgate.observe.program import serves_as  # noqa: PLC0415 - imports JAX, which a run without gates does without
+
+    adopted = {}
+    for slug in sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware}):
+        why = f"recorded from {settings.against[:10]}, this hardware had none"
+        try:
+            names = adopt_revision(settings.baselines, settings.stored, slug, serves=serves_as, why=why)
+        except OSError as error:  # the comparison was made all the same
+            adopted[slug] = f"its baselines could not be written: {error}"
+            continue
+        if names:
+            where = session.short(settings.stored / slug)
+            adopted[slug] = f"it had no baselines; {len(names)} of that revision are in {where} now: commit them"
+    return adopted

@@ -26,7 +26,7 @@ from jaxgate.observe.profile import (
     today,
 )
 from jaxgate.observe.program import NotReplayableError
-from jaxgate.processes.profile_reader import read_table
+from jaxgate.processes.profile_worker import read_table
 from jaxgate.report import report, verdict_json
 
 LONGEST_REFERENCE_NS = 2_000_000_000
@@ -172,13 +172,8 @@ class EvidenceCollector:
                 progress(PROFILING)  # alone: no other process counts meanwhile
                 begin = time.perf_counter()
             why_not = self.why_not_profiled(verdict) or ("not profiled: several processes" if several else "")
-            if (
-                why_not
-                and not several
-                and self._settings is not None
-                and self._settings.when != "never"
-                and now is not None
-            ):
+            never = self._settings is None or self._settings.when == "never"
+            if why_not and not (several or never or now is None):
                 self.left.append(verdict.case)
             if observed is None or verdict.status is Status.RESOURCE_EXHAUSTED or why_not:
                 capture = replace(capture, notes=(why_not or "not profiled: it could not be measured",))
@@ -191,12 +186,9 @@ class EvidenceCollector:
             for name, text in texts.items():
                 self.artifacts.write(verdict.case, name, text)
         except Exception as error:  # noqa: BLE001 - a full disk, another release: the verdict stands
-            note = (
-                f"the bundle is incomplete: {describe(error)}"
-                if capture.folder
-                else f"no bundle was written: {describe(error)}"
-            )
-            return replace(verdict, capture=replace(capture, notes=(*capture.notes, note), incomplete=True))
+            what = "the bundle is incomplete" if capture.folder else "no bundle was written"
+            notes = (*capture.notes, f"{what}: {describe(error)}")
+            return replace(verdict, capture=replace(capture, notes=notes, incomplete=True))
         self.taken.append(verdict.case)
         return verdict
 

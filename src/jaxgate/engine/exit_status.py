@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
-from jaxgate.engine.session import GateSession
 from jaxgate.model import Status
+
+if TYPE_CHECKING:
+    from jaxgate.engine.session import GateSession
 
 
 class Exit(IntEnum):

@@ -1,37 +1,20 @@
-"""What a fresh process does over again: a duel, or the whole measurement of a case."""
+"""A duel that a fresh process does over again."""
 
 from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from jaxgate.judge import CONFIRM_COUNT, decide, decide_claim
-from jaxgate.keep import BaselineStore, CorruptBaselineError, Job, read_duels, write_job
-from jaxgate.model import (
-    Baseline,
-    Claim,
-    Contract,
-    Decision,
-    Duel,
-    HardwareKey,
-    RepeatOutcome,
-    StoredProgram,
-    UsageError,
-)
-from jaxgate.model.variables import AS_MEASURED
+from jaxgate.keep import Job, read_duels, write_job
+from jaxgate.model import Claim, Contract, Decision, Duel, RepeatOutcome, StoredProgram
 from jaxgate.observe.duel import to_files
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine import settings
-from jaxgate.processes.fresh_duel import DUEL_TIMEOUT_S, run_fresh_duel
-from jaxgate.processes.pytest_child import Selection, Side, clean_environment
-
-RecordSelection = Callable[[Side, Selection, Path], dict[str, str]]
-"""Records the selected tests into a folder, in another process; gives what failed there, by test."""
+from jaxgate.processes.duel_worker import DUEL_TIMEOUT_S, run_fresh_duel
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,36 +81,3 @@ def _decide(duel: FreshDuel, found: Duel) -> Decision:
     if duel.claim is not None:
         return decide_claim(duel.claim, found, count=CONFIRM_COUNT)
     return decide(found, count=CONFIRM_COUNT, own_margin=duel.own_margin)
-
-
-def measure_again(
-    record: RecordSelection,
-    project: Path,
-    test: str,
-    *,
-    case: str,
-    hardware: HardwareKey,
-    variables: Mapping[str, str] = MappingProxyType({}),
-) -> Baseline | str:
-    """Run a test in a fresh process.
-
-    Args:
-        record: Records a test in another process.
-        project: Root folder of the tests.
-        test: pytest node id.
-        case: Name of the case.
-        hardware: Where it must run.
-        variables: Environment variables of the process, beside those of this one.
-
-    Returns:
-        What it would record, or why there is nothing.
-    """
-    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
-        into = Path(name)
-        side = Side(project, {**clean_environment(), **variables, AS_MEASURED: "1"}, "measuring again")
-        try:
-            failed = record(side, Selection((test,), "", ""), into)
-            found = BaselineStore(into).load(hardware, case)
-        except (UsageError, CorruptBaselineError, OSError) as error:
-            return f"a fresh process failed: {error}"
-    return failed.get(test, "a fresh process recorded nothing") if found is None else found.baseline

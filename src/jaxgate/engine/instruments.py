@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from jaxgate.engine.fresh_process import FreshDuel, RecordSelection, repeat_duel
+from jaxgate.engine.fresh_process import FreshDuel, repeat_duel
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_today
 from jaxgate.model import Duel, HardwareKey, RepeatOutcome
 from jaxgate.observe.duel import run_duel
 from jaxgate.observe.machine import MachineState, look
-from jaxgate.processes.pytest_child import record_selection
+from jaxgate.processes.pytest_child import Selection, Side, record_selection
 from jaxgate.processes.time_sessions import find_hardware
+
+RecordSelection = Callable[[Side, Selection, Path], dict[str, str]]
+"""Records the selected tests into a folder, in another process; gives what failed there, by test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,16 +8,33 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jaxgate.engine.baseline_duel import BaselineTiming, Opponent
-from jaxgate.engine.confirmation import Provisional
-from jaxgate.engine.diagnostics import judge_with_buffers, with_changes
 from jaxgate.engine.record import candidate, record_case
 from jaxgate.engine.reference_duel import ReferenceTiming
-from jaxgate.engine.repeats import PhaseRepeat, Repeat
+from jaxgate.engine.repeats import PhaseRepeat, Provisional, Repeat
 from jaxgate.engine.session import GateSession
-from jaxgate.judge import ALWAYS_FAIL, apply_waivers, has_red_phase, judge, judge_invalid, waits_for_confirmation
-from jaxgate.keep import CorruptBaselineError
-from jaxgate.model import Case, HardwareKey, InvalidCaseError, ReferenceDuel, StoredBaseline, Update, Verdict
+from jaxgate.judge import (
+    ALWAYS_FAIL,
+    apply_waivers,
+    has_red_phase,
+    judge,
+    judge_invalid,
+    memory_decides,
+    waits_for_confirmation,
+)
+from jaxgate.keep import CorruptBaselineError, ProgramStore
+from jaxgate.model import (
+    Case,
+    HardwareKey,
+    InvalidCaseError,
+    Measurement,
+    ReferenceDuel,
+    StoredBaseline,
+    StoredProgram,
+    Update,
+    Verdict,
+)
 from jaxgate.observe.observation import Observation
+from jaxgate.observe.program import program_changes
 
 Tell = Callable[[str], None]
 
@@ -55,13 +72,6 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
 
     Two baselines go through here: ``stored`` is the file as it is; in ``stored_here`` the compiled facts are those of
     its program on this machine, where that is another one.
-
-    Args:
-        session: The run.
-        case: The case.
-        observed: What was measured of it.
-        test: pytest node id.
-        progress: Told what is being done.
     """
     now, settings = observed.measurement, session.settings
     if session.comparison is not None:
@@ -153,3 +163,24 @@ def _waived(session: GateSession, verdict: Verdict, *, strict: bool) -> Verdict:
 def _invalid(case: Case, observed: Observation, error: InvalidCaseError) -> JudgedCase:
     verdict = replace(judge_invalid(case.name, error), hardware=observed.measurement.hardware)
     return JudgedCase(verdict=verdict, is_final=True)
+
+
+def judge_with_buffers(judged: Callable[[Measurement], Verdict], observed: Observation) -> Verdict:
+    """Judge; where memory decides, read the largest buffers of the program and judge again, with them as suspects."""
+    verdict = judged(observed.measurement)
+    return judged(observed.with_allocations()) if memory_decides(verdict) else verdict
+
+
+def with_changes(
+    verdict: Verdict, observed: Observation, record: StoredBaseline | None, programs: ProgramStore
+) -> Verdict:
+    """Add what changed in the program since its baseline, if it did and both are stored programs."""
+    if record is None or verdict.origin is None or observed.lowered is None:
+        return verdict
+    ours, theirs = observed.measurement.fingerprints, record.baseline.fingerprints
+    stored = record.baseline.program
+    content = programs.load(theirs.program, stored.digest) if stored.stored else None
+    if ours.program == theirs.program or content is None:
+        return verdict
+    before = StoredProgram(record=stored, content=content)
+    return replace(verdict, changes=program_changes(before, observed.export()))

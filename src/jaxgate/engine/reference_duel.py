@@ -38,11 +38,6 @@ class ReferenceDuels:
 
     Only a duel in which every claim held is remembered: one that left something open, or broke a claim, is run
     again each time.
-
-    Args:
-        budget: What all duels together may take.
-        memory: What is known from earlier runs.
-        instruments: The duel and the clock.
     """
 
     def __init__(self, budget: DuelBudget, memory: DuelCache, instruments: Instruments) -> None:

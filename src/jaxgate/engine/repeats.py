@@ -1,13 +1,14 @@
-"""What made a case red by a clock, and how a fresh process looks for it again."""
+"""What made a case red by a clock is provisional: how a fresh process looks for it again, before it fails a test."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from jaxgate.engine.fresh_process import FreshDuel, measure_again
+from jaxgate.engine.fresh_process import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import (
     StoredLimit,
@@ -19,7 +20,20 @@ from jaxgate.judge import (
     settle_phases,
     settle_time,
 )
-from jaxgate.model import Baseline, BrokenDuelError, Claim, Measurement, Phases, RepeatOutcome, Status, Verdict
+from jaxgate.keep import BaselineStore, CorruptBaselineError
+from jaxgate.model import (
+    Baseline,
+    BrokenDuelError,
+    Claim,
+    Measurement,
+    Phases,
+    RepeatOutcome,
+    Status,
+    UsageError,
+    Verdict,
+)
+from jaxgate.model.variables import AS_MEASURED
+from jaxgate.processes.pytest_child import Selection, Side, clean_environment
 
 _UNCACHED = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 """What this process compiled the next one would find in a persistent cache: nothing of it could be confirmed."""
@@ -100,24 +114,46 @@ class DuelRepeat(_TimeRepeat):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTimeRepeat(_TimeRepeat):
-    """A measurement that stored times found slow.
+class _WholeTest:
+    """A test that is run again, whole, in a fresh process.
 
     Attributes:
         project: Root folder of the tests.
         test: pytest node id.
         now: What this process measured.
-        accepted: The baseline.
-        limit: What the stored sessions allow.
     """
 
     project: Path
     test: str
     now: Measurement
+
+    is_duel: ClassVar[bool] = False
+
+    def _measure(self, case: str, instruments: Instruments, **variables: str) -> Baseline | str:
+        """What a fresh process with these variables would record, on the same hardware; or why there is nothing."""
+        with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+            into = Path(name)
+            environment = {**clean_environment(), **variables, AS_MEASURED: "1"}
+            side = Side(self.project, environment, "measuring again")
+            try:
+                failed = instruments.record(side, Selection((self.test,), "", ""), into)
+                found = BaselineStore(into).load(self.now.hardware, case)
+            except (UsageError, CorruptBaselineError, OSError) as error:
+                return f"a fresh process failed: {error}"
+        return failed.get(self.test, "a fresh process recorded nothing") if found is None else found.baseline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTimeRepeat(_WholeTest, _TimeRepeat):
+    """A measurement that stored times found slow; each look at the machine says for itself whether that is quiet.
+
+    Attributes:
+        accepted: The baseline.
+        limit: What the stored sessions allow.
+    """
+
     accepted: Baseline
     limit: StoredLimit
-
-    is_duel: ClassVar[bool] = False  # each look at the machine says for itself whether that is quiet
 
     def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
         """Run the test in a fresh process, on a machine that is still quiet."""
@@ -125,7 +161,7 @@ class StoredTimeRepeat(_TimeRepeat):
         if seen.objections:
             problem = f"the machine is not quiet: {'; '.join(seen.objections)}"
             return RepeatOutcome(problem=problem, has_control=False, blames_machine=True)
-        found = measure_again(instruments.record, self.project, self.test, case=case, hardware=self.now.hardware)
+        found = self._measure(case, instruments)
         if isinstance(found, str):
             return RepeatOutcome(problem=found, has_control=False)
         ours = self.now
@@ -140,22 +176,14 @@ class StoredTimeRepeat(_TimeRepeat):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseRepeat:
+class PhaseRepeat(_WholeTest):
     """A phase that took longer than the baseline allows.
 
     Attributes:
-        project: Root folder of the tests.
-        test: pytest node id.
-        now: What this process measured.
         before: The baseline's phases.
     """
 
-    project: Path
-    test: str
-    now: Measurement
     before: Phases
-
-    is_duel: ClassVar[bool] = False
 
     def accuses(self, verdict: Verdict) -> bool:
         """Whether a phase makes the case red."""
@@ -163,9 +191,7 @@ class PhaseRepeat:
 
     def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
         """The phases in a fresh process that compiles the same program in the same environment."""
-        found = measure_again(
-            instruments.record, self.project, self.test, case=case, hardware=self.now.hardware, variables=_UNCACHED
-        )
+        found = self._measure(case, instruments, **_UNCACHED)
         if isinstance(found, str):
             return RepeatOutcome(problem=found)
         ours, theirs = self.now.fingerprints, found.fingerprints
@@ -192,3 +218,43 @@ class PhaseRepeat:
         del machine  # phases are not what accuses it
         found = [outcome.phases or outcome.problem for outcome in outcomes]
         return conclude(verdict, settle_phases(verdict.findings, self.before, found, wanted=wanted), strict=strict)
+
+
+@dataclass(frozen=True, slots=True)
+class Provisional:
+    """A case that only the clocks of this process make red.
+
+    Attributes:
+        verdict: Its verdict so far.
+        repeats: What made it red, each to be looked for again.
+        strict: Whether a missing or stale baseline fails it too.
+    """
+
+    verdict: Verdict
+    repeats: Sequence[Repeat]
+    strict: bool = False
+
+    @property
+    def duelled(self) -> bool:
+        """Whether a duel made it one: only these can say together that the machine moved under them."""
+        return any(repeat.is_duel for repeat in self.repeats)
+
+
+def confirm(case: Provisional, instruments: Instruments, *, machine: bool) -> Verdict:
+    """Repeat what made a case red; one process that disagrees is enough to stop.
+
+    Args:
+        case: The case.
+        instruments: What fresh processes are started with, and how many.
+        machine: Whether the run as a whole accuses the machine: duels are not repeated then.
+    """
+    verdict = case.verdict
+    for repeat in case.repeats:
+        accused = machine and repeat.is_duel
+        outcomes: list[RepeatOutcome] = []
+        while not accused and len(outcomes) < instruments.processes:
+            outcomes.append(repeat.run(verdict.case, instruments))
+            if not repeat.comes_again(verdict, outcomes[-1]):
+                break
+        verdict = repeat.settle(verdict, outcomes, machine=accused, strict=case.strict, wanted=instruments.processes)
+    return verdict

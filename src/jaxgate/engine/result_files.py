@@ -6,16 +6,19 @@ import os
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxgate.engine.ending import Ending
 from jaxgate.engine.exit_status import unfit
 from jaxgate.engine.orphans import Orphans
-from jaxgate.engine.session import GateSession
 from jaxgate.judge import scaling
 from jaxgate.keep import append_page, merge_base, run_git, write_atomic
 from jaxgate.model import Outcome
 from jaxgate.model.variables import RESULTS_INTO
 from jaxgate.report import error_commands, explain, pull_request_page, results_json
+
+if TYPE_CHECKING:
+    from jaxgate.engine.session import GateSession
 
 SUMMARY, RESULTS = "summary.md", "results.json"
 STEP_SUMMARY, ACTIONS = "GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from jaxgate.engine.baseline_duel import BaselineDuels
 from jaxgate.engine.calibration_results import Calibrated
-from jaxgate.engine.confirmation import Provisional
 from jaxgate.engine.duel_budget import DuelBudget
 from jaxgate.engine.evidence import EvidenceCollector
 from jaxgate.engine.instruments import Instruments
@@ -19,6 +19,7 @@ from jaxgate.engine.noise_floors import Margins
 from jaxgate.engine.progress import Progress
 from jaxgate.engine.record import Candidate
 from jaxgate.engine.reference_duel import ReferenceDuels
+from jaxgate.engine.repeats import Provisional
 from jaxgate.engine.stored_times import StoredTimesClock
 from jaxgate.judge import Ageing, find_ageing
 from jaxgate.keep import BaselineStore, DuelCache, FloorStore, Machine, ProgramStore, ReferenceCache, read_provenance
@@ -73,53 +74,60 @@ class SessionResult:
         return find_ageing({case: date for case, date in self.dates.items() if case not in again}, today=today)
 
 
-@dataclass(frozen=True, kw_only=True)
 class GateSession:
-    """The services of one run, opened at its first gate, so that runs without gates pay nothing.
+    """The services of one run, opened at its first gate, so that runs without gates pay nothing. None is exchanged.
 
-    Attributes:
+    Args:
         settings: What the user asked for.
         project: Root folder of the tests.
+        cache: Folder for what later runs of this checkout remember; ``None`` remembers nothing.
         terminal: A descriptor for progress; ``None`` where nothing is to be shown.
-        instruments: What it looks at the world with.
-        machine: This process's hold on the machine.
-        store: The baselines.
-        programs: Their programs.
-        references: What is remembered of references.
-        floors: What calibrations found of the noise here.
-        margins: What that gives each case.
-        baseline_duels: Duels with the programs of the baselines.
-        reference_duels: Duels with references, for claims about run time.
-        stored_times: Times stored on quiet hardware.
-        evidence: What red cases leave behind.
-        waivers: All that are in the file and apply to this jax.
+        instruments: What it looks at the world with; the real ones by default.
         comparison: What both environments recorded, where two are compared.
+        waivers: All that are in the file and apply to this jax.
         failed_there: What failed in the revision that is compared with, by test.
         known_provenance: Where a recording comes from, where another process of this run knew it first.
-        today: The UTC date at which it began.
-        result: What was found so far.
     """
 
-    settings: Settings
-    project: Path
-    terminal: int | None
-    instruments: Instruments
-    machine: Machine
-    store: BaselineStore
-    programs: ProgramStore
-    references: ReferenceCache
-    floors: FloorStore
-    margins: Margins
-    baseline_duels: BaselineDuels
-    reference_duels: ReferenceDuels
-    stored_times: StoredTimesClock
-    evidence: EvidenceCollector
-    waivers: tuple[Waiver, ...]
-    comparison: Comparison | None
-    failed_there: Mapping[str, str]
-    known_provenance: Provenance | None
-    today: date
-    result: SessionResult = field(default_factory=SessionResult)
+    def __init__(
+        self,
+        settings: Settings,
+        project: Path,
+        *,
+        cache: Path | None = None,
+        terminal: int | None = None,
+        instruments: Instruments | None = None,
+        comparison: Comparison | None = None,
+        waivers: tuple[Waiver, ...] = (),
+        failed_there: Mapping[str, str] = MappingProxyType({}),
+        known_provenance: Provenance | None = None,
+    ) -> None:
+        self.settings, self.project, self.terminal = settings, project, terminal
+        self.comparison, self.waivers, self.failed_there = comparison, waivers, failed_there
+        self._known_provenance = known_provenance
+        self.instruments = instruments or Instruments()
+        self.today = self.instruments.today()
+        self.result = SessionResult()
+        self._machine = Machine()
+        self.store, self.programs = BaselineStore(settings.baselines), ProgramStore(settings.baselines)
+        self.floors = FloorStore(None if cache is None else cache / "floors")
+        self.references = ReferenceCache(None if cache is None else cache / "references")
+        self.margins, budget = Margins(self.floors), DuelBudget(settings.budget_s)
+        self.baseline_duels = BaselineDuels(
+            self.programs,
+            budget,
+            margins=self.margins,
+            opponents=Opponents(self.references),
+            instruments=self.instruments,
+        )
+        self.reference_duels = ReferenceDuels(budget, DuelCache(self.references), self.instruments)
+        quiet = () if settings.elsewhere else settings.quiet
+        self.stored_times = StoredTimesClock(quiet, settings.baselines, project)
+        for_another = settings.other_side or settings.as_measured or settings.calibrate or settings.peak_into
+        artifacts = None if for_another or comparison else settings.artifacts
+        bundles = settings.update is not Update.BOTH
+        self.evidence = EvidenceCollector(artifacts, project, self.programs, bundles=bundles)
+        self.evidence.problems += [self._machine.problem] if self._machine.problem else []
 
     @property
     def strict(self) -> bool:
@@ -134,72 +142,12 @@ class GateSession:
     @cached_property
     def provenance(self) -> Provenance:
         """Taken before the first file is written: our own writing must not make the checkout dirty."""
-        return self.known_provenance or read_provenance(self.project)
+        return self._known_provenance or read_provenance(self.project)
 
     def progress(self, case: str) -> Progress:
         """The stages of a case: shown, and with the machine to itself where they are timed."""
-        return Progress(self.terminal, case, self.machine)
+        return Progress(self.terminal, case, self._machine)
 
     def short(self, path: Path) -> str:
         """A path as the user knows it."""
         return os.path.relpath(path, self.project)
-
-
-def open_session(
-    settings: Settings,
-    project: Path,
-    *,
-    cache: Path | None = None,
-    terminal: int | None = None,
-    instruments: Instruments | None = None,
-    comparison: Comparison | None = None,
-    waivers: tuple[Waiver, ...] = (),
-    failed_there: Mapping[str, str] | None = None,
-    known_provenance: Provenance | None = None,
-) -> GateSession:
-    """Open the services of a run.
-
-    Args:
-        settings: What the user asked for.
-        project: Root folder of the tests.
-        cache: Folder for what later runs of this checkout remember; ``None`` remembers nothing.
-        terminal: A descriptor for progress.
-        instruments: What it looks at the world with; the real ones by default.
-        comparison: What both environments recorded, where two are compared.
-        waivers: All that are in the file and apply to this jax.
-        failed_there: What failed in the revision that is compared with, by test.
-        known_provenance: Where a recording comes from, where another process of this run knew it first.
-    """
-    instruments = instruments or Instruments()
-    machine, programs = Machine(), ProgramStore(settings.baselines)
-    floors = FloorStore(None if cache is None else cache / "floors")
-    references = ReferenceCache(None if cache is None else cache / "references")
-    margins, budget = Margins(floors), DuelBudget(settings.budget_s)
-    for_another = settings.other_side or settings.as_measured or settings.calibrate or settings.peak_into or comparison
-    evidence = EvidenceCollector(
-        None if for_another else settings.artifacts, project, programs, bundles=settings.update is not Update.BOTH
-    )
-    evidence.problems += [machine.problem] if machine.problem else []
-    opponents = Opponents(references)
-    quiet = () if settings.elsewhere else settings.quiet
-    return GateSession(
-        settings=settings,
-        project=project,
-        terminal=terminal,
-        instruments=instruments,
-        machine=machine,
-        store=BaselineStore(settings.baselines),
-        programs=programs,
-        references=references,
-        floors=floors,
-        margins=margins,
-        baseline_duels=BaselineDuels(programs, budget, margins=margins, opponents=opponents, instruments=instruments),
-        reference_duels=ReferenceDuels(budget, DuelCache(references), instruments),
-        stored_times=StoredTimesClock(quiet, settings.baselines, project),
-        evidence=evidence,
-        waivers=waivers,
-        comparison=comparison,
-        failed_there=failed_there or {},
-        known_provenance=known_provenance,
-        today=instruments.today(),
-    )

@@ -37,13 +37,6 @@ class StoredTimesClock:
     ) -> BaselineTiming:
         """Replace what a duel could not say.
 
-        Args:
-            case: Name of the case.
-            test: pytest node id.
-            now: Today's measurement.
-            record: The baseline.
-            timing: What came of the attempt to duel.
-
         Returns:
             What the stored times say, or why they say nothing; what came in where they have no say.
 

@@ -1,14 +1,23 @@
 """Pure functions from measurements and baselines to verdicts. No JAX, no files, no clock."""
 
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS, Ageing, age_days, find_ageing, last_day, window_note
-from jaxgate.judge.calibration import PLANTS, Planted, calibrate_case, is_slower, rate_bound
+from jaxgate.judge.calibration import (
+    PLANTS,
+    Planted,
+    calibrate_case,
+    is_slower,
+    name_margin,
+    own_margin,
+    rate_bound,
+    why_not_applied,
+)
 from jaxgate.judge.causes import rank_causes
+from jaxgate.judge.claims import are_settled, breaks, decide_claim, hold
 from jaxgate.judge.confirmation import PROCESSES, accuses, comes_again, settle_time, too_many
 from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
 from jaxgate.judge.efficiency import scaling
 from jaxgate.judge.environment import judge_environment
 from jaxgate.judge.facts import compare_facts
-from jaxgate.judge.floors import name_margin, own_margin, why_not_applied
 from jaxgate.judge.optimes import compare, divide, typical
 from jaxgate.judge.order import (
     ALWAYS_FAIL,
@@ -25,7 +34,6 @@ from jaxgate.judge.origin import differs, environment_differences, may_share_exe
 from jaxgate.judge.phases import settle_phases
 from jaxgate.judge.policy import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.judge.ranks import STAGE, merge, name_ranks
-from jaxgate.judge.run_claims import are_settled, breaks, decide_claim, hold
 from jaxgate.judge.stored import (
     StoredLimit,
     decide_stored,

@@ -1,16 +1,36 @@
-"""Error rates of the gate, from duels of a program with itself and with a slower one. Pure."""
+"""What a calibration finds: error rates of the gate, and the margin of a case. Pure.
+
+The rates come from duels of a program with itself and with a slower one.
+
+Noise is learnt from identical programs only, never from a change that is being judged. The floor is the largest
+deviation that such duels showed, not a quantile: with tens of duels the largest is the only one that speaks of
+rare events, and it grows with their number, never shrinks. It can only widen a margin, up to the cap of all. A high
+floor makes nothing green: SAME must still have been able to see a slow-down of 10 %, so that the case is UNDECIDED.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from statistics import mean, median
 
-from jaxgate.judge.duel import decide_at_looks, scaled
-from jaxgate.judge.floors import noise_floor
-from jaxgate.model import CaseCalibration, Duel, HardwareKey, Plant, Status
+from jaxgate.judge.duel import MAX_MARGIN, MIN_MARGIN, decide_at_looks, scaled
+from jaxgate.judge.origin import environment_differences
+from jaxgate.model import (
+    CaseCalibration,
+    Decision,
+    Duel,
+    HardwareKey,
+    NoiseFloor,
+    NoiseFloors,
+    Plant,
+    Status,
+    plural,
+    shortlist,
+)
 
+MAX_DIFFERENCES = 3
 PLANTS = (0.03, 0.05, 0.10, 0.20)
 
 
@@ -114,3 +134,33 @@ def _tail(events: int, trials: int, rate: float) -> float:
         total += term
         term *= (trials - count) / (count + 1) * rate / (1 - rate) if rate < 1 else 0.0
     return total
+
+
+def noise_floor(duels: Sequence[Duel]) -> float:
+    """The most that the median ratio of duels of identical programs was off, either way, as a share."""
+    return exp(max(abs(median(duel.logratios)) for duel in duels)) - 1
+
+
+def why_not_applied(floors: NoiseFloors, hardware: HardwareKey, environment: Mapping[str, str]) -> str:
+    """Say why a calibration does not hold here; empty if it does."""
+    if floors.hardware != hardware:
+        return f"expected hardware `{hardware.slug}`, found `{floors.hardware.slug}`"
+    differences = environment_differences(environment, floors.environment)
+    if not differences:
+        return ""
+    return f"it was made in another environment ({shortlist(differences, MAX_DIFFERENCES)})"
+
+
+def own_margin(floor: NoiseFloor | None) -> float | None:
+    """The margin of a case; ``None`` where no calibration is known. Never below that of every case."""
+    return None if floor is None else max(MIN_MARGIN, floor.floor)
+
+
+def name_margin(decision: Decision, floor: NoiseFloor | None) -> Decision:
+    """Say in the reason that the margin is the calibration's, where it is."""
+    own = own_margin(floor)
+    if floor is None or own is None or own <= MIN_MARGIN or decision.margin != min(own, MAX_MARGIN):
+        return decision
+    duels = plural(floor.duels, "duel")
+    how = f"the margin is from the calibration of {floor.date}: identical programs differed by up to {floor.floor:.1%} in {duels}"
+    return replace(decision, reason=f"{decision.reason}; {how}")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from jaxgate.judge.claims import breaks
 from jaxgate.judge.order import ALWAYS_FAIL, conclude
-from jaxgate.judge.run_claims import breaks
 from jaxgate.model import Claim, Finding, RepeatOutcome, Status, TimeVerdict, Verdict
 
 PROCESSES = 2
@@ -32,7 +32,7 @@ def accuses(verdict: Verdict, claim: Claim | None) -> bool:
 
 def comes_again(outcome: RepeatOutcome, claim: Claim | None) -> bool:
     """Whether a fresh process found again what made the case red."""
-    return outcome.case is not None and outcome.case.status is _accusation(claim)
+    return outcome.case is not None and outcome.case.status is (Status.SLOWER if claim is None else breaks(claim))
 
 
 def settle_time(
@@ -99,11 +99,6 @@ def _settled(finding: Finding, status: Status, ratios: tuple[float, ...], reason
 
 def _says_nothing(found: RepeatOutcome) -> bool:
     return found.case is None or (found.has_control and found.control is None)
-
-
-def _accusation(claim: Claim | None) -> Status:
-    """What a repeat must find to confirm."""
-    return Status.SLOWER if claim is None else breaks(claim)
 
 
 def _is_about(finding: Finding, claim: Claim | None) -> bool:

@@ -1,21 +1,34 @@
-"""The verdict of a case in two environments: the same code, so whatever differs comes from the environment."""
+"""The verdict of a case in two environments: the same code, so whatever differs comes from the environment.
+
+Their times are compared by launches: fresh processes of each, in random order. The process is the unit of noise: two
+processes of one program have been seen to differ by 30 %, with a tight interval in each. So a side is slower only if
+every launch of it is beyond every launch of the other. The order being random, chance alone does that once in
+``comb(2 n, n)``, whatever the distribution (the rank test of Mann and Whitney at its extreme): once in 252 with five
+launches of each, once in 70 with four.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, replace
+from math import exp, log
+from statistics import median
 
 from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.claims import check_claims
+from jaxgate.judge.duel import DEFAULT_THRESHOLD, FLOOR_NS, MAX_MARGIN, MIN_MARGIN, POWER_FACTOR
 from jaxgate.judge.facts import compare_facts
-from jaxgate.judge.launches import compare_phases, decide_launches, unsteady_facts
 from jaxgate.judge.order import conclude, red_quantities
 from jaxgate.judge.origin import environment_differences, place
+from jaxgate.judge.policy import PHASE_POLICIES
 from jaxgate.judge.verdict import NOT_TIMED, measured, timed
 from jaxgate.model import (
     SHARED_CORES,
+    Baseline,
     BrokenDuelError,
     Claim,
+    Decision,
+    Facts,
     Finding,
     Launches,
     Measurement,
@@ -26,6 +39,9 @@ from jaxgate.model import (
     Tolerance,
     Verdict,
 )
+
+MIN_LAUNCHES = 4
+"""Fewer of each cannot tell anything: with three, chance alone separates them once in 20."""
 
 
 def judge_environment(
@@ -91,3 +107,97 @@ def _time(now: Measurement, launches: Launches) -> TimeVerdict:
     except BrokenDuelError as error:
         return TimeVerdict(status=Status.INVALID, reason=str(error))
     return TimeVerdict(status=decision.status, reason=decision.reason, decision=decision)
+
+
+def decide_launches(here: Sequence[float], there: Sequence[float], *, threshold: float = DEFAULT_THRESHOLD) -> Decision:
+    """Judge the median call of each launch, in nanoseconds.
+
+    Args:
+        here: One value for each launch of this environment.
+        there: The same of the other.
+        threshold: Slow-down that SAME must have been able to see.
+
+    Returns:
+        The decision; ``low`` and ``high`` are the least and the greatest ratio of any two launches, ``pairs``
+        is the number of launches of each.
+
+    Raises:
+        BrokenDuelError: If a time is not positive.
+    """
+    if min(*here, *there) <= 0:
+        raise BrokenDuelError(f"expected positive times, found {min(*here, *there)} ns: the clock cannot be trusted")
+    launches = min(len(here), len(there))
+    centre_here, centre_there = median(here), median(there)
+    ratio, low, high = centre_here / centre_there, min(here) / max(there), max(here) / min(there)
+    tolerated = min(max(MIN_MARGIN, FLOOR_NS / centre_there), MAX_MARGIN)
+    spread = log(max(there) / centre_there * centre_here / min(here))
+    sees = exp(log(1 + tolerated) + POWER_FACTOR * spread) - 1
+    if launches < MIN_LAUNCHES:
+        status, reason = Status.UNDECIDED, f"{launches} launches of each tell nothing, {MIN_LAUNCHES} are needed"
+    elif low > 1 + tolerated:
+        status, reason = Status.SLOWER, f"every launch was more than {tolerated:.1%} slower than every launch there"
+    elif high < 1 / (1 + tolerated):
+        status, reason = Status.FASTER, f"every launch was more than {tolerated:.1%} faster than every launch there"
+    elif sees > threshold:
+        status = Status.UNDECIDED
+        reason = f"launches differ among themselves: only a slow-down above {sees:.1%} would have shown"
+    elif not 1 / (1 + tolerated) <= ratio <= 1 + tolerated:
+        status, reason = Status.UNDECIDED, f"neither within nor beyond the margin of {tolerated:.1%}"
+    else:
+        status, reason = Status.SAME, f"a slow-down above {sees:.1%} would have shown"
+    return Decision(
+        status=status,
+        ratio=ratio,
+        low=low,
+        high=high,
+        pairs=launches,
+        margin=tolerated,
+        sees=sees,
+        threshold=threshold,
+        now_ns=centre_here,
+        baseline_ns=centre_there,
+        reason=reason,
+    )
+
+
+def compare_phases(here: Sequence[Baseline], there: Sequence[Baseline]) -> Iterator[Finding]:
+    """Hold tracing, lowering, compiling and the first call against the other environment's.
+
+    A phase is worse only if its best launch here is beyond the worst one there by more than a relative and an
+    absolute floor.
+    """
+    if min(len(here), len(there)) < MIN_LAUNCHES:
+        return
+    for policy in PHASE_POLICIES:
+        ours = [getattr(launch.phases, policy.name) for launch in here]
+        theirs = [getattr(launch.phases, policy.name) for launch in there]
+        if None in ours or None in theirs:
+            continue  # it came out of a cache, or the backend does not tell
+        status = Status.SAME
+        if policy.is_worse(min(ours), max(theirs)):
+            status = Status.REGRESSED
+        elif policy.is_better(max(ours), min(theirs)):
+            status = Status.IMPROVED
+        against = median(theirs)
+        yield Finding(
+            kind="phase",
+            name=policy.name,
+            status=status,
+            now=median(ours),
+            against=against,
+            allowed=policy.worst_allowed(round(against)),
+        )
+
+
+def unsteady_facts(side: str, launches: Sequence[Baseline]) -> Iterator[Finding]:
+    """Facts that differ between launches of one environment: no difference in them means anything."""
+    for field in fields(Facts):
+        values = {getattr(launch.facts, field.name) for launch in launches}
+        if len(values) > 1:
+            known = ", ".join(sorted(map(str, values)))
+            yield Finding(
+                kind="case",
+                name=field.name,
+                status=Status.INVALID,
+                detail=f"launches {side} differ among themselves ({known}): it cannot be compared",
+            )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from jaxgate.judge.policy import POLICIES
@@ -55,30 +56,20 @@ def compare_facts(now: Measurement, baseline: Baseline, tolerances: Iterable[Tol
                 kind="fact", name=policy.name, status=Status.INVALID, now=today, against=before, detail=_UNEQUAL
             )
             continue
-        yield _judged(_tolerant(policy, own.get(policy.name)), today, before, own.get(policy.name))
+        yield _judged(policy, today, before, own.get(policy.name))
 
 
 def _changed_loops(now: Measurement, baseline: Baseline, histogram: str) -> bool:
     """Whether there is less in one kind of loops and more in the other: a count of one turn against that of all."""
-    ours, theirs = (
-        (_in_full(side), _in_turns(side)) for side in (getattr(now, histogram), getattr(baseline, histogram))
-    )
-    return (ours[0] - theirs[0]) * (ours[1] - theirs[1]) < 0
-
-
-def _in_full(histogram: Mapping[str, int]) -> int:
-    return sum(count for label, count in histogram.items() if not label.endswith(EACH_TURN))
-
-
-def _in_turns(histogram: Mapping[str, int]) -> int:
-    return sum(count for label, count in histogram.items() if label.endswith(EACH_TURN))
-
-
-def _tolerant(policy: FactPolicy, own: Tolerance | None) -> FactPolicy:
-    return policy if own is None else replace(policy, relative=own.relative, absolute=own.absolute)
+    more = Counter(getattr(now, histogram))
+    more.subtract(getattr(baseline, histogram))
+    in_turns = sum(count for label, count in more.items() if label.endswith(EACH_TURN))
+    return in_turns * (more.total() - in_turns) < 0
 
 
 def _judged(policy: FactPolicy, today: int, before: int, own: Tolerance | None) -> Finding:
+    if own is not None:
+        policy = replace(policy, relative=own.relative, absolute=own.absolute)
     if policy.is_worse(today, before):
         status = Status.REGRESSED
     elif policy.is_better(today, before):

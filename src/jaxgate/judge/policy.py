@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 
 from jaxgate.model import FactPolicy, Facts
 
@@ -10,135 +11,68 @@ _PROGRAMS = "programs (not plain Python around them)"
 _DEVICES = "programs on several devices, virtual ones too"
 _HOST = "plain Python around programs (`host=True`)"
 
+_rule = partial(FactPolicy, better="lower")  # most are
+_program = partial(_rule, where=_PROGRAMS)
 
 POLICIES: tuple[FactPolicy, ...] = (
-    FactPolicy(name="traces", better="lower", why="a retrace costs seconds and usually comes every step"),
-    FactPolicy(name="lowerings", better="lower", why="a program built anew, even where its trace was cached"),
-    FactPolicy(name="compiles", better="lower", why="a recompile costs seconds, also without a retrace"),
-    FactPolicy(name="sampled_traces", better="lower", why="the steady state must not trace"),
-    FactPolicy(name="sampled_compiles", better="lower", why="the steady state must not compile"),
-    FactPolicy(
-        name="donated_bytes",
-        better="higher",
-        where=_PROGRAMS,
-        why="donation that is no longer asked for doubles the state",
-    ),
-    FactPolicy(
+    _rule(name="traces", why="a retrace costs seconds and usually comes every step"),
+    _rule(name="lowerings", why="a program built anew, even where its trace was cached"),
+    _rule(name="compiles", why="a recompile costs seconds, also without a retrace"),
+    _rule(name="sampled_traces", why="the steady state must not trace"),
+    _rule(name="sampled_compiles", why="the steady state must not compile"),
+    _program(name="donated_bytes", better="higher", why="donation that is no longer asked for doubles the state"),
+    _rule(
         name="collectives",
-        better="lower",
         where=_DEVICES,
         why="each waits for all devices; asked for by the program, or added by the partitioner",
     ),
-    FactPolicy(
+    _rule(
         name="collective_bytes",
-        better="lower",
         relative=0.01,
         absolute=64,
         where=_DEVICES,
         why="what one device hands over; the figure that does not depend on how transfers are combined",
     ),
-    FactPolicy(
-        name="lost_bytes", better="lower", where=_PROGRAMS, why="donated and not reused: held twice, in silence"
-    ),
-    FactPolicy(
-        name="aliased_bytes",
-        better="higher",
-        where=_PROGRAMS,
-        why="donation that is asked for and lost doubles the state",
-    ),
-    FactPolicy(
-        name="constant_bytes",
-        better="lower",
-        where=_PROGRAMS,
-        absolute=1024,
-        why="captured arrays are compiled in; small tables may be",
-    ),
-    FactPolicy(
-        name="host_callbacks",
-        better="lower",
-        where=_PROGRAMS,
-        why="each one stops the device until Python has answered",
-    ),
-    FactPolicy(
-        name="matmul_flops",
-        better="lower",
-        where=_PROGRAMS,
-        why="work as written, loops counted, duplicates and dead code not",
-    ),
-    FactPolicy(
+    _program(name="lost_bytes", why="donated and not reused: held twice, in silence"),
+    _program(name="aliased_bytes", better="higher", why="donation that is asked for and lost doubles the state"),
+    _program(name="constant_bytes", absolute=1024, why="captured arrays are compiled in; small tables may be"),
+    _program(name="host_callbacks", why="each one stops the device until Python has answered"),
+    _program(name="matmul_flops", why="work as written, loops counted, duplicates and dead code not"),
+    _program(
         name="widened_bytes",
-        better="lower",
         absolute=1024,
-        where=_PROGRAMS,
         why="bfloat16 that becomes float32, or float32 float64, in memory and time; scalars may",
     ),
-    FactPolicy(
+    _program(
         name="stablehlo_ops",
-        better="lower",
-        where=_PROGRAMS,
         relative=0.5,
         absolute=20,
         why="drives trace, lowering and compile time; moves by some per cent between JAX releases",
     ),
-    FactPolicy(
-        name="argument_bytes",
-        better="lower",
-        where=_PROGRAMS,
-        relative=0.01,
-        why="what has to be on the device before a call",
-    ),
-    FactPolicy(
-        name="output_bytes",
-        better="lower",
-        where=_PROGRAMS,
-        relative=0.01,
-        absolute=64,
-        why="what stays on it after a call",
-    ),
-    FactPolicy(
-        name="temp_bytes",
-        better="lower",
-        where=_PROGRAMS,
-        relative=0.05,
-        absolute=4096,
-        why="what a call needs besides; fusion moves it",
-    ),
-    FactPolicy(
+    _program(name="argument_bytes", relative=0.01, why="what has to be on the device before a call"),
+    _program(name="output_bytes", relative=0.01, absolute=64, why="what stays on it after a call"),
+    _program(name="temp_bytes", relative=0.05, absolute=4096, why="what a call needs besides; fusion moves it"),
+    _rule(
         name="code_bytes",
-        better="lower",
-        where="GPU and TPU programs; the CPU's compiler does not tell",
         relative=0.25,
         absolute=65_536,
+        where="GPU and TPU programs; the CPU's compiler does not tell",
         why="generated code lies in device memory too; unrolling multiplies it, scheduling moves it",
     ),
-    FactPolicy(
+    _program(
         name="xla_flops",
-        better="lower",
-        where=_PROGRAMS,
         relative=0.01,
         absolute=64,
         why="work after optimisation; a loop's body counts once; elementwise lowering moves it by 0.1 %",
     ),
-    FactPolicy(
-        name="xla_bytes",
-        better="lower",
-        where=_PROGRAMS,
-        relative=0.10,
-        absolute=4096,
-        why="traffic by the cost model; fusion moves it",
-    ),
-    FactPolicy(name="launches", better="lower", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
-    FactPolicy(
-        name="host_transfers",
-        better="lower",
-        where=_HOST,
-        why="what each call sends to the device again, or stops to read back",
-    ),
-    FactPolicy(
+    _program(name="xla_bytes", relative=0.10, absolute=4096, why="traffic by the cost model; fusion moves it"),
+    _rule(name="launches", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
+    _rule(name="host_transfers", where=_HOST, why="what each call sends to the device again, or stops to read back"),
+    _rule(
         name="largest_batch",
         better="higher",
-        where="cases that ask for it (`fits=`)",
         relative=0.05,
+        where="cases that ask for it (`fits=`)",
         why="what memory is saved for; may move as much as temp_bytes may",
     ),
 )
@@ -150,28 +84,21 @@ _ONCE = "measured once in a process of its own, and caches of the system move it
 
 PHASE_POLICIES: tuple[FactPolicy, ...] = (
     *(
-        FactPolicy(name=name, better="lower", relative=0.15, absolute=20_000_000, where=_BETWEEN, why=_ONCE)
+        _rule(name=name, relative=0.15, absolute=20_000_000, where=_BETWEEN, why=_ONCE)
         for name in ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
     ),
-    FactPolicy(
-        name="host_ns",
-        better="lower",
-        relative=0.30,
-        absolute=20_000,
-        where=_BETWEEN,
-        why="Python's part of a call; tens of µs matter",
+    _rule(
+        name="host_ns", relative=0.30, absolute=20_000, where=_BETWEEN, why="Python's part of a call; tens of µs matter"
     ),
 )
 """How phases are held against those of another environment, in nanoseconds."""
 
 STORED_PHASE_POLICIES: tuple[FactPolicy, ...] = (
     *(
-        FactPolicy(name=name, better="lower", relative=0.75, absolute=100_000_000, where=_STORED, why=_ANOTHER_DAY)
+        _rule(name=name, relative=0.75, absolute=100_000_000, where=_STORED, why=_ANOTHER_DAY)
         for name in ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
     ),
-    FactPolicy(
-        name="host_ns", better="lower", relative=1.0, absolute=100_000, where=_STORED, why="Python's part of a call"
-    ),
+    _rule(name="host_ns", relative=1.0, absolute=100_000, where=_STORED, why="Python's part of a call"),
 )
 """How phases are held against the baseline's, in nanoseconds: wide, scaled by the yardstick, confirmed."""
 

@@ -154,13 +154,7 @@ def only_environment_changed(now: Measurement, baseline: Baseline) -> bool:
 
 
 def may_answer(now: Measurement, record: StoredBaseline, *, duelled: bool) -> bool:
-    """Whether stored times are what can say something about a case: no identity, and no duel that can.
-
-    Args:
-        now: Today's measurement.
-        record: The baseline.
-        duelled: Whether a duel was run.
-    """
+    """Whether stored times are what can say something about a case: no identity, and no duel that can."""
     if record.borrowed or now.samples is None or not differs(now, record.baseline):
         return False
     if now.fingerprints.inputs != record.baseline.fingerprints.inputs:

@@ -2,22 +2,19 @@
 
 from jaxgate.keep.adopt import adopt_revision
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
-from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.atomic import append_page, write_atomic
 from jaxgate.keep.baselines import BaselineStore, baseline_files, read_all
 from jaxgate.keep.calibrations import write_calibration
-from jaxgate.keep.duels import DuelCache
 from jaxgate.keep.floors import DamagedFloorsError, FloorStore
 from jaxgate.keep.git import run_git
 from jaxgate.keep.inventory import read_inventory
-from jaxgate.keep.jobs import Job, read_duels, read_job, write_duels, write_job
+from jaxgate.keep.jobs import Job, read_duels, read_job, read_peak, write_duels, write_job, write_peak
 from jaxgate.keep.log import LOG_FOLDER, append_log, last_line, log_trimmed
 from jaxgate.keep.machine import HELD, Machine
-from jaxgate.keep.peaks import read_peak, write_peak
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import TRUNKS, merge_base, read_provenance, uncommitted, utc_today
-from jaxgate.keep.references import ReferenceCache
+from jaxgate.keep.references import DuelCache, ReferenceCache
 from jaxgate.keep.scalars import can_write_scalars, write_scalars
-from jaxgate.keep.step_summary import append_page
 from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.keep.times import TimesStore
 from jaxgate.keep.unreferenced import collect, find_unreferenced, named_by, remove, remove_empty_folders

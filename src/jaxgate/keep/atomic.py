@@ -1,4 +1,4 @@
-"""Files that are either the old one or the new one, never half of one."""
+"""Files that are either the old one or the new one, never half of one; and one that others add to."""
 
 from __future__ import annotations
 
@@ -24,3 +24,13 @@ def write_atomic(path: Path, content: bytes) -> None:
     except BaseException:
         Path(aside).unlink(missing_ok=True)
         raise
+
+
+def append_page(file: Path, text: str) -> None:
+    """Add text at the end of a file that others write, too.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    with file.open("a", encoding="utf-8") as page:
+        page.write(text)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.strict import adapter_of
 from jaxgate.model import Calibration
 
 NAME = "calibration"
@@ -25,7 +24,7 @@ def write_calibration(folder: Path, calibration: Calibration, *, markdown: str, 
         The files.
     """
     contents = {
-        "json": TypeAdapter(Calibration).dump_json(calibration, indent=1) + b"\n",
+        "json": adapter_of(Calibration).dump_json(calibration, indent=1) + b"\n",
         "md": markdown.encode(),
         "png": plot,
     }

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.strict import adapter_of, first_problem
 from jaxgate.model import FLOORS_SCHEMA, HardwareKey, NoiseFloor, NoiseFloors
@@ -45,7 +43,7 @@ class FloorStore:
             return None
         except OSError as error:
             raise DamagedFloorsError(f"cannot be read: {error.strerror or error}") from error
-        except ValidationError as error:
+        except ValueError as error:
             raise DamagedFloorsError(first_problem(error)) from error
         if found.schema != FLOORS_SCHEMA:
             raise DamagedFloorsError(f"expected schema {FLOORS_SCHEMA}, found {found.schema}")

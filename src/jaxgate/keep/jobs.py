@@ -1,4 +1,4 @@
-"""A duel on disk, for a fresh process: two programs, their arguments, and what came of it."""
+"""What goes to a fresh process and comes back: a duel with its programs and arguments, the peak of a case."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from jaxgate.keep.arrays import pack, unpack
 from jaxgate.keep.atomic import write_atomic
-from jaxgate.model import Duel, ProgramRecord, StoredProgram
+from jaxgate.keep.strict import adapter_of
+from jaxgate.model import Duel, PeakRecord, ProgramRecord, StoredProgram
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +36,7 @@ class Job:
 
 def write_job(folder: Path, job: Job) -> None:
     """Write a job into a folder of its own."""
-    records = TypeAdapter(ProgramRecord)
+    records = adapter_of(ProgramRecord)
     about = dict(job.about)
     for name, program in (("now", job.now), ("baseline", job.baseline)):
         write_atomic(folder / f"{name}.export", program.content)
@@ -48,7 +47,7 @@ def write_job(folder: Path, job: Job) -> None:
 def read_job(folder: Path) -> Job:
     """Read a job back."""
     leaves, about = unpack((folder / "job.npz").read_bytes())
-    records = TypeAdapter(ProgramRecord)
+    records = adapter_of(ProgramRecord)
     now, baseline = (
         StoredProgram(
             record=records.validate_json(json.dumps(about.pop(name))), content=(folder / f"{name}.export").read_bytes()
@@ -60,7 +59,7 @@ def read_job(folder: Path) -> Job:
 
 def write_duels(folder: Path, duels: Mapping[str, Duel]) -> None:
     """Write what came of a job: raw times by name."""
-    content = TypeAdapter(dict[str, Duel]).dump_json(dict(duels))
+    content = adapter_of(dict[str, Duel]).dump_json(dict(duels))
     write_atomic(folder / "duels.json", content)
 
 
@@ -70,4 +69,18 @@ def read_duels(folder: Path) -> dict[str, Duel]:
     Raises:
         FileNotFoundError: If the process that should have written it did not come to an end.
     """
-    return TypeAdapter(dict[str, Duel]).validate_json((folder / "duels.json").read_bytes())
+    return adapter_of(dict[str, Duel]).validate_json((folder / "duels.json").read_bytes())
+
+
+def write_peak(path: Path, record: PeakRecord) -> None:
+    """Write what was found out."""
+    write_atomic(path, adapter_of(PeakRecord).dump_json(record))
+
+
+def read_peak(path: Path) -> PeakRecord | None:
+    """Read it; ``None`` if the process did not come to write it.
+
+    Raises:
+        ValueError: If the file is not what ``write_peak`` writes.
+    """
+    return adapter_of(PeakRecord).validate_json(path.read_bytes()) if path.exists() else None

@@ -62,16 +62,15 @@ def last_line(root: Path) -> str:
 def read_log(root: Path) -> tuple[LogEntry, ...]:
     """Every entry of a recording, oldest first; what people wrote by hand in other words is passed over."""
     lines = [line for file in _files(root) for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
-    return tuple(_read(match) for match in map(_ENTRY.match, lines) if match)
+    found = [match.groups() for match in map(_ENTRY.match, lines) if match]
+    return tuple(
+        LogEntry(date=date, hardware=hardware, cases=tuple(_NAMED.findall(what)), why=why)
+        for date, hardware, what, why in found
+    )
 
 
 def _files(root: Path) -> list[Path]:
     return sorted((root / LOG_FOLDER).glob("*.md"))
-
-
-def _read(match: re.Match[str]) -> LogEntry:
-    date, hardware, what, why = match.groups()
-    return LogEntry(date=date, hardware=hardware, cases=tuple(_NAMED.findall(what)), why=why)
 
 
 def _write(root: Path, what: str, why: str) -> Path:

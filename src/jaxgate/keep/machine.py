@@ -7,6 +7,7 @@ other's times. The operating system lets go of it when a process dies.
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -107,8 +108,6 @@ def lock_folder() -> Path:
 
 def lock_of(path: Path) -> FileLock:
     """A lock for what a path names, without a file beside it."""
-    import hashlib  # noqa: PLC0415 - rarely needed
-
     folder = lock_folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return FileLock(folder / f"{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}.lock")

@@ -1,4 +1,4 @@
-"""Where a recording comes from, and what git knows of the files that it wrote."""
+"""What git tells: where a recording comes from, and what is known of the files that it wrote."""
 
 from __future__ import annotations
 

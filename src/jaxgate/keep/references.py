@@ -1,13 +1,16 @@
-"""What is remembered of references between runs. It may be deleted at any time: that costs time only."""
+"""What is remembered between runs of references, and of duels with them. It may be deleted: that costs time only."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxgate.keep.arrays import pack, unpack
 from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.strict import adapter_of
+from jaxgate.model import Duel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,3 +65,24 @@ def _entry(path: Path) -> tuple[float, int, Path]:
     except OSError:
         return 0.0, 0, path  # another run has just forgotten it
     return found.st_mtime, found.st_size, path
+
+
+class DuelCache:
+    """Raw times by the hash of everything that they depend on, beside what is remembered of references."""
+
+    def __init__(self, entries: ReferenceCache) -> None:
+        self._entries = entries
+
+    def load(self, key: str) -> Duel | None:
+        """Give back what was saved under a key; ``None`` if there is nothing or it cannot be read."""
+        found = self._entries.load(key)
+        if found is None:
+            return None
+        try:
+            return adapter_of(Duel).validate_json(json.dumps(found[0]))
+        except ValueError:
+            return None
+
+    def save(self, key: str, duel: Duel) -> None:
+        """Keep a duel under a key."""
+        self._entries.save(key, adapter_of(Duel).dump_python(duel, mode="json"), [])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import reprlib
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxgate.keep.atomic import write_atomic
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 Content = TypeVar("Content")
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
@@ -30,7 +31,9 @@ class CorruptBaselineError(Exception):
 
 
 def adapter_of(kind: type[Content]) -> TypeAdapter[Content]:
-    """What reads and writes a type; made once, as that takes long."""
+    """What reads and writes a type; made once, as that takes long. It raises pydantic's ``ValidationError``."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - every run of pytest imports this module, and few read with it
+
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     return _ADAPTERS[kind]
@@ -39,18 +42,13 @@ def adapter_of(kind: type[Content]) -> TypeAdapter[Content]:
 def read_strict(path: Path, kind: type[Content], *, schema: int) -> Content:
     """Read one file.
 
-    Args:
-        path: The file.
-        kind: What its content must be.
-        schema: What its key ``schema`` must be.
-
     Raises:
         CorruptBaselineError: If it cannot be trusted; names the key.
     """
     content, adapter = _parse(path, schema), adapter_of(kind)
     try:
         found = adapter.validate_json(json.dumps(content))
-    except ValidationError as error:
+    except ValueError as error:
         raise CorruptBaselineError(path, first_problem(error)) from error
     lost = _missing_key(content, adapter.dump_python(found, mode="json"))
     if lost:
@@ -90,8 +88,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def first_problem(error: ValidationError) -> str:
-    """The first thing that pydantic found wrong, with the key that has it."""
+def first_problem(error: Any) -> str:
+    """The first thing that pydantic found wrong, by its ``ValidationError``, with the key that has it."""
     problem = error.errors()[0]
     key = ".".join(map(str, problem["loc"]))
     if problem["type"] in ("unexpected_keyword_argument", "extra_forbidden"):

@@ -8,12 +8,13 @@ import tomllib
 from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
-
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from jaxgate.keep.strict import first_problem
 from jaxgate.model import Waiver
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 FILE = "waivers.toml"
 _TABLE = "waiver"
@@ -25,9 +26,6 @@ class WaiverError(Exception):
 
 def read_waivers(baselines: Path) -> tuple[Waiver, ...]:
     """Read all waivers of a project; none if it has no such file.
-
-    Args:
-        baselines: The folder of the baselines.
 
     Raises:
         WaiverError: If the file is there and anything in it is not as expected.
@@ -66,6 +64,8 @@ def read_waivers(baselines: Path) -> tuple[Waiver, ...]:
 @cache
 def _entry() -> type[BaseModel]:
     """The keys of an entry. Read strictly, pydantic takes a dataclass from JSON only, and JSON knows no dates."""
+    from pydantic import ConfigDict, create_model  # noqa: PLC0415 - few projects waive anything
+
     types = get_type_hints(Waiver)
     keys: dict[str, Any] = {
         field.name: (types[field.name], ... if field.default is MISSING else field.default) for field in fields(Waiver)
@@ -74,6 +74,8 @@ def _entry() -> type[BaseModel]:
 
 
 def _read(path: Path, number: int, entry: dict[str, Any]) -> Waiver:
+    from pydantic import ValidationError  # noqa: PLC0415 - as above
+
     try:
         return Waiver(**_entry().model_validate(entry).model_dump())
     except ValidationError as error:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jaxgate.engine.ending import Ending
 from jaxgate.model import Review, Status, StoreChanges, Update, Verdict, plural
 from jaxgate.plugin.options.table import UPDATE
 from jaxgate.report import review_lines, show
 
 if TYPE_CHECKING:
-    from jaxgate.engine.ending import Ending
     from jaxgate.engine.session import GateSession
 
 MAX_FILES = 8
@@ -77,9 +77,8 @@ def _reviewed(out: pytest.TerminalReporter, session: GateSession, found: Review)
     kept = len(found.moved) - len(left)
     out.write_line(f"REVIEW: {len(found.moved)} moved, {kept} accepted.")
     for case in left:
-        first, *rest = review_lines(verdicts[case])
-        for line in (f"  {first}", *(f"  {line}" for line in rest)):
-            out.write_line(line)
+        for line in review_lines(verdicts[case]):
+            out.write_line(f"  {line}")
         if case in found.refused:
             out.write_line(f"    cannot be accepted: {found.refused[case]}", red=True)
     if found.all_red_accepted:

@@ -1,18 +1,79 @@
-"""pytest-benchmark's rows under pytest-xdist: filled in the workers, shown once by the controller.
+"""pytest-benchmark's rows: filled with our samples; under pytest-xdist in the workers, and shown by the controller.
 
-pytest-benchmark switches itself off there, because plain benchmarks would disturb each other. The times of a gate
-were taken with the machine to themselves, so its rows are right. What is used here of pytest-benchmark has no public
+``pedantic`` fixes its rounds in advance and cannot drive a measurement of ours; so the measurement is done
+first and its times are replayed through the timer that the ``benchmark`` marker accepts.
+
+Under pytest-xdist pytest-benchmark switches itself off, because plain benchmarks would disturb each other. The times of
+a gate were taken with the machine to themselves, so its rows are right. What is used for that has no public
 interface; ``tests/plugin/test_benchmark_rows.py`` tells when it moves.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from dataclasses import asdict
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from jaxgate.model import Measurement, Samples, Verdict, utilisation
+
+
+class ReplayTimer:
+    """A timer for one test that returns recorded times, in seconds, start and end in turn."""
+
+    __name__ = "jaxgate.replay"  # pytest-benchmark prints it
+
+    def __init__(self) -> None:
+        self._ticks: Iterator[float] = iter(())
+
+    def load(self, samples: Samples) -> None:
+        """Replay these bursts from now on."""
+        self._ticks = iter([tick for burst_ns in samples.bursts_ns for tick in (0.0, burst_ns / 1e9)])
+
+    def __call__(self) -> float:
+        """Return the next tick.
+
+        Raises:
+            RuntimeError: If asked for more than was recorded.
+        """
+        try:
+            return next(self._ticks)
+        except StopIteration:
+            raise RuntimeError("pytest-benchmark asked for more samples than were recorded") from None
+
+
+_TIMER = pytest.StashKey[ReplayTimer]()
+
+
+def install(item: pytest.Item) -> None:
+    """Give a test its replaying timer, keeping whatever else its ``benchmark`` marker says."""
+    timer = ReplayTimer()
+    item.stash[_TIMER] = timer
+    marker = item.get_closest_marker("benchmark")
+    options = dict(marker.kwargs) if marker else {}
+    item.add_marker(pytest.mark.benchmark(**{**options, "timer": timer}), append=False)
+    # A case that fails before it is sampled leaves its row empty; the verdict says why, a warning adds nothing.
+    item.add_marker(pytest.mark.filterwarnings("ignore:Benchmark fixture was not used at all"))
+
+
+def replay(item: pytest.Item, benchmark: Any, samples: Samples | None) -> None:
+    """Fill the row of a test. Without samples (``--benchmark-disable``) the fixture is only marked as used."""
+    rounds = iterations = 1
+    if samples is not None:
+        item.stash[_TIMER].load(samples)
+        rounds, iterations = len(samples.bursts_ns), samples.calls_per_burst
+    if samples is None and benchmark.enabled:
+        return
+    benchmark.pedantic(_nothing, rounds=rounds, iterations=iterations)
+
+
+def _nothing() -> None:
+    """What pytest-benchmark calls while the timer replays."""
+
 
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -65,3 +126,48 @@ def _portable(row: Any) -> Any:
             for name, value in row.params.items()
         }
     return other
+
+
+def row_of(verdict: Verdict, measurement: Measurement, engine_ns: int) -> dict[str, Any]:
+    """The row of a case.
+
+    Args:
+        verdict: Its verdict so far.
+        measurement: What was measured; all facts and phases are in the row.
+        engine_ns: What measuring it took, without JAX's own tracing, lowering and compiling.
+    """
+    return {
+        "case": verdict.case,
+        "verdict": str(verdict.status),
+        "hardware": measurement.hardware.slug,
+        "program": measurement.fingerprints.program,
+        "engine_ns": engine_ns,
+        "analytic_flops": measurement.analytic_flops,
+        **_singles(measurement),
+        **_rate(measurement),
+        "mfu": utilisation(measurement),
+        **asdict(measurement.facts),
+        **asdict(measurement.phases),
+    }
+
+
+def _singles(measurement: Measurement) -> dict[str, Any]:
+    """What the row says of single calls, where there are any."""
+    samples = measurement.samples
+    if samples is None:
+        return {}
+    return {
+        "contract": samples.contract,
+        "p50_ns": samples.percentile_ns(50),
+        "p99_ns": samples.percentile_ns(99),
+    }
+
+
+def _rate(measurement: Measurement) -> dict[str, Any]:
+    """What the row says of throughput, where the case says what a call gets done."""
+    amount, samples = measurement.amount, measurement.samples
+    if amount is None or samples is None or samples.run_ns <= 0:
+        return {}
+    per_second = amount.count * 1e9 / samples.run_ns
+    bus = {} if amount.bus_factor is None else {"bus_per_second": per_second * amount.bus_factor}
+    return {"unit": amount.unit, "per_second": per_second, **bus}

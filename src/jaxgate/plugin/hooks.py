@@ -1,4 +1,4 @@
-"""pytest hooks. Loaded in every pytest run, so nothing heavy is imported before the first gate."""
+"""pytest hooks. Loaded in every pytest run: JAX, NumPy and pydantic are not imported before the first gate."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.model import RunKind
-from jaxgate.plugin import benchmark_rows, benchmark_timer, reports, session_end, session_start, time_limit
+from jaxgate.engine.result_files import workflow_commands
+from jaxgate.model import RunKind, UsageError
+from jaxgate.plugin import benchmark_rows, reports, session_end, session_start, terminal, time_limit
 from jaxgate.plugin.distributed import plugin
 from jaxgate.plugin.fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
 from jaxgate.plugin.modes.peak import Peaks
@@ -22,8 +23,9 @@ from jaxgate.plugin.modes.trim import Trimmer
 from jaxgate.plugin.options.settings import pass_on_size, read_settings
 from jaxgate.plugin.options.table import add_options
 from jaxgate.plugin.session_start import SESSION, SETTINGS, STDERR, SUSPECT, TESTS, Tests
-from jaxgate.plugin.usage import usage_errors
 from jaxgate.plugin.xdist import devices, nodes
+from jaxgate.processes.environment_spec import parse_environment
+from jaxgate.processes.git_revision import resolve_revision
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate
@@ -40,16 +42,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Read the options, and keep a way to the terminal that capture does not close."""
     settings = read_settings(config)
     pass_on_size(config)
-    if settings.against_env:
-        from jaxgate.processes.environment_spec import parse_environment  # noqa: PLC0415 - rarely needed
-
-        with usage_errors():  # a typing error shows at once
+    try:
+        if settings.against_env:  # a typing error shows at once
             parse_environment(settings.against_env, config.invocation_params.dir)
-    if settings.against:
-        from jaxgate.processes.git_revision import resolve_revision  # noqa: PLC0415 - rarely needed
-
-        with usage_errors():
+        if settings.against:
             settings = replace(settings, against=resolve_revision(config.rootpath, settings.against))
+    except UsageError as error:  # as pytest ends for a bad option: one line, exit code 4
+        raise pytest.UsageError(str(error)) from error
     config.stash[SETTINGS] = settings
     config.stash[TESTS] = Tests()
     if settings.kind in _MODES:
@@ -91,7 +90,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.stash[TESTS].collected.add(item.nodeid)
         if "gate" in getattr(item, "fixturenames", ()):
             config.stash[TESTS].gates.add(item.nodeid)
-            benchmark_timer.install(item)
+            benchmark_rows.install(item)
 
 
 @pytest.fixture
@@ -158,14 +157,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Show one line for each case, then what is wrong with the baselines, then what was not judged."""
     gates = config.stash.get(SESSION, None)
     if gates is not None:
-        from jaxgate.plugin import terminal  # noqa: PLC0415 - imports what only gates need
-
         terminal.show(terminalreporter, gates, config.stash.get(session_end.ENDING, None), config.invocation_params.dir)
         if gates.result.calibrated:
             return
     if session_end.OUTCOME in config.stash:
-        from jaxgate.engine.result_files import workflow_commands  # noqa: PLC0415
-
         for command in workflow_commands(config.stash[session_end.OUTCOME]):
             terminalreporter.ensure_newline()
             terminalreporter.write_line(command)

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jaxgate.engine.progress import CONFIRMING
+from jaxgate.judge import too_many
+from jaxgate.model import Verdict
 from jaxgate.plugin.session_start import SUSPECT
+from jaxgate.report import expected_failures, explain, unexpected_passes, verdict_properties
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
-    from jaxgate.model import Verdict
 
-Capturing = Callable[["Verdict", Callable[[str], None]], "Verdict"]
+Capturing = Callable[[Verdict, Callable[[str], None]], Verdict]
 """Profiles a case whose verdict is final, telling what is being done; gives the verdict with what was captured."""
 
 
@@ -70,8 +73,6 @@ def mark_expected(report: pytest.TestReport, verdict: Verdict) -> None:
 
     Neither fails the run: the one is known, the other is a win that asks for its ``known_break`` to be removed.
     """
-    from jaxgate.report import expected_failures, unexpected_passes  # noqa: PLC0415 - what only gates need
-
     broken, met = expected_failures(verdict), unexpected_passes(verdict)
     if broken:
         report.outcome = "skipped"
@@ -81,10 +82,7 @@ def mark_expected(report: pytest.TestReport, verdict: Verdict) -> None:
 
 def confirm_held(config: pytest.Config, session: GateSession) -> None:
     """Repeat in fresh processes what made cases red, after the last test; then report the tests that waited."""
-    from jaxgate.engine.confirmation import confirm  # noqa: PLC0415
-    from jaxgate.engine.progress import CONFIRMING  # noqa: PLC0415 - what only gates need
-    from jaxgate.judge import too_many  # noqa: PLC0415
-    from jaxgate.report import explain, verdict_properties  # noqa: PLC0415
+    from jaxgate.engine.repeats import confirm  # noqa: PLC0415 - imports JAX
 
     result, held = session.result, config.stash.get(HELD, {})
     duelled = sum(case.duelled for case in result.provisional.values())

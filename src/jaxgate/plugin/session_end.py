@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.model import Collection, Update, UsageError
+from jaxgate.engine.ending import Ending, end_session, end_unfinished, look_around
+from jaxgate.engine.exit_status import ExitStatus
+from jaxgate.engine.result_files import write_result_files
+from jaxgate.model import Collection, Outcome, Review, Update, UsageError
 from jaxgate.model.variables import NOT_FROM, ONLY_FROM
 from jaxgate.plugin.modes import plan
 from jaxgate.plugin.session_start import SESSION, SETTINGS, TESTS
+from jaxgate.processes.worktree import refuse_installed_copies, refuse_modules_from
 
 if TYPE_CHECKING:
-    from jaxgate.engine.ending import Ending
     from jaxgate.engine.session import GateSession
-    from jaxgate.model import Review
 
-ENDING = pytest.StashKey["Ending"]()
-OUTCOME = pytest.StashKey[Any]()
+ENDING = pytest.StashKey[Ending]()
+OUTCOME = pytest.StashKey[Outcome]()
 """What was written down of the run, for annotations."""
 _OVER = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
 
@@ -40,8 +42,6 @@ def finish(session: pytest.Session, code: int) -> None:
     elif code not in _OVER and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
         wrong = config.stash[SETTINGS].strict and nothing_judged(config)
         if gates is not None and ending is not None:
-            from jaxgate.engine.ending import look_around  # noqa: PLC0415 - what only gates need
-
             found = collection(config)
             ending = look_around(gates, ending, found, tests_failed=session.testsfailed, wrong=wrong)
             if ending.status.code != code:
@@ -60,9 +60,6 @@ def finish_unfinished(session: pytest.Session) -> None:
         controller.settle(gates)
     if gates is None or hasattr(session.config, "workerinput"):
         return
-    from jaxgate.engine.ending import Ending, end_unfinished  # noqa: PLC0415
-    from jaxgate.engine.exit_status import ExitStatus  # noqa: PLC0415 - what only gates need
-
     ending = Ending(status=ExitStatus(code=int(session.exitstatus)))
     try:
         ending = end_unfinished(gates, int(session.exitstatus))
@@ -72,15 +69,13 @@ def finish_unfinished(session: pytest.Session) -> None:
 
 def _leave(session: pytest.Session, gates: GateSession, code: int) -> Ending:
     """What a run leaves, however it ended."""
-    from jaxgate.engine.ending import end_session  # noqa: PLC0415 - what only gates need
-
     config = session.config
     controller = config.pluginmanager.get_plugin("jaxgate-controller")
     if controller is not None:
         controller.settle(gates)
     review: Review | None = None
     if gates.settings.update is Update.REVIEW:
-        from jaxgate.plugin.modes.review import ask  # noqa: PLC0415 - rarely needed
+        from jaxgate.plugin.modes.review import ask  # noqa: PLC0415 - imports JAX
 
         review = ask(session, gates, code)
         if review.all_red_accepted:
@@ -98,8 +93,6 @@ def _publish(session: pytest.Session, gates: GateSession | None, ending: Ending 
     config.stash[ENDING] = ending
     if gates.result.calibrated or settings.other_side or settings.as_measured or settings.peak_into:
         return
-    from jaxgate.engine.result_files import write_result_files  # noqa: PLC0415 - what only gates need
-
     try:
         selected, status = config.stash[TESTS].selected, int(session.exitstatus)
         config.stash[OUTCOME] = write_result_files(gates, ending, selected=selected, exit_status=status)
@@ -142,8 +135,6 @@ def whole_roots(config: pytest.Config) -> list[str]:
 
 def _refuse_foreign_code(not_from: Path, only_from: Path) -> None:
     """End a recording of another revision that imported today's code."""
-    from jaxgate.processes.worktree import refuse_installed_copies, refuse_modules_from  # noqa: PLC0415 - rarely needed
-
     try:
         refuse_modules_from(not_from)
         refuse_installed_copies(only_from)

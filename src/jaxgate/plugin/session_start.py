@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -10,13 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.model import Settings, UsageError
+from jaxgate import keep
+from jaxgate.engine.progress import Progress
+from jaxgate.model import Provenance, Settings, UsageError, Waiver
+from jaxgate.processes.environment_runs import Comparison, run_environments
+from jaxgate.processes.environment_spec import parse_environment
+from jaxgate.processes.git_revision import record_revision
+from jaxgate.processes.pytest_child import Selection
 
 if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments
     from jaxgate.engine.session import GateSession
-    from jaxgate.model import Provenance, Waiver
-    from jaxgate.processes.environment_runs import Comparison
 
 SETTINGS = pytest.StashKey[Settings]()
 STDERR = pytest.StashKey[int]()
@@ -52,19 +58,17 @@ class OtherSide:
 
 
 TESTS = pytest.StashKey[Tests]()
-OTHER_SIDE = pytest.StashKey["OtherSide | None"]()
-MADE_FROM = pytest.StashKey["Provenance | None"]()
+OTHER_SIDE = pytest.StashKey[OtherSide | None]()
+MADE_FROM = pytest.StashKey[Provenance | None]()
 """Where a recording comes from, where another process of this run knew it first."""
-_NOT_RECORDED = (UsageError, OSError)
-"""What preparing the other side of a comparison raises: one line, once, and no test is run."""
-_WAIVERS = pytest.StashKey[tuple["Waiver", ...]]()
+_WAIVERS = pytest.StashKey[tuple[Waiver, ...]]()
 
 
 def gate_session(config: pytest.Config) -> GateSession:
     """The gates of a run, opened at the first of them; the other side of a comparison is recorded then."""
     if SESSION in config.stash:
         return config.stash[SESSION]
-    from jaxgate.engine.session import open_session  # noqa: PLC0415 - what only gates need
+    from jaxgate.engine.session import GateSession  # noqa: PLC0415 - imports JAX
 
     cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
     folder = None if cache is None else Path(cache.mkdir("jaxgate"))
@@ -74,7 +78,7 @@ def gate_session(config: pytest.Config) -> GateSession:
     other = config.stash.get(OTHER_SIDE, None)
     if other is not None:
         config.stash[SETTINGS] = replace(config.stash[SETTINGS], baselines=other.folder)
-    config.stash[SESSION] = open_session(
+    config.stash[SESSION] = GateSession(
         config.stash[SETTINGS],
         config.rootpath,
         cache=folder,
@@ -82,7 +86,7 @@ def gate_session(config: pytest.Config) -> GateSession:
         instruments=config.stash.get(INSTRUMENTS, None),
         comparison=comparison,
         waivers=config.stash.get(_WAIVERS, ()),
-        failed_there=None if other is None else other.failed,
+        failed_there={} if other is None else other.failed,
         known_provenance=config.stash.get(MADE_FROM, None),
     )
     return config.stash[SESSION]
@@ -107,12 +111,9 @@ def read_waivers(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: If the file cannot be trusted.
     """
-    from jaxgate.keep import WaiverError  # noqa: PLC0415 - only gates need them
-    from jaxgate.keep import read_waivers as read  # noqa: PLC0415
-
     try:
-        found = read(config.stash[SETTINGS].baselines)
-    except WaiverError as error:
+        found = keep.read_waivers(config.stash[SETTINGS].baselines)
+    except keep.WaiverError as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[_WAIVERS] = tuple(waiver for waiver in found if waiver.covers(version("jax")))
 
@@ -122,19 +123,9 @@ def record_other_side(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS]
     if not settings.against or OTHER_SIDE in config.stash:
         return
-    from jaxgate.engine.progress import Progress  # noqa: PLC0415
-    from jaxgate.plugin.selection import selection  # noqa: PLC0415
-    from jaxgate.processes.git_revision import record_revision  # noqa: PLC0415 - rarely needed
-
-    folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
-    config.add_cleanup(folder.cleanup)
-    try:
-        with Progress(terminal(config), settings.against[:10]) as progress:
-            progress("recording it for comparison")
-            chosen, into = selection(config), Path(folder.name)
-            failed = record_revision(config.rootpath, settings.against, chosen, into)
-    except _NOT_RECORDED as error:
-        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+    with _recording(config, settings.against[:10]) as (into, progress):
+        progress("recording it for comparison")
+        failed = record_revision(config.rootpath, settings.against, selection(config), into)
     config.stash[OTHER_SIDE] = OtherSide(into, failed)
 
 
@@ -143,9 +134,7 @@ def made_from(config: pytest.Config) -> Provenance | None:
     if not config.stash[SETTINGS].update:
         return None
     if MADE_FROM not in config.stash:
-        from jaxgate.keep import read_provenance  # noqa: PLC0415 - only recordings need it
-
-        config.stash[MADE_FROM] = read_provenance(config.rootpath)
+        config.stash[MADE_FROM] = keep.read_provenance(config.rootpath)
     return config.stash[MADE_FROM]
 
 
@@ -156,26 +145,38 @@ def terminal(config: pytest.Config) -> int | None:
 
 def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
     """Record both environments first; before this process takes a device."""
-    from jaxgate.engine.progress import Progress  # noqa: PLC0415
-    from jaxgate.plugin.selection import selection  # noqa: PLC0415
-    from jaxgate.processes.environment_runs import run_environments  # noqa: PLC0415
-    from jaxgate.processes.environment_spec import parse_environment  # noqa: PLC0415 - rarely needed
-
     settings = config.stash[SETTINGS]
+    with _recording(config, "--perf-against-env") as (into, progress):
+        return run_environments(
+            config.rootpath,
+            parse_environment(settings.against_env, config.invocation_params.dir),
+            selection(config),
+            other=" ".join(settings.against_env),
+            count=settings.launches,
+            into=into,
+            cache=(cache or into) / "environments",
+            progress=progress,
+        )
+
+
+@contextmanager
+def _recording(config: pytest.Config, what: str) -> Iterator[tuple[Path, Progress]]:
+    """A folder for what other processes record; what keeps them from it is one line, once, and no test is run."""
     folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
     config.add_cleanup(folder.cleanup)
-    into = Path(folder.name)
     try:
-        with Progress(terminal(config), "--perf-against-env") as progress:
-            return run_environments(
-                config.rootpath,
-                parse_environment(settings.against_env, config.invocation_params.dir),
-                selection(config),
-                other=" ".join(settings.against_env),
-                count=settings.launches,
-                into=into,
-                cache=(cache or into) / "environments",
-                progress=progress,
-            )
-    except _NOT_RECORDED as error:
+        with Progress(terminal(config), what) as progress:
+            yield Path(folder.name), progress
+    except (UsageError, OSError) as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+
+
+def selection(config: pytest.Config) -> Selection:
+    """The paths and expressions of the command line, for another process that runs the same tests."""
+    paths = []
+    for argument in config.args:
+        file, separator, rest = argument.partition("::")
+        path = (config.invocation_params.dir / file).resolve()
+        if path.is_relative_to(config.rootpath):
+            paths.append(path.relative_to(config.rootpath).as_posix() + separator + rest)
+    return Selection(tuple(paths), config.option.keyword, config.option.markexpr)

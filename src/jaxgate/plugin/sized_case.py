@@ -33,9 +33,6 @@ def fit(case: Case, size: Size | None) -> Case:
 def refuse_platform(hardware: HardwareKey) -> None:
     """Refuse a case that ran elsewhere than on the platform that JAX uses here: that one's baselines would pass it.
 
-    Args:
-        hardware: Where it ran.
-
     Raises:
         InvalidCaseError: If that is another platform.
     """

@@ -7,13 +7,13 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from jaxgate.engine.ending import Ending
 from jaxgate.engine.exit_status import lost, unfit
 from jaxgate.engine.orphans import Orphans
-from jaxgate.engine.session import GateSession
 from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling
 from jaxgate.keep import FILE
 from jaxgate.model import Status, plural
@@ -21,23 +21,15 @@ from jaxgate.plugin.advice import show_advice
 from jaxgate.processes.environment_runs import Comparison
 from jaxgate.report import calibration_text, count, moved, scaling_lines, summary
 
+if TYPE_CHECKING:
+    from jaxgate.engine.session import GateSession
+
 MAX_LEFT = 5
 """Cases without a profile that are named; all of them have a bundle."""
 _GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
-MARKUP = {
-    Status.SAME: _GREEN,
-    Status.FASTER: _GREEN,
-    Status.IMPROVED: _GREEN,
-    Status.EXPECTED: _YELLOW,
-    Status.UNDECIDED: _YELLOW,
-    Status.WAIVED: _YELLOW,
-    Status.NO_BASELINE: _YELLOW,
-    Status.STALE_BASELINE: _YELLOW,
-    Status.SLOWER: _RED,
-    Status.REGRESSED: _RED,
-    Status.INVALID: _RED,
-    Status.RESOURCE_EXHAUSTED: _RED,
-}
+_LOSSES = (Status.SLOWER, Status.REGRESSED, Status.INVALID, Status.RESOURCE_EXHAUSTED)
+_MARKUP = dict.fromkeys(Status, _YELLOW) | dict.fromkeys((Status.SAME, Status.FASTER, Status.IMPROVED), _GREEN)
+_MARKUP |= dict.fromkeys(_LOSSES, _RED)
 
 
 def show(out: pytest.TerminalReporter, session: GateSession, ending: Ending | None, folder: Path) -> None:
@@ -79,7 +71,7 @@ def _verdicts(out: pytest.TerminalReporter, session: GateSession) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines = summary(session.result.verdicts, width=width, environments=session.comparison is not None)
     for verdict, (status, word, rest) in zip(session.result.verdicts, lines, strict=True):
-        out.write(word, **MARKUP[status])
+        out.write(word, **_MARKUP[status])
         out.write(f"{rest}\n")
         if session.comparison is not None:
             for line in moved(verdict):

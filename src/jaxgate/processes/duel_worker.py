@@ -1,4 +1,4 @@
-"""Run a duel that another process prepared: ``python -m jaxgate.processes.duel_worker FOLDER``.
+"""A duel in a fresh process, from a folder that holds the job: ``python -m jaxgate.processes.duel_worker FOLDER``.
 
 Writes ``duels.json`` beside the job: ``case`` is the duel asked for, ``control`` the baseline's program
 against a second copy of itself, which must not differ.
@@ -13,6 +13,19 @@ from jaxgate.judge import LOOKS
 from jaxgate.keep import read_job, write_duels
 from jaxgate.observe.duel import prepare, restore, run_duel
 from jaxgate.observe.machine import apply_settings
+from jaxgate.processes.child import Finished, run_child
+
+DUEL_TIMEOUT_S = 600
+
+
+def run_fresh_duel(folder: Path) -> Finished:
+    """Run the duel of a folder (``keep.write_job``); what came of it lies there afterwards (``keep.read_duels``).
+
+    Raises:
+        TimeoutError: If it took more than ``DUEL_TIMEOUT_S``.
+        OSError: If no process could be started.
+    """
+    return run_child([sys.executable, "-m", "jaxgate.processes.duel_worker", str(folder)], timeout_s=DUEL_TIMEOUT_S)
 
 
 def main(folder: Path) -> None:

@@ -39,12 +39,6 @@ def resolve_revision(project: Path, revision: str) -> str:
 def record_revision(project: Path, commit: str, chosen: Selection, into: Path) -> dict[str, str]:
     """Record the baselines of a commit.
 
-    Args:
-        project: Root folder of the tests, inside the checkout.
-        commit: The commit.
-        chosen: Which tests.
-        into: Folder for the baselines.
-
     Returns:
         What failed there, by test: nothing compares its case.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-
-from pydantic import TypeAdapter, ValidationError
 
 from jaxgate.model import HardwareKey, UsageError
 from jaxgate.processes.child import run_child
@@ -25,6 +24,6 @@ def ask_hardware(folder: Path | None = None, variables: Mapping[str, str] | None
     command = [sys.executable, "-m", "jaxgate.processes.hardware_worker"]
     done = run_child(command, folder=folder, variables=variables)
     try:
-        return TypeAdapter(HardwareKey).validate_json((done.stdout.strip().splitlines() or [""])[-1])
-    except ValidationError:
+        return HardwareKey(**json.loads((done.stdout.strip().splitlines() or [""])[-1]))
+    except (ValueError, TypeError):
         raise UsageError(done.last_words) from None

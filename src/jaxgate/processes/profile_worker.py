@@ -1,19 +1,71 @@
-"""Read the profiles of a bundle: ``python -m jaxgate.processes.profile_worker``, a question on stdin and its answer on stdout.
+"""Profiles read by a process of their own: ``python -m jaxgate.processes.profile_worker``.
 
-A process of its own, without a device: reading a profile can abort the process, and must not take the tests with it.
+A question comes on stdin, its answer goes to stdout. Reading a profile can abort the process, and must not take the
+tests with it; it takes no device.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from jaxgate.judge import compare, divide, typical
-from jaxgate.model import Operation, OpTimes
-from jaxgate.observe.profile import lines_of, read_steps
+from jaxgate.model import Operation, OpTable, OpTimes
+from jaxgate.observe.errors import describe
+from jaxgate.observe.profile import Profiled, lines_of, operations, read_steps, side_folder
+from jaxgate.processes.child import run_child
+
+TIMEOUT_S = 60
+
+
+def read_table(folder: Path, sides: Sequence[Profiled], notes: list[str]) -> OpTable | None:
+    """The operation table of what was profiled.
+
+    Args:
+        folder: The bundle; each side's profile lies under its name.
+        sides: Today's side, and perhaps the other.
+        notes: Told why there is no table.
+    """
+    question: dict[str, Any] = {
+        "now" if side.side == "now" else "other": {
+            "folder": str(folder / side_folder(side.side)),
+            "names": _names(side, notes),
+        }
+        for side in sides
+    }
+    question["side"] = next((side.side for side in sides if side.side != "now"), None)
+    try:
+        done = run_child(
+            [sys.executable, "-W", "ignore", "-m", "jaxgate.processes.profile_worker"],
+            question=json.dumps(question),
+            timeout_s=TIMEOUT_S,
+            variables={**os.environ, "JAX_PLATFORMS": "cpu"},
+        )
+        found = json.loads(done.stdout) if done.stdout else {}
+        if "table" in found:
+            return TypeAdapter(OpTable).validate_python(found["table"])
+        notes.append(f"the profile could not be read: {found.get('why_not') or done.last_words}")
+    except TimeoutError:
+        notes.append(f"the profile could not be read within {TIMEOUT_S} s")
+    except (OSError, ValueError, ValidationError) as error:
+        notes.append(f"the profile could not be read: {str(error).splitlines()[0]}")
+    return None
+
+
+def _names(side: Profiled, notes: list[str]) -> dict[str, Operation]:
+    """What to call the operations; the compiler's own names where its program cannot be read."""
+    try:
+        return {} if side.executable is None else operations(side.executable)
+    except Exception as error:  # noqa: BLE001 - the times are there all the same
+        notes.append(f"{side.side}: operations have the compiler's names: {describe(error)}")
+        return {}
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
@@ -24,8 +76,8 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
             ``side`` says whose the other is.
     """
     now = question["now"]
-    other, names = question.get("other"), _names(now)
-    theirs = None if other is None else _times(other, _names(other))
+    other, names = question.get("other"), _named(now)
+    theirs = None if other is None else _times(other, _named(other))
     table = compare(_times(now, names), theirs, lines_of(names), side=question.get("side"))
     return asdict(table)
 
@@ -35,7 +87,7 @@ def _times(side: dict[str, Any], names: dict[str, Operation]) -> OpTimes:
     return typical([divide(spans, begin, end) for begin, end, spans in steps])
 
 
-def _names(side: dict[str, Any]) -> dict[str, Operation]:
+def _named(side: dict[str, Any]) -> dict[str, Operation]:
     return {name: Operation(*operation) for name, operation in side["names"].items()}
 
 

@@ -60,11 +60,6 @@ def clean_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]
 def record_selection(side: Side, chosen: Selection, into: Path) -> dict[str, str]:
     """Record the baselines of the selected tests.
 
-    Args:
-        side: How to run them.
-        chosen: Which tests.
-        into: Folder for the baselines.
-
     Returns:
         What failed there, by test: a case of it is on this side only.
 

@@ -102,10 +102,6 @@ class TimeRecording:
     def run(self, hardware: HardwareKey, progress: Callable[[str], None]) -> None:
         """Record the sessions, each of them looked at.
 
-        Args:
-            hardware: The first device.
-            progress: Told what is being done.
-
         Raises:
             BusyMachineError: If the machine is busy or throttled, and that was not allowed; what was stored
                 before stays.

@@ -6,14 +6,13 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 
-from pydantic import TypeAdapter
-
 from jaxgate.model import Measurement, StoredBaseline, Verdict
 from jaxgate.report.markdown import fenced
 from jaxgate.report.optable import communication_line, markdown_table, step_line
-from jaxgate.report.sections import report_sections
 from jaxgate.report.units import show, show_ratio
 
+BUFFERS = "jaxgate: largest buffers"
+CHANGES = "jaxgate: what changed in the program since its baseline"
 VERDICT_SCHEMA = 1
 """Of ``verdict.json``; changes where a key goes or means something else."""
 
@@ -43,6 +42,8 @@ _FILES = {
 
 def verdict_json(verdict: Verdict) -> str:
     """The verdict as JSON, with the number of its schema."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - every run of pytest imports this module
+
     content = TypeAdapter(Verdict).dump_python(verdict, mode="json")
     return json.dumps({"schema": VERDICT_SCHEMA, **content}, indent=2, ensure_ascii=False) + "\n"
 
@@ -96,3 +97,9 @@ def _memory(now: Measurement | None, record: StoredBaseline | None) -> Iterator[
         if ours is not None:
             against = "–" if theirs is None else show(name, theirs)
             yield f"| `{name}` | {against} | {show(name, ours)} | {show_ratio(ours, theirs)} |"
+
+
+def report_sections(verdict: Verdict) -> list[tuple[str, str]]:
+    """Title and text of each list that a verdict brings; none if it brings none."""
+    lists = ((BUFFERS, verdict.allocations), (CHANGES, verdict.changes))
+    return [(title, "\n".join(lines)) for title, lines in lists if lines]

@@ -12,11 +12,7 @@ _LONG_S = 120
 
 
 def plan_table(predictions: Sequence[Prediction]) -> str:
-    """One row for each test, the total, and what the columns mean.
-
-    Args:
-        predictions: In the order to show; at least one.
-    """
+    """One row for each test, the total, and what the columns mean."""
     unchanged = [(p.unchanged_s, p.unchanged_estimated) for p in predictions]
     changed = [(p.changed_s, p.changed_estimated) for p in predictions]
     unknown = [sum(value is None for value, _ in column) for column in (unchanged, changed)]

@@ -49,13 +49,7 @@ The best launch of this environment against the worst one of the other.
 
 
 def policy_page(facts: Iterable[FactPolicy], stored: Iterable[FactPolicy], between: Iterable[FactPolicy]) -> str:
-    """The whole page in Markdown.
-
-    Args:
-        facts: How facts gate.
-        stored: How phases are held against the baseline's.
-        between: How phases of two environments are held against each other.
-    """
+    """The whole page in Markdown."""
     return _PAGE.format(facts=_table(facts), stored=_table(stored), phases=_table(between))
 
 

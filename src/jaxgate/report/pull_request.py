@@ -1,4 +1,4 @@
-"""A whole run as Markdown, for a job's summary or a pull request: what moved, why, and what to do about it.
+"""A whole run for GitHub: Markdown for a job's summary or a pull request, and annotations of a workflow.
 
 Names of tests come from whoever opened the pull request: nothing that they hold is Markdown or HTML here.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from jaxgate.model import Finding, Outcome, Status, Verdict, plural
+from jaxgate.model import Outcome, Status, Verdict, plural
 from jaxgate.report.efficiency import scaling_table
 from jaxgate.report.markdown import code, fenced, fold, inline_code, plain
-from jaxgate.report.text import count_statuses
+from jaxgate.report.text import count_statuses, in_short
 from jaxgate.report.units import show_pair, show_ratio
 
+MAX_ANNOTATIONS = 10
+"""GitHub shows as many errors of one step."""
 MAX_ROWS = 40
 MAX_FOLDS = 20
 MAX_EDITS = 50
@@ -106,10 +108,6 @@ def _moved(verdict: Verdict) -> str:
     if worst is None:
         return " | | | "
     finding = next((f for f in verdict.findings if f.status is verdict.status), worst)
-    return _cells(finding)
-
-
-def _cells(finding: Finding) -> str:
     if finding.now is None or finding.against is None:
         return f"{code(finding.name or finding.kind)} {plain(finding.detail)} | | | "
     quantity = finding.name.split(" ")[0]
@@ -145,3 +143,18 @@ def _icon(verdict: Verdict) -> str:
 
 def _bad(problem: str) -> str:
     return f"{_BAD} {plain(problem)}"
+
+
+def error_commands(failed: tuple[Verdict, ...]) -> Iterator[str]:
+    """Workflow commands; nothing that a name holds ends one or begins another."""
+    for verdict in failed[:MAX_ANNOTATIONS]:
+        title = f"{verdict.status} {verdict.case}"
+        yield f"::error title={_property(title)}::{_data(in_short(verdict))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from jaxgate.model import Finding, Status, Verdict, plural, shortlist
-from jaxgate.report.blame import blame
-from jaxgate.report.expected import expected_failures, unexpected_passes
+from jaxgate.report.optable import blame
 from jaxgate.report.table import cut, headed
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
-from jaxgate.report.waivers import has_waived, waiver_note, waiver_notes
+from jaxgate.report.waivers import expected_failures, has_waived, unexpected_passes, waiver_note, waiver_notes
 
 _MOVED = frozenset({Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER, Status.WAIVED})
 _CALM = frozenset({Status.SAME, Status.IMPROVED, Status.FASTER, Status.EXPECTED, Status.UNDECIDED})
@@ -175,13 +174,9 @@ def _by_duel(finding: Finding) -> str:
     """What the duel behind a claim about run time found, and whether fresh processes agree."""
     if finding.decision is None:
         return ""
-    return f", {finding.decision.reason}{_repeated(finding)}"
-
-
-def _repeated(finding: Finding) -> str:
-    if finding.confirmed:
-        return f"; in fresh processes {_ratios(finding.confirmed)}"
-    return "; not repeated in fresh processes" if finding.status is Status.REGRESSED else ""
+    alone = "; not repeated in fresh processes" if finding.status is Status.REGRESSED else ""
+    repeated = f"; in fresh processes {_ratios(finding.confirmed)}" if finding.confirmed else alone
+    return f", {finding.decision.reason}{repeated}"
 
 
 def _ratios(ratios: Sequence[float]) -> str:

@@ -1,9 +1,9 @@
-"""What a waiver did to a finding, in words."""
+"""What is accepted though it is worse, in words: findings that are waived, claims that a release is known to break."""
 
 from __future__ import annotations
 
 from jaxgate.model import Finding, Status, Verdict, Waiver
-from jaxgate.report.units import show
+from jaxgate.report.units import show, show_pair, show_ratio
 
 
 def waiver_note(finding: Finding) -> str:
@@ -54,3 +54,24 @@ def _accepted(finding: Finding, waiver: Waiver) -> str:
     full = f"{waiver.up_to:,.{0 if waiver.up_to.is_integer() else 3}f}"  # three digits could look like today's value
     unit = show(finding.name.split(" ")[0], 1.0).partition(" ")[2]
     return f"{way} to {full} {unit}".strip()
+
+
+def expected_failures(verdict: Verdict) -> list[str]:
+    """One note for each claim that is broken as expected: its numbers, the release and the reason."""
+    notes = []
+    for finding in verdict.findings:
+        if finding.status is Status.EXPECTED:
+            now, against = show_pair(finding.name.split(" ")[0], finding.now, finding.against)
+            ratio = show_ratio(finding.now, finding.against)
+            share = f" = {ratio}" if ratio else ""
+            notes.append(f"expected: {finding.name} is broken, {now} against {against}{share} ({finding.known_break})")
+    return notes
+
+
+def unexpected_passes(verdict: Verdict) -> list[str]:
+    """One note for each claim that holds although the release is known to break it."""
+    return [
+        f"holds unexpectedly: {finding.name} ({finding.known_break}); remove its known_break"
+        for finding in verdict.findings
+        if finding.known_break is not None and finding.status is Status.SAME
+    ]

@@ -17,7 +17,7 @@ from jaxgate.model import Case, ExhaustedError, InvalidCaseError, RankMeasuremen
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
-from jaxgate.plugin.benchmark_timer import replay
+from jaxgate.plugin.benchmark_rows import replay
 from jaxgate.plugin.gate import Gate
 from jaxgate.report import in_short
 
@@ -25,12 +25,7 @@ WAITS = "waits on rank 0 to be confirmed in fresh processes"
 
 
 class RankedCase:
-    """One case in lock-step: the same decisions on all ranks, and none goes into a stage before all have left the last.
-
-    Args:
-        station: This rank.
-        case: Name of the case.
-    """
+    """One case in lock-step: the same decisions on all ranks, none enters a stage before all have left the last."""
 
     def __init__(self, station: RankBarrier, case: str) -> None:
         self._station = station

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jaxgate.distributed import BrokenRanksError, Follower, Leader, Listener, RankBarrier, WireError, enter, own_name
 from jaxgate.model import RankSettings
 from jaxgate.plugin import session_start, time_limit
+from jaxgate.plugin.distributed.shutdown import Ending, end_process, give_up
 from jaxgate.plugin.options.table import DISTRIBUTED
 from jaxgate.plugin.session_start import SETTINGS, TESTS
 
 if TYPE_CHECKING:
-    from jaxgate.distributed import RankBarrier
     from jaxgate.engine.session import GateSession
-    from jaxgate.plugin.distributed.shutdown import Ending
     from jaxgate.plugin.gate import Gate
 
 RANKS = pytest.StashKey["Ranks"]()
@@ -52,16 +52,7 @@ class Ranks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Join the job: before the tests are imported, which may touch devices."""
-        from jaxgate.distributed import (  # noqa: PLC0415
-            Follower,
-            Leader,
-            Listener,
-            WireError,
-            enter,
-            own_name,
-        )
         from jaxgate.observe.machine import NotJoinedError, join  # noqa: PLC0415 - imports JAX
-        from jaxgate.plugin.distributed.shutdown import Ending, end_process, give_up  # noqa: PLC0415
 
         self._session = session
         settings = self._settings
@@ -197,8 +188,7 @@ class Ranks:
 
     def gate(self, request: pytest.FixtureRequest, benchmark: Any) -> Gate:
         """The gate of this rank."""
-        from jaxgate.distributed import Follower, Leader  # noqa: PLC0415
-        from jaxgate.engine.session import open_session  # noqa: PLC0415
+        from jaxgate.engine.session import GateSession  # noqa: PLC0415 - imports JAX
         from jaxgate.plugin.distributed.gate import FollowingGate, LeadingGate  # noqa: PLC0415 - imports JAX
 
         station = self._station
@@ -208,7 +198,7 @@ class Ranks:
             raise pytest.UsageError(f"{DISTRIBUTED.flag}: this process has not joined the others")
         if self._gates is None:  # writes nothing, remembers nothing
             settings = replace(self._config.stash[SETTINGS], as_measured=True)
-            self._gates = open_session(settings, self._config.rootpath, terminal=session_start.terminal(self._config))
+            self._gates = GateSession(settings, self._config.rootpath, terminal=session_start.terminal(self._config))
         return FollowingGate(request.node, benchmark, self._gates, station)
 
     def _leave_time_to_rank_0(self) -> None:
@@ -219,8 +209,6 @@ class Ranks:
 
     def _meet(self, what: str, value: Any, decide: Any, *, ends: bool = True) -> Any:
         """Meet outside a gate; a broken job ends the session there and then, or is noted where it ends anyway."""
-        from jaxgate.distributed import BrokenRanksError  # noqa: PLC0415 - imports JAX
-
         if self._station is None:
             return None
         try:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jaxgate.distributed import BrokenRanksError, RankBarrier
+from jaxgate.judge import judge_invalid
 from jaxgate.model import RankSettings
 from jaxgate.plugin.options.table import DISTRIBUTED, RANK_TIMEOUT
 from jaxgate.plugin.session_start import SESSION, STDERR
@@ -58,8 +59,6 @@ class Ending:
         if capture is not None:
             capture.suspend_global_capture(in_=True)  # the test that does not end still has the terminal's descriptors
         if gates is not None and item is not None:
-            from jaxgate.judge import judge_invalid  # noqa: PLC0415 - imports what only gates need
-
             result = gates.result
             judged = {verdict.case for verdict in result.verdicts}
             cases = [case for case, test in result.tests.items() if test == item.nodeid and case not in judged]

@@ -10,17 +10,18 @@ import re
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from jaxgate.engine.progress import Progress
+from jaxgate.keep import read_peak
+from jaxgate.model import PeakRecord
 from jaxgate.model.variables import PEAK_INTO
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_start import terminal
-
-if TYPE_CHECKING:
-    from jaxgate.model import PeakRecord
-    from jaxgate.report import PeakOutcome
+from jaxgate.processes.child import run_child
+from jaxgate.processes.pytest_child import clean_environment
+from jaxgate.report import PeakOutcome, count_outcomes, outcome_of, peak_table
 
 _ENDED = re.compile(r"^(FAILED|ERROR|SKIPPED) (.*)$", re.MULTILINE)
 
@@ -36,8 +37,6 @@ class Peaks(InsteadOfTests):
 
     def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
         """Measure each case in a process of its own."""
-        from jaxgate.engine.progress import Progress  # noqa: PLC0415 - rarely needed
-
         for number, test in enumerate(tests, 1):
             with Progress(terminal(session.config), test) as progress:
                 progress(f"measuring its peak, {number} of {len(tests)}")
@@ -45,8 +44,6 @@ class Peaks(InsteadOfTests):
 
     def exit_status(self, exitstatus: int) -> int:
         """A case without figures is not green; nor are tests that were all skipped."""
-        from jaxgate.report import PeakOutcome  # noqa: PLC0415 - rarely needed
-
         outcomes = {outcome for outcome, _ in self._rows}
         green = PeakOutcome.MEASURED in outcomes and not outcomes & {PeakOutcome.UNAVAILABLE, PeakOutcome.FAILED}
         return exitstatus if green or exitstatus != pytest.ExitCode.OK else pytest.ExitCode.TESTS_FAILED
@@ -57,7 +54,6 @@ class Peaks(InsteadOfTests):
     def show(self, out: pytest.TerminalReporter, config: pytest.Config) -> None:
         """Show one line for each case."""
         del config
-        from jaxgate.report import PeakOutcome, count_outcomes, peak_table  # noqa: PLC0415 - rarely needed
 
         colours = {PeakOutcome.MEASURED: "green", PeakOutcome.SKIPPED: "yellow"}
         for outcome, word, rest in peak_table(self._rows):
@@ -69,19 +65,9 @@ class Peaks(InsteadOfTests):
 def measure_in_fresh_process(project: Path, test: str) -> tuple[PeakOutcome, PeakRecord]:
     """Let a fresh process run one test, whose gate measures instead of judging.
 
-    Args:
-        project: Root folder of the tests.
-        test: pytest node id.
-
     Returns:
         What came of it; of a test whose gate was not reached its own last word, under the test's name.
     """
-    from jaxgate.keep import read_peak  # noqa: PLC0415 - rarely needed
-    from jaxgate.model import PeakRecord  # noqa: PLC0415
-    from jaxgate.processes.child import run_child  # noqa: PLC0415
-    from jaxgate.processes.pytest_child import clean_environment  # noqa: PLC0415
-    from jaxgate.report import PeakOutcome, outcome_of  # noqa: PLC0415
-
     command = [sys.executable, "-m", "pytest", test, "-q", "-rfEs", "--color=no", "-p", "no:cacheprovider"]
     command.append("--no-perf-strict")  # under CI a run whose only gate is skipped would end red
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:

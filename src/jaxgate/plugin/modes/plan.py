@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from jaxgate.engine.cost import predict
 from jaxgate.model import Cost, Prediction
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_start import SETTINGS
+from jaxgate.report import plan_table
 
 KEY = "jaxgate/costs"
 """Where pytest's cache keeps what each gate took the last time."""
@@ -58,8 +60,6 @@ class Plan(InsteadOfTests):
     def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
         """Predict; of tests that have not been run here, from their baselines."""
         if tests:
-            from jaxgate.engine.cost import predict  # noqa: PLC0415 - reads baselines; runs without gates need not
-
             self._predictions = predict(tests, recall(session.config), session.config.stash[SETTINGS].baselines)
 
     def exit_status(self, exitstatus: int) -> int:
@@ -73,6 +73,5 @@ class Plan(InsteadOfTests):
     def show(self, out: pytest.TerminalReporter, config: pytest.Config) -> None:
         """Show the plan."""
         del config
-        from jaxgate.report import plan_table  # noqa: PLC0415 - only where there is one
 
         out.write(plan_table(self._predictions) + "\n")

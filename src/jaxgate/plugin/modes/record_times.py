@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jaxgate.engine.progress import Progress
 from jaxgate.model import RunKind, UsageError
 from jaxgate.plugin.modes.base import InsteadOfTests
-from jaxgate.plugin.session_start import INSTRUMENTS, SETTINGS, terminal
+from jaxgate.plugin.options.table import BUSY_OK
+from jaxgate.plugin.session_start import INSTRUMENTS, SETTINGS, selection, terminal
+from jaxgate.report import RecordingOutcome, count_outcomes, recording_table
 
 if TYPE_CHECKING:
     from jaxgate.processes.time_sessions import TimeRecording
@@ -28,10 +31,8 @@ class TimesRecorder(InsteadOfTests):
     def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
         """Record the sessions."""
         del tests
-        from jaxgate.engine.instruments import Instruments  # noqa: PLC0415
-        from jaxgate.engine.progress import Progress  # noqa: PLC0415
-        from jaxgate.plugin.selection import selection  # noqa: PLC0415
-        from jaxgate.processes.time_sessions import (  # noqa: PLC0415 - rarely needed
+        from jaxgate.engine.instruments import Instruments  # noqa: PLC0415 - imports JAX
+        from jaxgate.processes.time_sessions import (  # noqa: PLC0415 - imports JAX
             BusyMachineError,
             TimeRecording,
             refuse_unregistered,
@@ -57,7 +58,6 @@ class TimesRecorder(InsteadOfTests):
         """A machine that is not quiet ends with exit code 2, a case that was refused with 1."""
         if self._recording is None or exitstatus != pytest.ExitCode.OK:
             return exitstatus
-        from jaxgate.report import RecordingOutcome  # noqa: PLC0415 - rarely needed
 
         if self._busy:
             return pytest.ExitCode.INTERRUPTED
@@ -69,9 +69,6 @@ class TimesRecorder(InsteadOfTests):
 
     def show(self, out: pytest.TerminalReporter, config: pytest.Config) -> None:
         """Show what the machine looked like, one line for each case, and what to do next."""
-        from jaxgate.processes.time_sessions import BUSY_OK  # noqa: PLC0415 - rarely needed
-        from jaxgate.report import RecordingOutcome, count_outcomes, recording_table  # noqa: PLC0415
-
         found = self._recording
         assert found is not None
         out.write_line(f"before    {found.looks[0]}")
@@ -98,4 +95,4 @@ class TimesRecorder(InsteadOfTests):
         if any(row.outcome is RecordingOutcome.NOISY for row in rows):
             out.write_line("NOISY does not gate by stored times: proposed for un-gating, a person decides.")
         if self._busy:
-            out.write_line(f"REFUSED: {self._busy} (exit code 2). Make it quiet, or add {BUSY_OK}.", red=True)
+            out.write_line(f"REFUSED: {self._busy} (exit code 2). Make it quiet, or add {BUSY_OK.flag}.", red=True)

@@ -24,13 +24,7 @@ QUESTION = "accept? [y]es [n]o [a]ll [q]uit "
 
 
 def ask(session: pytest.Session, gates: GateSession, exitstatus: int) -> Review:
-    """Ask about each case that moved, and record what is accepted.
-
-    Args:
-        session: pytest's.
-        gates: The run, judged.
-        exitstatus: How it would end.
-    """
+    """Ask about each case that moved, and record what is accepted."""
     found, result = Review(), gates.result
     for verdict in result.verdicts:
         if verdict.fails or has_moved(verdict):

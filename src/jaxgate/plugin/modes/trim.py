@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.model import plural
+from jaxgate.engine.orphans import without_test
+from jaxgate.keep import TimesStore, find_unreferenced, log_trimmed, named_by, read_all, remove, remove_empty_folders
+from jaxgate.model import Baseline, plural
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_end import whole_roots
 from jaxgate.plugin.session_start import SETTINGS, TESTS
-
-if TYPE_CHECKING:
-    from jaxgate.model import Baseline
+from jaxgate.report import show
 
 Removed = tuple[Path, int]
 
@@ -61,16 +60,6 @@ class Trimmer(InsteadOfTests):
 
     def _trim(self, config: pytest.Config) -> str:
         """Remove orphaned baselines, then the programs that none of the others names; why not, if not."""
-        from jaxgate.engine.orphans import without_test  # noqa: PLC0415
-        from jaxgate.keep import (  # noqa: PLC0415
-            find_unreferenced,
-            log_trimmed,
-            named_by,
-            read_all,
-            remove,
-            remove_empty_folders,
-        )
-
         settings, root = config.stash[SETTINGS], config.stash[SETTINGS].baselines
         baselines, unreadable = read_all(root)
         if unreadable:
@@ -97,8 +86,6 @@ class Trimmer(InsteadOfTests):
 
     def show(self, out: pytest.TerminalReporter, config: pytest.Config) -> None:
         """List what was removed, and what to do next; or say why nothing was."""
-        from jaxgate.report import show  # noqa: PLC0415 - only a trim needs it
-
         removed = [("baseline", *file) for file in self._baselines] + [("program", *file) for file in self._programs]
         for what, path, nbytes in removed:
             out.write_line(f"REMOVED  {what:<8}  {show('file_bytes', nbytes):>8}  {_short(path, config)}")
@@ -117,8 +104,6 @@ class Trimmer(InsteadOfTests):
 
 def _times(root: Path, path: Path, baseline: Baseline) -> Path:
     """Where the stored times of a baseline lie, whether or not they exist."""
-    from jaxgate.keep import TimesStore  # noqa: PLC0415 - only a trim needs it
-
     return TimesStore(root).path(baseline.hardware, f"{path.parent.name}/{path.stem}")
 
 

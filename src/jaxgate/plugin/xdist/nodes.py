@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.plugin import session_start
+from jaxgate.judge import judge_invalid
+from jaxgate.model import InvalidCaseError
+from jaxgate.plugin import benchmark_rows, session_start
 from jaxgate.plugin.session_start import SESSION, SETTINGS, SUSPECT, TESTS, Tests
 from jaxgate.plugin.xdist import devices
+from jaxgate.plugin.xdist.messages import DeltaTracker, SessionDelta, absorb, pack, unpack
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession, SessionResult
-    from jaxgate.plugin.xdist.messages import DeltaTracker, SessionDelta
 
 KEY = "jaxgate"
 """Of what the controller gives a worker, and of what it gives back at its end."""
@@ -81,7 +83,6 @@ class Worker:
     """
 
     def __init__(self, config: pytest.Config) -> None:
-        from jaxgate.plugin.xdist.messages import unpack  # noqa: PLC0415 - only workers need it
 
         self._config = config
         self._tracker: DeltaTracker | None = None
@@ -102,18 +103,14 @@ class Worker:
 
     def pytest_sessionstart(self) -> None:
         """Leave files to the controller."""
-        from jaxgate.plugin.benchmark_rows import leave_to_controller  # noqa: PLC0415 - only workers need it
-
-        leave_to_controller(self._config)
+        benchmark_rows.leave_to_controller(self._config)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Keep pytest-benchmark from saying that it is switched off, where each benchmark is a gate's."""
-        from jaxgate.plugin.benchmark_rows import warn_only_of  # noqa: PLC0415 - only workers need it
-
         gates = self._config.stash[TESTS].gates
         others = [getattr(item, "fixturenames", ()) for item in items if item.nodeid not in gates]
-        warn_only_of(any("benchmark" in names for names in others), self._config)
+        benchmark_rows.warn_only_of(any("benchmark" in names for names in others), self._config)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -132,7 +129,6 @@ class Worker:
         self._config.workeroutput[KEY] = self._message(tuple(self._late))  # type: ignore[attr-defined]
 
     def _message(self, reports: tuple[dict[str, Any], ...] = ()) -> str:
-        from jaxgate.plugin.xdist.messages import DeltaTracker, pack  # noqa: PLC0415 - only workers need it
 
         session = self._config.stash.get(SESSION, None)
         if session is not None and self._tracker is None:
@@ -167,8 +163,6 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker what it needs; one that replaces a dead one gets its accelerator."""
-        from jaxgate.plugin.xdist.messages import pack  # noqa: PLC0415 - only here
-
         if self._accelerators is None:
             self._accelerators = devices.found()
         mode = self._config.getoption("dist")
@@ -247,9 +241,7 @@ class Controller:
 
     @staticmethod
     def _judge_invalid(result: SessionResult, test: str, why: str) -> None:
-        from jaxgate.judge import judge_invalid  # noqa: PLC0415 - rarely needed
-        from jaxgate.model import InvalidCaseError  # noqa: PLC0415
-        from jaxgate.observe.arguments import case_name  # noqa: PLC0415
+        from jaxgate.observe.arguments import case_name  # noqa: PLC0415 - imports JAX
 
         known = (case for case, owner in result.tests.items() if owner == test)
         case = next(known, None) or "/".join(case_name(test, None))
@@ -259,7 +251,6 @@ class Controller:
     def _read(self, text: str | None) -> WorkerMessage | None:
         if text is None:
             return None
-        from jaxgate.plugin.xdist.messages import absorb, unpack  # noqa: PLC0415 - only where workers gate
 
         message: WorkerMessage = unpack(text)
         if message.tests is not None:
