@@ -440,22 +440,6 @@ def test_results_that_cannot_be_written_are_still_shown(later):
     result.shows("The noise floors were not kept for later runs: pytest's cache is switched off.")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--perf-calibrate=-3"], "--perf-calibrate: expected a number of duels, found -3"),
-        (["--perf-calibrate=3", "--perf-update"], "--perf-calibrate judges and records nothing"),
-        (["--perf-calibrate=3", "--perf-against=HEAD"], "--perf-calibrate judges and records nothing"),
-    ],
-)
-def test_arguments_that_do_not_fit_together_are_refused(project, arguments, words):
-    """Before anything is measured; a recording that is silently not made is worse than an error."""
-    project.write("test_model.py", MODEL.replace("EXP", "exp"))
-    result = project.run(*arguments)
-    assert result.code == 4
-    result.shows(words)
-
-
 # Fresh processes
 
 

@@ -171,14 +171,6 @@ def test_misuse_ends_the_run_before_it_begins(project, monkeypatch, misuse):
     assert not (project.path / "baselines").exists()
 
 
-def test_an_ini_key_that_is_neither_is_a_usage_error(project):
-    """The error names the key."""
-    project.write("pyproject.toml", '[tool.pytest]\nperf_strict = "maybe"\n')
-    result = project.pytester.runpytest_inprocess()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "perf_strict: expected true or false, found 'maybe'" in result.stderr.str()
-
-
 def test_a_bad_value_that_is_overridden_does_no_harm(settings):
     """Who types --no-perf-strict need not mend a variable first."""
     assert settings("--no-perf-strict", JAXGATE_STRICT="maybe").strict is False

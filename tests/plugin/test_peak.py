@@ -50,20 +50,6 @@ allocator.statistics_of = statistics
 """
 
 
-def test_on_the_cpu_every_case_is_unavailable_and_that_is_not_green(project):
-    """For real: a process for each test that gates; the others are not run."""
-    project.write("test_model.py", MODEL)
-    result = project.run("--perf-peak", "-k", "wave or plain")
-    assert result.code == 1
-    result.shows(
-        "jaxgate: real peaks, which describe and do not gate",
-        "UNAVAILABLE  model/wave  unavailable on cpu: its allocator keeps no figures",
-        "1 case: 1 UNAVAILABLE",
-    )
-    assert "judged" not in result.text
-    assert not (project.path / "baselines").exists()
-
-
 def test_figures_are_shown_and_a_case_that_fails_is_red(project, monkeypatch):
     """For real, with an allocator that counts: the row, the failure with its stage, the skip that is none of both."""
     monkeypatch.setenv("CI", "true")
@@ -200,23 +186,6 @@ def test_a_file_that_cannot_be_collected_is_red(project):
     """As in any run of pytest."""
     project.write("test_model.py", "import no_such_module\n")
     assert project.run("--perf-peak").code == 2
-
-
-@pytest.mark.parametrize(
-    ("other", "named"),
-    [
-        ("--perf-update", "--perf-update"),
-        ("--perf-against-env=X=1", "--perf-against-env"),
-        ("--perf-calibrate=3", "--perf-calibrate"),
-        ("--perf-plan", "--perf-plan"),
-        ("--perf-record-times=2", "--perf-record-times"),
-    ],
-)
-def test_no_other_kind_of_run_goes_with_it(project, other, named):
-    """A usage error that names the other one."""
-    result = project.pytester.runpytest_inprocess("--perf-peak", other)
-    assert result.ret == 4
-    assert f"--perf-peak goes with no other kind of run; drop {named}" in result.stderr.str()
 
 
 def test_the_process_that_waits_takes_no_device(project):

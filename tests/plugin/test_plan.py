@@ -178,23 +178,6 @@ def test_a_bare_collection_stays_one(planned):
     assert "jaxgate: plan" not in result.stdout.str()
 
 
-@pytest.mark.parametrize("other", ["--perf-update", "--perf-calibrate=3", "--perf-against=HEAD"])
-def test_a_plan_is_of_a_run_that_judges(planned, other):
-    """Other commands are refused beside it, before anything happens."""
-    result = plan(planned, other)
-    assert result.ret == 4
-    assert f"drop {other.partition('=')[0]}" in result.stderr.str()
-    assert not (planned.path / "ran").exists()
-
-
-def test_a_plan_is_not_distributed(planned):
-    """Workers would run the tests."""
-    result = plan(planned, "-n", "1")
-    assert result.ret == 4
-    assert "drop -n" in result.stderr.str()
-    assert not (planned.path / "ran").exists()
-
-
 NONSENSE = {
     "no mapping": "[1, 2]",
     "not JSON": "{",

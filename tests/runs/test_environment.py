@@ -137,27 +137,3 @@ def test_an_environment_that_records_nothing_is_a_usage_error(small):
     result = small.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
     assert result.code == 4
     result.shows("the other environment recorded no case", "no luck there")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--perf-update"],
-        ["--perf-against", "HEAD"],
-        ["--perf-calibrate", "1"],
-        ["--benchmark-disable"],
-        ["--perf-launches=0"],
-    ],
-)
-def test_it_goes_with_no_other_kind_of_run(small, arguments):
-    """Comparing environments is a run of its own kind; a mixture is a usage error before anything runs."""
-    result = small.run("--perf-against-env", "A=1", *arguments)
-    assert result.code == 4
-    result.shows("--perf-")
-
-
-def test_a_typing_error_shows_before_anything_runs(small):
-    """An item that cannot be understood ends the run at once."""
-    result = small.run("--perf-against-env", "jax=0.10.2")
-    assert result.code == 4
-    result.shows("expected the folder of a virtual environment, a requirement such as jax==0.10.2, or NAME=VALUE")

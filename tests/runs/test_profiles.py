@@ -193,15 +193,6 @@ def test_options_that_make_no_sense_are_refused(project, options, says):
     assert (project.path / "test_model.py").is_file()
 
 
-def test_a_setting_that_is_no_word_of_the_option_is_refused(project, monkeypatch):
-    """A typing error must not turn profiles off."""
-    monkeypatch.setenv("JAXGATE_PROFILE", "alway")
-    project.write("test_model.py", MODEL)
-    result = project.run()
-    assert result.code == 4
-    result.shows("expected one of failing, always, never, found 'alway'")
-
-
 def test_a_recording_leaves_the_bundles_alone(red):
     """It judges nothing: the bundles of the last run are not its to remove."""
     red.run()

@@ -193,14 +193,6 @@ def test_ways_to_distribute_that_mix_up_cases_are_refused(recorded, mode):
     result.shows(f"--dist {mode} ", "run again with --dist load")
 
 
-@pytest.mark.parametrize("option", ["--perf-calibrate=3", "--perf-against-env=jax==0.10.2"])
-def test_runs_of_another_kind_are_refused(recorded, option):
-    """They start processes of their own, one after the other."""
-    result = recorded.run("-n", "2", option)
-    assert result.code == 4
-    result.shows("runs one process after the other; drop -n")
-
-
 def test_another_revision_is_recorded_once(recorded, monkeypatch):
     """By the controller, for all workers."""
     from jaxgate.processes import git_revision

@@ -138,7 +138,7 @@ class GateSession:
 
     def progress(self, case: str) -> Progress:
         """The stages of a case: shown, and with the machine to itself where they are timed."""
-        return Progress(self.terminal, case, self.machine)
+        return Progress(self.terminal, case, self.machine, patience_s=self.instruments.patience_s)
 
     def short(self, path: Path) -> str:
         """A path as the user knows it."""
@@ -177,7 +177,11 @@ def open_session(
     margins, budget = Margins(floors), DuelBudget(settings.budget_s)
     for_another = settings.other_side or settings.as_measured or settings.calibrate or settings.peak_into or comparison
     evidence = EvidenceCollector(
-        None if for_another else settings.artifacts, project, programs, bundles=settings.update is not Update.BOTH
+        None if for_another else settings.artifacts,
+        project,
+        programs,
+        instruments=instruments,
+        bundles=settings.update is not Update.BOTH,
     )
     evidence.problems += [machine.problem] if machine.problem else []
     opponents = Opponents(references)
