@@ -8,6 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,8 @@ from support.paths import REPOSITORY
 
 if TYPE_CHECKING:
     from support.fakes import Lab
+
+    from jaxgate.processes.child import Finished
 
 SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
 
@@ -92,6 +96,29 @@ class Project:
     def with_memory(self, *arguments: str) -> pytest.RunResult:
         """Run pytest with its cache, as it is."""
         return self.pytester.runpytest_inprocess(*arguments, plugins=[GivenInstruments(**self.instruments)])
+
+    def run_here(self, command: Sequence[str], *, folder: Path, variables: Mapping[str, str]) -> Finished:
+        """Run pytest in this process, as a command would in one of its own whose variables alone are others."""
+        from jaxgate.model.variables import NOT_FROM, ONLY_FROM
+        from jaxgate.processes.child import Finished
+
+        own = {n: m for n, m in sys.modules.items() if str(getattr(m, "__file__", "")).startswith(str(self.path))}
+        with pytest.MonkeyPatch.context() as patch:
+            for name in own:
+                patch.delitem(sys.modules, name)
+            for name in {*os.environ} - {*variables}:
+                patch.delenv(name)
+            for name in {*variables} - {NOT_FROM, ONLY_FROM}:
+                patch.setenv(name, variables[name])
+            patch.chdir(folder)
+            done = self.pytester.runpytest_inprocess(*command[3:])
+        return Finished(status=int(done.ret), stdout=done.stdout.str(), stderr=done.stderr.str())
+
+    def records_here(self) -> None:
+        """Let what fresh processes of pytest would record be recorded in this one: they take seconds each."""
+        from jaxgate.processes.pytest_child import record_selection
+
+        self.instruments["record"] = partial(record_selection, run=self.run_here)
 
     def alone(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run Python in a process of its own, as somebody at a terminal would; it is over within two minutes."""

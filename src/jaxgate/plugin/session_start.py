@@ -88,6 +88,13 @@ def gate_session(config: pytest.Config) -> GateSession:
     return config.stash[SESSION]
 
 
+def given_instruments(config: pytest.Config) -> Instruments:
+    """What a run looks at the world with: the real things, unless a test gave others."""
+    from jaxgate.engine.instruments import Instruments  # noqa: PLC0415 - what only gates need
+
+    return config.stash.get(INSTRUMENTS, None) or Instruments()
+
+
 def give_devices(config: pytest.Config) -> None:
     """Divide the CPU before anything touches a device; where that is too late, no test is run."""
     count = config.stash[SETTINGS].cpu_devices
@@ -132,7 +139,7 @@ def record_other_side(config: pytest.Config) -> None:
         with Progress(terminal(config), settings.against[:10]) as progress:
             progress("recording it for comparison")
             chosen, into = selection(config), Path(folder.name)
-            failed = record_revision(config.rootpath, settings.against, chosen, into)
+            failed = record_revision(config.rootpath, settings.against, chosen, into, given_instruments(config).record)
     except _NOT_RECORDED as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
     config.stash[OTHER_SIDE] = OtherSide(into, failed)
@@ -176,6 +183,7 @@ def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
                 into=into,
                 cache=(cache or into) / "environments",
                 progress=progress,
+                record=given_instruments(config).record,
             )
     except _NOT_RECORDED as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)

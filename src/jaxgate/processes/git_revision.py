@@ -8,6 +8,7 @@ and duelled with those. No stored baseline is needed, and none is touched.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from jaxgate.keep import TRUNKS, merge_base, run_git
@@ -36,7 +37,13 @@ def resolve_revision(project: Path, revision: str) -> str:
     return merge_base(project) or _unknown(f"{MERGE_BASE} with any of {', '.join(TRUNKS)}")
 
 
-def record_revision(project: Path, commit: str, chosen: Selection, into: Path) -> dict[str, str]:
+def record_revision(
+    project: Path,
+    commit: str,
+    chosen: Selection,
+    into: Path,
+    record: Callable[[Side, Selection, Path], dict[str, str]] = record_selection,
+) -> dict[str, str]:
     """Record the baselines of a commit.
 
     Args:
@@ -44,6 +51,7 @@ def record_revision(project: Path, commit: str, chosen: Selection, into: Path) -
         commit: The commit.
         chosen: Which tests.
         into: Folder for the baselines.
+        record: Records the tests in a process of its own.
 
     Returns:
         What failed there, by test: nothing compares its case.
@@ -58,7 +66,7 @@ def record_revision(project: Path, commit: str, chosen: Selection, into: Path) -
             raise UsageError(f"--perf-against: git cannot check out {commit} beside this checkout")
         try:
             other = Side(worktree / project.relative_to(top), environment_for(worktree.resolve(), top), OPTION)
-            return record_selection(other, chosen, into)
+            return record(other, chosen, into)
         finally:
             run_git(project, "worktree", "remove", "--force", str(worktree), timeout_s=None)
 

@@ -9,7 +9,7 @@ import pytest
 
 from jaxgate.model import RunKind, UsageError
 from jaxgate.plugin.modes.base import InsteadOfTests
-from jaxgate.plugin.session_start import INSTRUMENTS, SETTINGS, terminal
+from jaxgate.plugin.session_start import SETTINGS, given_instruments, terminal
 
 if TYPE_CHECKING:
     from jaxgate.processes.time_sessions import TimeRecording
@@ -28,7 +28,6 @@ class TimesRecorder(InsteadOfTests):
     def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
         """Record the sessions."""
         del tests
-        from jaxgate.engine.instruments import Instruments  # noqa: PLC0415
         from jaxgate.engine.progress import Progress  # noqa: PLC0415
         from jaxgate.plugin.selection import selection  # noqa: PLC0415
         from jaxgate.processes.time_sessions import (  # noqa: PLC0415 - rarely needed
@@ -39,7 +38,7 @@ class TimesRecorder(InsteadOfTests):
 
         config = session.config
         settings = config.stash[SETTINGS]
-        instruments = config.stash.get(INSTRUMENTS, None) or Instruments()
+        instruments = given_instruments(config)
         self._recording = TimeRecording(
             settings, config.rootpath, selection(config), look=instruments.look, record=instruments.record
         )
