@@ -157,11 +157,12 @@ def test_there_is_always_a_time_limit(played):
     """An hour, or what was asked for; strict, and of the suite's folder if nothing is named."""
     from pathlib import Path
 
+    gate, commands, _ = played
     Path("perf").mkdir()
     gate([], {"JAX_PLATFORMS": "cpu"})
     gate(["--perf-time-limit", "60", "-k", "perf"], {"JAX_PLATFORMS": "cpu"})
     gate(["perf/"], {"JAX_PLATFORMS": "cpu", "JAXGATE_TIME_LIMIT": "90"})
-    (first, hour), (second, minute), (third, more) = played[1]
+    (first, hour), (second, minute), (third, more) = commands
     assert (hour, minute, more) == (3600, 60, 90)
     assert first[:2] == ["perf", "--perf-strict"]
     assert "--perf-time-limit=3600" in first
