@@ -124,7 +124,7 @@ def test_a_short_wait_for_the_machine_is_no_news(pipe):
 
 def test_a_short_stage_says_nothing(pipe):
     """A stage that ends within its patience leaves the terminal alone."""
-    with Progress(pipe.writing, "scan/rnn") as progress:
+    with Progress(pipe.writing, "scan/rnn", patience_s=1e6) as progress:
         for stage in ("building the workload", "tracing the subject", "sampling", "judging"):
             progress(stage)
     assert pipe.everything() == ""
