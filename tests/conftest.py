@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.paths import REPOSITORY
+
+if TYPE_CHECKING:
+    from support.fakes import Lab
+
+    from jaxgate.processes.child import Finished
 
 SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
 
@@ -26,6 +35,7 @@ def pytest_collection_modifyitems() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     os.environ["JAXGATE_MACHINE_HELD"] = "tests"  # several files at a time; they judge no times of this machine
+    import tensorboard.summary  # noqa: F401 - for the scalars at the end of a run, as what stands above it for its table
     from jax.experimental.pallas import triton  # noqa: F401 - the catalogue has a kernel
     from support.fakes import import_everything  # not earlier: ``pytest --help`` loads this file too
 
@@ -63,13 +73,14 @@ class Project:
         self._asked_by = asked_by
         pytester.makepyprojecttoml('[tool.pytest]\npythonpath = ["."]\n')
 
-    def write(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str) -> Project:
         """Write a file of the project; a changed test must not run from an old cache of itself."""
         file = self.path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         for cache in self.path.rglob("__pycache__"):
             shutil.rmtree(cache)
+        return self
 
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace text in a file; the text must be there once."""
@@ -86,6 +97,36 @@ class Project:
         """Run pytest with its cache, as it is."""
         return self.pytester.runpytest_inprocess(*arguments, plugins=[GivenInstruments(**self.instruments)])
 
+    def run_here(self, command: Sequence[str], *, folder: Path, variables: Mapping[str, str]) -> Finished:
+        """Run pytest in this process, as a command would in one of its own whose variables alone are others."""
+        from jaxgate.model.variables import NOT_FROM, ONLY_FROM
+        from jaxgate.processes.child import Finished
+
+        own = {n: m for n, m in sys.modules.items() if str(getattr(m, "__file__", "")).startswith(str(self.path))}
+        with pytest.MonkeyPatch.context() as patch:
+            for name in own:
+                patch.delitem(sys.modules, name)
+            for name in {*os.environ} - {*variables}:
+                patch.delenv(name)
+            for name in {*variables} - {NOT_FROM, ONLY_FROM}:
+                patch.setenv(name, variables[name])
+            patch.chdir(folder)
+            done = self.pytester.runpytest_inprocess(*command[3:])
+        return Finished(status=int(done.ret), stdout=done.stdout.str(), stderr=done.stderr.str())
+
+    def records_here(self) -> None:
+        """Let what fresh processes of pytest would record be recorded in this one: they take seconds each."""
+        from jaxgate.processes.pytest_child import record_selection
+
+        self.instruments["record"] = partial(record_selection, run=self.run_here)
+
+    def alone(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run Python in a process of its own, as somebody at a terminal would; it is over within two minutes."""
+        unwanted = ("PYTEST", "JAXGATE", "CI")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+        command, run = [sys.executable, *arguments], subprocess.run
+        return run(command, cwd=self.path, env=kept | environ, capture_output=True, text=True, check=False, timeout=120)
+
     def run(self, *arguments: str) -> Result:
         """Run pytest; modules of the project are imported afresh."""
         for name in [name for name in sys.modules if name.split(".")[0] in ("workloads", "helpers")]:
@@ -99,7 +140,7 @@ class Project:
         given = [GivenInstruments(**self.instruments)] if self.instruments else []
         return Result(self.pytester.runpytest_inprocess(*plugins, *arguments, plugins=given))
 
-    def record(self) -> None:
+    def record(self) -> Project:
         """Record the baselines; they are copied if a test of the same file has recorded the same project before."""
         asked = (self._asked_by, *sorted(self._files(self.path).items()))
         folder = self.path / "baselines"
@@ -110,6 +151,7 @@ class Project:
         for name, content in RECORDED[asked].items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
+        return self
 
     def _files(self, folder: Path) -> dict[str, bytes]:
         """What lies below a folder: relative path to content."""
@@ -120,6 +162,34 @@ class Project:
         """The stored baselines: relative path to content."""
         root = self.path / "baselines"
         return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.json"))}
+
+    def baseline(self, case: str = "model/step") -> Path:
+        """The file of a case's baseline."""
+        (path,) = self.path.glob(f"baselines/*/{case}.json")
+        return path
+
+    def edit_baseline(self, case: str = "model/step", **changes: Any) -> None:
+        """Change the baseline of a case: a mapping is merged into what is there."""
+        path = self.baseline(case)
+        content = json.loads(path.read_text())
+        for key, new in changes.items():
+            content[key] = content[key] | new if isinstance(new, dict) else new
+        path.write_text(json.dumps(content))
+
+    def lend(self, case: str = "model/step") -> Path:
+        """Let a baseline be one of other hardware; gives its file."""
+        self.edit_baseline(case, hardware={"device_kind": "Other"})
+        own, lent = self.baseline(case), self.path / f"baselines/cpu-other-1/{case}.json"
+        lent.parent.mkdir(parents=True, exist_ok=True)
+        return own.rename(lent)
+
+    def log(self) -> list[str]:
+        """The entries of the baselines' log."""
+        return [path.read_text() for path in (self.path / "baselines/log").glob("*.md")]
+
+    def results(self) -> dict[str, Any]:
+        """What the last run left for machines."""
+        return json.loads((self.path / "perf-artifacts/results.json").read_text())
 
 
 class Result:
@@ -152,6 +222,17 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, request:
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("JAXGATE_PROFILE", "never")  # two seconds a red case; tests of profiles ask for them
-    # A machine that runs two suites at once was seen to compile 100 ms more slowly; phases have tests of their own.
-    monkeypatch.setattr("jaxgate.judge.phases.STORED_PHASE_POLICIES", ())
+    from support.fakes import judge_phases_by
+
+    judge_phases_by(monkeypatch)  # phases have tests of their own
     return Project(pytester, request.path)
+
+
+@pytest.fixture
+def lab(project: Project, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """What the project's runs look at the world with, as the test chooses."""
+    from support.fakes import Lab
+
+    found = Lab(project.path, monkeypatch)
+    project.instruments = found.instruments
+    return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 
 import pytest
 from support.git import git
 
-from jaxgate.cli import gate as gates
 from jaxgate.cli import record as records
 from jaxgate.cli.comment import MARK, comment, shortened
 from jaxgate.cli.gate import gate
@@ -69,7 +69,7 @@ def test_a_machine_that_is_accused_is_unfit():
 
 @pytest.fixture
 def played(monkeypatch, tmp_path):
-    """A project in which pytest is only asked for; returns the commands, and what to leave as results."""
+    """A project in which pytest is only asked for; returns the gate, the commands, and what to leave as results."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     commands, left = [], {"status": 0, "results": None}
@@ -82,8 +82,7 @@ def played(monkeypatch, tmp_path):
             Path(environ["JAXGATE_RESULTS_INTO"]).write_text(json.dumps(left["results"]))
         return left["status"]
 
-    monkeypatch.setattr(gates, "_run", run)
-    return commands, left
+    return partial(gate, run=run), commands, left
 
 
 def results(code, **about):
@@ -100,30 +99,30 @@ def stored(path, slug):
 def test_without_results_nothing_is_known(played, capsys, tmp_path):
     """Exit code 2, and GitHub's page says it in red."""
     page = tmp_path / "page.md"
-    assert gate([], {"JAX_PLATFORMS": "cpu", "GITHUB_STEP_SUMMARY": str(page)}) == 2
+    assert played[0]([], {"JAX_PLATFORMS": "cpu", "GITHUB_STEP_SUMMARY": str(page)}) == 2
     assert "pytest ended with exit code 0 and judged nothing (exit code 2)" in capsys.readouterr().out
     assert page.read_text().startswith("## ❌ jaxgate: no result")
 
 
 def test_baselines_that_are_not_committed_are_missing(played, capsys):
     """They may be all that the run passed by."""
-    played[1]["results"] = results(3, needs_commit=["baselines/a", "baselines/b"])
-    assert gate([], {"JAX_PLATFORMS": "cpu"}) == 3
+    played[2]["results"] = results(3, needs_commit=["baselines/a", "baselines/b"])
+    assert played[0]([], {"JAX_PLATFORMS": "cpu"}) == 3
     told = "all passed, by baselines that are not in the commit: 2 files of them to commit (exit code 3)"
     assert told in capsys.readouterr().out
 
 
 def test_a_run_that_was_killed_is_broken(played, capsys):
     """Nothing of it ran any more."""
-    played[1]["status"] = None
-    assert gate([], {"JAX_PLATFORMS": "cpu"}) == 2
+    played[2]["status"] = None
+    assert played[0]([], {"JAX_PLATFORMS": "cpu"}) == 2
     assert "was killed after its time limit" in capsys.readouterr().out
 
 
 def test_pytest_has_the_last_word(played):
     """All cases passed, and something else failed: that is not fine."""
-    played[1].update(status=1, results=results(0))
-    assert gate([], {"JAX_PLATFORMS": "cpu"}) == 2
+    played[2].update(status=1, results=results(0))
+    assert played[0]([], {"JAX_PLATFORMS": "cpu"}) == 2
 
 
 @pytest.mark.parametrize(
@@ -137,7 +136,7 @@ def test_pytest_has_the_last_word(played):
 )
 def test_hardware_without_baselines_is_compared_with_the_merge_base(played, tmp_path, slug, environ, against):
     """And never where somebody chose something else."""
-    commands, left = played
+    gate, commands, left = played
     left["results"] = results(0)
     if slug is not None:
         stored(tmp_path, slug)
@@ -158,11 +157,12 @@ def test_there_is_always_a_time_limit(played):
     """An hour, or what was asked for; strict, and of the suite's folder if nothing is named."""
     from pathlib import Path
 
+    gate, commands, _ = played
     Path("perf").mkdir()
     gate([], {"JAX_PLATFORMS": "cpu"})
     gate(["--perf-time-limit", "60", "-k", "perf"], {"JAX_PLATFORMS": "cpu"})
     gate(["perf/"], {"JAX_PLATFORMS": "cpu", "JAXGATE_TIME_LIMIT": "90"})
-    (first, hour), (second, minute), (third, more) = played[0]
+    (first, hour), (second, minute), (third, more) = commands
     assert (hour, minute, more) == (3600, 60, 90)
     assert first[:2] == ["perf", "--perf-strict"]
     assert "--perf-time-limit=3600" in first

@@ -70,15 +70,6 @@ def test_a_number_that_makes_no_sense_is_refused(text, capsys):
     assert f"expected a number of duels, 1 or more, found '{text}'" in capsys.readouterr().err
 
 
-def test_no_command_is_no_success(capsys):
-    """Help is shown, and the exit code is that of a wrong call; so is a command that does not exist."""
-    assert cli.main([]) == 2
-    assert "calibrate" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as end:
-        cli.main(["clibrate"])
-    assert end.value.code == 2
-
-
 def test_the_exit_code_is_pytests(tmp_path):
     """A test that fails, an argument that is wrong, nothing collected: passed on by the installed command's function."""
     (tmp_path / "test_red.py").write_text("def test_red():\n    assert False\n")

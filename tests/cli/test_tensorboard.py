@@ -142,7 +142,7 @@ def test_links_name_run_tool_and_host(bundles):
 
 def test_links_alone_start_nothing(bundles, capsys, monkeypatch):
     """For a script, or a TensorBoard that runs already."""
-    monkeypatch.setattr("jaxgate.cli.tensorboard.find_spec", lambda _: None)  # nor is anything needed
+    monkeypatch.setitem(sys.modules, "tensorboard_plugin_profile", None)  # nor is anything needed
     assert main(["tensorboard", "--logdir", str(bundles), "--links"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "http://127.0.0.1:6006/?run=" in lines[1]
@@ -166,7 +166,7 @@ def test_without_a_profile_it_says_how_to_get_one(tmp_path, capsys):
 
 def test_without_tensorboard_it_says_what_to_install(bundles, capsys, monkeypatch):
     """The plugin is an extra."""
-    monkeypatch.setattr("jaxgate.cli.tensorboard.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "tensorboard_plugin_profile", None)
     assert main(["tensorboard", "--logdir", str(bundles)]) == 2
     assert "jaxgate[suite]" in capsys.readouterr().err
 

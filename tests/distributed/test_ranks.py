@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,62 +11,36 @@ from support.factories import CASE, FINGERPRINTS, measurement, record
 
 from jaxgate.engine import baseline_duel, reference_duel
 from jaxgate.engine.evidence import EvidenceCollector
+from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import judge
 from jaxgate.keep import ProgramStore
 from jaxgate.model import ArtifactSettings, Status
 from jaxgate.plugin.options.settings import read_ranks
 
-JOB = "--perf-distributed=127.0.0.1:1234,2,0"
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (
-            ["--perf-distributed=here"],
-            "expected HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two processes) or auto",
-        ),
-        (["--perf-distributed=127.0.0.1:1234,2,2"], "found '127.0.0.1:1234,2,2'"),
-        (["--perf-distributed=127.0.0.1:1234,1,0"], "found '127.0.0.1:1234,1,0'"),
-        (["--perf-distributed=127.0.0.1,2,0"], "found '127.0.0.1,2,0'"),
-        (["--perf-distributed=127.0.0.1:70000,2,0"], "found '127.0.0.1:70000,2,0'"),
-        (["--perf-distributed=127.0.0.1:1234,two,0"], "found '127.0.0.1:1234,two,0'"),
-        ([JOB, "--perf-rank-timeout=soon"], "--perf-rank-timeout: expected a number of seconds above 0, found 'soon'"),
-        ([JOB, "--perf-rank-timeout=0"], "found '0'"),
-        ([JOB, "--perf-rank-timeout=inf"], "found 'inf'"),
-        (["--perf-rank-timeout=5"], "--perf-rank-timeout is about several processes; it needs --perf-distributed"),
-        ([JOB, "--perf-against=HEAD"], "drop --perf-against"),
-        ([JOB, "--perf-against-env=X=1"], "drop --perf-against-env"),
-        ([JOB, "--perf-calibrate=3"], "drop --perf-calibrate"),
-        ([JOB, "--perf-peak"], "drop --perf-peak"),
-        ([JOB, "--perf-plan"], "drop --perf-plan"),
-        ([JOB, "--perf-record-times=3"], "drop --perf-record-times"),
-        ([JOB, "-n", "2"], "drop -n"),
-        ([JOB, "--perf-update=trim"], "--perf-update=trim is for one process; drop --perf-distributed"),
-        ([JOB, "--perf-update=review"], "--perf-update=review is for one process; drop --perf-distributed"),
-    ],
-    ids=lambda part: " ".join(part).replace("--perf-", "") if isinstance(part, list) else None,
-)
-def test_what_makes_no_sense_is_refused_before_anything_is_joined(project, options, said):
-    """One error for each, and no test is run."""
-    project.write("test_a.py", "def test_a(gate): gate(lambda x: x, 1.0)\n")
-    if "--perf-against=HEAD" in options:
-        import subprocess
-
-        for command in (
-            ["init", "-q"],
-            ["add", "."],
-            ["-c", "user.name=a", "-c", "user.email=a", "commit", "-qm", "a"],
-        ):
-            subprocess.run(["git", *command], cwd=project.path, check=True)
-    result = project.run(*options)
-    assert result.code == pytest.ExitCode.USAGE_ERROR
-    result.shows(said)
-
 
 def config(**options):
     """A configuration with these options and no others."""
     return SimpleNamespace(getoption=lambda name, default=None: options.get(name, default), option=SimpleNamespace())
+
+
+HERE = "expected HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two processes) or auto, found "
+
+
+@pytest.mark.parametrize(
+    ("where", "timeout", "said"),
+    [
+        *(
+            (where, None, HERE + repr(where))
+            for where in ("here", "h:1,2,2", "h:1,1,0", "h,2,0", "h:70000,2,0", "h:1,two,0")
+        ),
+        *((None, text, f"expected a number of seconds above 0, found '{text}'") for text in ("soon", "0", "inf")),
+    ],
+)
+def test_what_makes_no_sense_is_refused(where, timeout, said):
+    """One error for each, before anything is joined."""
+    options = {"--perf-distributed": where or "127.0.0.1:1234,2,0", "--perf-rank-timeout": timeout}
+    with pytest.raises(pytest.UsageError, match=re.escape(said)):
+        read_ranks(config(**options), {})
 
 
 def test_variables_serve_a_launcher_that_sets_them_for_each_process():
@@ -99,7 +74,7 @@ def test_a_changed_program_over_several_processes_is_undecided_and_says_why():
 def test_a_red_case_over_several_processes_says_that_it_was_not_profiled(tmp_path):
     """Its bundle is there all the same."""
     settings = ArtifactSettings(folder=tmp_path / "perf-artifacts", when="failing", captures=8)
-    captures = EvidenceCollector(settings, tmp_path, ProgramStore(tmp_path))
+    captures = EvidenceCollector(settings, tmp_path, ProgramStore(tmp_path), instruments=Instruments())
     now = measurement(facts={"traces": 2}, processes=2)
     verdict = judge(CASE, (), now, record(), strict=True)
     assert verdict.fails

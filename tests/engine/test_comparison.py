@@ -5,41 +5,44 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import pytest
+from support.fakes import duel
 
 import jaxgate
 from jaxgate.engine import comparison as module
-from jaxgate.model import Duel, InvalidCaseError, Status
+from jaxgate.model import InvalidCaseError, Status
 
 X = jnp.ones((64, 64)) / 32
 
 
-def duel_of(now_ns, baseline_ns):
-    """A duel of 20 equal pairs, in place of a clock."""
+@pytest.fixture
+def timed(monkeypatch):
+    """Lets every duel find a ratio, in place of a clock; ``None`` if there must not be one."""
 
-    def run(*_sides, **_options):
-        return Duel(now_ns=((now_ns,),) * 20, baseline_ns=((baseline_ns,),) * 20, calls_per_burst=1, seed=0)
+    def give(ratio):
+        found = None if ratio is None else lambda *_, **__: duel(ratio)
+        monkeypatch.setattr(module, "run_duel", found)
 
-    return run
+    return give
 
 
-def test_a_doubled_body_is_seen_in_facts_and_time(monkeypatch):
+def test_a_doubled_body_is_seen_in_facts_and_time(timed):
     """The first function does twice the work: the fact says so, the duel says so, the text shows both."""
-    monkeypatch.setattr(module, "run_duel", duel_of(200_000, 100_000))
+    timed(2.0)
     found = jaxgate.compare(lambda x: x @ x @ x, lambda x: x @ x, X)
     assert found.decision.status is Status.SLOWER
     assert not found.agrees
     text = str(found)
     assert (
-        "SLOWER: 200 µs against 100 µs, median of pairs 2.000 × [2.000, 2.000]: 20 of 20 pairs were more than 3.0% slower"
+        "SLOWER: 20 ms against 10 ms, median of pairs 2.000 × [2.000, 2.000]: 20 of 20 pairs were more than 3.0% slower"
         in text
     )
     assert "result DIFFERENT beyond tolerance" in text
     assert "REGRESSED matmul_flops 1.05 MFLOP against 524 kFLOP = 2.00 ×, allowed 524 kFLOP" in text
 
 
-def test_the_same_function_does_not_differ(monkeypatch):
+def test_the_same_function_does_not_differ(timed):
     """Programs that differ only in what costs nothing: same facts, same results, SAME by duel."""
-    monkeypatch.setattr(module, "run_duel", duel_of(100_000, 100_000))
+    timed(1.0)
     found = jaxgate.compare(lambda x: jnp.tanh(x) + 0, jnp.tanh, X)
     assert found.decision.status is Status.SAME
     assert found.agrees
@@ -53,9 +56,9 @@ def test_a_real_duel_runs():
     assert found.agrees
 
 
-def test_an_identical_program_needs_no_duel(monkeypatch):
+def test_an_identical_program_needs_no_duel(timed):
     """The same structure under another name is SAME without a clock."""
-    monkeypatch.setattr(module, "run_duel", None)
+    timed(None)
     found = jaxgate.compare(jnp.tanh, lambda y: jnp.tanh(y), X)
     assert (found.decision, found.agrees) == (None, True)
     assert "time   SAME: identical program" in str(found)

@@ -11,8 +11,9 @@ import sys
 import jax
 import jax.numpy as jnp
 import pytest
+from support.fakes import duel
+from support.projects import model
 
-from jaxgate.model import Duel
 from jaxgate.observe.arguments import on_device
 from jaxgate.observe.duel import Contender, agree, prepare, run_duel
 from jaxgate.observe.program import export_program
@@ -84,15 +85,7 @@ def alive():
 
 # Through the plugin
 
-MODEL = """
-import jax, jax.numpy as jnp
-
-def step(x):
-    return x @ x.T
-
-def test_step(gate):
-    gate(step, jnp.ones((123, 7)))
-"""
+MODEL = model("jnp.ones((123, 7))", step="x @ x.T")
 LIVE = """
 def test_memory():
     import gc
@@ -103,13 +96,10 @@ CHANGE = ("x @ x.T", "x[::-1] @ x.T")
 MORE = ("x @ x.T", "x @ x.T + (x * 2) @ x.T")
 
 
-def test_a_case_that_was_duelled_lets_its_arguments_go(project, monkeypatch):
+def test_a_case_that_was_duelled_lets_its_arguments_go(project):
     """Hundreds of cases may be duelled in one run: only one that will be repeated keeps what it needs for that."""
-    halves = ((10_000_000,),) * 20
-    even = Duel(now_ns=halves, baseline_ns=halves, calls_per_burst=1, seed=0)
-    project.instruments["run_duel"] = lambda *_, **__: even
-    project.write("test_model.py", MODEL + LIVE)
-    assert project.run("--perf-update").code == 0
+    project.instruments["run_duel"] = lambda *_, **__: duel(1.0)
+    project.write("test_model.py", MODEL + LIVE).record()
     project.edit("test_model.py", *CHANGE)
     result = project.run()
     assert "1.00 × the baseline" in result.line("SAME  model/step")
@@ -144,8 +134,7 @@ def starve(monkeypatch, error, *, side, at):
 @pytest.mark.parametrize("error", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY)
 def test_too_little_memory_for_a_side_is_undecided(project, monkeypatch, error, side, at):
     """Never SAME: the line says what happened; the facts were judged; nothing is left behind."""
-    project.write("test_model.py", MODEL + LIVE)
-    assert project.run("--perf-update").code == 0
+    project.write("test_model.py", MODEL + LIVE).record()
     project.edit("test_model.py", *CHANGE)
     calls = starve(monkeypatch, error, side=side, at=at)
     result = project.run("--perf-strict", "--perf-max-undecided=1")
@@ -158,8 +147,7 @@ def test_too_little_memory_for_a_side_is_undecided(project, monkeypatch, error, 
 
 def test_facts_are_judged_where_memory_is_too_little(project, monkeypatch):
     """A second multiplication is REGRESSED all the same, and time is UNDECIDED beside it."""
-    project.write("test_model.py", MODEL)
-    assert project.run("--perf-update").code == 0
+    project.write("test_model.py", MODEL).record()
     project.edit("test_model.py", *MORE)
     starve(monkeypatch, OUT_OF_MEMORY["device"], side=1, at=1)
     result = project.run()

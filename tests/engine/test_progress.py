@@ -56,11 +56,8 @@ def pipe():
     pipe.close()
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    """Lines come at once."""
-    monkeypatch.setattr(module, "PATIENCE_S", 0.001)
-    monkeypatch.setattr(module, "REPEAT_S", 0.002)
+IMPATIENT = {"patience_s": 0.001, "repeat_s": 0.002}
+"""Lines come at once."""
 
 
 @pytest.fixture(autouse=True)
@@ -110,11 +107,15 @@ class Busy:
         """Nothing was held."""
 
 
-def test_a_short_wait_for_the_machine_is_no_news(pipe, monkeypatch):
+def test_a_short_wait_for_the_machine_is_no_news(pipe):
     """Beside other workers each timed stage waits a few seconds; a line comes where it is longer."""
     asked = []
-    monkeypatch.setattr(Progress, "_watch", lambda self, over, stage, patience_s: asked.append((stage, patience_s)))
-    with Progress(pipe.writing, "scan/rnn", Busy()) as progress:
+
+    class Watched(Progress):
+        def _watch(self, over, stage, patience_s):
+            asked.append((stage, patience_s))
+
+    with Watched(pipe.writing, "scan/rnn", Busy()) as progress:
         progress("tracing the subject")
         progress(module.SAMPLING)
     waiting = "waiting until nothing else is measured on this machine"
@@ -123,25 +124,23 @@ def test_a_short_wait_for_the_machine_is_no_news(pipe, monkeypatch):
 
 def test_a_short_stage_says_nothing(pipe):
     """A stage that ends within its patience leaves the terminal alone."""
-    with Progress(pipe.writing, "scan/rnn") as progress:
+    with Progress(pipe.writing, "scan/rnn", patience_s=1e6) as progress:
         for stage in ("building the workload", "tracing the subject", "sampling", "judging"):
             progress(stage)
     assert pipe.everything() == ""
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_long_stage_speaks_again_and_again(pipe):
     """Lines keep coming while the stage lasts."""
-    with Progress(pipe.writing, "scan/rnn") as progress:
+    with Progress(pipe.writing, "scan/rnn", **IMPATIENT) as progress:
         progress("compiling the subject")
         lines = [pipe.line() for _ in range(3)]
     assert lines == ["  scan/rnn: compiling the subject, 0 s so far"] * 3
 
 
-@pytest.mark.usefixtures("impatient")
 def test_the_next_stage_replaces_the_last(pipe):
     """Once a stage is entered no line of an earlier one is written."""
-    with Progress(pipe.writing, "scan/rnn") as progress:
+    with Progress(pipe.writing, "scan/rnn", **IMPATIENT) as progress:
         progress("tracing the subject")
         pipe.line()
         progress("compiling the subject")
@@ -150,11 +149,10 @@ def test_the_next_stage_replaces_the_last(pipe):
         assert [pipe.line() for _ in range(3)] == ["  scan/rnn: compiling the subject, 0 s so far"] * 3
 
 
-@pytest.mark.usefixtures("impatient")
 def test_nothing_runs_beside_a_sample(pipe):
     """When the stage is sampling the thread of the one before is gone and none is started."""
     before = threading.enumerate()
-    with Progress(pipe.writing, "scan/rnn") as progress:
+    with Progress(pipe.writing, "scan/rnn", **IMPATIENT) as progress:
         progress("compiling the subject")
         pipe.line()
         assert len(threading.enumerate()) == len(before) + 1
@@ -165,24 +163,22 @@ def test_nothing_runs_beside_a_sample(pipe):
     assert threading.enumerate() == before
 
 
-@pytest.mark.usefixtures("impatient")
 def test_its_thread_does_not_keep_the_process_alive(pipe):
     """The thread is a daemon: an interpreter that ends does not wait for it."""
-    with Progress(pipe.writing, "scan/rnn") as progress:
+    with Progress(pipe.writing, "scan/rnn", **IMPATIENT) as progress:
         before = threading.enumerate()
         progress("compiling the subject")
         (thread,) = set(threading.enumerate()) - set(before)
         assert thread.daemon
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_it_falls_silent_whatever_happened(pipe, error):
     """A stage that raises ends like any other, and its exception goes on."""
     before = threading.enumerate()
 
     def run():
-        with Progress(pipe.writing, "scan/rnn") as progress:
+        with Progress(pipe.writing, "scan/rnn", **IMPATIENT) as progress:
             progress("running the subject")
             pipe.line()
             raise error
@@ -192,11 +188,10 @@ def test_it_falls_silent_whatever_happened(pipe, error):
     assert threading.enumerate() == before
 
 
-@pytest.mark.usefixtures("impatient")
 def test_without_a_terminal_there_is_no_thread():
     """With -q, or no stderr, nothing is started."""
     before = threading.enumerate()
-    with Progress(None, "scan/rnn") as progress:
+    with Progress(None, "scan/rnn", **IMPATIENT) as progress:
         progress("compiling the subject")
         assert threading.enumerate() == before
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import pytest
+from support.fakes import duel
 
-from jaxgate.engine import reference_duel as module
 from jaxgate.engine.duel_budget import DuelBudget
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.reference_duel import ReferenceDuels
 from jaxgate.keep import DuelCache, ReferenceCache
-from jaxgate.model import Computation, Duel, ReferenceDuel, at_least, at_most
+from jaxgate.model import Computation, ReferenceDuel, at_least, at_most
 from jaxgate.observe.duel import export_opponents, opponents_fingerprint
 from jaxgate.observe.measure import observe
 from jaxgate.observe.program import NotReplayableError
@@ -39,18 +40,8 @@ def watch(**changes):
     return observe(lambda: Computation(**values), store=ReferenceCache(None))
 
 
-def duel(ratio, pairs=20):
-    """A duel without noise."""
-    return Duel(
-        now_ns=((round(10_000_000 * ratio),),) * pairs,
-        baseline_ns=((10_000_000,),) * pairs,
-        calls_per_burst=1,
-        seed=0,
-    )
-
-
 @pytest.fixture
-def duels(tmp_path, monkeypatch):
+def duels(tmp_path):
     """Duels that find 0.7, each noted with its sides; returns what runs them and the notes."""
     notes = []
 
@@ -58,8 +49,13 @@ def duels(tmp_path, monkeypatch):
         notes.append((subject, reference, settled, options))
         return duel(0.7)
 
-    memory = DuelCache(ReferenceCache(tmp_path / "cache"))
-    return ReferenceDuels(DuelBudget(None), memory, Instruments(run_reference_duel=run_duel)), notes
+    return runs(tmp_path, run_reference_duel=run_duel), notes
+
+
+def runs(folder, **instruments):
+    """Duels without a budget, remembered below a folder."""
+    memory = DuelCache(ReferenceCache(folder / "cache"))
+    return ReferenceDuels(DuelBudget(None), memory, Instruments(**instruments))
 
 
 # What duels
@@ -80,9 +76,9 @@ def test_neither_is_threaded_where_one_cannot_be():
 
 def test_the_programs_are_those_of_the_case(duels):
     """The subject is the first side, the reference the other, with the case's arguments; the claims say when to stop."""
-    runs, notes = duels
+    timing, notes = duels
     observed = watch(subject=lambda x: x * 3, reference=lambda x: x + x + x, args=(jnp.arange(3.0),))
-    told = runs.time([CLAIM], observed, lambda _: None)
+    told = timing.time([CLAIM], observed, lambda _: None)
     ((subject, reference, settled, options),) = notes
     assert "multiply" in subject.function.as_text()
     assert "multiply" not in reference.function.as_text()
@@ -96,8 +92,8 @@ def test_the_programs_are_those_of_the_case(duels):
 
 def test_the_duel_keeps_the_contract_of_its_case(duels):
     """Latency is claimed of latency: both sides, and the fresh processes, wait for each call."""
-    runs, notes = duels
-    told = runs.time([CLAIM], watch(contract="blocked"), lambda _: None)
+    timing, notes = duels
+    told = timing.time([CLAIM], watch(contract="blocked"), lambda _: None)
     assert [side.contract for side in notes[0][:2]] == ["blocked"] * 2
     assert told.repeats[0].duel.contract == "blocked"
 
@@ -113,8 +109,8 @@ def test_one_claim_written_twice_is_one(duels):
 )
 def test_nothing_is_timed_that_decides_nothing(duels, claims, changes):
     """No claim about run time, or no reference."""
-    runs, notes = duels
-    assert runs.time(claims, watch(**changes), lambda _: None).by == ReferenceDuel()
+    timing, notes = duels
+    assert timing.time(claims, watch(**changes), lambda _: None).by == ReferenceDuel()
     assert notes == []
 
 
@@ -129,27 +125,31 @@ def test_an_observation_without_a_reference_has_no_opponent():
 
 def test_virtual_devices_are_not_timed(duels):
     """A subject on several CPU devices: undecided before anything is compiled."""
-    runs, notes = duels
+    timing, notes = duels
     observed = watch()
     hardware = replace(observed.measurement.hardware, devices=8)
     observed = replace(observed, measurement=replace(observed.measurement, hardware=hardware))
-    assert runs.time([CLAIM], observed, lambda _: None).by == ReferenceDuel(why_not=SHARED)
+    assert timing.time([CLAIM], observed, lambda _: None).by == ReferenceDuel(why_not=SHARED)
     assert notes == []
 
 
-def test_nor_is_a_reference_on_virtual_devices(duels, monkeypatch):
+def test_nor_is_a_reference_on_virtual_devices(tmp_path):
     """The subject runs on one, its reference on two."""
-    runs, notes = duels
-    asked = iter([1, 2])
-    monkeypatch.setattr(module, "devices_of", lambda _executable: list(range(next(asked))))
-    assert runs.time([CLAIM], watch(), lambda _: None).by == ReferenceDuel(why_not=SHARED)
-    assert notes == []
+    sides = iter([compiled_for(1), compiled_for(2)])
+    told = runs(tmp_path, run_reference_duel=None, prepare=lambda *_: next(sides)).time([CLAIM], watch(), print)
+    assert told.by == ReferenceDuel(why_not=SHARED)
+
+
+def compiled_for(devices):
+    """A side whose executable lies on so many devices."""
+    sharding = SimpleNamespace(device_set=[SimpleNamespace(id=number) for number in range(devices)])
+    return SimpleNamespace(function=SimpleNamespace(input_shardings=[sharding], output_shardings=[]))
 
 
 def test_devices_are_those_of_the_executable(duels):
     """One here."""
-    runs, notes = duels
-    runs.time([CLAIM], watch(), lambda _: None)
+    timing, notes = duels
+    timing.time([CLAIM], watch(), lambda _: None)
     assert [len(devices_of(side.function)) for side in notes[0][:2]] == [1, 1]
 
 
@@ -180,7 +180,7 @@ def test_the_hash_covers_what_a_duel_depends_on():
 
 def test_a_damaged_memory_is_none(duels, tmp_path):
     """Other numbers, times that mean nothing, sides of different length: a new duel, never a verdict."""
-    runs, notes = duels
+    timing, notes = duels
     key = opponents_fingerprint(watch())
     entries = ReferenceCache(tmp_path / "cache")
     good = duel(0.5)
@@ -193,9 +193,9 @@ def test_a_damaged_memory_is_none(duels, tmp_path):
         duel_numbers(replace(good, now_ns=(), baseline_ns=())),
     ):
         entries.save(key, damaged, [])
-        assert not runs.time([CLAIM], watch(), lambda _: None).by.remembered
+        assert not timing.time([CLAIM], watch(), lambda _: None).by.remembered
     assert len(notes) == 6
-    assert runs.time([CLAIM], watch(), lambda _: None).by == ReferenceDuel(duel=duel(0.7), remembered=True)
+    assert timing.time([CLAIM], watch(), lambda _: None).by == ReferenceDuel(duel=duel(0.7), remembered=True)
 
 
 def duel_numbers(told):

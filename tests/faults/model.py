@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCES = "tests/faults/programs/sources"
@@ -82,6 +84,15 @@ class Fault:
         lines = enumerate(source.splitlines(), 1)
         name = file or self.path.name
         return tuple(f"{name}:{number}" for number, text in lines if any(part in text for part in self.at))
+
+
+def faults_of(file: str = "", *, kind: str = "") -> Callable[..., Fault]:
+    """Give what makes the faults of one file, or of one family: name, case, then each edit as a pair of old and new."""
+
+    def fault(name: str, case: str, *edits: tuple[str, str], moves: Iterable[str] = (), **about: Any) -> Fault:
+        return Fault(name=name, case=case, file=file, kind=kind, edits=edits, moves=frozenset(moves), **about)
+
+    return fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

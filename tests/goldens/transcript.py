@@ -128,8 +128,8 @@ class Transcript:
 
     def fix_clocks_of_processes(self) -> None:
         """Let the processes that runs start have the clocks of ``Lab``, too."""
-        head = f"import sys\nsys.path.append({str(TESTS)!r})\n"
-        call = f"from support.fakes import in_a_process_of_its_own\nin_a_process_of_its_own({os.getpid()})\n"
+        head = f"import sys\nsys.path.append({str(TESTS)!r})\nfrom support.fakes import in_a_process_of_its_own\n"
+        call = f"\ndef pytest_configure(config):\n    in_a_process_of_its_own(config, {os.getpid()})\n"
         self.write("conftest.py", head + call)
 
     def run(self, *options: str, files: Sequence[str] = (RESULTS, SUMMARY, REPORT), table: bool = False) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from jaxgate.keep import Artifacts, ForeignFolderError, can_write_scalars, write_scalars
@@ -74,7 +76,7 @@ def test_scalars_of_two_runs_are_one_curve(tmp_path):
 def test_tensorboard_is_an_extra(monkeypatch):
     """Without it no scalars are written."""
     assert can_write_scalars()
-    monkeypatch.setattr("jaxgate.keep.scalars.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
     assert not can_write_scalars()
 
 

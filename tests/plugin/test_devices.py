@@ -95,13 +95,17 @@ def test_a_machine_without_the_tool_has_none(monkeypatch):
     assert devices._nvidia() == []
 
 
-def test_auto_is_one_worker_for_each(monkeypatch):
+def test_auto_is_one_worker_for_each(monkeypatch, tmp_path):
     """Without accelerators pytest-xdist decides."""
     from jaxgate.plugin import hooks
 
-    monkeypatch.setattr(devices, "found", lambda: [{}, {}, {}])
+    (tmp_path / "libtpu-1.dist-info").mkdir()
+    (tmp_path / "libtpu-1.dist-info/METADATA").write_text("Name: libtpu\nVersion: 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("JAX_PLATFORMS", "tpu")
+    monkeypatch.setenv("TPU_VISIBLE_CHIPS", "0,1,2")
     assert hooks.pytest_xdist_auto_num_workers() == 3
-    monkeypatch.setattr(devices, "found", list)
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     assert hooks.pytest_xdist_auto_num_workers() is None
 
 

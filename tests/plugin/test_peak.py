@@ -50,20 +50,6 @@ allocator.statistics_of = statistics
 """
 
 
-def test_on_the_cpu_every_case_is_unavailable_and_that_is_not_green(project):
-    """For real: a process for each test that gates; the others are not run."""
-    project.write("test_model.py", MODEL)
-    result = project.run("--perf-peak", "-k", "wave or plain")
-    assert result.code == 1
-    result.shows(
-        "jaxgate: real peaks, which describe and do not gate",
-        "UNAVAILABLE  model/wave  unavailable on cpu: its allocator keeps no figures",
-        "1 case: 1 UNAVAILABLE",
-    )
-    assert "judged" not in result.text
-    assert not (project.path / "baselines").exists()
-
-
 def test_figures_are_shown_and_a_case_that_fails_is_red(project, monkeypatch):
     """For real, with an allocator that counts: the row, the failure with its stage, the skip that is none of both."""
     monkeypatch.setenv("CI", "true")
@@ -173,18 +159,13 @@ def test_a_process_that_left_no_figures_says_why(monkeypatch, ended, outcome, wh
     assert record.case == "test_model.py::test_wave"
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "code"),
-    [("M", 0), ("MS", 0), ("S", 1), ("MU", 1), ("MF", 1)],
-)
-def test_what_is_green(project, monkeypatch, outcomes, code):
+@pytest.mark.parametrize(("outcomes", "code"), [("M", 0), ("MS", 0), ("S", 1), ("MU", 1), ("MF", 1)])
+def test_what_is_green(outcomes, code):
     """At least one case measured, and none without figures."""
     kinds = {outcome.value[0]: outcome for outcome in PeakOutcome}
-    rows = [(kinds[letter], PeakRecord(case=f"a/{letter}", why_not="so")) for letter in outcomes]
-    monkeypatch.setattr(peak, "measure_in_fresh_process", lambda *_: rows.pop(0))
-    tests = "".join(f"def test_{number}(gate):\n    pass\n" for number in range(len(outcomes)))
-    project.write("test_model.py", tests)
-    assert project.run("--perf-peak").code == code
+    run = peak.Peaks()
+    run._rows = [(kinds[letter], PeakRecord(case=f"a/{letter}", why_not="so")) for letter in outcomes]
+    assert run.exit_status(0) == code
 
 
 def test_nothing_that_gates_is_a_usage_error(project):
@@ -202,23 +183,6 @@ def test_a_file_that_cannot_be_collected_is_red(project):
     assert project.run("--perf-peak").code == 2
 
 
-@pytest.mark.parametrize(
-    ("other", "named"),
-    [
-        ("--perf-update", "--perf-update"),
-        ("--perf-against-env=X=1", "--perf-against-env"),
-        ("--perf-calibrate=3", "--perf-calibrate"),
-        ("--perf-plan", "--perf-plan"),
-        ("--perf-record-times=2", "--perf-record-times"),
-    ],
-)
-def test_no_other_kind_of_run_goes_with_it(project, other, named):
-    """A usage error that names the other one."""
-    result = project.pytester.runpytest_inprocess("--perf-peak", other)
-    assert result.ret == 4
-    assert f"--perf-peak goes with no other kind of run; drop {named}" in result.stderr.str()
-
-
 def test_the_process_that_waits_takes_no_device(project):
     """It does not even import JAX: a TPU belongs to one process, and a GPU would be preallocated twice."""
     project.write("test_wide.py", "import pytest\n\n@pytest.mark.skip\ndef test_wide(gate):\n    pass\n")
@@ -226,11 +190,7 @@ def test_the_process_that_waits_takes_no_device(project):
         "import sys, pytest; code = pytest.main(['--perf-peak', '-p', 'no:cacheprovider'])\n"
         "print('ended:', int(code), 'jax' in sys.modules)\n"
     )
-    unwanted = ("PYTEST", "JAXGATE", "CI")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=project.path, env=environment, capture_output=True, text=True, check=False
-    )
+    done = project.alone("-c", code)
     assert "1 case: 1 SKIPPED" in done.stdout
     assert done.stdout.splitlines()[-1] == "ended: 1 False", done.stdout + done.stderr
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 from support.factories import PHASES, PROGRAM, baseline
+from support.fakes import duel
 
 from jaxgate.engine.cost import longest_duel_s, predict, unchanged_s
 from jaxgate.keep import BaselineStore
@@ -123,8 +121,7 @@ def test_another_tests_baseline_tells_nothing(store):
 @pytest.fixture
 def planned(project):
     """A project whose tests leave a trace if they run."""
-    project.write("test_model.py", TESTS)
-    return project
+    return project.write("test_model.py", TESTS)
 
 
 def plan(project, *arguments):
@@ -178,23 +175,6 @@ def test_a_bare_collection_stays_one(planned):
     assert "jaxgate: plan" not in result.stdout.str()
 
 
-@pytest.mark.parametrize("other", ["--perf-update", "--perf-calibrate=3", "--perf-against=HEAD"])
-def test_a_plan_is_of_a_run_that_judges(planned, other):
-    """Other commands are refused beside it, before anything happens."""
-    result = plan(planned, other)
-    assert result.ret == 4
-    assert f"drop {other.partition('=')[0]}" in result.stderr.str()
-    assert not (planned.path / "ran").exists()
-
-
-def test_a_plan_is_not_distributed(planned):
-    """Workers would run the tests."""
-    result = plan(planned, "-n", "1")
-    assert result.ret == 4
-    assert "drop -n" in result.stderr.str()
-    assert not (planned.path / "ran").exists()
-
-
 NONSENSE = {
     "no mapping": "[1, 2]",
     "not JSON": "{",
@@ -233,11 +213,7 @@ def test_a_plan_does_not_import_jax(planned):
         "import sys, pytest; code = pytest.main(['--perf-plan', '-q'])\n"
         "print('heavy:', sorted({name.split('.')[0] for name in sys.modules} & {'jax', 'jaxlib'}), int(code))\n"
     )
-    unwanted = ("PYTEST", "JAXGATE", "CI")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=planned.path, env=environment, capture_output=True, text=True, check=False
-    )
+    done = planned.alone("-c", code)
     assert done.stdout.splitlines()[-1] == "heavy: [] 0", done.stdout + done.stderr
     assert "~2.0 s" in done.stdout
 
@@ -273,17 +249,12 @@ def gated(project):
     return project
 
 
-def run(project, *arguments):
-    """Run with pytest's cache switched on."""
-    return project.with_memory(*arguments)
-
-
 def test_a_judged_gate_is_remembered(gated):
     """With what it took; not the recording, not a case that is INVALID, not one that was not sampled."""
     assert costs(gated) == {}
-    run(gated, "--benchmark-disable")
+    gated.with_memory("--benchmark-disable")
     assert costs(gated) == {}
-    run(gated)
+    gated.with_memory()
     found = costs(gated)
     assert set(found) == {STEP}
     assert found[STEP]["duel_s"] is None
@@ -292,23 +263,20 @@ def test_a_judged_gate_is_remembered(gated):
     assert re.search(rf"^    4\.0 s +~\d+\.\d s  {re.escape(STEP)}$", text, re.MULTILINE), text
 
 
-def test_a_duel_is_remembered_apart(gated, monkeypatch):
+def test_a_duel_is_remembered_apart(gated):
     """Its time is no part of the rest, and is kept by runs that need none."""
-    from jaxgate.model import Duel
-
-    same = Duel(now_ns=((10_000_000,),) * 20, baseline_ns=((10_000_000,),) * 20, calls_per_burst=1, seed=0)
     ticks = iter(range(0, 10**9, 1_000))
-    gated.instruments.update(run_duel=lambda *_, **__: same, clock=lambda: next(ticks))
+    gated.instruments.update(run_duel=lambda *_, **__: duel(1.0), clock=lambda: next(ticks))
     gated.edit("test_model.py", "x * 2", "x * 3")
-    run(gated)
+    gated.with_memory()
     assert costs(gated)[STEP]["duel_s"] == 3e-6
     gated.edit("test_model.py", "x * 3", "x * 2")
-    run(gated)
+    gated.with_memory()
     assert costs(gated)[STEP]["duel_s"] == 3e-6
 
 
 def test_other_tests_stay_remembered(gated):
     """A run of some tests forgets none of the others."""
     remembered(gated, {"test_gone.py::test_it": {"unchanged_s": 3.0, "duel_s": None}})
-    run(gated)
+    gated.with_memory()
     assert set(costs(gated)) == {"test_gone.py::test_it", STEP}

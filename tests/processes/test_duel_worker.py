@@ -74,7 +74,7 @@ def test_a_program_that_cannot_be_run_leaves_no_duels(job):
     assert not (job / "duels.json").exists()
 
 
-def test_a_failing_control_leaves_no_duels(job, monkeypatch):
+def test_a_failing_control_leaves_no_duels(job):
     """Half an outcome is none: the case was timed, its control was not."""
     seen = []
 
@@ -83,14 +83,13 @@ def test_a_failing_control_leaves_no_duels(job, monkeypatch):
         if len(seen) == 2:
             raise RuntimeError("device lost")
 
-    monkeypatch.setattr(cli, "run_duel", run_duel)
     with pytest.raises(RuntimeError, match="device lost"):
-        cli.main(job)
+        cli.main(job, run_duel=run_duel)
     assert seen == [60, 60]
     assert not (job / "duels.json").exists()
 
 
-def test_the_control_is_a_second_copy_of_the_baseline(job, monkeypatch):
+def test_the_control_is_a_second_copy_of_the_baseline(job):
     """Case: now against baseline; control: the baseline's program, compiled apart, against the baseline."""
     programs = {}
     duels = []
@@ -107,9 +106,7 @@ def test_the_control_is_a_second_copy_of_the_baseline(job, monkeypatch):
         return read_duels(job)["case"]
 
     (job / "duels.json").write_text('{"case": {"now_ns": [], "baseline_ns": [], "calls_per_burst": 1, "seed": 0}}')
-    monkeypatch.setattr(cli, "prepare", prepare)
-    monkeypatch.setattr(cli, "run_duel", run_duel)
-    cli.main(job)
+    cli.main(job, prepare=prepare, run_duel=run_duel)
     (now, first, options), (second, other, same_options) = duels
     whole = read_job(job)
     assert first is other is not second

@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from jaxgate.model import UsageError
-from jaxgate.processes import venv
 from jaxgate.processes.environment_spec import EnvironmentSpec, parse_environment
 from jaxgate.processes.pytest_child import clean_environment
 from jaxgate.processes.venv import prepare_environment
@@ -64,14 +64,20 @@ def test_nonsense_is_a_usage_error(items, message, tmp_path):
     assert message in str(error.value)
 
 
-def test_flags_are_added_to_those_that_are_there(tmp_path, monkeypatch):
+def interpreter(folder, text):
+    """A file that answers like an interpreter."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_flags_are_added_to_those_that_are_there(tmp_path):
     """An xla_ option joins the flags of this environment; everything else stays."""
-    monkeypatch.setattr(venv, "_check", lambda *_: None)
-    python, variables = prepare_environment(
-        EnvironmentSpec(flags=("--xla_b=2",)), tmp_path, {"XLA_FLAGS": "--xla_a=1", "HOME": "h"}
-    )
-    assert python == HERE
-    assert variables == {"XLA_FLAGS": "--xla_a=1 --xla_b=2", "HOME": "h"}
+    python = interpreter(tmp_path, f'echo \'{{"missing": [], "unknown": [], "jaxgate": "{version("jaxgate")}"}}\'')
+    asked = EnvironmentSpec(python=python, flags=("--xla_b=2",))
+    found = prepare_environment(asked, tmp_path, {"XLA_FLAGS": "--xla_a=1", "HOME": "h"})
+    assert found == (python, {"XLA_FLAGS": "--xla_a=1 --xla_b=2", "HOME": "h"})
 
 
 def test_an_unknown_jax_setting_is_refused(tmp_path):
@@ -79,14 +85,6 @@ def test_an_unknown_jax_setting_is_refused(tmp_path):
     for item in ("jax_enable_x46=1", "JAX_ENABLE_X46=1"):
         with pytest.raises(UsageError, match="jax there has no setting jax_enable_x46"):
             prepare_environment(parse_environment([item], tmp_path), tmp_path, clean_environment())
-
-
-def interpreter(folder, text):
-    """A file that answers like an interpreter."""
-    path = folder / "python"
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
 
 
 @pytest.mark.parametrize(

@@ -5,27 +5,24 @@ from __future__ import annotations
 import sys
 
 import pytest
-from support.git import git
+from support.git import commit, git
+from support.projects import model
 
-MODEL = """
-import jax, jax.numpy as jnp
-
-def step(x):
-    return jnp.tanh(x @ x)
-
-def test_step(gate):
-    gate(step, jnp.ones((16, 16)))
-"""
+MODEL = model("jnp.ones((16, 16))", step="jnp.tanh(x @ x)")
 
 
 @pytest.fixture
 def versioned(project):
     """A project under git, with one commit."""
-    project.write("test_model.py", MODEL)
-    git(project.path, "init", "-q")
-    git(project.path, "add", "-A")
-    git(project.path, "commit", "-q", "-m", "first")
+    commit(project.write("test_model.py", MODEL).path)
     return project
+
+
+@pytest.fixture
+def here(versioned):
+    """The same, whose revision is recorded by runs in this process."""
+    versioned.records_here()
+    return versioned
 
 
 def test_a_change_is_compared_with_the_revision(versioned):
@@ -37,102 +34,84 @@ def test_a_change_is_compared_with_the_revision(versioned):
     assert len(git(versioned.path, "worktree", "list").splitlines()) == 1
 
 
-def test_hardware_without_baselines_gets_those_of_the_revision(versioned):
+def test_hardware_without_baselines_gets_those_of_the_revision(here):
     """The revision's baselines are ready to be committed, programs and log with them; the next run uses them."""
-    head = git(versioned.path, "rev-parse", "HEAD")
-    versioned.edit("test_model.py", "jnp.tanh(x @ x)", "jnp.tanh(x @ x @ x)")
-    result = versioned.run("--perf-against", "HEAD")
-    (_, content), *others = versioned.baselines().items()
+    head = git(here.path, "rev-parse", "HEAD")
+    here.edit("test_model.py", "jnp.tanh(x @ x)", "jnp.tanh(x @ x @ x)")
+    result = here.run("--perf-against", "HEAD")
+    (_, content), *others = here.baselines().items()
     assert not others
     assert f'"commit": "{head}"' in content.decode()
     assert '"dirty": false' in content.decode()
     assert "it had no baselines; 1 of that revision are in baselines/" in result.text
-    assert (
-        f"recorded from {head[:10]}, this hardware had none"
-        in next(versioned.path.glob("baselines/log/*.md")).read_text()
-    )
-    again = versioned.run()
+    assert f"recorded from {head[:10]}, this hardware had none" in here.log()[0]
+    again = here.run()
     again.counts(failed=1)
     again.shows("matmul_flops 16.4 kFLOP against 8.19 kFLOP")
 
 
-def test_hardware_with_baselines_keeps_its_own(versioned):
+def test_hardware_with_baselines_keeps_its_own(here):
     """Baselines that are there are somebody's decision: a comparison touches none and adds none."""
-    versioned.run("--perf-update")
-    versioned.write("test_new.py", MODEL.replace("test_step", "test_new"))
-    git(versioned.path, "add", "test_new.py")
-    git(versioned.path, "commit", "-q", "-m", "second")
-    before = {path: path.read_bytes() for path in (versioned.path / "baselines").rglob("*") if path.is_file()}
-    result = versioned.run("--perf-against", "HEAD")
+    here.run("--perf-update")
+    here.write("test_new.py", MODEL.replace("test_step", "test_new"))
+    commit(here.path)
+    before = {path: path.read_bytes() for path in (here.path / "baselines").rglob("*") if path.is_file()}
+    result = here.run("--perf-against", "HEAD")
     assert "had no baselines" not in result.text
-    assert {path: path.read_bytes() for path in (versioned.path / "baselines").rglob("*") if path.is_file()} == before
+    assert {path: path.read_bytes() for path in (here.path / "baselines").rglob("*") if path.is_file()} == before
 
 
-def test_baselines_that_cannot_be_written_do_not_hide_the_comparison(versioned):
+def test_baselines_that_cannot_be_written_do_not_hide_the_comparison(here):
     """A file where the folder should be: the run tells, and judges all the same."""
-    versioned.write("baselines", "not a folder")
-    result = versioned.run("--perf-against", "HEAD")
+    here.write("baselines", "not a folder")
+    result = here.run("--perf-against", "HEAD")
     result.counts(passed=1)
     result.shows("its baselines could not be written")
 
 
-def test_no_change_is_same_by_identity(versioned):
+def test_no_change_is_same_by_identity(here):
     """An unchanged program is SAME: it is the revision's."""
-    result = versioned.run("--perf-against=merge-base", "--perf-strict")
+    result = here.run("--perf-against=merge-base", "--perf-strict")
     result.counts(passed=1)
     assert result.line("model/step").startswith("SAME")
     result.shows("identical program", "recorded now")
 
 
-def test_cases_on_one_side_only_are_listed(versioned):
+def test_cases_on_one_side_only_are_listed(here):
     """A new case cannot be compared and does not fail, under CI either; one that is gone is named."""
-    versioned.write("test_new.py", MODEL.replace("test_step", "test_new"))
-    result = versioned.run("--perf-against", "HEAD", "--perf-strict")
+    here.write("test_new.py", MODEL.replace("test_step", "test_new"))
+    result = here.run("--perf-against", "HEAD", "--perf-strict")
     result.counts(passed=2)
     assert result.code == 0
     assert result.line("new/new").startswith("NO_BASELINE")
-    versioned.edit("test_model.py", "def test_step", "def test_renamed")
-    versioned.run("--perf-against", "HEAD").shows("Only in the other revision: model/step")
+    here.edit("test_model.py", "def test_step", "def test_renamed")
+    here.run("--perf-against", "HEAD").shows("Only in the other revision: model/step")
 
 
-def test_nothing_to_compare_is_not_green_under_ci(versioned):
+def test_nothing_to_compare_is_not_green_under_ci(here):
     """If no case at all is on both sides, nothing was gated: exit code 2 where strict."""
-    versioned.edit("test_model.py", "def test_step", "def test_renamed")
-    assert versioned.run("--perf-against", "HEAD").code == 0
-    result = versioned.run("--perf-against", "HEAD", "--perf-strict")
+    here.edit("test_model.py", "def test_step", "def test_renamed")
+    assert here.run("--perf-against", "HEAD").code == 0
+    result = here.run("--perf-against", "HEAD", "--perf-strict")
     assert result.code == 2
     result.shows("nothing could be compared", "(exit code 2)")
 
 
-def test_only_the_selection_is_recorded(versioned):
+def test_only_the_selection_is_recorded(here):
     """What was not selected here is not run there."""
-    versioned.write("test_other.py", "def test_other():\n    raise SystemError\n")
-    git(versioned.path, "add", "-A")
-    git(versioned.path, "commit", "-q", "-m", "second")
-    versioned.run("test_model.py", "-k", "step", "--perf-against", "HEAD").counts(passed=1)
+    here.write("test_other.py", "def test_other():\n    raise SystemError\n")
+    commit(here.path)
+    here.run("test_model.py", "-k", "step", "--perf-against", "HEAD").counts(passed=1)
 
 
-def test_an_unknown_revision_is_a_usage_error(versioned):
-    """A revision that git does not know ends the run with exit code 4 and one line."""
-    result = versioned.run("--perf-against", "no-such-revision")
-    assert result.code == 4
-    result.shows("--perf-against: expected a revision that git knows, found no-such-revision")
-
-
-def test_a_revision_that_cannot_be_collected_is_a_usage_error(versioned):
+def test_a_revision_that_cannot_be_collected_is_a_usage_error(here):
     """If the other side does not even import, nothing was compared: the run says so and is not green."""
-    versioned.edit("test_model.py", "import jax, ", "import no_such_module, jax, ")
-    git(versioned.path, "commit", "-q", "-a", "-m", "broken")
-    versioned.edit("test_model.py", "import no_such_module, jax, ", "import jax, ")
-    result = versioned.run("--perf-against", "HEAD")
+    here.edit("test_model.py", "import jax, ", "import no_such_module, jax, ")
+    commit(here.path)
+    here.edit("test_model.py", "import no_such_module, jax, ", "import jax, ")
+    result = here.run("--perf-against", "HEAD")
     assert result.code == 4
     result.shows("the other side could not be recorded", "no_such_module")
-
-
-def test_it_does_not_go_with_recording(versioned):
-    """Recording and comparing are two commands."""
-    result = versioned.run("--perf-against", "HEAD", "--perf-update")
-    assert result.code == 4
 
 
 LIBRARY = "import jax.numpy as jnp\n\ndef step(x):\n    return jnp.tanh(x @ x)\n"
@@ -152,9 +131,7 @@ def library(project, monkeypatch):
     """A project in src layout, found through sys.path as an editable install would be."""
     project.write("src/library_of_mine.py", LIBRARY)
     project.write("test_model.py", USER)
-    git(project.path, "init", "-q")
-    git(project.path, "add", "-A")
-    git(project.path, "commit", "-q", "-m", "first")
+    commit(project.path)
     monkeypatch.syspath_prepend(project.path / "src")
     yield project
     sys.modules.pop("library_of_mine", None)
@@ -172,18 +149,10 @@ def test_a_library_that_cannot_be_redirected_is_refused(library):
     """If the other revision still imports today's code, nothing was compared: the run is not green."""
     fixed = f"sys.path.insert(0, {str(library.path / 'src')!r})\nfrom library_of_mine"
     library.edit("test_model.py", "from library_of_mine", fixed)
-    git(library.path, "commit", "-q", "-a", "-m", "hard-wired")
+    commit(library.path)
     result = library.run("--perf-against", "HEAD")
     assert result.code == 4
     result.shows("the other revision imported library_of_mine from", "which is today's code")
-
-
-def test_a_project_without_git_is_a_usage_error(project):
-    """Without git there is no revision; the message says so."""
-    project.write("test_model.py", MODEL)
-    result = project.run("--perf-against", "HEAD")
-    assert result.code == 4
-    result.shows("is not a git checkout")
 
 
 def test_an_installed_copy_is_refused(versioned, monkeypatch):
@@ -195,8 +164,7 @@ def test_an_installed_copy_is_refused(versioned, monkeypatch):
         "test_model.py",
         "import jax.numpy as jnp\nfrom copied_of_mine import step\n\ndef test_step(gate):\n    gate(step, jnp.ones((4, 4)))\n",
     )
-    git(versioned.path, "add", "src", "test_model.py")
-    git(versioned.path, "commit", "-q", "-m", "a library")
+    commit(versioned.path)
     monkeypatch.setenv("PYTHONPATH", str(site))
     monkeypatch.syspath_prepend(site)
     result = versioned.run("--perf-against", "HEAD")
@@ -204,21 +172,21 @@ def test_an_installed_copy_is_refused(versioned, monkeypatch):
     result.shows("an installed copy of one revision for both", "pip install -e .")
 
 
-def test_a_case_that_failed_in_the_revision_is_told_and_counted(versioned):
+def test_a_case_that_failed_in_the_revision_is_told_and_counted(here):
     """It is in the revision and could not be recorded there: the reason is told, and it counts as undecided."""
-    versioned.edit("test_model.py", "def test_step(gate):", "def test_step(gate):\n    assert False, 'no data'")
-    git(versioned.path, "commit", "-q", "-a", "-m", "broken")
-    versioned.edit("test_model.py", "    assert False, 'no data'\n", "")
-    result = versioned.run("--perf-against", "HEAD", "--perf-strict")
+    here.edit("test_model.py", "def test_step(gate):", "def test_step(gate):\n    assert False, 'no data'")
+    commit(here.path)
+    here.edit("test_model.py", "    assert False, 'no data'\n", "")
+    result = here.run("--perf-against", "HEAD", "--perf-strict")
     assert result.code == 2
     result.shows("NOT COMPARED model/step: it failed in that revision: ", "no data", "failed in the other revision")
-    assert versioned.run("--perf-against", "HEAD").code == 0
+    assert here.run("--perf-against", "HEAD").code == 0
 
 
-def test_other_arguments_everywhere_are_not_green_under_ci(versioned):
+def test_other_arguments_everywhere_are_not_green_under_ci(here):
     """Cases whose arguments changed cannot meet their old programs: nothing was compared, exit code 2 where strict."""
-    versioned.edit("test_model.py", "jnp.ones((16, 16))", "jnp.ones((8, 8))")
-    assert versioned.run("--perf-against", "HEAD").code == 0
-    result = versioned.run("--perf-against", "HEAD", "--perf-strict")
+    here.edit("test_model.py", "jnp.ones((16, 16))", "jnp.ones((8, 8))")
+    assert here.run("--perf-against", "HEAD").code == 0
+    result = here.run("--perf-against", "HEAD", "--perf-strict")
     assert result.code == 2
     assert result.line("model/step").startswith("STALE_BASELINE")

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date
 
+import jax
 import pytest
+from support.projects import model
 
-MODEL = """
-import jax, jax.numpy as jnp
-
-def step(x):
-    return x * 2
-
-def shout(x):
-    jax.debug.callback(print, x[0])
-    return x
-
-def test_step(gate):
-    gate(step, jnp.ones(8))
-
-def test_other(gate):
-    gate(step, jnp.ones(9))
-"""
+MODEL = model(step="x * 2", other="x * 4")
+SHOUT = MODEL.replace("    return x * 2", "    jax.debug.callback(print, x[0])\n    return x")
 
 
 @pytest.fixture
 def recorded(project):
     """Two recorded cases."""
-    project.write("test_model.py", MODEL)
-    project.record()
-    return project
+    return project.write("test_model.py", MODEL).record()
 
 
 def dated(project, name, day):
     """Set the date of a baseline."""
-    (path,) = (project.path / "baselines").glob(f"*/model/{name}.json")
-    content = json.loads(path.read_text())
-    content["provenance"]["date"] = day
-    path.write_text(json.dumps(content))
+    project.edit_baseline(f"model/{name}", provenance={"date": day})
 
 
 @pytest.fixture
@@ -81,7 +63,7 @@ def test_recording_again_ends_it(recorded, on):
 
 def test_a_case_without_a_stored_program_does_not_age(project, on):
     """Nothing is stored of a program that calls Python."""
-    project.write("test_model.py", MODEL.replace("gate(step, jnp.ones(8))", "gate(shout, jnp.ones(8))"))
+    project.write("test_model.py", SHOUT)
     assert project.run("-k", "step", "--perf-update").code == 0
     dated(project, "step", "2025-01-01")
     on("2026-11-21")
@@ -98,7 +80,7 @@ def test_a_program_that_cannot_be_read_says_when_its_time_was_over(recorded, mon
     def refuse(_):
         raise ValueError("too old")
 
-    monkeypatch.setattr("jaxgate.observe.program.export.export.deserialize", refuse)
+    monkeypatch.setattr(jax.export, "deserialize", refuse)
     line = recorded.run("-k", "step").line("UNDECIDED  model/step")
     assert "cannot read it (ValueError); record it again with --perf-update" in line
     note = "(recorded on 2026-01-01, it was promised to be readable until 2026-06-30)"

@@ -23,8 +23,7 @@ def test_double(gate):
 @pytest.fixture
 def one(project):
     """A project with a gate and a test that has nothing to do with it."""
-    project.write("test_model.py", ONE)
-    return project
+    return project.write("test_model.py", ONE)
 
 
 def test_json_has_one_bounded_row_with_facts(one):
@@ -70,6 +69,7 @@ def test_skip_skips_the_gates(one):
     result = one.run("--benchmark-skip")
     result.counts(passed=1, skipped=1)
     result.shows("jaxgate: 1 of 1 gates was not judged")
+    assert one.run("--perf-strict", "--benchmark-skip").code == 0
 
 
 def test_only_skips_the_rest(one):

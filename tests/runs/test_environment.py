@@ -5,38 +5,34 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support.projects import model
 
-from jaxgate.processes import environment_runs
-
-MODEL = """
-import os
-import jax, jax.numpy as jnp
-
-def step(x):
-    return jnp.tanh(x @ x)
-
-def test_step(gate):
-    gate(step, jnp.ones((16, 16)))
-"""
+MODEL = "import os\n" + model("jnp.ones((16, 16))", step="jnp.tanh(x @ x)")
 
 
 @pytest.fixture
 def small(project):
     """A project with one gate."""
-    project.write("test_model.py", MODEL)
-    return project
+    return project.write("test_model.py", MODEL)
 
 
-def test_identical_environments_differ_in_nothing(small):
+@pytest.fixture
+def here(small):
+    """The same, whose other environment differs in variables alone: its processes are runs in this one."""
+    small.records_here()
+    return small
+
+
+def test_identical_environments_differ_in_nothing(here):
     """Four launches of the same interpreter on both sides: no fact and no phase moved, nothing differs."""
-    result = small.run(
+    result = here.run(
         f"--perf-against-env={sys.executable}", "--perf-launches=4", "--perf-strict", "--perf-max-undecided=1"
     )
     result.counts(passed=1)
     assert result.code == 0
     result.shows("4 launches of each", "nothing that an environment records differs")
     assert "_bytes" not in result.text.partition("launches of each")[2].partition("benchmark")[0]
-    assert not (small.path / "baselines").exists()
+    assert not (here.path / "baselines").exists()
 
 
 def test_other_flags_show_as_facts_of_the_environment(small):
@@ -66,22 +62,22 @@ def test_a_regression_names_the_environment(small):
     )
 
 
-def test_a_case_that_fails_there_is_invalid_and_says_why(small):
+def test_a_case_that_fails_there_is_invalid_and_says_why(here):
     """What the other environment could not record is red, with its reason; the others are judged."""
-    small.write(
+    here.write(
         "test_other.py",
         MODEL.replace(
             "test_step(gate):", "test_other(gate):\n    assert not os.environ.get('BROKEN'), 'no luck there'"
         ),
     )
-    result = small.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
+    result = here.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
     result.counts(passed=1, failed=1)
     result.shows("INVALID  other/other", "there: ", "no luck there")
 
 
-def test_a_case_that_some_launches_lack_is_invalid(small, monkeypatch):
+def test_a_case_that_some_launches_lack_is_invalid(here):
     """A launch that was lost is not made up for by the others: the case is red and says how many there are."""
-    real = environment_runs.record_selection
+    real = here.instruments["record"]
 
     def forgetful(side, chosen, into):
         failed = real(side, chosen, into)
@@ -90,8 +86,8 @@ def test_a_case_that_some_launches_lack_is_invalid(small, monkeypatch):
                 path.unlink()
         return failed
 
-    monkeypatch.setattr(environment_runs, "record_selection", forgetful)
-    result = small.run("--perf-against-env", "OTHER=1", "--perf-launches=2")
+    here.instruments["record"] = forgetful
+    result = here.run("--perf-against-env", "OTHER=1", "--perf-launches=2")
     result.counts(failed=1)
     result.shows("INVALID  model/step", "2 of 2 launches here recorded it, 1 of 2 there")
 
@@ -107,57 +103,33 @@ def test_flags_that_a_conftest_overwrites_are_refused(small):
     result.shows("--xla_backend_optimization_level=0 did not reach jax there; does a conftest set XLA_FLAGS?")
 
 
-def test_a_test_that_fails_there_after_its_gate_is_invalid(small):
+def test_a_test_that_fails_there_after_its_gate_is_invalid(here):
     """Its recording is there; what it checks besides does not hold there, and that is not green."""
     after = MODEL + "    assert not os.environ.get('BROKEN'), 'wrong numbers there'\n"
-    small.write("test_model.py", after)
-    result = small.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
+    here.write("test_model.py", after)
+    result = here.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
     result.counts(failed=1)
     result.shows("INVALID  model/step", "wrong numbers there")
 
 
-def test_a_claim_that_is_broken_there_is_recorded_all_the_same(small):
+def test_a_claim_that_is_broken_there_is_recorded_all_the_same(here):
     """A broken claim of the other side hides nothing: its facts are compared."""
     claim = "from jaxgate import equal\n" + MODEL.replace(
         "jnp.ones((16, 16)))",
         "jnp.ones((16, 16)), claims=[equal('constant_bytes', to=int(os.environ.get('WANTED', '0')))])",
     )
-    small.write("test_model.py", claim)
-    result = small.run("--perf-against-env", "WANTED=7", "--perf-launches=1")
+    here.write("test_model.py", claim)
+    result = here.run("--perf-against-env", "WANTED=7", "--perf-launches=1")
     result.counts(passed=1)
     assert result.line("model/step").startswith("UNDECIDED")
 
 
-def test_an_environment_that_records_nothing_is_a_usage_error(small):
+def test_an_environment_that_records_nothing_is_a_usage_error(here):
     """If no case at all was recorded there, nothing was compared: exit code 4 with the reasons."""
-    small.write(
+    here.write(
         "test_model.py",
         MODEL.replace("test_step(gate):", "test_step(gate):\n    assert not os.environ.get('BROKEN'), 'no luck there'"),
     )
-    result = small.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
+    result = here.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
     assert result.code == 4
     result.shows("the other environment recorded no case", "no luck there")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--perf-update"],
-        ["--perf-against", "HEAD"],
-        ["--perf-calibrate", "1"],
-        ["--benchmark-disable"],
-        ["--perf-launches=0"],
-    ],
-)
-def test_it_goes_with_no_other_kind_of_run(small, arguments):
-    """Comparing environments is a run of its own kind; a mixture is a usage error before anything runs."""
-    result = small.run("--perf-against-env", "A=1", *arguments)
-    assert result.code == 4
-    result.shows("--perf-")
-
-
-def test_a_typing_error_shows_before_anything_runs(small):
-    """An item that cannot be understood ends the run at once."""
-    result = small.run("--perf-against-env", "jax=0.10.2")
-    assert result.code == 4
-    result.shows("expected the folder of a virtual environment, a requirement such as jax==0.10.2, or NAME=VALUE")

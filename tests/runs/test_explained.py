@@ -22,9 +22,7 @@ SORTS = "    return jnp.sort(y.ravel())[::2].sum() + y.sum()"
 @pytest.fixture
 def recorded(project):
     """A project with a recorded case."""
-    project.write("test_model.py", MODEL)
-    project.record()
-    return project
+    return project.write("test_model.py", MODEL).record()
 
 
 def test_a_red_memory_lists_its_buffers_and_its_program(recorded):

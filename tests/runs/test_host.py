@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import optax  # noqa: F401 - pytester forgets what a run imports, and the next would import it again
 import pytest
+from flax import nnx  # noqa: F401 - likewise
 
 LOOP = """
 import jax, jax.numpy as jnp, numpy as np
@@ -46,35 +48,39 @@ def test_train_step(gate):
 REASON = "the subject is plain Python around device programs, which no fingerprint covers and it cannot be stored and duelled"
 
 
-def recorded(project):
+@pytest.fixture
+def loop(project):
+    """A project with the loop."""
+    return project.write("test_loop.py", LOOP)
+
+
+def stored(project):
     """The one baseline of a project."""
     (content,) = [json.loads(text) for text in project.baselines().values()]
     return content
 
 
-def test_an_unchanged_loop_is_green_and_its_time_is_open(project):
+def test_an_unchanged_loop_is_green_and_its_time_is_open(loop):
     """It is recorded without a program; the second run compares every fact and says why time is not decided."""
-    project.write("test_loop.py", LOOP)
-    project.run("--perf-update").counts(passed=1)
-    content = recorded(project)
+    loop.run("--perf-update").counts(passed=1)
+    content = stored(loop)
     assert content["host"] is True
     assert content["launched"] == {"dynamic_slice": 1, "forward": 1, "squeeze": 1, "update": 1}
     assert (content["facts"]["launches"], content["facts"]["traces"], content["facts"]["compiles"]) == (4, 1, 1)
     assert content["facts"]["host_transfers"] == 4  # the batch, two indices, and the number brought back
     assert content["program"]["why_not"] == "plain Python around jitted calls cannot be stored"
-    assert not (project.path / "baselines" / "programs").exists()
-    result = project.run("--perf-strict")
+    assert not (loop.path / "baselines" / "programs").exists()
+    result = loop.run("--perf-strict")
     result.counts(passed=1)
     assert result.line("loop/body").startswith("UNDECIDED")
     result.shows(REASON)
 
 
-def test_an_eager_operation_is_named(project):
+def test_an_eager_operation_is_named(loop):
     """One more operation outside of jit is one more launch, and the program is named."""
-    project.write("test_loop.py", LOOP)
-    project.run("--perf-update").counts(passed=1)
-    project.edit("test_loop.py", "    return w, float", "    w = jnp.clip(w, -1.0, 1.0)\n    return w, float")
-    result = project.run()
+    loop.record()
+    loop.edit("test_loop.py", "    return w, float", "    w = jnp.clip(w, -1.0, 1.0)\n    return w, float")
+    result = loop.run()
     result.counts(failed=1)
     result.shows(
         "launches 5 against 4 = 1.25 ×, allowed 4",
@@ -82,39 +88,34 @@ def test_an_eager_operation_is_named(project):
     )
 
 
-def test_a_jitted_function_called_twice_is_named_with_its_lines(project):
+def test_a_jitted_function_called_twice_is_named_with_its_lines(loop):
     """More launches of a function of the project show every line that calls it."""
-    project.write("test_loop.py", LOOP)
-    project.run("--perf-update").counts(passed=1)
-    project.edit("test_loop.py", "    return w, float", "    w = update(w, forward(w, x))\n    return w, float")
-    result = project.run()
+    loop.record()
+    loop.edit("test_loop.py", "    return w, float", "    w = update(w, forward(w, x))\n    return w, float")
+    result = loop.run()
     result.counts(failed=1)
     result.shows(
         "forward 1 → 2 at test_loop.py:15, test_loop.py:16", "update 1 → 2 at test_loop.py:15, test_loop.py:16"
     )
 
 
-def test_a_function_object_in_each_call_breaks_the_claims(project):
+def test_a_function_object_in_each_call_breaks_the_claims(loop):
     """A jax.jit within the loop traces and compiles at every step; no baseline is needed to see it."""
-    project.write("test_loop.py", LOOP)
-    project.edit("test_loop.py", "update(w, forward(w, x))", "update(w, jax.jit(lambda w, x: x @ w)(w, x))")
-    result = project.run()
+    loop.edit("test_loop.py", "update(w, forward(w, x))", "update(w, jax.jit(lambda w, x: x @ w)(w, x))")
+    result = loop.run()
     result.counts(failed=1)
     result.shows("traces = 1", "step 2 retraced: <lambda>: a new function object per call at test_loop.py:15")
-    project.run("--perf-update").counts(failed=1)
-    assert project.baselines() == {}
+    loop.run("--perf-update").counts(failed=1)
+    assert loop.baselines() == {}
 
 
-def test_a_batch_that_comes_from_the_host_at_each_step_is_seen(project):
+def test_a_batch_that_comes_from_the_host_at_each_step_is_seen(loop):
     """State that was on the device, and is now brought there in each call, is one more transfer."""
-    project.write("test_loop.py", LOOP)
-    project.edit("test_loop.py", "forward(w, x))", "forward(w, X_THERE))")
-    project.edit(
-        "test_loop.py", "np.ones((4, 16), np.float32)", "np.ones((4, 16), np.float32)\nX_THERE = jnp.asarray(X)"
-    )
-    project.run("--perf-update").counts(passed=1)
-    project.edit("test_loop.py", "forward(w, X_THERE))", "forward(w, x))")
-    result = project.run()
+    loop.edit("test_loop.py", "forward(w, x))", "forward(w, X_THERE))")
+    loop.edit("test_loop.py", "np.ones((4, 16), np.float32)", "np.ones((4, 16), np.float32)\nX_THERE = jnp.asarray(X)")
+    loop.run("--perf-update").counts(passed=1)
+    loop.edit("test_loop.py", "forward(w, X_THERE))", "forward(w, x))")
+    result = loop.run()
     result.counts(failed=1)
     result.shows("host_transfers 4 against 3 = 1.33 ×, allowed 3", "1 for forward at test_loop.py:16")
 
@@ -123,34 +124,32 @@ def test_an_nnx_step_is_gated(project):
     """A function under nnx.jit is a subject on the host; it is measured on copies of model and optimizer."""
     project.write("test_model.py", TRAIN)
     project.run("--perf-update").counts(passed=1)
-    assert recorded(project)["launched"] == {"train_step": 1}
+    assert stored(project)["launched"] == {"train_step": 1}
     result = project.run("--perf-strict")
     result.counts(passed=1)
     result.shows(REASON)
 
 
-def test_a_baseline_of_the_other_kind_is_stale(project):
+def test_a_baseline_of_the_other_kind_is_stale(loop):
     """Facts of a program and facts of Python around programs are not held against each other."""
-    project.write("test_loop.py", LOOP)
-    project.edit("test_loop.py", 'gate(body, W, X, host=True, carry="w")', "gate(forward, W, X)")
-    project.run("--perf-update").counts(passed=1)
-    project.edit("test_loop.py", "gate(forward, W, X)", "gate(forward, W, X, host=True)")
-    result = project.run("--perf-strict")
+    loop.edit("test_loop.py", 'gate(body, W, X, host=True, carry="w")', "gate(forward, W, X)")
+    loop.run("--perf-update").counts(passed=1)
+    loop.edit("test_loop.py", "gate(forward, W, X)", "gate(forward, W, X, host=True)")
+    result = loop.run("--perf-strict")
     result.counts(failed=1)
     result.shows("it is of a function under jax.jit, today's subject is plain Python", "record it again")
 
 
-def test_launches_that_can_no_longer_be_counted_are_red(project):
+def test_launches_that_can_no_longer_be_counted_are_red(loop):
     """A fact that the baseline has and today's run cannot get fails, with the reason."""
-    project.write("test_loop.py", LOOP)
-    project.run("--perf-update").counts(passed=1)
-    project.edit(
+    loop.record()
+    loop.edit(
         "test_loop.py",
         'gate(body, W, X, host=True, carry="w")',
         'import tempfile\n    jax.profiler.start_trace(tempfile.mkdtemp(dir="."))\n'
         '    try:\n        gate(body, W, X, host=True, carry="w")\n    finally:\n        jax.profiler.stop_trace()',
     )
-    result = project.run()
+    result = loop.run()
     result.counts(failed=1)
     result.shows("INVALID", "launches: the baseline has it, today's measurement does not: no profile could be taken")
 
@@ -175,25 +174,22 @@ def test_a_claim_on_launches(project):
     result.shows("claim launches ≤ 0.1 × reference")
 
 
-def test_donation_is_the_inner_functions_own(project):
+def test_donation_is_the_inner_functions_own(loop):
     """donate= says nothing of a function that is called as it is."""
-    project.write("test_loop.py", LOOP)
-    project.edit("test_loop.py", 'carry="w"', 'donate="w"')
-    result = project.run()
+    loop.edit("test_loop.py", 'carry="w"', 'donate="w"')
+    result = loop.run()
     result.counts(failed=1)
     result.shows("expected no donate= with host=True, found donate='w'", "carry= threads the state")
 
 
-def test_calibration_says_that_it_cannot(project):
+def test_calibration_says_that_it_cannot(loop):
     """There is no program to duel with itself."""
-    project.write("test_loop.py", LOOP)
-    result = project.run("--perf-calibrate", "20")
+    result = loop.run("--perf-calibrate", "20")
     result.counts(failed=1)
     result.shows("plain Python around jitted calls cannot be stored")
 
 
 @pytest.mark.parametrize("option", ["--benchmark-disable", "--benchmark-only"])
-def test_pytest_benchmark_s_switches_hold(project, option):
+def test_pytest_benchmark_s_switches_hold(loop, option):
     """The row is filled as for other subjects, and counters are taken without a clock."""
-    project.write("test_loop.py", LOOP)
-    project.run(option).counts(passed=1)
+    loop.run(option).counts(passed=1)

@@ -6,86 +6,43 @@ The baseline is edited so that it took one nanosecond, and the absolute floor is
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
+from support.fakes import QUICK, SLOW
+from support.projects import model
 
-from jaxgate.judge import STORED_PHASE_POLICIES
-from jaxgate.model import Phases
-
-MODEL = """
-import jax, jax.numpy as jnp
-
-def step(x):
-    return jnp.tanh(x) * 2
-
-def test_step(gate):
-    gate(step, jnp.ones(64))
-"""
-QUICK = Phases(trace_ns=1, lower_ns=1, compile_ns=1, first_call_ns=1, host_ns=1)
-SLOW = Phases(trace_ns=10, lower_ns=10, compile_ns=10, first_call_ns=10, host_ns=10)
-
-
-class Lab:
-    """A project whose baseline says that nothing takes any time; fresh processes answer as they are told to."""
-
-    def __init__(self, project, monkeypatch):
-        self.project = project
-        self.answers = [SLOW, SLOW]
-        self.asked = []
-        project.instruments["record"] = self._answer
-        without_floor = tuple(replace(policy, absolute=0) for policy in STORED_PHASE_POLICIES)
-        monkeypatch.setattr("jaxgate.judge.phases.STORED_PHASE_POLICIES", without_floor)
-        project.write("test_model.py", MODEL)
-        project.record()
-        (self.path,) = project.path.glob("baselines/cpu-*/model/step.json")
-        self.edit(lambda content: content["phases"].update(trace_ns=1, lower_ns=1, compile_ns=1, first_call_ns=1))
-        self.today = self.path  # what a fresh process would record, but for its phases
-
-    def change(self):
-        """Change the program, and know what a fresh process would record of it."""
-        self.project.edit("test_model.py", "jnp.tanh(x) * 2", "jnp.tanh(x) * 3")
-        assert self.project.run("--perf-update", "--perf-baselines=today").code == 0
-        (self.today,) = self.project.path.glob("today/cpu-*/model/step.json")
-
-    def edit(self, change):
-        """Edit the stored baseline; its yardstick is taken out, so that no slower machine loosens a limit."""
-        content = json.loads(self.path.read_text())
-        content["phases"]["yardstick_ns"] = None
-        change(content)
-        self.path.write_text(json.dumps(content))
-
-    def _answer(self, side, selection, into):
-        """A fresh process that records the phases that are next, or says why not."""
-        self.asked.append(selection.paths)
-        answer = self.answers.pop(0)
-        if isinstance(answer, str):
-            return dict.fromkeys(selection.paths, answer)
-        content = json.loads(self.today.read_text())
-        content["phases"] = asdict(answer)
-        copy = into / self.today.relative_to(self.today.parents[2])
-        copy.parent.mkdir(parents=True)
-        copy.write_text(json.dumps(content))
-        return {}
-
-    def run(self, *arguments):
-        """Run the tests without duels: time is not what is asked for."""
-        return self.project.run("--perf-budget", "0", *arguments)
+NO_TIME = {"trace_ns": 1, "lower_ns": 1, "compile_ns": 1, "first_call_ns": 1}
 
 
 @pytest.fixture
-def lab(project, monkeypatch):
-    """A recorded project."""
-    return Lab(project, monkeypatch)
+def recorded(project, lab):
+    """A baseline that says that nothing takes any time; its yardstick is taken out, so that no slower machine loosens a limit."""
+    lab.judge_phases()
+    lab.phases = [SLOW, SLOW]
+    project.write("test_model.py", model("jnp.ones(64)", step="jnp.tanh(x) * 2")).record()
+    project.edit_baseline(phases=NO_TIME | {"yardstick_ns": None})
+    return project
 
 
-ASKED = ("test_model.py::test_step",)
+@pytest.fixture
+def changed(recorded, lab):
+    """The program is another one now, and a fresh process would record that."""
+    recorded.edit("test_model.py", "jnp.tanh(x) * 2", "jnp.tanh(x) * 3")
+    assert recorded.run("--perf-update", "--perf-baselines=today").code == 0
+    lab.accepted = recorded.path / "today"
+    return recorded
 
 
-def test_a_slow_trace_waits_and_is_confirmed_by_real_processes(lab, monkeypatch):
+def run(project, *arguments):
+    """Run the tests without duels: time is not what is asked for."""
+    return project.run("--perf-budget", "0", *arguments)
+
+
+def test_a_slow_trace_waits_and_is_confirmed_by_real_processes(recorded):
     """The same program is traced in more time: suspect first, red after two fresh processes; it may be accepted."""
-    del lab.project.instruments["record"]
-    result = lab.run("-v")
+    del recorded.instruments["record"]
+    result = run(recorded, "-v")
     assert result.code == 1
     result.counts(failed=1)
     result.shows(
@@ -99,26 +56,26 @@ def test_a_slow_trace_waits_and_is_confirmed_by_real_processes(lab, monkeypatch)
     )
     assert result.line("  found     ").startswith("  found     trace_ns ")
     assert "also" not in result.line("  found     ")  # the program is the same: nothing else can have changed
-    lab.project.run("--perf-update").counts(passed=1)
-    assert json.loads(lab.path.read_text())["phases"]["trace_ns"] != 1  # today's
+    recorded.run("--perf-update").counts(passed=1)
+    assert json.loads(recorded.baseline().read_text())["phases"]["trace_ns"] != 1  # today's
 
 
-def test_both_processes_are_asked_for_the_one_test(lab):
+def test_both_processes_are_asked_for_the_one_test(recorded, lab):
     """One after the other, the case's own test."""
-    result = lab.run()
+    result = run(recorded)
     assert result.code == 1
-    assert lab.asked == [ASKED, ASKED]
+    assert [chosen.paths for chosen in lab.recorded] == [("test_model.py::test_step",)] * 2
     result.shows("1 case: 1 REGRESSED")
 
 
 @pytest.mark.parametrize("answers", [[QUICK], [SLOW, QUICK]], ids=["the first", "the second"])
-def test_what_does_not_come_again_is_not_red(lab, answers):
+def test_what_does_not_come_again_is_not_red(recorded, lab, answers):
     """One process that disagrees is enough: green, counted as UNDECIDED, and no further one is started."""
-    lab.answers = list(answers)
-    result = lab.run("-v")
+    lab.phases = list(answers)
+    result = run(recorded, "-v")
     assert result.code == 0
     result.counts(passed=1)
-    assert len(lab.asked) == len(answers)
+    assert len(lab.recorded) == len(answers)
     result.shows("test_model.py::test_step SUSPECT", "test_model.py::test_step PASSED", "1 case: 1 UNDECIDED")
 
 
@@ -131,57 +88,55 @@ def test_what_does_not_come_again_is_not_red(lab, answers):
     ],
     ids=["fails", "nothing", "not measured"],
 )
-def test_what_cannot_be_confirmed_is_invalid(lab, answers, reason):
+def test_what_cannot_be_confirmed_is_invalid(recorded, lab, answers, reason):
     """Neither green nor an accusation: red, with the reason."""
-    lab.answers = list(answers)
-    result = lab.run()
+    lab.phases = list(answers)
+    result = run(recorded)
     assert result.code == 1
     result.counts(failed=1)
     result.shows("INVALID  model/step", reason)
 
 
-def test_a_slow_compile_of_a_changed_program_is_confirmed(lab):
+def test_a_slow_compile_of_a_changed_program_is_confirmed(changed, lab):
     """Of a changed program all of trace, lowering, compiling and the first call are judged, and confirmed together."""
-    lab.change()
-    result = lab.run()
+    result = run(changed)
     assert result.code == 1
-    assert len(lab.asked) == 2
+    assert len(lab.recorded) == 2
     result.shows("REGRESSED  model/step", "confirmed in 2 fresh processes")
     for name in ("trace_ns", "lower_ns", "compile_ns", "first_call_ns"):
         assert name in result.line("  found     ")
     assert "not repeated" not in result.text
 
 
-def test_one_phase_that_comes_again_is_enough(lab):
+def test_one_phase_that_comes_again_is_enough(changed, lab):
     """The compile stays slow, the others do not: red by the compile alone."""
-    lab.change()
-    lab.answers = [replace(QUICK, compile_ns=10)] * 2
-    result = lab.run()
+    lab.phases = [replace(QUICK, compile_ns=10)] * 2
+    result = run(changed)
     assert result.code == 1
     found = result.line("  found     ")
     assert found.startswith("  found     compile_ns ")
     assert "also" not in found
 
 
-def test_a_compile_of_the_same_program_is_not_judged(lab):
+def test_a_compile_of_the_same_program_is_not_judged(recorded, lab):
     """Nothing of the project can have changed it: of an unchanged program only the trace is judged."""
-    lab.edit(lambda content: content["phases"].update(trace_ns=None))
-    result = lab.run()
-    assert (result.code, lab.asked) == (0, [])
+    recorded.edit_baseline(phases={"trace_ns": None})
+    result = run(recorded)
+    assert (result.code, lab.recorded) == (0, [])
     assert result.line("model/step").startswith("SAME")
 
 
-def test_a_red_fact_does_not_wait(lab):
+def test_a_red_fact_does_not_wait(recorded, lab):
     """The case is red without the clock: at once, no process is started, and the text says what was not repeated."""
-    lab.edit(lambda content: content["facts"].update(output_bytes=1))
-    result = lab.run("-v")
+    recorded.edit_baseline(facts={"output_bytes": 1})
+    result = run(recorded, "-v")
     assert result.code == 1
-    assert lab.asked == []
+    assert lab.recorded == []
     assert "SUSPECT" not in result.text
     result.shows("output_bytes 256 B against 1 B", "also trace_ns (not repeated in fresh processes)")
 
 
-def test_recording_waits_for_nobody(lab):
+def test_recording_waits_for_nobody(recorded, lab):
     """--perf-update accepts the phases of today."""
-    assert lab.run("--perf-update").code == 0
-    assert lab.asked == []
+    assert run(recorded, "--perf-update").code == 0
+    assert lab.recorded == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import re
@@ -10,61 +9,19 @@ import subprocess
 import sys
 
 import pytest
+from support.projects import model
 
-from jaxgate.plugin.modes import review
-
-MODEL = """
-import jax, jax.numpy as jnp
-
-def first(x):
-    return x * 2
-
-def second(x):
-    return x + 1
-
-def third(x):
-    return x - 1
-
-def test_first(gate):
-    gate(first, jnp.ones(8))
-
-def test_second(gate):
-    gate(second, jnp.ones(8))
-
-def test_third(gate):
-    gate(third, jnp.ones(8))
-"""
+MODEL = model(first="x * 2", second="x + 1", third="x - 1")
 
 
 @pytest.fixture
-def moved(project, monkeypatch):
+def moved(project, lab, monkeypatch):
     """Three recorded cases, of which two are worse now."""
     monkeypatch.setenv("JAXGATE_BUDGET", "0")  # time is not what this is about
-    project.write("test_model.py", MODEL)
-    project.record()
+    project.write("test_model.py", MODEL).record()
     project.edit("test_model.py", "return x * 2", "return x @ jnp.ones((8, 8))")
     project.edit("test_model.py", "return x + 1", "return x @ jnp.ones((8, 8)) + 1")
     return project
-
-
-@pytest.fixture
-def answers(monkeypatch):
-    """Gives answers in the place of somebody at a terminal; keeps what was asked."""
-
-    def give(*given):
-        left, asked = list(given), []
-
-        def ask(prompt):
-            asked.append(prompt)
-            answer = left.pop(0)
-            if isinstance(answer, type):
-                raise answer
-            return answer
-
-        monkeypatch.setattr(review, "asker", lambda: ask)
-        return asked
-
-    return give
 
 
 def refreshed(project, before):
@@ -72,11 +29,6 @@ def refreshed(project, before):
     after = project.baselines()
     assert sorted(after) == sorted(before)
     return [name.rsplit("/", 1)[1].removesuffix(".json") for name in after if after[name] != before[name]]
-
-
-def results(project):
-    """What a machine reads."""
-    return json.loads((project.path / "perf-artifacts/results.json").read_text())
 
 
 def test_without_a_terminal_nothing_is_written(moved):
@@ -94,9 +46,9 @@ def test_without_a_terminal_nothing_is_written(moved):
     )
 
 
-def test_yes_and_no(moved, answers):
+def test_yes_and_no(moved, lab):
     """Only what was accepted is recorded, from what was measured already; the other one stays red."""
-    asked = answers("y", "what?", "no")
+    asked = lab.answer("y", "what?", "no")
     before = moved.baselines()
     result = moved.run("--perf-update=review", "--perf-why", "by hand")
     assert result.code == 1
@@ -106,43 +58,38 @@ def test_yes_and_no(moved, answers):
     assert asked[0].endswith("accept? [y]es [n]o [a]ll [q]uit ")
     assert asked[2] == "accept? [y]es [n]o [a]ll [q]uit "
     result.shows("REFRESHED  model/first", "REVIEW: 2 moved, 1 accepted.", "Accept what is left: pytest 'test_model.py")
-    (entry,) = [text for text in logged(moved) if "by hand" in text]
+    (entry,) = [text for text in moved.log() if "by hand" in text]
     assert "refreshed `model/first`. Why: by hand" in entry
     assert moved.run("-k", "first", "--perf-strict").code == 0
     assert moved.run("-k", "second").code == 1
 
 
-def logged(project):
-    """The entries of the log."""
-    return [path.read_text() for path in (project.path / "baselines/log").glob("*.md")]
-
-
-def test_everything_red_accepted_ends_with_0_and_needs_a_commit(moved, answers):
+def test_everything_red_accepted_ends_with_0_and_needs_a_commit(moved, lab):
     """All takes this one and those after it; what was replaced leaves the store."""
-    asked = answers("a")
+    asked = lab.answer("a")
     before = moved.baselines()
     result = moved.run("--perf-update=review", "--perf-strict")
     assert len(asked) == 1
     assert result.code == 0
     assert refreshed(moved, before) == ["first", "second"]
     result.shows("Everything red was accepted by hand", "NEEDS COMMIT: ", "Removed 2 programs that no baseline names")
-    found = results(moved)
+    found = moved.results()
     assert (found["exit_status"], found["green"]) == (0, False)
     assert found["needs_commit"]
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, EOFError, "q"], ids=["Ctrl-C", "end of input", "quit"])
-def test_an_end_loses_nothing_and_writes_nothing_more(moved, answers, end):
+def test_an_end_loses_nothing_and_writes_nothing_more(moved, lab, end):
     """What was accepted before stays, and is in the log; the rest is red."""
-    answers("y", end)
+    lab.answer("y", end)
     before = moved.baselines()
     result = moved.run("--perf-update=review")
     assert result.code == 1
     assert refreshed(moved, before) == ["first"]
-    assert len(logged(moved)) == 2
+    assert len(moved.log()) == 2
 
 
-def test_a_broken_claim_and_an_invalid_case_cannot_be_accepted(moved, answers):
+def test_a_broken_claim_and_an_invalid_case_cannot_be_accepted(moved, lab):
     """They are listed with the reason, and never asked about; nor does a waiver make a claim acceptable."""
     moved.edit("test_model.py", "gate(first, jnp.ones(8))", "gate(first, jnp.ones(8), max_matmul_flops=1)")
     moved.edit("test_model.py", "jnp.ones((8, 8)) + 1", "jnp.ones((8, 8)) + jnp.nan")
@@ -150,7 +97,7 @@ def test_a_broken_claim_and_an_invalid_case_cannot_be_accepted(moved, answers):
         '[[waiver]]\ncase = "model/first"\nquantity = "matmul_flops ≤ 1"\nup_to = 1000\nowner = "a"\nreason = "b"\n'
     )
     (moved.path / "baselines/waivers.toml").write_text(waiver + "expires = 2100-01-01\n", encoding="utf-8")
-    asked = answers()
+    asked = lab.answer()
     before = moved.baselines()
     result = moved.run("--perf-update=review")
     assert result.code == 1
@@ -160,9 +107,9 @@ def test_a_broken_claim_and_an_invalid_case_cannot_be_accepted(moved, answers):
 
 
 @pytest.mark.parametrize("how", ["after the gate", "in another test", "in its teardown"])
-def test_accepting_does_not_cover_other_failures(moved, answers, how):
+def test_accepting_does_not_cover_other_failures(moved, lab, how):
     """A test that is red for a reason of its own stays red, whatever was accepted."""
-    answers("a")
+    lab.answer("a")
     if how == "after the gate":
         moved.edit("test_model.py", "    gate(first, jnp.ones(8))", RAISES)
     elif how == "in another test":
@@ -188,18 +135,18 @@ def late():
 def test_first(late, gate)"""
 
 
-def test_a_new_case_can_be_accepted(moved, answers):
+def test_a_new_case_can_be_accepted(moved, lab):
     """It has no baseline to move from, and fails under CI for that."""
     moved.write("test_new.py", "import jax.numpy as jnp\ndef test_new(gate):\n    gate(lambda x: x / 2, jnp.ones(4))\n")
-    answers("y")
+    lab.answer("y")
     result = moved.run("test_new.py", "--perf-update=review", "--perf-strict")
     assert result.code == 0
     result.shows("CREATED  new/new")
 
 
-def test_nothing_moved(moved, answers):
+def test_nothing_moved(moved, lab):
     """Then nothing is asked."""
-    asked = answers()
+    asked = lab.answer()
     result = moved.run("-k", "third", "--perf-update=review")
     assert (result.code, asked) == (0, [])
     result.shows("REVIEW: no case moved; nothing was recorded.")

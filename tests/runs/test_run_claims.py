@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.fakes import CALL_NS, CRASHED, duel
 
-from jaxgate.judge import decide, decide_claim
-from jaxgate.model import Duel, RepeatOutcome, at_most
+from jaxgate.model import Duel, at_most
 
-CALL_NS = 10_000_000
 MODEL = """
 import jax
 import jax.numpy as jnp
@@ -29,61 +28,14 @@ CLAIM = 'at_most(0.8, "run_ns", why="one pass")'
 STRICT = ["--perf-strict", "--perf-max-undecided=1"]  # the share of UNDECIDED is not what these tests are about
 
 
-def duel(ratio, pairs=20, traces=0):
-    """A duel without noise."""
-    now = round(CALL_NS * ratio)
-    return Duel(now_ns=((now,),) * pairs, baseline_ns=((CALL_NS,),) * pairs, calls_per_burst=1, seed=0, traces=traces)
-
-
-SAME, SLOWER = decide(duel(1.0, 60)), decide(duel(1.3, 60))
-
-
-class Lab:
-    """A project whose clocks are the test's: duels with the reference and with the baseline, and fresh processes."""
-
-    def __init__(self, project, monkeypatch):
-        self.project, self.path, self.edit, self.write = project, project.path, project.edit, project.write
-        self.reference, self.baseline = duel(1.2), duel(1.0)  # what the duels find
-        self.processes, self.control = [duel(1.2, 60), duel(1.2, 60)], SAME
-        self.ran, self.launched = [], []
-        project.instruments.update(
-            run_reference_duel=self._duel("reference"), run_duel=self._duel("baseline"), repeat_duel=self._launch
-        )
-
-    def _duel(self, other):
-        def run_duel(*sides, settled, **options):
-            self.ran.append(other)
-            found = getattr(self, other)
-            if isinstance(found, Exception):
-                raise found
-            settled(found)
-            return found
-
-        return run_duel
-
-    def _launch(self, rematch):
-        self.launched.append(rematch)
-        found = self.processes[(len(self.launched) - 1) % len(self.processes)]
-        if isinstance(found, RepeatOutcome):
-            return found
-        if rematch.claim is None:
-            return RepeatOutcome(decide(found), self.control)
-        return RepeatOutcome(decide_claim(rematch.claim, found), self.control)
-
-    def run(self, *arguments):
-        """Run without the memory of earlier runs."""
-        return self.project.run(*arguments)
-
-    def run_with_memory(self, *arguments):
-        """Run with pytest's cache."""
-        return self.project.run("-p", "cacheprovider", *arguments)
+CACHED = ("-p", "cacheprovider")  # Project.run switches it off
 
 
 @pytest.fixture
-def lab(project, monkeypatch):
-    """A project with one case that claims to take at most 0.8 times as long as its reference."""
-    project.write("test_model.py", MODEL)
-    return Lab(project, monkeypatch)
+def claimed(project, lab):
+    """A case that claims to take at most 0.8 times as long as its reference, and takes 1.2 times, here and elsewhere."""
+    lab.finds["reference"], lab.processes = duel(1.2), [1.2]
+    return project.write("test_model.py", MODEL)
 
 
 def test_three_times_the_work_is_red_in_a_real_process(project):
@@ -118,65 +70,35 @@ def test_identical_work_is_not_red_on_a_real_clock(project):
     assert "6 claims hold · no baseline" in result.line("NO_BASELINE  model/wide")
 
 
-def test_a_claim_that_holds_counts_among_the_others(lab):
-    """One duel; nothing waits, nothing is repeated."""
-    lab.reference = duel(0.7)
-    result = lab.run()
-    assert (result.code, lab.ran, lab.launched) == (0, ["reference"], [])
-    result.counts(passed=1)
-    assert result.line("NO_BASELINE").endswith("6 claims hold · no baseline on this hardware")
-
-
-def test_a_broken_claim_is_repeated_and_red(lab):
-    """Exit code 1; both numbers, pairs, fresh processes and the reason in one line; not to be accepted by recording."""
-    result = lab.run("-v", "--benchmark-json=out.json")
-    assert result.code == 1
-    result.counts(failed=1)
-    assert (lab.ran, len(lab.launched)) == (["reference"], 2)
-    result.shows(
-        "test_model.py::test_model SUSPECT",
-        "REGRESSED  model/model  on ",
-        "found     claim run_ns ≤ 0.8 × reference: 12 ms against 10 ms = 1.20 ×, 20 of 20 pairs were more than 3.0% "
-        "slower than that; in fresh processes 1.200 ×, 1.200 × (one pass)\n",
-        "next      reproduce: pytest 'test_model.py::test_model'\n",
-        "1 case: 1 REGRESSED",
-    )
-    assert "accept:" not in result.text
-    (row,) = json.loads((lab.path / "out.json").read_text())["benchmarks"]
-    assert row["extra_info"]["verdict"] == "REGRESSED"
-
-
-def test_a_lower_limit_is_broken_by_what_is_too_fast(lab):
+def test_a_lower_limit_is_broken_by_what_is_too_fast(claimed):
     """``at_least``: a subject that is not as slow as claimed is red, in words of its own."""
-    lab.edit("test_model.py", CLAIM, 'at_least(2, "run_ns")')
-    result = lab.run()
+    claimed.edit("test_model.py", CLAIM, 'at_least(2, "run_ns")')
+    result = claimed.run()
     assert result.code == 1
     result.shows(
         "claim run_ns ≥ 2 × reference: 12 ms against 10 ms = 1.20 ×, 20 of 20 pairs were more than 3.0% faster than that;"
     )
 
 
-def test_one_duel_serves_all_claims(lab):
+def test_one_duel_serves_all_claims(claimed, lab):
     """Two limits, one duel; only the broken one is repeated, and the other counts as held."""
-    lab.edit("test_model.py", CLAIM, f'{CLAIM}, at_least(0.5, "run_ns")')
-    result = lab.run()
+    claimed.edit("test_model.py", CLAIM, f'{CLAIM}, at_least(0.5, "run_ns")')
+    result = claimed.run()
     assert result.code == 1
-    assert lab.ran == ["reference"]
+    assert lab.duelled == ["reference"]
     assert [again.claim for again in lab.launched] == [at_most(0.8, "run_ns", why="one pass")] * 2
     assert "also claim" not in result.text
 
 
-@pytest.mark.parametrize(
-    "processes", [[duel(0.8, 60)], [duel(1.2, 60), duel(0.8, 60)]], ids=["at once", "the second time"]
-)
-def test_what_does_not_come_again_is_undecided(lab, processes):
+@pytest.mark.parametrize("processes", [[0.8], [1.2, 0.8]], ids=["at once", "the second time"])
+def test_what_does_not_come_again_is_undecided(claimed, lab, processes):
     """Green, counted as UNDECIDED, with the figures of all processes."""
-    assert lab.run("--perf-update").code == 1  # the baseline is recorded without the claim
-    lab.edit("test_model.py", f"[{CLAIM}]", "[]")
-    assert lab.run("--perf-update").code == 0
-    lab.edit("test_model.py", "claims=[]", f"claims=[{CLAIM}]")
+    assert claimed.run("--perf-update").code == 1  # the baseline is recorded without the claim
+    claimed.edit("test_model.py", f"[{CLAIM}]", "[]")
+    assert claimed.run("--perf-update").code == 0
+    claimed.edit("test_model.py", "claims=[]", f"claims=[{CLAIM}]")
     lab.processes = processes
-    result = lab.run(*STRICT)
+    result = claimed.run(*STRICT)
     assert result.code == 0
     result.counts(passed=1)
     line = result.line("UNDECIDED  model/model")
@@ -185,10 +107,10 @@ def test_what_does_not_come_again_is_undecided(lab, processes):
     result.shows("1 case: 1 UNDECIDED")
 
 
-def test_a_claim_that_did_not_come_again_does_not_hide_a_missing_baseline(lab):
+def test_a_claim_that_did_not_come_again_does_not_hide_a_missing_baseline(claimed, lab):
     """Where strict a case without a baseline is red, also after its claim was taken back."""
-    lab.processes = [duel(0.8, 60)]
-    result = lab.run(*STRICT)
+    lab.processes = [0.8]
+    result = claimed.run(*STRICT)
     assert result.code == 1
     result.counts(failed=1)
     result.shows("NO_BASELINE  model/model", "undecided: run_ns ≤ 0.8 × reference", "1 case: 1 NO_BASELINE")
@@ -197,20 +119,16 @@ def test_a_claim_that_did_not_come_again_does_not_hide_a_missing_baseline(lab):
 @pytest.mark.parametrize(
     ("processes", "control", "reason"),
     [
-        (
-            [RepeatOutcome(None, None, "a fresh process failed: exit status -9")],
-            SAME,
-            "it could not be confirmed: a fresh process failed",
-        ),
-        ([duel(1.2, 60)], SLOWER, "a program was slower than itself in a fresh process: the machine is the suspect"),
+        ([CRASHED], 1.0, "it could not be confirmed: a fresh process failed"),
+        ([1.2], 1.3, "a program was slower than itself in a fresh process: the machine is the suspect"),
     ],
     ids=["crash", "control"],
 )
-def test_a_confirmation_that_cannot_be_trusted_is_red(lab, processes, control, reason):
+def test_a_confirmation_that_cannot_be_trusted_is_red(claimed, lab, processes, control, reason):
     """INVALID, never green, and no accusation of the case; exit code 2 where it is the machine's fault."""
     lab.processes, lab.control = processes, control
-    result = lab.run()
-    assert result.code == (2 if control is SLOWER else 1)
+    result = claimed.run()
+    assert result.code == (2 if control > 1 else 1)
     result.shows("INVALID  model/model", reason, "1 case: 1 INVALID")
 
 
@@ -221,33 +139,34 @@ def test_many(gate, number):
 """
 
 
-def test_many_broken_claims_at_once_accuse_the_machine(lab):
+def test_many_broken_claims_at_once_accuse_the_machine(claimed, lab):
     """6 of 6 cases, however many claims each has: INVALID, no process started, exit code 2."""
-    lab.write("test_model.py", MODEL + MANY)
-    result = lab.run()
+    claimed.write("test_model.py", MODEL + MANY)
+    result = claimed.run()
     assert (result.code, lab.launched) == (2, [])
     result.shows("the machine is the suspect", "6 cases: 6 INVALID")
 
 
-def test_five_cases_with_two_broken_claims_each_do_not(lab):
+def test_five_cases_with_two_broken_claims_each_do_not(claimed, lab):
     """Cases are counted, not duels: ten claims of five cases are repeated."""
-    lab.write(
+    claimed.write(
         "test_model.py", (MODEL + MANY).replace("range(5)", "range(4)").replace("[at_most(0.8", "[at_most(0.7", 1)
     )
-    result = lab.run()
+    result = claimed.run()
     result.counts(failed=5)
     assert len(lab.launched) == 2 + 4 * 4
 
 
-def test_a_slow_down_and_a_broken_claim_are_both_repeated(lab):
+def test_a_slow_down_and_a_broken_claim_are_both_repeated(claimed, lab):
     """Against the baseline's program and against the reference: each is confirmed by its own duel."""
-    lab.reference = duel(0.7)
-    lab.project.record()
-    lab.edit("test_model.py", "jnp.tanh(x) + 1", "jnp.tanh(x * 1.0000001) + 1")
-    lab.reference, lab.baseline, lab.ran = duel(1.2), duel(1.3), []
-    result = lab.run()
+    lab.finds["reference"] = duel(0.7)
+    claimed.record()
+    claimed.edit("test_model.py", "jnp.tanh(x) + 1", "jnp.tanh(x * 1.0000001) + 1")
+    lab.finds = {"reference": duel(1.2), "baseline": duel(1.3)}
+    lab.duelled.clear()
+    result = claimed.run()
     assert result.code == 1
-    assert (lab.ran, [again.claim is None for again in lab.launched]) == (
+    assert (lab.duelled, [again.claim is None for again in lab.launched]) == (
         ["baseline", "reference"],
         [True, True, False, False],
     )
@@ -259,22 +178,22 @@ def test_a_slow_down_and_a_broken_claim_are_both_repeated(lab):
     )
 
 
-def test_a_slow_down_stays_where_the_claim_did_not_come_again(lab):
+def test_a_slow_down_stays_where_the_claim_did_not_come_again(claimed, lab):
     """The third and fourth process disagree: the case is SLOWER, its claim undecided."""
-    lab.reference = duel(0.7)
-    lab.project.record()
-    lab.edit("test_model.py", "jnp.tanh(x) + 1", "jnp.tanh(x * 1.0000001) + 1")
-    lab.reference, lab.baseline = duel(1.2), duel(1.3)
-    lab.processes = [duel(1.3, 60), duel(1.3, 60), duel(0.7, 60)]
-    result = lab.run()
+    lab.finds["reference"] = duel(0.7)
+    claimed.record()
+    claimed.edit("test_model.py", "jnp.tanh(x) + 1", "jnp.tanh(x * 1.0000001) + 1")
+    lab.finds = {"reference": duel(1.2), "baseline": duel(1.3)}
+    lab.processes = [1.3, 1.3, 0.7]
+    result = claimed.run()
     assert (result.code, len(lab.launched)) == (1, 3)
     result.shows("SLOWER  model/model", "1 case: 1 SLOWER")
 
 
-def test_a_case_that_is_red_without_it_is_not_repeated(lab):
+def test_a_case_that_is_red_without_it_is_not_repeated(claimed, lab):
     """A broken fact needs no clock; the claim is named, and said not to be confirmed."""
-    lab.edit("test_model.py", CLAIM, f'{CLAIM}, at_most(0.1, "output_bytes")')
-    result = lab.run()
+    claimed.edit("test_model.py", CLAIM, f'{CLAIM}, at_most(0.1, "output_bytes")')
+    result = claimed.run()
     assert (result.code, lab.launched) == (1, [])
     assert "also claim run_ns ≤ 0.8 × reference (not repeated in fresh processes)" in result.line("  found ")
 
@@ -290,31 +209,31 @@ def test_a_case_that_is_red_without_it_is_not_repeated(lab):
     ],
     ids=["no clock", "no budget"],
 )
-def test_no_duel_where_the_user_wants_none(lab, arguments, reason):
+def test_no_duel_where_the_user_wants_none(claimed, lab, arguments, reason):
     """UNDECIDED with the reason in its line, also beside a baseline."""
-    lab.reference = duel(0.7)
-    lab.project.record()
-    lab.ran = []
-    result = lab.run(*arguments)
-    assert (result.code, lab.ran) == (0, [])
+    lab.finds["reference"] = duel(0.7)
+    claimed.record()
+    lab.duelled.clear()
+    result = claimed.run(*arguments)
+    assert (result.code, lab.duelled) == (0, [])
     assert result.line("UNDECIDED").endswith(
         f"5 claims hold · undecided: run_ns ≤ 0.8 × reference: {reason} · identical program"
     )
 
 
-def test_undecided_claims_make_a_machine_unfit(lab):
+def test_undecided_claims_make_a_machine_unfit(claimed, lab):
     """Where strict, a run that leaves most cases open ends with exit code 2, by these claims as by any time."""
-    lab.reference = duel(0.7)
-    lab.project.record()
-    assert lab.run("--perf-strict", "--perf-budget", "0").code == 2
+    lab.finds["reference"] = duel(0.7)
+    claimed.record()
+    assert claimed.run("--perf-strict", "--perf-budget", "0").code == 2
 
 
-def test_the_budget_is_shared(lab, monkeypatch):
+def test_the_budget_is_shared(claimed, lab):
     """A duel with the reference takes from what the duels of the next cases may take."""
-    lab.write("test_model.py", MODEL + MANY.replace("range(5)", "range(1)"))
-    lab.reference = duel(0.7)
-    result = lab.run("--perf-budget", "0.000001")
-    assert lab.ran == ["reference"]
+    claimed.write("test_model.py", MODEL + MANY.replace("range(5)", "range(1)"))
+    lab.finds["reference"] = duel(0.7)
+    result = claimed.run("--perf-budget", "0.000001")
+    assert lab.duelled == ["reference"]
     result.shows("the budget for duels is spent (--perf-budget)")
 
 
@@ -336,119 +255,119 @@ def test_the_budget_is_shared(lab, monkeypatch):
     ],
     ids=["reference calls Python", "subject calls Python", "options", "constants"],
 )
-def test_what_cannot_be_exported_is_undecided(lab, old, new, reason):
+def test_what_cannot_be_exported_is_undecided(claimed, lab, old, new, reason):
     """The line says which side and why."""
-    lab.edit("test_model.py", old, new)
-    lab.edit("test_model.py", "(8, 8)", "(100, 200)")
-    lab.write(
+    claimed.edit("test_model.py", old, new)
+    claimed.edit("test_model.py", "(8, 8)", "(100, 200)")
+    claimed.write(
         "test_model.py",
-        (lab.path / "test_model.py").read_text()
+        (claimed.path / "test_model.py").read_text()
         + "\nimport numpy\nWEIGHTS = numpy.random.default_rng(0).standard_normal((100, 200)).astype('f') * 1e-7\n",
     )
-    result = lab.run()
-    assert (result.code, lab.ran) == (0, [])
+    result = claimed.run()
+    assert (result.code, lab.duelled) == (0, [])
     assert f"undecided: run_ns ≤ 0.8 × reference: no duel can be run: {reason}" in result.line("NO_BASELINE")
 
 
-def test_static_arguments_on_one_side_are_undecided(lab):
+def test_static_arguments_on_one_side_are_undecided(claimed, lab):
     """The two do not take the same arrays: no duel, and it says so."""
-    lab.edit("test_model.py", "def fused(x)", "def fused(x, n=None)")
-    lab.edit("test_model.py", "def naive(x)", "def naive(x, n=None)")
-    lab.edit(
+    claimed.edit("test_model.py", "def fused(x)", "def fused(x, n=None)")
+    claimed.edit("test_model.py", "def naive(x)", "def naive(x, n=None)")
+    claimed.edit(
         "test_model.py", "gate(fused, jnp.ones((8, 8))", "gate(jax.jit(fused, static_argnums=1), jnp.ones((8, 8)), 3"
     )
-    result = lab.run()
-    assert (result.code, lab.ran) == (0, [])
+    result = claimed.run()
+    assert (result.code, lab.duelled) == (0, [])
     result.shows("no duel can be run: subject and reference take different arrays")
 
 
-def test_a_duel_that_breaks_says_so(lab):
+def test_a_duel_that_breaks_says_so(claimed, lab):
     """Two programs may not fit into memory together."""
-    lab.reference = RuntimeError("RESOURCE_EXHAUSTED: out of memory")
-    assert "undecided: run_ns ≤ 0.8 × reference: the duel failed: out of memory" in lab.run().line("NO_BASELINE")
+    lab.finds["reference"] = RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+    assert "undecided: run_ns ≤ 0.8 × reference: the duel failed: out of memory" in claimed.run().line("NO_BASELINE")
 
 
 @pytest.mark.parametrize("told", [duel(0.7, traces=1), duel(-1.0)], ids=["traces", "clock"])
-def test_times_that_mean_nothing_are_invalid(lab, told):
+def test_times_that_mean_nothing_are_invalid(claimed, lab, told):
     """Red, also where the claim would seem to hold."""
-    lab.reference = told
-    result = lab.run()
+    lab.finds["reference"] = told
+    result = claimed.run()
     assert result.code == 1
     result.shows("INVALID  model/model", "timing against the reference")
 
 
-def test_without_a_reference_the_claim_is_invalid(lab):
+def test_without_a_reference_the_claim_is_invalid(claimed, lab):
     """As every claim about a reference."""
-    lab.edit("test_model.py", "reference=naive, ", "")
-    result = lab.run()
-    assert (result.code, lab.ran) == (1, [])
+    claimed.edit("test_model.py", "reference=naive, ", "")
+    result = claimed.run()
+    assert (result.code, lab.duelled) == (1, [])
     result.shows("INVALID  model/model", "run_ns ≤ 0.8 × reference: cannot be checked: the case has no reference")
 
 
 # Recording
 
 
-def test_a_broken_claim_is_not_recorded(lab):
+def test_a_broken_claim_is_not_recorded(claimed, lab):
     """Refused at once: nothing is written, no process is started, and it says that it was not repeated."""
-    result = lab.run("--perf-update")
-    assert (result.code, lab.launched, lab.project.baselines()) == (1, [], {})
+    result = claimed.run("--perf-update")
+    assert (result.code, lab.launched, claimed.baselines()) == (1, [], {})
     result.shows("REGRESSED  model/model", "slower than that; not repeated in fresh processes (one pass)")
 
 
-def test_an_undecided_claim_is_recorded_and_counted(lab):
+def test_an_undecided_claim_is_recorded_and_counted(claimed):
     """The facts are good; the line says what was left open."""
-    result = lab.run("--perf-update", "--perf-budget", "0")
+    result = claimed.run("--perf-update", "--perf-budget", "0")
     assert result.code == 0
-    assert len(lab.project.baselines()) == 1
+    assert len(claimed.baselines()) == 1
     assert "undecided: run_ns ≤ 0.8 × reference: the budget" in result.line("CREATED")
-    assert lab.run("--perf-update", "--perf-budget", "0", "--perf-strict").code == 2
+    assert claimed.run("--perf-update", "--perf-budget", "0", "--perf-strict").code == 2
 
 
-def test_the_other_side_of_a_comparison_runs_no_duel(lab, monkeypatch):
+def test_the_other_side_of_a_comparison_runs_no_duel(claimed, lab, monkeypatch):
     """It is recorded to be held against: its own claims are nobody's question."""
     monkeypatch.setenv("JAXGATE_AS_MEASURED", "1")
-    assert lab.run("--perf-update").code == 0
-    assert (lab.ran, len(lab.project.baselines())) == ([], 1)
+    assert claimed.run("--perf-update").code == 0
+    assert (lab.duelled, len(claimed.baselines())) == ([], 1)
 
 
 # Memory
 
 
-def test_a_duel_that_held_is_not_run_again(lab):
+def test_a_duel_that_held_is_not_run_again(claimed, lab):
     """Unchanged programs: the line says that the figure is an earlier one, also where there is no budget and no clock."""
-    lab.reference = duel(0.7)
-    assert lab.run_with_memory().code == 0
-    lab.reference = duel(1.2)
+    lab.finds["reference"] = duel(0.7)
+    assert claimed.run(*CACHED).code == 0
+    lab.finds["reference"] = duel(1.2)
     for arguments in ([], ["--perf-budget", "0"], ["--benchmark-disable"]):
-        result = lab.run_with_memory(*arguments)
-        assert (result.code, lab.ran) == (0, ["reference"])
+        result = claimed.run(*CACHED, *arguments)
+        assert (result.code, lab.duelled) == (0, ["reference"])
         assert "6 claims hold (run time as measured before)" in result.line("NO_BASELINE")
 
 
-def test_without_a_cache_it_is_run_each_time(lab):
+def test_without_a_cache_it_is_run_each_time(claimed, lab):
     """-p no:cacheprovider remembers nothing."""
-    lab.reference = duel(0.7)
-    results = [lab.run(), lab.run()]
-    assert lab.ran == ["reference"] * 2
+    lab.finds["reference"] = duel(0.7)
+    results = [claimed.run(), claimed.run()]
+    assert lab.duelled == ["reference"] * 2
     assert not any("as measured before" in result.text for result in results)
 
 
-def test_a_broken_claim_is_never_remembered(lab):
+def test_a_broken_claim_is_never_remembered(claimed, lab):
     """Run again, and red again; a looser claim does not find it either."""
-    assert [lab.run_with_memory().code, lab.run_with_memory().code] == [1, 1]
-    assert lab.ran == ["reference"] * 2
-    lab.edit("test_model.py", "0.8", "2.0")
-    assert (lab.run_with_memory().code, lab.ran) == (0, ["reference"] * 3)
+    assert [claimed.run(*CACHED).code, claimed.run(*CACHED).code] == [1, 1]
+    assert lab.duelled == ["reference"] * 2
+    claimed.edit("test_model.py", "0.8", "2.0")
+    assert (claimed.run(*CACHED).code, lab.duelled) == (0, ["reference"] * 3)
 
 
-def test_an_undecided_claim_is_never_remembered(lab):
+def test_an_undecided_claim_is_never_remembered(claimed, lab):
     """Pairs on both sides of the limit: run again."""
-    lab.reference = Duel(
+    lab.finds["reference"] = Duel(
         now_ns=((7_000_000,), (9_000_000,)) * 30, baseline_ns=((CALL_NS,),) * 60, calls_per_burst=1, seed=0
     )
     for _ in range(2):
-        assert "too close to tell" in lab.run_with_memory().line("undecided:")
-    assert lab.ran == ["reference"] * 2
+        assert "too close to tell" in claimed.run(*CACHED).line("undecided:")
+    assert lab.duelled == ["reference"] * 2
 
 
 @pytest.mark.parametrize(
@@ -462,24 +381,24 @@ def test_an_undecided_claim_is_never_remembered(lab):
     ],
     ids=["subject", "reference", "nothing that matters", "inputs", "donation"],
 )
-def test_anything_that_a_duel_depends_on_asks_for_a_new_one(lab, old, new):
+def test_anything_that_a_duel_depends_on_asks_for_a_new_one(claimed, lab, old, new):
     """Another subject, reference or input value is another duel; another way to write the same is none."""
-    lab.reference = duel(0.7)
-    assert lab.run_with_memory().code == 0
-    lab.edit("test_model.py", old, new)
-    assert lab.run_with_memory().code == 0
-    assert lab.ran == ["reference"] * (1 if old == "jnp.ones" else 2)
+    lab.finds["reference"] = duel(0.7)
+    assert claimed.run(*CACHED).code == 0
+    claimed.edit("test_model.py", old, new)
+    assert claimed.run(*CACHED).code == 0
+    assert lab.duelled == ["reference"] * (1 if old == "jnp.ones" else 2)
 
 
-def test_a_tighter_claim_is_held_against_what_is_remembered(lab):
+def test_a_tighter_claim_is_held_against_what_is_remembered(claimed, lab):
     """0.7 × does not serve a claim of 0.5: a new duel decides, and breaks it."""
-    lab.reference = duel(0.7)
-    assert lab.run_with_memory().code == 0
-    lab.edit("test_model.py", "0.8", "0.75")
-    assert (lab.run_with_memory().code, lab.ran) == (0, ["reference"])
-    lab.edit("test_model.py", "0.75", "0.5")
-    lab.processes = [duel(0.7, 60)]
-    assert (lab.run_with_memory().code, lab.ran) == (1, ["reference"] * 2)
+    lab.finds["reference"] = duel(0.7)
+    assert claimed.run(*CACHED).code == 0
+    claimed.edit("test_model.py", "0.8", "0.75")
+    assert (claimed.run(*CACHED).code, lab.duelled) == (0, ["reference"])
+    claimed.edit("test_model.py", "0.75", "0.5")
+    lab.processes = [0.7]
+    assert (claimed.run(*CACHED).code, lab.duelled) == (1, ["reference"] * 2)
 
 
 WAIVER = """[[waiver]]
@@ -493,20 +412,19 @@ expires = 2999-12-31
 
 
 @pytest.mark.parametrize(("up_to", "code", "launches"), [(1.25, 0, 0), (1.1, 1, 2)])
-def test_a_broken_claim_can_be_waived(lab, up_to, code, launches):
+def test_a_broken_claim_can_be_waived(claimed, lab, up_to, code, launches):
     """Within its waiver no process is started and the test is green; beyond it, it is repeated and red."""
-    lab.write("baselines/waivers.toml", WAIVER.format(up_to=up_to))
-    result = lab.run()
+    claimed.write("baselines/waivers.toml", WAIVER.format(up_to=up_to))
+    result = claimed.run()
     assert (result.code, len(lab.launched)) == (code, launches)
     words = "claim run_ns ≤ 0.8 × reference: waived until 2999-12-31 by perf-team: issue 12"
     beyond = "beyond its waiver, which accepts an upper bound of 1.1 × the reference (perf-team: issue 12)"
     result.shows(beyond if code else words)
 
 
-def test_the_duel_with_a_reference_is_part_of_what_an_unchanged_case_took(lab, monkeypatch):
+def test_the_duel_with_a_reference_is_part_of_what_an_unchanged_case_took(claimed, lab):
     """It does not depend on the baseline: only the duel with the baseline's program is kept apart."""
-    found = []
-    monkeypatch.setattr("jaxgate.plugin.modes.plan.remember", lambda config, costs: found.extend(costs.values()))
-    lab.run()
-    assert lab.ran == ["reference"]
-    assert [cost.duel_s for cost in found] == [None]
+    claimed.run(*CACHED)
+    assert lab.duelled == ["reference"]
+    (cost,) = json.loads((claimed.path / ".pytest_cache/v/jaxgate/costs").read_text()).values()
+    assert cost["duel_s"] is None

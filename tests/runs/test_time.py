@@ -6,11 +6,11 @@ import json
 import xml.etree.ElementTree as ET
 
 import pytest
+from support.fakes import CRASHED, duel
 
 from jaxgate.judge import decide
-from jaxgate.model import Duel, RepeatOutcome
+from jaxgate.model import RepeatOutcome
 
-CALL_NS = 10_000_000
 MODEL = """
 import jax.numpy as jnp
 import pytest
@@ -33,70 +33,38 @@ def test_loop(gate):
     gate(loop, jnp.int32(3), jnp.ones(8))
 """
 EXP, SIN = "jnp.exp(-x)", "jnp.sin(-x)"
+SLOWER = decide(duel(1.3, 60))
+FIRED = RepeatOutcome(SLOWER, SLOWER)
 STRICT = ["--perf-strict", "--perf-max-undecided=1"]  # the share of UNDECIDED is not what these tests are about
 
 
-def duel(ratio, pairs=20, traces=0):
-    """A duel without noise."""
-    now = round(CALL_NS * ratio)
-    return Duel(now_ns=((now,),) * pairs, baseline_ns=((CALL_NS,),) * pairs, calls_per_burst=1, seed=0, traces=traces)
-
-
-SLOW, EVEN = decide(duel(1.3, 60)), decide(duel(1.0, 60))
-AGREES, DISAGREES, FIRED = RepeatOutcome(SLOW, EVEN), RepeatOutcome(EVEN, EVEN), RepeatOutcome(SLOW, SLOW)
-CRASHED = RepeatOutcome(None, None, "a fresh process failed: exit status -9")
-
-
-class Lab:
-    """A project whose clocks are the test's: what the duel finds, and the fresh processes one after the other."""
-
-    def __init__(self, project, monkeypatch):
-        self.project, self.path = project, project.path
-        self.edit, self.write = project.edit, project.write
-        self.finds, self.processes = duel(1.3), [AGREES, AGREES]
-        self.duels = self.launches = 0
-        project.instruments.update(run_duel=self._duel, repeat_duel=self._launch)
-
-    def _duel(self, now, baseline, *, settled, **_):
-        self.duels += 1
-        if isinstance(self.finds, Exception):
-            raise self.finds
-        settled(self.finds)
-        return self.finds
-
-    def _launch(self, rematch):
-        self.launches += 1
-        return self.processes[(self.launches - 1) % len(self.processes)]
-
-    def run(self, *arguments):
-        """Run, and read the junit file."""
-        result = self.project.run("--junitxml=junit.xml", *arguments)
-        self.junit = ET.parse(self.path / "junit.xml").getroot().find("testsuite")
-        return result
-
-    def junit_children(self):
-        """For each test case in the junit file, the tags of what it holds beside its properties."""
-        return [[child.tag for child in case if child.tag != "properties"] for case in self.junit.iter("testcase")]
-
-    def junit_statuses(self):
-        """The verdicts among the properties."""
-        return [each.get("value") for each in self.junit.iter("property") if each.get("name") == "jaxgate.status"]
-
-    def slower(self, *extra):
-        """Record with exp, change to sin."""
-        self.write("test_model.py", MODEL.replace("SIZE", "8") + "".join(extra))
-        self.project.record()
-        assert (self.duels, self.launches) == (0, 0)
-        self.edit("test_model.py", EXP, SIN)
-
-
 @pytest.fixture
-def lab(project, monkeypatch):
-    """A project in which no clock decides."""
-    return Lab(project, monkeypatch)
+def slower(project, lab):
+    """A case that was recorded with exp and is sin now: 1.3 times as slow here, and in fresh processes."""
+
+    def change(*extra):
+        project.write("test_model.py", MODEL.replace("SIZE", "8") + "".join(extra)).record()
+        assert (lab.duelled, lab.launched) == ([], [])
+        project.edit("test_model.py", EXP, SIN)
+
+    lab.finds["baseline"] = duel(1.3)
+    return change
 
 
-def test_a_real_slow_down_is_repeated_in_a_real_process(project, monkeypatch):
+class Junit:
+    """The junit file of a run: counts, what each test holds beside its properties, and the verdicts among those."""
+
+    def __init__(self, project):
+        self.suite = ET.parse(project.path / "junit.xml").getroot().find("testsuite")
+        self.children = [[c.tag for c in case if c.tag != "properties"] for case in self.suite.iter("testcase")]
+        found = self.suite.iter("property")
+        self.statuses = [each.get("value") for each in found if each.get("name") == "jaxgate.status"]
+
+
+JUNIT = "--junitxml=junit.xml"
+
+
+def test_a_real_slow_down_is_repeated_in_a_real_process(project):
     """From exp to tan, 300x300, four times: eight times as slow and no fact moves; suspect first, then red with its culprit."""
     project.instruments["processes"] = 1  # 5 s each; the others need no clock
     project.write("test_model.py", MODEL.replace("SIZE", "300"))
@@ -156,62 +124,45 @@ def test_a_larger_body_is_slower_than_a_baseline_of_other_hardware(project):
     assert "at test_model.py:" in result.line("  culprit")
 
 
-def test_a_confirmed_slow_down_is_red(lab):
-    """SLOWER: exit code 1; both numbers, interval, confirmation, culprit and commands in the text."""
-    lab.slower()
-    result = lab.run("--benchmark-json=out.json")
-    assert result.code == 1
-    result.counts(failed=1)
-    assert (lab.duels, lab.launches) == (1, 2)
-    result.shows(
-        "SLOWER  model/wave  on ",
-        "a call takes 13 ms against 10 ms = 1.30 ×, allowed 10.3 ms",
-        "SLOWER: 1.300 × [1.300, 1.300], n=20, margin 3.0%",
-        "20 of 20 pairs were more than 3.0% slower",
-        "in fresh processes 1.300 ×, 1.300 ×",
-        "perhaps stablehlo.sine 8x8xf32 0 → 4 at test_model.py:7; gone: stablehlo.exponential 8x8xf32; comes from: code",
-        "reproduce: pytest 'test_model.py::test_wave'   accept: add --perf-update",
-        "1 case: 1 SLOWER",
-    )
-    (row,) = json.loads((lab.path / "out.json").read_text())["benchmarks"]
-    assert row["extra_info"]["verdict"] == "SLOWER"
-
-
-def test_junit_has_one_red_test(lab):
+def test_junit_has_one_red_test(project, slower):
     """A reader of the junit file sees one test, failed; no green twin of it from before the confirmation."""
-    lab.slower()
-    lab.run()
-    assert {name: lab.junit.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+    slower()
+    project.run(JUNIT)
+    assert {name: Junit(project).suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
         "tests": "1",
         "failures": "1",
         "errors": "0",
         "skipped": "0",
     }
-    assert lab.junit_children() == [["failure"]]
-    assert lab.junit_statuses() == ["SLOWER"]
-    assert "SLOWER  model/wave" in next(lab.junit.iter("failure")).text
+    assert Junit(project).children == [["failure"]]
+    assert Junit(project).statuses == ["SLOWER"]
+    assert "SLOWER  model/wave" in next(Junit(project).suite.iter("failure")).text
 
 
-def test_junit_has_one_green_test_where_it_did_not_come_again(lab):
+def test_junit_has_one_green_test_where_it_did_not_come_again(project, lab, slower):
     """One test, nothing wrong with it."""
-    lab.slower()
-    lab.processes = [DISAGREES]
-    lab.run()
-    assert (lab.junit.get("tests"), lab.junit.get("failures"), lab.junit_children()) == ("1", "0", [[]])
+    slower()
+    lab.processes = [1.0]
+    project.run(JUNIT)
+    assert (Junit(project).suite.get("tests"), Junit(project).suite.get("failures"), Junit(project).children) == (
+        "1",
+        "0",
+        [[]],
+    )
 
 
-@pytest.mark.parametrize("processes", [[DISAGREES], [AGREES, DISAGREES]], ids=["at once", "the second time"])
-def test_a_slow_down_that_does_not_come_again_passes(lab, processes):
+@pytest.mark.parametrize("processes", [[1.0], [1.3, 1.0]], ids=["at once", "the second time"])
+def test_a_slow_down_that_does_not_come_again_passes(project, lab, slower, processes):
     """UNDECIDED, said so, and green; also where strict."""
-    lab.slower()
+    slower()
     lab.processes = processes
-    result = lab.run("-v", *STRICT, "--benchmark-json=out.json")
+    result = project.run("-v", *STRICT, "--benchmark-json=out.json")
     assert result.code == 0
     result.counts(passed=1)
-    assert lab.launches == len(processes)
+    assert len(lab.launched) == len(processes)
     result.shows("test_model.py::test_wave SUSPECT", "test_model.py::test_wave PASSED", "1 case: 1 UNDECIDED")
     assert "did not come again" in result.line("UNDECIDED  model/wave")
-    (row,) = json.loads((lab.path / "out.json").read_text())["benchmarks"]
+    (row,) = json.loads((project.path / "out.json").read_text())["benchmarks"]
     assert row["extra_info"]["verdict"] == "UNDECIDED"
 
 
@@ -219,21 +170,21 @@ def test_a_slow_down_that_does_not_come_again_passes(lab, processes):
     ("processes", "reason", "code"),
     [
         ([CRASHED], "it could not be confirmed: a fresh process failed: exit status -9", 1),
-        ([AGREES, CRASHED], "it could not be confirmed: a fresh process failed: exit status -9", 1),
-        ([FIRED, AGREES], "than itself in a fresh process: the machine is the suspect", 2),
+        ([1.3, CRASHED], "it could not be confirmed: a fresh process failed: exit status -9", 1),
+        ([FIRED, 1.3], "than itself in a fresh process: the machine is the suspect", 2),
     ],
     ids=["crash", "second crash", "control"],
 )
-def test_a_confirmation_that_cannot_be_trusted_is_red(lab, processes, reason, code):
+def test_a_confirmation_that_cannot_be_trusted_is_red(project, lab, slower, processes, reason, code):
     """INVALID; the text says why and does not offer to accept it. Exit code 2 if the machine is to blame, else 1."""
-    lab.slower()
+    slower()
     lab.processes = processes
-    result = lab.run()
+    result = project.run(JUNIT)
     assert result.code == code
     result.counts(failed=1)
     result.shows("INVALID  model/wave", reason, "1 case: 1 INVALID")
     assert "accept:" not in result.text
-    assert lab.junit.get("failures") == "1"
+    assert Junit(project).suite.get("failures") == "1"
 
 
 AFTER = """
@@ -250,18 +201,6 @@ def test_many(gate, number):
 """
 
 
-def test_many_slow_downs_at_once_accuse_the_machine(lab):
-    """6 of 6 cases: all INVALID and red, no process started, no case called SLOWER; exit code 2, and a line says so."""
-    lab.slower(MANY.replace("COUNT", "5"))
-    result = lab.run()
-    assert result.code == 2
-    result.counts(failed=6)
-    assert (lab.duels, lab.launches) == (6, 0)
-    result.shows("too many cases got slower at once: the machine is the suspect", "6 cases: 6 INVALID")
-    result.shows("6 tests failed because the machine is the suspect, none for another reason", "(exit code 2)")
-    assert lab.junit.get("failures") == "6"
-
-
 OTHER_FAULTS = {
     "a test": "def test_other():\n    assert 1 == 2\n",
     "a gate": "def test_other(gate):\n    gate(lambda x: x * float('nan'), 1.0)\n",
@@ -273,114 +212,85 @@ OTHER_FAULTS = {
 
 
 @pytest.mark.parametrize("fault", OTHER_FAULTS)
-def test_any_other_failure_is_not_the_machines(lab, fault):
+def test_any_other_failure_is_not_the_machines(project, lab, slower, fault):
     """One test that fails for a reason of its own: exit code 1, and no line that blames the machine alone."""
-    lab.slower()
+    slower()
     lab.processes = [FIRED]
-    (lab.path / "test_other.py").write_text(OTHER_FAULTS[fault])
-    result = lab.run()
+    (project.path / "test_other.py").write_text(OTHER_FAULTS[fault])
+    result = project.run()
     assert result.code == 1
     result.shows("the machine is the suspect")
     assert "none for another reason" not in result.text
 
 
 @pytest.mark.parametrize("then", ["assert 1 == 2", "request.addfinalizer(lambda: 1 / 0)"])
-def test_an_accused_test_that_fails_by_itself_is_not_the_machines(lab, then):
+def test_an_accused_test_that_fails_by_itself_is_not_the_machines(project, lab, slower, then):
     """Its own assertion or its own end: exit code 1."""
-    lab.slower(AFTER.replace("gate)", "gate, request)").replace("THEN", "pass"))
-    lab.edit("test_model.py", "    pass\n", f"    {then}\n")
+    slower(AFTER.replace("gate)", "gate, request)").replace("THEN", "pass"))
+    project.edit("test_model.py", "    pass\n", f"    {then}\n")
     lab.processes = [FIRED]
-    result = lab.run()
+    result = project.run()
     assert result.code == 1
     assert "none for another reason" not in result.text
 
 
-def test_an_error_of_the_collection_is_not_the_machines(lab):
+def test_an_error_of_the_collection_is_not_the_machines(project, lab, slower):
     """A file that cannot be imported is red, whatever else the machine did."""
-    lab.slower()
+    slower()
     lab.processes = [FIRED]
-    (lab.path / "test_other.py").write_text("import no_such_module\n")
-    result = lab.run("--continue-on-collection-errors")
+    (project.path / "test_other.py").write_text("import no_such_module\n")
+    result = project.run("--continue-on-collection-errors")
     assert result.code == 1
     assert "none for another reason" not in result.text
 
 
 @pytest.mark.parametrize(("mode", "code"), [("--perf-strict", 1), ("--no-perf-strict", 2)])
-def test_an_orphan_beside_it_is_not_the_machines(lab, mode, code):
+def test_an_orphan_beside_it_is_not_the_machines(project, lab, slower, mode, code):
     """Where orphans fail the run they still do, with exit code 1."""
-    lab.slower("\ndef test_gone(gate):\n    gate(wave, jnp.ones(3))\n")
-    lab.edit("test_model.py", "\ndef test_gone(gate):\n    gate(wave, jnp.ones(3))\n", "")
+    slower("\ndef test_gone(gate):\n    gate(wave, jnp.ones(3))\n")
+    project.edit("test_model.py", "\ndef test_gone(gate):\n    gate(wave, jnp.ones(3))\n", "")
     lab.processes = [FIRED]
-    result = lab.run(mode, "--perf-max-undecided=1")
+    result = project.run(mode, "--perf-max-undecided=1")
     assert result.code == code
     result.shows("ORPHAN")
 
 
-def test_five_slow_downs_are_each_repeated(lab):
+def test_five_slow_downs_are_each_repeated(project, lab, slower):
     """5 cases are not too many: two processes for each, one after the other."""
-    lab.slower(MANY.replace("COUNT", "4"))
-    result = lab.run()
+    slower(MANY.replace("COUNT", "4"))
+    result = project.run()
     result.counts(failed=5)
-    assert (lab.duels, lab.launches) == (5, 10)
+    assert (len(lab.duelled), len(lab.launched)) == (5, 10)
     result.shows("5 cases: 5 SLOWER")
 
 
-def test_no_duel_without_the_clock(lab):
-    """--benchmark-disable: facts are judged, time is not, and says so."""
-    lab.slower()
-    result = lab.run("--benchmark-disable")
-    assert (result.code, lab.duels, lab.launches) == (0, 0, 0)
-    assert result.line("UNDECIDED  model/wave").endswith(
-        "program changed and the clock is switched off (--benchmark-disable)"
-    )
-
-
-def test_without_the_clock_too_facts_are_compared_here(lab):
+def test_without_the_clock_too_facts_are_compared_here(project, lab, slower):
     """A baseline of another environment is compiled here first: what only a release moved is nobody's change."""
-    lab.slower()
-    (path,) = (lab.path / "baselines").glob("*/*/wave.json")
+    slower()
+    (path,) = (project.path / "baselines").glob("*/*/wave.json")
     stored = json.loads(path.read_text())
     stored["environment"]["jaxlib"] = "0.0.1"
     stored["facts"]["xla_flops"] //= 2
     path.write_text(json.dumps(stored))
-    result = lab.run("--benchmark-disable")
-    assert (result.code, lab.duels) == (0, 0)
+    result = project.run("--benchmark-disable")
+    assert (result.code, len(lab.duelled)) == (0, 0)
     result.shows("1 case: 1 UNDECIDED")
 
 
-def test_no_duel_without_a_budget(lab):
-    """--perf-budget 0: no duel is begun, and the line says why."""
-    lab.slower()
-    result = lab.run("--perf-budget", "0")
-    assert (result.code, lab.duels, lab.launches) == (0, 0, 0)
-    assert result.line("UNDECIDED  model/wave").endswith(
-        "program changed and the budget for duels is spent (--perf-budget)"
-    )
-
-
-def test_an_identical_program_needs_no_duel(lab):
-    """Nothing changed: SAME by identity, whatever a clock would say."""
-    lab.slower()
-    lab.edit("test_model.py", SIN, EXP)
-    result = lab.run()
-    assert (result.code, lab.duels) == (0, 0)
-    assert result.line("SAME").endswith("identical program")
-
-
 @pytest.mark.parametrize(("ratio", "word"), [(0.7, "FASTER"), (1.0, "SAME")])
-def test_a_program_that_is_not_slower_passes(lab, ratio, word):
+def test_a_program_that_is_not_slower_passes(project, lab, slower, ratio, word):
     """FASTER asks for a tighter baseline; SAME says what would have shown. Neither starts a process."""
-    lab.slower()
-    lab.finds = duel(ratio)
-    result = lab.run(*STRICT)
-    assert (result.code, lab.duels, lab.launches) == (0, 1, 0)
+    slower()
+    lab.finds["baseline"] = duel(ratio)
+    result = project.run(JUNIT, *STRICT)
+    assert (result.code, len(lab.duelled), len(lab.launched)) == (0, 1, 0)
     result.counts(passed=1)
     line = result.line(f"{word}  model/wave")
     assert f"{ratio:.2f} × the baseline" in line
     assert (
         "check its results before refreshing" if word == "FASTER" else "a slow-down above 3.0% would have shown"
     ) in line
-    assert lab.junit_children() == [[]]
+    assert Junit(project).children == [[]]
 
 
 @pytest.mark.parametrize(
@@ -392,30 +302,30 @@ def test_a_program_that_is_not_slower_passes(lab, ratio, word):
     ],
     ids=["traces", "traces and slower", "clock"],
 )
-def test_a_duel_that_cannot_be_right_is_invalid(lab, finds, reason):
+def test_a_duel_that_cannot_be_right_is_invalid(project, lab, slower, finds, reason):
     """A retrace while timing, or a clock that goes back: INVALID and red, never green and merely not judged."""
-    lab.slower()
-    lab.finds = finds
-    result = lab.run()
+    slower()
+    lab.finds["baseline"] = finds
+    result = project.run()
     assert result.code == 1
     result.counts(failed=1)
     result.shows("INVALID  model/wave", reason)
 
 
-def test_other_input_values_are_not_called_same(lab):
+def test_other_input_values_are_not_called_same(project, lab):
     """Loop bound 3 to 3000: a duel feeds today's values to both sides, sees nothing, and must not say SAME."""
-    lab.write("test_model.py", LOOP)
-    assert lab.run("--perf-update").code == 0
-    lab.edit("test_model.py", "jnp.int32(3)", "jnp.int32(3000)")
-    lab.finds = duel(1.0)
-    assert "inputs changed" in lab.run().line("UNDECIDED  model/loop")
+    project.write("test_model.py", LOOP)
+    assert project.run("--perf-update").code == 0
+    project.edit("test_model.py", "jnp.int32(3)", "jnp.int32(3000)")
+    lab.finds["baseline"] = duel(1.0)
+    assert "inputs changed" in project.run().line("UNDECIDED  model/loop")
 
 
-def test_a_duel_that_breaks_says_so(lab):
+def test_a_duel_that_breaks_says_so(project, lab, slower):
     """Two programs may not fit into memory together: facts are judged, time is not, and the line says why."""
-    lab.slower()
-    lab.finds = RuntimeError("RESOURCE_EXHAUSTED: out of memory")
-    result = lab.run()
+    slower()
+    lab.finds["baseline"] = RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+    result = project.run()
     result.counts(passed=1)
     assert "the duel failed: out of memory: RESOURCE_EXHAUSTED" in result.line("UNDECIDED  model/wave")
 
@@ -423,22 +333,22 @@ def test_a_duel_that_breaks_says_so(lab):
 @pytest.mark.parametrize(
     "damage", [lambda file: file.write_bytes(b"cut"), lambda file: file.unlink()], ids=["damaged", "gone"]
 )
-def test_a_baseline_that_lost_its_program_is_not_green_under_ci(lab, damage):
+def test_a_baseline_that_lost_its_program_is_not_green_under_ci(project, slower, damage):
     """The baseline says that its program was stored: without it no slow-down is ever seen again."""
-    lab.slower()
-    (file,) = (lab.path / "baselines" / "programs").iterdir()
+    slower()
+    (file,) = (project.path / "baselines" / "programs").iterdir()
     damage(file)
-    result = lab.run(*STRICT)
+    result = project.run(*STRICT)
     assert result.code == 1
     result.shows("missing or damaged", file.name)
 
 
 @pytest.mark.parametrize("then", ["assert 1 == 2, 'of its own'", "pytest.skip('no more')", "pytest.xfail('no more')"])
-def test_a_suspect_that_does_not_end_well_does_not_end_the_session(lab, then):
+def test_a_suspect_that_does_not_end_well_does_not_end_the_session(project, slower, then):
     """What a test does after its gate neither hides its slow-down nor the other tests; nothing is an internal error."""
-    lab.slower(AFTER.replace("THEN", "pass"))
-    lab.edit("test_model.py", "    pass\n", f"    {then}\n")
-    result = lab.run()
+    slower(AFTER.replace("THEN", "pass"))
+    project.edit("test_model.py", "    pass\n", f"    {then}\n")
+    result = project.run()
     assert result.code == 1
     result.counts(failed=2)
     result.shows("2 cases: 2 SLOWER")
@@ -446,43 +356,43 @@ def test_a_suspect_that_does_not_end_well_does_not_end_the_session(lab, then):
     assert ("of its own" in result.text) is ("assert" in then)
 
 
-def test_another_red_test_stays_red(lab):
+def test_another_red_test_stays_red(project, lab, slower):
     """Confirmation reports only what waited for it."""
-    lab.slower("\ndef test_green():\n    pass\n")
-    (lab.path / "test_other.py").write_text("def test_other():\n    assert 1 == 2\n")
-    lab.processes = [DISAGREES]
-    result = lab.run()
+    slower("\ndef test_green():\n    pass\n")
+    (project.path / "test_other.py").write_text("def test_other():\n    assert 1 == 2\n")
+    lab.processes = [1.0]
+    result = project.run()
     assert result.code == 1
     result.counts(passed=2, failed=1)
 
 
-def test_stopping_early_does_not_hide_a_suspect(lab):
+def test_stopping_early_does_not_hide_a_suspect(project, slower):
     """-x after another test failed: red, and the suspect is counted as not judged."""
-    lab.slower()
-    (lab.path / "test_other.py").write_text("def test_other():\n    assert 1 == 2\n")
-    result = lab.run("-x")
+    slower()
+    (project.path / "test_other.py").write_text("def test_other():\n    assert 1 == 2\n")
+    result = project.run("-x")
     assert result.code == 1
     result.shows("jaxgate: 1 of 1 gates was not judged")
 
 
-def test_recording_again_accepts_the_slow_down(lab):
+def test_recording_again_accepts_the_slow_down(project, lab, slower):
     """--perf-update takes the new program for the baseline; it is identical from then on."""
-    lab.slower()
-    assert lab.run("--perf-update").code == 0
-    assert lab.duels == 0
-    assert lab.run().line("SAME").endswith("identical program")
+    slower()
+    assert project.run("--perf-update").code == 0
+    assert len(lab.duelled) == 0
+    assert project.run().line("SAME").endswith("identical program")
 
 
 @pytest.mark.parametrize("contract", ["pipelined", "blocked"])
-def test_a_duel_keeps_the_contract_of_its_case(lab, monkeypatch, contract):
+def test_a_duel_keeps_the_contract_of_its_case(project, lab, contract):
     """Here and in the fresh processes: latency is not judged by calls that may overlap."""
     asked = []
-    lab.project.instruments.update(
+    lab.instruments.update(
         run_duel=lambda now, old, **_: asked.append(now) or duel(1.3),
-        repeat_duel=lambda again: asked.append(again) or AGREES,
+        repeat_duel=lambda again: asked.append(again) or RepeatOutcome(SLOWER, decide(duel(1.0, 60))),
     )
-    lab.write("test_model.py", MODEL.replace("SIZE, SIZE))", f"8, 8)), contract={contract!r}"))
-    assert lab.run("--perf-update").code == 0
-    lab.edit("test_model.py", EXP, SIN)
-    assert lab.run().code == 1
+    project.write("test_model.py", MODEL.replace("SIZE, SIZE))", f"8, 8)), contract={contract!r}"))
+    assert project.run("--perf-update").code == 0
+    project.edit("test_model.py", EXP, SIN)
+    assert project.run().code == 1
     assert [one.contract for one in asked] == [contract] * 3

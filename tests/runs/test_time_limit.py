@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
 MODEL = """
@@ -49,11 +44,6 @@ def pytest_runtest_logstart(nodeid):
 STOPPED = "any(request.session.shouldstop or time.sleep(0.01) for _ in range(6000))"
 
 
-def results(project):
-    """What a machine reads."""
-    return json.loads((project.path / "perf-artifacts/results.json").read_text())
-
-
 @pytest.mark.parametrize("options", [(), ("-n", "1")])
 def test_no_test_begins_after_it(project, options):
     """The one that runs may end; the rest is listed as not judged, the reason told, the exit code not 0."""
@@ -61,7 +51,7 @@ def test_no_test_begins_after_it(project, options):
     assert project.run("-k", "first", "--perf-update").code == 0
     project.write("conftest.py", CONFTEST)
     result = project.run("--perf-time-limit=8", *options)
-    found = results(project)
+    found = project.results()
     assert result.code == 2
     assert [case["case"] for case in found["cases"]] == ["model/first", "model/second"]
     assert found["not_judged"] == ["test_model.py::test_third"]
@@ -78,33 +68,12 @@ def test_a_test_that_hangs_does_not_keep_the_rest(project):
         "run.py",
         "import pytest\nfrom jaxgate.plugin.time_limit import Deadline\nDeadline.__init__.__kwdefaults__['grace_s'] = 1.0\npytest.main(['--perf-update'])\n",
     )
-    command = [sys.executable, "run.py"]
-    environment = {**os.environ, "JAXGATE_TIME_LIMIT": "10"}
-    done = subprocess.run(
-        command, cwd=project.path, env=environment, capture_output=True, text=True, check=False, timeout=300
-    )
+    done = project.alone("run.py", JAXGATE_TIME_LIMIT="10")
     assert done.returncode == 2
     assert "test_model.py::test_second was still running 1 s later; 2 of 3 not judged" in done.stderr
-    found = results(project)
+    found = project.results()
     assert [case["case"] for case in found["cases"]] == ["model/first"]
     assert found["not_judged"] == ["test_model.py::test_second", "test_model.py::test_third"]
     assert not found["green"]
     (entry,) = (project.path / "baselines/log").iterdir()  # what was recorded before it is in the log, too
     assert "created `model/first`" in entry.read_text()
-
-
-def test_a_run_in_time_knows_nothing_of_it(project):
-    """And ends as it would without."""
-    project.write("test_model.py", MODEL.format(meanwhile="pass"))
-    project.run("--perf-update")
-    assert project.run("--perf-time-limit=500").code == 0
-    assert results(project)["unfit"] == []
-
-
-@pytest.mark.parametrize("text", ["0", "-3", "soon", "inf", "nan"])
-def test_a_limit_that_makes_no_sense_is_refused(project, text):
-    """With what was expected."""
-    project.write("test_model.py", MODEL.format(meanwhile="pass"))
-    result = project.run(f"--perf-time-limit={text}")
-    assert result.code == 4
-    result.shows(f"expected a number of seconds above 0, found '{text}'")

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
-
-MODEL = """
-import jax, jax.numpy as jnp
-
-def test_first(gate):
-    gate(lambda x: x * 2, jnp.ones(8))
-
-def test_second(gate):
-    gate(lambda x: x + 1, jnp.ones(8))
-"""
+from support.projects import TWO
 
 
 @pytest.fixture
 def stored(project):
     """Two recorded cases with a program each."""
-    project.write("test_model.py", MODEL)
-    project.record()
-    return project
+    return project.write("test_model.py", TWO).record()
 
 
 def files(project):
@@ -60,7 +44,7 @@ def test_an_orphan_goes_with_its_program_and_times(stored):
     assert not (own / "times").exists()  # nor empty folders
     size = f"REMOVED  baseline       2 B  baselines/{own.name}/times/model/second.json"
     result.shows("trim, no test was run", size, "REMOVED  program ", "3 files, ", "commit it: git add baselines")
-    (entry,) = [path.read_text() for path in (stored.path / "baselines/log").glob("*") if "trimmed" in path.read_text()]
+    (entry,) = [text for text in stored.log() if "trimmed" in text]
     assert f"trimmed baselines `{own.name}/model/second`" in entry
     assert "and 1 program that no baseline names. Why: it is gone" in entry
     assert stored.run("--perf-strict").code == 0
@@ -72,10 +56,7 @@ def test_no_test_runs_and_no_device_is_taken(stored):
     drop_second(stored)
     text = (stored.path / "test_model.py").read_text()
     (stored.path / "test_model.py").write_text(text.replace("    gate(", "    raise SystemExit(3)\n    gate("))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    environment["JAX_PLATFORMS"] = "none_such"
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--perf-update=trim"]
-    done = subprocess.run(command, cwd=stored.path, capture_output=True, text=True, check=False, env=environment)
+    done = stored.alone("-m", "pytest", "-p", "no:cacheprovider", "--perf-update=trim", JAX_PLATFORMS="none_such")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 files, " in done.stdout
 
@@ -100,7 +81,7 @@ def test_only_what_was_collected_whole_is_judged(stored):
     before = stored.baselines()
     result = stored.run("test_model.py::test_first", "--perf-update=trim")
     assert result.line("REMOVED").endswith("baselines/programs/f00d.export.gz")
-    stored.write("other/test_other.py", MODEL)
+    stored.write("other/test_other.py", TWO)
     stored.run("other", "--perf-update=trim").shows("nothing to trim")
     stored.run("--ignore=test_model.py", "--perf-update=trim").shows("nothing to trim")
     assert stored.baselines() == before
@@ -108,14 +89,12 @@ def test_only_what_was_collected_whole_is_judged(stored):
 
 def test_a_program_of_any_hardware_stays(stored):
     """The last baseline that names it may be of hardware that is not here."""
-    (own,) = (stored.path / "baselines").glob("cpu-*/model/second.json")
-    content = json.loads(own.read_text())
-    content["hardware"]["device_kind"] = "Other"
-    content["test"] = "elsewhere.py::test_it"  # of a file that is not collected, and outside what was
+    own = stored.baseline("model/second")
+    text = own.read_text()
+    stored.edit_baseline("model/second", test="elsewhere.py::test_it")  # not collected, and outside what was
     (stored.path / "elsewhere.py").write_text("")
-    other = stored.path / "baselines/cpu-other-1/model/second.json"
-    other.parent.mkdir(parents=True)
-    other.write_text(json.dumps(content))
+    other = stored.lend("model/second")
+    own.write_text(text)
     programs = set((stored.path / "baselines/programs").iterdir())
     drop_second(stored)
     stored.run("--perf-update=trim").shows("1 file, ")
@@ -129,7 +108,7 @@ def refused(project, result, *pieces):
     assert result.code == 1
     result.shows("nothing was removed: ", *pieces)
     assert "REMOVED" not in result.text
-    assert not any("trimmed" in path.read_text() for path in (project.path / "baselines/log").glob("*"))
+    assert not any("trimmed" in text for text in project.log())
 
 
 def test_nothing_is_removed_while_a_baseline_cannot_be_read(stored):
@@ -148,7 +127,7 @@ def test_nothing_is_removed_while_a_baseline_cannot_be_read(stored):
 @pytest.mark.parametrize("arguments", [[], ["--continue-on-collection-errors"]])
 def test_nothing_is_removed_after_an_error_while_collecting(stored, arguments):
     """The tests of a broken file look gone."""
-    stored.write("test_model.py", MODEL + "\nraise RuntimeError('broken')\n")
+    stored.write("test_model.py", TWO + "\nraise RuntimeError('broken')\n")
     before = files(stored)
     refused(stored, stored.run("--perf-update=trim", *arguments), "a collection without errors, found 1 error")
     assert files(stored) == before

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 import pytest
-
-from jaxgate.judge import decide
-from jaxgate.model import Duel, RepeatOutcome
+from support.fakes import duel
+from support.git import commit
 
 MODEL = """
 import jax.numpy as jnp
@@ -40,14 +37,9 @@ def entry(quantity, up_to, case="model/step", expires="2026-12-31"):
 
 
 @pytest.fixture
-def recorded(project, monkeypatch):
-    """A recorded project on a fixed day; no clock decides."""
-    project.instruments["today"] = lambda: date(2026, 11, 21)
-    same = Duel(now_ns=((10_000_000,),) * 20, baseline_ns=((10_000_000,),) * 20, calls_per_burst=1, seed=0)
-    project.instruments["run_duel"] = lambda *_, **__: same
-    project.write("test_model.py", MODEL)
-    project.record()
-    return project
+def recorded(project, lab):
+    """A recorded project on 21 November 2026; no clock decides."""
+    return project.write("test_model.py", MODEL).record()
 
 
 def waive(project, *entries):
@@ -91,24 +83,6 @@ def test_one_waiver_of_two_is_not_enough(recorded):
     assert result.code == 1
     result.counts(passed=1, failed=1)
     result.shows("found     aliased_bytes 0 B", "waiver    donated_bytes: waived until 2026-12-31 by perf-team")
-
-
-@pytest.mark.parametrize(
-    ("entries", "note"),
-    [
-        ([entry(*what, expires="2026-11-20") for what in BOTH], "its waiver expired on 2026-11-20 (perf-team"),
-        ([entry(name, 100) for name, _ in BOTH], "beyond its waiver, which accepts down to 100 B (perf-team"),
-    ],
-    ids=["expired", "exceeded"],
-)
-def test_a_waiver_that_does_not_apply_says_so(recorded, entries, note):
-    """Red, with the note in the text and in the line of the case."""
-    recorded.edit("test_model.py", *LOST)
-    waive(recorded, *entries)
-    result = recorded.run()
-    assert result.code == 1
-    assert f"donated_bytes: {note}" in result.line("  waiver  ")
-    result.shows(f"allowed 256 B · {note}")  # in the line of the case
 
 
 def test_a_waived_claim_without_a_baseline(recorded):
@@ -207,36 +181,12 @@ def test_runs_without_gates_do_not_read_it(recorded):
 # Time
 
 
-def duel(ratio):
-    """A duel without noise."""
-    now = round(10_000_000 * ratio)
-    return Duel(now_ns=((now,),) * 20, baseline_ns=((10_000_000,),) * 20, calls_per_burst=1, seed=0)
-
-
 @pytest.fixture
-def slower(recorded, monkeypatch):
-    """The program changed and is 1.15 times as slow; counts the fresh processes."""
-    launches = []
-
-    def launch(_):
-        launches.append(1)
-        slow = decide(Duel(now_ns=((11_500_000,),) * 60, baseline_ns=((10_000_000,),) * 60, calls_per_burst=1, seed=0))
-        even = decide(Duel(now_ns=((10_000_000,),) * 60, baseline_ns=((10_000_000,),) * 60, calls_per_burst=1, seed=0))
-        return RepeatOutcome(slow, even)
-
-    recorded.instruments.update(run_duel=lambda *_, **__: duel(1.15), repeat_duel=launch)
+def slower(recorded, lab):
+    """The program changed and is 1.15 times as slow, in fresh processes, too."""
+    lab.finds["baseline"], lab.processes = duel(1.15), [1.15]
     recorded.edit("test_model.py", "return x + 1", "return x + 2")
-    return recorded, launches
-
-
-def test_a_waived_slow_down_is_no_suspect(slower):
-    """No fresh process; WAIVED and green."""
-    project, launches = slower
-    waive(project, entry("time", 1.2, "model/other"))
-    result = project.run("-v", *STRICT)
-    assert (result.code, launches) == (0, [])
-    assert "SUSPECT" not in result.text
-    assert "waived until 2026-12-31 by perf-team: issue 12 · a call takes 11.5 ms" in result.line("WAIVED  model/other")
+    return recorded
 
 
 @pytest.mark.parametrize(
@@ -246,12 +196,11 @@ def test_a_waived_slow_down_is_no_suspect(slower):
         (1.2, "2026-11-20", "its waiver expired on 2026-11-20"),
     ],
 )
-def test_a_slow_down_beyond_its_waiver_is_confirmed_and_red(slower, up_to, expires, note):
+def test_a_slow_down_beyond_its_waiver_is_confirmed_and_red(slower, lab, up_to, expires, note):
     """Both fresh processes run, the test fails, and the text says why the waiver did not help."""
-    project, launches = slower
-    waive(project, entry("time", up_to, "model/other", expires))
-    result = project.run(*STRICT)
-    assert (result.code, launches) == (1, [1, 1])
+    waive(slower, entry("time", up_to, "model/other", expires))
+    result = slower.run(*STRICT)
+    assert (result.code, len(lab.launched)) == (1, 2)
     result.shows("SLOWER  model/other  on ", f"  waiver    time: {note}")
     result.shows(f"allowed 10.3 ms · {note}")
 
@@ -268,27 +217,14 @@ def test_a_waived_fact_does_not_hide_that_time_is_open(recorded):
 # Against a revision
 
 
-@pytest.fixture
-def history(slower):
-    """The recorded state in a git repository, and the change on top of it."""
-    project, launches = slower
-    project.edit("test_model.py", "return x + 2", "return x + 1")
-    for command in (
-        ["init", "-q", "-b", "main"],
-        ["add", "."],
-        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "all"],
-    ):
-        assert project.pytester.run("git", *command).ret == 0
-    project.edit("test_model.py", "return x + 1", "return x + 2")
-    return project, launches
-
-
-def test_a_waiver_of_time_says_nothing_of_another_revision(history):
+def test_a_waiver_of_time_says_nothing_of_another_revision(slower, lab):
     """Its ratio is to the stored baseline; the slow-down is confirmed. None is called unneeded."""
-    project, launches = history
-    waive(project, entry("time", 1.2, "model/other"), entry("temp_bytes", 5000))
-    result = project.run("--perf-against", "HEAD")
-    assert (result.code, launches) == (1, [1, 1])
+    slower.edit("test_model.py", "return x + 2", "return x + 1")
+    commit(slower.path)
+    slower.edit("test_model.py", "return x + 1", "return x + 2")
+    waive(slower, entry("time", 1.2, "model/other"), entry("temp_bytes", 5000))
+    result = slower.run("--perf-against", "HEAD")
+    assert (result.code, len(lab.launched)) == (1, 2)
     result.shows("SLOWER  model/other")
     assert "WAIVE" not in result.text
 
@@ -306,11 +242,10 @@ def test_a_waived_claim_is_waived_against_another_environment_too(recorded):
     assert "WAIVER" not in result.text
 
 
-def test_a_slow_down_beside_a_waived_fact_is_confirmed(slower):
+def test_a_slow_down_beside_a_waived_fact_is_confirmed(slower, lab):
     """What was red by its fact is now a suspect by its time: fresh processes run, and it is red as SLOWER."""
-    project, launches = slower
-    project.edit("test_model.py", *LOST)
-    waive(project, *(entry(*what) for what in BOTH))
-    result = project.run("-k", "step", "-v", *STRICT)
-    assert (result.code, launches) == (1, [1, 1])
+    slower.edit("test_model.py", *LOST)
+    waive(slower, *(entry(*what) for what in BOTH))
+    result = slower.run("-k", "step", "-v", *STRICT)
+    assert (result.code, len(lab.launched)) == (1, 2)
     result.shows("test_step SUSPECT", "SLOWER  model/step  on ", "donated_bytes: waived until 2026-12-31 by perf-team")

@@ -20,12 +20,15 @@ import pytest
 from support.factories import CALL_NS, steady
 
 import jaxgate
+from jaxgate.engine.fresh_process import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import STORED_PHASE_POLICIES, decide, decide_claim
 from jaxgate.model import Duel, Phases, RepeatOutcome, Samples
 from jaxgate.observe.duel import NotPlantableError
 from jaxgate.observe.execute import Sampled
 from jaxgate.observe.machine import MachineState, first_device, read_environment
+from jaxgate.plugin.session_start import INSTRUMENTS
+from jaxgate.processes.pytest_child import Selection
 
 TODAY = dt.date(2026, 11, 21)
 QUIET = MachineState(cores=2, load=0.1, busy_cores=0.0, steal=0.0, clock=None)
@@ -37,7 +40,6 @@ KNOWN_BREAK = "from jaxgate.model import KnownBreak"
 """How a project imports what ``jaxgate`` itself does not give."""
 
 _TODAYS = ("jaxgate.keep.provenance", "jaxgate.cli.baselines")
-_PHASES = "jaxgate.judge.phases.STORED_PHASE_POLICIES"
 
 
 def import_everything() -> None:
@@ -46,9 +48,14 @@ def import_everything() -> None:
         importlib.import_module(found.name)
 
 
-def duel(ratio: float, pairs: int = 20) -> Duel:
+def duel(ratio: float, pairs: int = 20, *, traces: int = 0) -> Duel:
     """A duel without noise, of calls that take 10 ms in the baseline."""
-    return steady(ratio, pairs)
+    return steady(ratio, pairs, traces=traces)
+
+
+def judge_phases_by(patch: pytest.MonkeyPatch, *policies: Any) -> None:
+    """Judge stored phases by these policies; by none, as a machine that runs two suites compiles 100 ms more slowly."""
+    patch.setattr("jaxgate.judge.phases.STORED_PHASE_POLICIES", policies)
 
 
 def device_kind() -> str:
@@ -61,42 +68,42 @@ def hardware_slug() -> str:
     return first_device().slug
 
 
-environment_here = read_environment
-
-
 class Lab:
     """What every clock says, until a test says otherwise: nothing is slower, the machine is quiet, it is a fixed day.
 
     Attributes:
-        finds: What the duel with the baseline finds; one for each kind of opponent.
+        finds: What the duel with the baseline finds, and that with the reference; an exception is raised.
         processes: Ratios that fresh processes find, one after the other and again; or whole outcomes.
         control: The ratio of a program to itself in a fresh process.
-        phases: What fresh processes say of phases, one after the other.
+        phases: What fresh processes say of phases, one after the other; or why they say nothing.
         looks: What looks at the machine see, one after the other; quiet once they are used up.
         fresh_ns: Times of a call in fresh processes that record, one after the other.
         call_ns: Time of a call in this process.
+        breaks: What a fresh process that records does to each baseline.
+        accepted: The baselines that a fresh process records again.
+        duelled: The opponents of the duels that were run, in order.
+        launched: The duels that were handed to fresh processes.
+        recorded: What fresh processes were asked to record.
+        looked: How the machine was looked at.
     """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._folder, self._patch = folder, monkeypatch
-        self.finds = {"baseline": duel(1.0), "reference": duel(1.0)}
+        self._patch = monkeypatch
+        self.finds: dict[str, Duel | Exception] = {"baseline": duel(1.0), "reference": duel(1.0)}
         self.processes: list[float | RepeatOutcome] = [1.3]
         self.control = 1.0
-        self.phases: list[Phases] = []
+        self.phases: list[Phases | str] = []
         self.looks: list[MachineState] = []
         self.fresh_ns: list[int] = []
         self.call_ns = CALL_NS
-        self._launched = 0
-        self.identical: Duel | None = None
-        for module in _TODAYS:
-            monkeypatch.setattr(f"{module}.utc_today", lambda: TODAY)
-        monkeypatch.setattr("jaxgate.engine.progress.PATIENCE_S", 1e6)  # a busy machine tells of stages that take long
-        monkeypatch.setattr("jaxgate.observe.measure.sample", self._sample)
-
-    @property
-    def instruments(self) -> dict[str, Any]:
-        """What a run is to look at the world with."""
-        return {
+        self.breaks: Callable[[dict[str, Any]], object] = lambda content: content
+        self.accepted = folder / "baselines"
+        self.environment = read_environment
+        self.duelled: list[str] = []
+        self.launched: list[FreshDuel] = []
+        self.recorded: list[Selection] = []
+        self.looked: list[dict[str, bool]] = []
+        self.instruments: dict[str, Any] = {
             "run_duel": self._duel("baseline"),
             "run_reference_duel": self._duel("reference"),
             "repeat_duel": self._fresh_duel,
@@ -104,23 +111,35 @@ class Lab:
             "look": self._look,
             "find_hardware": lambda _project: first_device(),
             "today": lambda: TODAY,
+            "patience_s": 1e6,  # a busy machine tells of stages that take long
         }
+        for module in ("jaxgate.keep.provenance", "jaxgate.cli.baselines"):
+            monkeypatch.setattr(f"{module}.utc_today", lambda: TODAY)
+        monkeypatch.setattr("jaxgate.observe.measure.sample", self._sample)
 
     def change_environment(self) -> None:
         """From now on a flag is set."""
-        for module in ("jaxgate.observe.measure", __name__):
-            self._patch.setattr(
-                f"{module}.read_environment", lambda device: environment_here(device) | {"XLA_FLAGS": "--xla_new"}
-            )
+        self.environment = lambda device: read_environment(device) | {"XLA_FLAGS": "--xla_new"}
+        self._patch.setattr("jaxgate.observe.measure.read_environment", self.environment)
 
     def judge_phases(self) -> None:
         """Let a phase be red that took more than its baseline, however little that is."""
-        self._patch.setattr(_PHASES, tuple(replace(policy, absolute=0) for policy in STORED_PHASE_POLICIES))
+        judge_phases_by(self._patch, *(replace(policy, absolute=0) for policy in STORED_PHASE_POLICIES))
 
-    def answer(self, *answers: str) -> None:
-        """Give these answers in the place of somebody at a terminal."""
-        left = list(answers)
-        self._patch.setattr("jaxgate.plugin.modes.review.asker", lambda: lambda prompt: self._told(prompt, left.pop(0)))
+    def answer(self, *answers: str | type[BaseException]) -> list[str]:
+        """Give these answers in the place of somebody at a terminal; gives back what will have been asked."""
+        left, asked = list(answers), []
+
+        def ask(prompt: str) -> str:
+            asked.append(prompt)
+            answer = left.pop(0)
+            if isinstance(answer, type):
+                raise answer
+            print(f"{prompt}{answer}")  # noqa: T201 - where a terminal would show both
+            return answer
+
+        self.instruments["asker"] = lambda: ask
+        return asked
 
     def calibrate(self, ratio: float) -> None:
         """Let identical programs differ by a ratio, and let nothing be planted."""
@@ -128,55 +147,58 @@ class Lab:
         def no_planter(*_: object) -> None:
             raise NotPlantableError("not asked for")
 
-        self.identical = duel(ratio)
-        self._patch.setattr("jaxgate.engine.calibration.prepare_planter", no_planter)
+        self.finds["baseline"] = duel(ratio)
+        self.instruments["prepare_planter"] = no_planter
 
-    def _told(self, prompt: str, answer: str) -> str:
-        print(f"{prompt}{answer}")  # noqa: T201 - where a terminal would show both
-        return answer
-
-    def _duel(self, kind: str) -> Callable[..., Duel]:
+    def _duel(self, opponent: str) -> Callable[..., Duel]:
         def run_duel(*_: object, settled: Callable[[Duel], bool], **__: object) -> Duel:
-            found = self.finds[kind] if self.identical is None else self.identical
+            self.duelled.append(opponent)
+            found = self.finds[opponent]
+            if isinstance(found, Exception):
+                raise found
             settled(found)
             return found
 
         return run_duel
 
-    def _fresh_duel(self, again: Any) -> RepeatOutcome:
-        found = self.processes[self._launched % len(self.processes)]
-        self._launched += 1
+    def _fresh_duel(self, again: FreshDuel) -> RepeatOutcome:
+        found = self.processes[len(self.launched) % len(self.processes)]
+        self.launched.append(again)
         if isinstance(found, RepeatOutcome):
             return found
         fought, control = duel(found, 60), decide(duel(self.control, 60))
         return RepeatOutcome(decide(fought) if again.claim is None else decide_claim(again.claim, fought), control)
 
-    def _look(self, _platform: str, **_: object) -> MachineState:
+    def _look(self, _platform: str, **how: bool) -> MachineState:
+        self.looked.append(how)
         return self.looks.pop(0) if self.looks else QUIET
 
     def _sample(self, *_: object, **__: object) -> Sampled:
         return Sampled(Samples(bursts_ns=(self.call_ns,) * 3, calls_per_burst=1), 0, 0)
 
-    def _record(self, _side: object, chosen: Any, into: Path) -> dict[str, str]:
+    def _record(self, _side: object, chosen: Selection, into: Path) -> dict[str, str]:
         """What a fresh process would have recorded: the accepted baselines in today's environment, with the next time."""
+        self.recorded.append(chosen)
         run_ns = self.fresh_ns.pop(0) if self.fresh_ns else self.call_ns
-        for path in sorted((self._folder / "baselines" / hardware_slug()).glob("*/*.json")):
+        for path in sorted((self.accepted / hardware_slug()).glob("*/*.json")):
             content = json.loads(path.read_text())
-            content["environment"] = read_environment(jax.devices()[0])
+            content["environment"] = self.environment(jax.devices()[0])
             content["samples"] = {"bursts_ns": [run_ns] * 3, "calls_per_burst": 1, "contract": "pipelined"}
-            if self.phases:
-                content["phases"] = asdict(self.phases.pop(0))
-            copy = into / path.relative_to(self._folder / "baselines")
+            phases = self.phases.pop(0) if self.phases else None
+            if isinstance(phases, str):
+                return dict.fromkeys(chosen.paths, phases)
+            if phases is not None:
+                content["phases"] = asdict(phases)
+            self.breaks(content)
+            copy = into / path.relative_to(self.accepted)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(json.dumps(content))
         return {}
 
 
-def in_a_process_of_its_own(parent: int) -> None:
+def in_a_process_of_its_own(config: pytest.Config, parent: int) -> None:
     """Fix the clocks of a process that a golden run starts, from the project's ``conftest.py``."""
-    if os.getpid() == parent:
-        return
-    patch = pytest.MonkeyPatch()
-    patch.setattr(_PHASES, ())
-    given = Instruments(**Lab(Path.cwd(), patch).instruments)
-    patch.setattr("jaxgate.engine.session.Instruments", lambda: given)
+    if os.getpid() != parent:
+        patch = pytest.MonkeyPatch()
+        judge_phases_by(patch)
+        config.stash[INSTRUMENTS] = Instruments(**Lab(Path.cwd(), patch).instruments)

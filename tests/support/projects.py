@@ -1,17 +1,13 @@
 """Test files of projects that several tests gate."""
 
-TWO = """
-import jax, jax.numpy as jnp
 
-def first(x):
-    return x * 2
+def model(arguments: str = "jnp.ones(8)", /, **functions: str) -> str:
+    """A test file: for each name a function of ``x`` that returns this expression, and a test that gates it."""
+    tests = (
+        f"\ndef {name}(x):\n    return {result}\n\ndef test_{name}(gate):\n    gate({name}, {arguments})\n"
+        for name, result in functions.items()
+    )
+    return "\nimport jax, jax.numpy as jnp\n" + "".join(tests)
 
-def second(x):
-    return x + 1
 
-def test_first(gate):
-    gate(first, jnp.ones(8))
-
-def test_second(gate):
-    gate(second, jnp.ones(8))
-"""
+TWO = model(first="x * 2", second="x + 1")

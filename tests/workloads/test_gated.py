@@ -146,19 +146,25 @@ def test_a_case_for_more_devices_than_the_cpu_has_is_red(project):
     result.shows("`rows/rows-times-3` needs 1000 devices", "expected perf_cpu_devices = 1000 or more")
 
 
-def test_a_case_for_more_devices_than_an_accelerator_machine_has_is_skipped_with_its_reason(project, monkeypatch):
+@pytest.fixture
+def gpu(monkeypatch):
+    """A machine with one GPU."""
+    monkeypatch.setattr("jaxgate.plugin.sized_case.devices_here", lambda: ("gpu", 1))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_case_for_more_devices_than_an_accelerator_machine_has_is_skipped_with_its_reason(project):
     """There they cannot be had; the skip is counted, and the gate is told as not judged."""
     write(project, devices=8)
-    monkeypatch.setattr("jaxgate.plugin.sized_case.devices_here", lambda: ("gpu", 1))
     result = project.run("perf", "-ra")
     result.counts(skipped=1)
     result.shows("`rows/rows-times-3` needs 8 devices, found 1 (gpu)", "1 of 1 gates was not judged")
 
 
-def test_a_case_that_ran_on_another_platform_is_invalid(project, monkeypatch):
+@pytest.mark.usefixtures("gpu")
+def test_a_case_that_ran_on_another_platform_is_invalid(project):
     """An argument left on the host's CPU: the CPU's baseline must not pass for the accelerator's."""
     write(project)
-    monkeypatch.setattr("jaxgate.plugin.sized_case.devices_here", lambda: ("gpu", 1))
     result = project.run("perf")
     result.counts(failed=1)
     result.shows("INVALID  rows/rows-times-3", "expected the case to run on gpu, which JAX uses here, found cpu")

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,30 @@ KILL_AFTER_S = 180.0
 _RECORD = "record them where CI runs: ci/record --why TEXT"
 
 
-def gate(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
+def run_pytest(command: Sequence[str], environ: Mapping[str, str], limit_s: float) -> int | None:
+    """Run pytest; ``None`` if it had to be killed."""
+    with subprocess.Popen(command, env=dict(environ)) as process:
+        try:
+            return process.wait(timeout=limit_s + KILL_AFTER_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None
+        except KeyboardInterrupt:
+            process.wait()
+            return 2
+
+
+def gate(
+    arguments: Sequence[str],
+    environ: Mapping[str, str] = os.environ,
+    run: Callable[[Sequence[str], Mapping[str, str], float], int | None] = run_pytest,
+) -> int:
     """Run the suite strictly, and say in one line what that means.
+
+    Args:
+        arguments: pytest's.
+        environ: Environment variables.
+        run: Runs a command with an environment and a limit in seconds; ``None`` if it had to be killed.
 
     Returns:
         The exit code.
@@ -38,7 +60,7 @@ def gate(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> i
     own = [] if has_option(arguments, "--perf-time-limit") else [f"--perf-time-limit={limit:g}"]
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         into = Path(name) / "results.json"
-        status = _run([*command, *against, *own, *arguments], {**environ, RESULTS_INTO: str(into)}, limit)
+        status = run([*command, *against, *own, *arguments], {**environ, RESULTS_INTO: str(into)}, limit)
         results = _read(into)
     code, why = _meaning(results, status)
     if results is None:
@@ -53,19 +75,6 @@ def _limit(arguments: Sequence[str], environ: Mapping[str, str]) -> float:
         return float(text)
     except ValueError:
         return TIME_LIMIT_S  # what makes no sense is pytest's to refuse
-
-
-def _run(command: Sequence[str], environ: Mapping[str, str], limit_s: float) -> int | None:
-    """Run pytest; ``None`` if it had to be killed."""
-    with subprocess.Popen(command, env=dict(environ)) as process:
-        try:
-            return process.wait(timeout=limit_s + KILL_AFTER_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return None
-        except KeyboardInterrupt:
-            process.wait()
-            return 2
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from jaxgate.engine.fresh_process import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import LOOKS, PLANTS, Planted, calibrate_case, is_slower
 from jaxgate.model import BrokenDuelError, CaseCalibration, Contract, Duel, InvalidCaseError, Status, StoredProgram
-from jaxgate.observe.duel import Contender, NotPlantableError, Planter, Work, measure_work, prepare, prepare_planter
+from jaxgate.observe.duel import Contender, NotPlantableError, Planter, Work
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import NotReplayableError
@@ -43,11 +43,15 @@ class Subject:
 
     def prepare(self) -> Contender:
         """An executable of its own."""
-        return prepare(self.program, self.leaves, self.contract)
+        return self.instruments.prepare(self.program, self.leaves, self.contract)
 
     def prepare_planter(self) -> Planter:
         """An executable of its own, with extra work behind the program."""
-        return prepare_planter(self.program, self.leaves, self.contract)
+        return self.instruments.prepare_planter(self.program, self.leaves, self.contract)
+
+    def measure_work(self, plain: Contender, planter: Planter) -> Work:
+        """How long the extra work takes."""
+        return self.instruments.measure_work(plain, planter, platform=self.platform)
 
     @property
     def fresh_duel(self) -> FreshDuel:
@@ -133,7 +137,7 @@ class ExtraWork:
             self._progress(f"compiling with extra work, round {self._round} of {self._rounds}")
             planter, plain = self._subject.prepare_planter(), self._subject.prepare()
             self._progress("sampling")
-            self._work = self._work or measure_work(plain, planter, platform=self._subject.platform)
+            self._work = self._work or self._subject.measure_work(plain, planter)
             for share, before in self.found.items():
                 if not before.why_not:
                     self.found[share] = self._plant(before, share, planter, plain, self._work)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.engine.baseline_duel import Opponent
+from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.progress import PROFILING
 from jaxgate.keep import Artifacts, ForeignFolderError, ProgramStore, can_write_scalars, write_scalars
 from jaxgate.model import ArtifactSettings, Capture, Measurement, Status, StoredBaseline, StoredProgram, Verdict, plural
@@ -21,12 +22,10 @@ from jaxgate.observe.profile import (
     session_name,
     side_folder,
     stored,
-    take_profile,
     texts_of,
     today,
 )
 from jaxgate.observe.program import NotReplayableError
-from jaxgate.processes.profile_worker import read_table
 from jaxgate.report import report, verdict_json
 
 LONGEST_REFERENCE_NS = 2_000_000_000
@@ -45,6 +44,7 @@ class EvidenceCollector:
         settings: What the user asked for; ``None`` where this process only measures for another one.
         root: The project, which paths are shown relative to.
         programs: Where the baselines' programs are.
+        instruments: Profiles, and what reads them.
         bundles: Whether cases leave any; a run that records all of them leaves its pages, and the bundles of the last one: they are what is accepted.
 
     Attributes:
@@ -61,11 +61,13 @@ class EvidenceCollector:
         root: Path,
         programs: ProgramStore,
         *,
+        instruments: Instruments,
         bundles: bool = True,
     ) -> None:
         self._settings = settings
         self._root = root
         self._programs = programs
+        self._instruments = instruments
         self._bundles = bundles
         self.scalars: dict[str, dict[str, float]] = {}
         self.taken: list[str] = []
@@ -215,14 +217,14 @@ class EvidenceCollector:
         profiled: list[Profiled] = []
         for side in sides:
             where = self.artifacts.bundle(verdict.case) / side_folder(side.side)
-            taken = take_profile(side, where, session_name(verdict.case, side.side))
+            taken = self._instruments.take_profile(side, where, session_name(verdict.case, side.side))
             notes += [f"{side.side}: {note}" for note in (taken.note, taken.why_not) if note]
             profiled += [] if taken.why_not else [side]
         table = None
         if profiled and profiled[0].side == "now":
             self.artifacts.claim(_kind(verdict), verdict.case)
             self.profiled += 1
-            table = read_table(self.artifacts.bundle(verdict.case), profiled, notes)
+            table = self._instruments.read_table(self.artifacts.bundle(verdict.case), profiled, notes)
         texts: dict[str, str] = {}
         try:
             texts = texts_of(observed, sides)

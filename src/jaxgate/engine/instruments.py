@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,40 +10,63 @@ from datetime import date
 from pathlib import Path
 
 from jaxgate.engine.fresh_process import FreshDuel, repeat_duel
+from jaxgate.engine.progress import PATIENCE_S
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_today
-from jaxgate.model import Duel, HardwareKey, RepeatOutcome
-from jaxgate.observe.duel import run_duel
+from jaxgate.model import Duel, HardwareKey, OpTable, RepeatOutcome
+from jaxgate.observe.duel import Contender, Planter, Work, measure_work, prepare, prepare_planter, run_duel
 from jaxgate.observe.machine import MachineState, look
-from jaxgate.processes.pytest_child import Selection, Side, record_selection
+from jaxgate.observe.profile import Taken, take_profile
+from jaxgate.processes.profile_worker import read_table
+from jaxgate.processes.pytest_child import RecordSelection, record_selection
 from jaxgate.processes.time_sessions import find_hardware
 
-RecordSelection = Callable[[Side, Selection, Path], dict[str, str]]
-"""Records the selected tests into a folder, in another process; gives what failed there, by test."""
+Ask = Callable[[str], str]
+
+
+def asker() -> Ask | None:
+    """How to ask somebody; ``None`` where nobody is there."""
+    if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
+        return None
+    return input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruments:
-    """Clock, duel, fresh processes, the look at the machine, and today's date.
+    """Clock, duel, fresh processes, profiles, the look at the machine, today's date, and somebody to ask.
 
     Attributes:
         run_duel: Times a program in turn with its baseline's, or with itself, in this process.
         run_reference_duel: Times it with its reference.
         repeat_duel: Does it in a fresh process.
+        prepare: Compiles a stored program for a duel.
+        prepare_planter: Compiles it with extra work behind it.
+        measure_work: Measures how long that work takes.
+        take_profile: Profiles one side of a red case.
+        read_table: Reads in a process of its own what was profiled.
         record: Records a test in a fresh process of pytest.
         look: Looks whether the machine is quiet.
         find_hardware: Asks a process of its own what the first device is.
         today: The UTC date.
         clock: Monotonic nanoseconds.
         processes: How many fresh processes must agree before a clock fails a test.
+        patience_s: Seconds after which a stage is told of.
+        asker: Gives how to ask somebody about what moved.
     """
 
     run_duel: Callable[..., Duel] = run_duel
     run_reference_duel: Callable[..., Duel] = run_duel
     repeat_duel: Callable[[FreshDuel], RepeatOutcome] = repeat_duel
+    prepare: Callable[..., Contender] = prepare
+    prepare_planter: Callable[..., Planter] = prepare_planter
+    measure_work: Callable[..., Work] = measure_work
+    take_profile: Callable[..., Taken] = take_profile
+    read_table: Callable[..., OpTable | None] = read_table
     record: RecordSelection = record_selection
     look: Callable[..., MachineState] = look
     find_hardware: Callable[[Path], HardwareKey] = find_hardware
     today: Callable[[], date] = utc_today
     clock: Callable[[], int] = time.perf_counter_ns
     processes: int = PROCESSES
+    patience_s: float = PATIENCE_S
+    asker: Callable[[], Ask | None] = asker

@@ -25,10 +25,21 @@ class Progress:
         descriptor: Where to write; ``None`` writes nothing.
         case: Name to show.
         machine: This process's hold on the machine; ``None`` where nothing is measured here.
+        patience_s: Seconds after which a stage is told of.
+        repeat_s: Seconds after which it is told of again.
     """
 
-    def __init__(self, descriptor: int | None, case: str, machine: Machine | None = None) -> None:
+    def __init__(
+        self,
+        descriptor: int | None,
+        case: str,
+        machine: Machine | None = None,
+        *,
+        patience_s: float = PATIENCE_S,
+        repeat_s: float = REPEAT_S,
+    ) -> None:
         self._descriptor = descriptor
+        self._patience_s, self._repeat_s = patience_s, repeat_s
         self._case = case
         self._machine = machine
         self._over = threading.Event()
@@ -51,10 +62,10 @@ class Progress:
         self._stop()
         if self._machine is not None:
             take = self._machine.alone if stage in _TIMED else self._machine.work
-            take(lambda: self._start(_WAITING, REPEAT_S))  # beside other workers a few seconds are usual
+            take(lambda: self._start(_WAITING, self._repeat_s))  # beside other workers a few seconds are usual
             self._stop()
         if stage != SAMPLING:
-            self._start(stage, PATIENCE_S)
+            self._start(stage, self._patience_s)
 
     def _start(self, stage: str, patience_s: float) -> None:
         if self._descriptor is not None:
@@ -75,5 +86,5 @@ class Progress:
             if self._descriptor is not None:
                 with contextlib.suppress(OSError):  # the terminal went away; nobody waits for this line
                     os.write(self._descriptor, line.encode())
-            wait_s = REPEAT_S
-            passed_s += REPEAT_S
+            wait_s = self._repeat_s
+            passed_s += self._repeat_s

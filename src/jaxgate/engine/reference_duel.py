@@ -13,7 +13,7 @@ from jaxgate.engine.repeats import DuelRepeat
 from jaxgate.judge import LOOKS, are_settled, hold
 from jaxgate.keep import DuelCache
 from jaxgate.model import SHARED_CORES, BrokenDuelError, Claim, InvalidCaseError, Measurement, ReferenceDuel
-from jaxgate.observe.duel import export_opponents, opponents_fingerprint, prepare
+from jaxgate.observe.duel import export_opponents, opponents_fingerprint
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import NotReplayableError
@@ -95,7 +95,7 @@ class ReferenceDuels:
         programs = export_opponents(observed)
         leaves = observed.leaves()
         platform = observed.measurement.hardware.platform
-        subject, reference = (prepare(program, leaves, observed.contract) for program in programs)
+        subject, reference = (self._instruments.prepare(program, leaves, observed.contract) for program in programs)
         if platform == "cpu" and max(len(devices_of(side.function)) for side in (subject, reference)) > 1:
             return _not_timed(SHARED_CORES)
         progress("sampling")  # nothing else may run beside it

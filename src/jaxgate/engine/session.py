@@ -9,6 +9,7 @@ from datetime import date
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from jaxgate.engine.baseline_duel import BaselineDuels
 from jaxgate.engine.calibration_results import Calibrated
@@ -102,31 +103,41 @@ class GateSession:
         failed_there: Mapping[str, str] = MappingProxyType({}),
         known_provenance: Provenance | None = None,
     ) -> None:
-        self.settings, self.project, self.terminal = settings, project, terminal
-        self.comparison, self.waivers, self.failed_there = comparison, waivers, failed_there
-        self._known_provenance = known_provenance
-        self.instruments = instruments or Instruments()
-        self.today = self.instruments.today()
-        self.result = SessionResult()
-        self._machine = Machine()
-        self.store, self.programs = BaselineStore(settings.baselines), ProgramStore(settings.baselines)
-        self.floors = FloorStore(None if cache is None else cache / "floors")
-        self.references = ReferenceCache(None if cache is None else cache / "references")
-        self.margins, budget = Margins(self.floors), DuelBudget(settings.budget_s)
-        self.baseline_duels = BaselineDuels(
+        self.settings: Final = settings
+        self.project: Final = project
+        self.terminal: Final = terminal
+        self.comparison: Final = comparison
+        self.waivers: Final = waivers
+        self.failed_there: Final = failed_there
+        self._known_provenance: Final = known_provenance
+        self.instruments: Final = instruments or Instruments()
+        self.today: Final = self.instruments.today()
+        self.result: Final = SessionResult()
+        self._machine: Final = Machine()
+        self.store: Final = BaselineStore(settings.baselines)
+        self.programs: Final = ProgramStore(settings.baselines)
+        self.floors: Final = FloorStore(None if cache is None else cache / "floors")
+        self.references: Final = ReferenceCache(None if cache is None else cache / "references")
+        self.margins: Final = Margins(self.floors)
+        budget = DuelBudget(settings.budget_s)
+        self.baseline_duels: Final = BaselineDuels(
             self.programs,
             budget,
             margins=self.margins,
             opponents=Opponents(self.references),
             instruments=self.instruments,
         )
-        self.reference_duels = ReferenceDuels(budget, DuelCache(self.references), self.instruments)
+        self.reference_duels: Final = ReferenceDuels(budget, DuelCache(self.references), self.instruments)
         quiet = () if settings.elsewhere else settings.quiet
-        self.stored_times = StoredTimesClock(quiet, settings.baselines, project)
+        self.stored_times: Final = StoredTimesClock(quiet, settings.baselines, project)
         for_another = settings.other_side or settings.as_measured or settings.calibrate or settings.peak_into
-        artifacts = None if for_another or comparison else settings.artifacts
-        bundles = settings.update is not Update.BOTH
-        self.evidence = EvidenceCollector(artifacts, project, self.programs, bundles=bundles)
+        self.evidence: Final = EvidenceCollector(
+            None if for_another or comparison else settings.artifacts,
+            project,
+            self.programs,
+            instruments=self.instruments,
+            bundles=settings.update is not Update.BOTH,
+        )
         self.evidence.problems += [self._machine.problem] if self._machine.problem else []
 
     @property
@@ -146,7 +157,7 @@ class GateSession:
 
     def progress(self, case: str) -> Progress:
         """The stages of a case: shown, and with the machine to itself where they are timed."""
-        return Progress(self.terminal, case, self._machine)
+        return Progress(self.terminal, case, self._machine, patience_s=self.instruments.patience_s)
 
     def short(self, path: Path) -> str:
         """A path as the user knows it."""

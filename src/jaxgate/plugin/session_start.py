@@ -92,6 +92,13 @@ def gate_session(config: pytest.Config) -> GateSession:
     return config.stash[SESSION]
 
 
+def given_instruments(config: pytest.Config) -> Instruments:
+    """What a run looks at the world with: the real things, unless a test gave others."""
+    from jaxgate.engine.instruments import Instruments  # noqa: PLC0415 - what only gates need
+
+    return config.stash.get(INSTRUMENTS, None) or Instruments()
+
+
 def give_devices(config: pytest.Config) -> None:
     """Divide the CPU before anything touches a device; where that is too late, no test is run."""
     count = config.stash[SETTINGS].cpu_devices
@@ -125,7 +132,9 @@ def record_other_side(config: pytest.Config) -> None:
         return
     with _recording(config, settings.against[:10]) as (into, progress):
         progress("recording it for comparison")
-        failed = record_revision(config.rootpath, settings.against, selection(config), into)
+        failed = record_revision(
+            config.rootpath, settings.against, selection(config), into, given_instruments(config).record
+        )
     config.stash[OTHER_SIDE] = OtherSide(into, failed)
 
 

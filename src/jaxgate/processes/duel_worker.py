@@ -7,11 +7,13 @@ against a second copy of itself, which must not differ.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from jaxgate.judge import LOOKS
 from jaxgate.keep import read_job, write_duels
-from jaxgate.observe.duel import prepare, restore, run_duel
+from jaxgate.model import Duel
+from jaxgate.observe.duel import Contender, prepare, restore, run_duel
 from jaxgate.observe.machine import apply_settings
 from jaxgate.processes.child import Finished, run_child
 
@@ -28,7 +30,9 @@ def run_fresh_duel(folder: Path) -> Finished:
     return run_child([sys.executable, "-m", "jaxgate.processes.duel_worker", str(folder)], timeout_s=DUEL_TIMEOUT_S)
 
 
-def main(folder: Path) -> None:
+def main(
+    folder: Path, *, prepare: Callable[..., Contender] = prepare, run_duel: Callable[..., Duel] = run_duel
+) -> None:
     """Run the job in a folder, all pairs, no early stop."""
     job = read_job(folder)
     apply_settings(job.about["settings"])

@@ -15,7 +15,7 @@ from jaxgate.model import Baseline, Case, HardwareKey, Launches, Measurement, Us
 from jaxgate.model.variables import AS_MEASURED
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.processes.environment_spec import OPTION, EnvironmentSpec
-from jaxgate.processes.pytest_child import Selection, Side, clean_environment, record_selection
+from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, clean_environment, record_selection
 from jaxgate.processes.venv import prepare_environment
 
 _LAUNCH = {"JAX_ENABLE_COMPILATION_CACHE": "false", AS_MEASURED: "1"}
@@ -99,6 +99,7 @@ def run_environments(
     into: Path,
     cache: Path,
     progress: Callable[[str], None],
+    record: RecordSelection = record_selection,
     seed: int | None = None,
 ) -> Comparison:
     """Record the selected tests several times in both environments.
@@ -112,6 +113,7 @@ def run_environments(
         into: Folder for what they record.
         cache: Folder that keeps environments made for requirements.
         progress: Told what is being done.
+        record: Records the tests in a process of an environment.
         seed: The order is drawn from it; drawn itself by default.
 
     Raises:
@@ -133,7 +135,7 @@ def run_environments(
     for name in order:
         folder = into / f"{name}-{len(folders[name])}"
         folder.mkdir()
-        for test, reason in record_selection(sides[name], chosen, folder).items():
+        for test, reason in record(sides[name], chosen, folder).items():
             failed.setdefault(test, f"{name}: {reason}")
         folders[name].append(folder)
     if not any(map(baseline_files, folders["there"])):

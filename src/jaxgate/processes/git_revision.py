@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jaxgate.keep import TRUNKS, merge_base, run_git
 from jaxgate.model import UsageError
-from jaxgate.processes.pytest_child import Selection, Side, record_selection
+from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, record_selection
 from jaxgate.processes.worktree import environment_for
 
 OPTION = "--perf-against"
@@ -36,8 +36,16 @@ def resolve_revision(project: Path, revision: str) -> str:
     return merge_base(project) or _unknown(f"{MERGE_BASE} with any of {', '.join(TRUNKS)}")
 
 
-def record_revision(project: Path, commit: str, chosen: Selection, into: Path) -> dict[str, str]:
+def record_revision(
+    project: Path,
+    commit: str,
+    chosen: Selection,
+    into: Path,
+    record: RecordSelection = record_selection,
+) -> dict[str, str]:
     """Record the baselines of a commit.
+
+    ``record`` records the selected tests in a process of its own.
 
     Returns:
         What failed there, by test: nothing compares its case.
@@ -52,7 +60,7 @@ def record_revision(project: Path, commit: str, chosen: Selection, into: Path) -
             raise UsageError(f"--perf-against: git cannot check out {commit} beside this checkout")
         try:
             other = Side(worktree / project.relative_to(top), environment_for(worktree.resolve(), top), OPTION)
-            return record_selection(other, chosen, into)
+            return record(other, chosen, into)
         finally:
             run_git(project, "worktree", "remove", "--force", str(worktree), timeout_s=None)
 

@@ -25,13 +25,16 @@ from jaxgate.processes.child import run_child
 TIMEOUT_S = 60
 
 
-def read_table(folder: Path, sides: Sequence[Profiled], notes: list[str]) -> OpTable | None:
+def read_table(
+    folder: Path, sides: Sequence[Profiled], notes: list[str], timeout_s: float = TIMEOUT_S
+) -> OpTable | None:
     """The operation table of what was profiled.
 
     Args:
         folder: The bundle; each side's profile lies under its name.
         sides: Today's side, and perhaps the other.
         notes: Told why there is no table.
+        timeout_s: Seconds after which the process is killed.
     """
     question: dict[str, Any] = {
         "now" if side.side == "now" else "other": {
@@ -45,7 +48,7 @@ def read_table(folder: Path, sides: Sequence[Profiled], notes: list[str]) -> OpT
         done = run_child(
             [sys.executable, "-W", "ignore", "-m", "jaxgate.processes.profile_worker"],
             question=json.dumps(question),
-            timeout_s=TIMEOUT_S,
+            timeout_s=timeout_s,
             variables={**os.environ, "JAX_PLATFORMS": "cpu"},
         )
         found = json.loads(done.stdout) if done.stdout else {}
@@ -53,7 +56,7 @@ def read_table(folder: Path, sides: Sequence[Profiled], notes: list[str]) -> OpT
             return TypeAdapter(OpTable).validate_python(found["table"])
         notes.append(f"the profile could not be read: {found.get('why_not') or done.last_words}")
     except TimeoutError:
-        notes.append(f"the profile could not be read within {TIMEOUT_S} s")
+        notes.append(f"the profile could not be read within {timeout_s} s")
     except (OSError, ValueError, ValidationError) as error:
         notes.append(f"the profile could not be read: {str(error).splitlines()[0]}")
     return None

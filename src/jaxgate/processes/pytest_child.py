@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxgate.keep import HELD
 from jaxgate.model import UsageError
 from jaxgate.model.variables import CPU_DEVICES, OTHER_SIDE, SIZE
-from jaxgate.processes.child import run_child
+from jaxgate.processes.child import Finished, run_child
 
 _RECORDED = (0, 1, 5)
 """pytest's exit codes of a run that came to its end: passed, some tests failed, no tests collected."""
@@ -48,6 +48,10 @@ class Side:
     cache: Path | None = None
 
 
+RecordSelection = Callable[[Side, Selection, Path], dict[str, str]]
+"""Records the selected tests into a folder, in another process; gives what failed there, by test."""
+
+
 def clean_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment of this process without what belongs to this run of pytest; what is run stays the same."""
     dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS", "PYTEST_XDIST")
@@ -57,8 +61,12 @@ def clean_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]
     return found
 
 
-def record_selection(side: Side, chosen: Selection, into: Path) -> dict[str, str]:
+def record_selection(
+    side: Side, chosen: Selection, into: Path, run: Callable[..., Finished] = run_child
+) -> dict[str, str]:
     """Record the baselines of the selected tests.
+
+    ``run`` runs the command in a process.
 
     Returns:
         What failed there, by test: a case of it is on this side only.
@@ -75,7 +83,7 @@ def record_selection(side: Side, chosen: Selection, into: Path) -> dict[str, str
     command += ["-m", chosen.markers] if chosen.markers else []
     command += ["--perf-update", f"--perf-baselines={into}", "--no-perf-strict", "--perf-max-undecided=1"]
     environment = {**side.environment, OTHER_SIDE: "1"}
-    done = run_child(command, folder=side.project, variables=environment)
+    done = run(command, folder=side.project, variables=environment)
     if done.status not in _RECORDED:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL:])
         raise UsageError(f"{side.option}: the other side could not be recorded:\n{tail}")

@@ -26,7 +26,7 @@ from jaxgate.model import (
 from jaxgate.model.variables import AS_MEASURED
 from jaxgate.observe.machine import MachineState, look, read_ticks
 from jaxgate.processes.hardware import ask_hardware
-from jaxgate.processes.pytest_child import Selection, Side, clean_environment, record_selection
+from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, clean_environment, record_selection
 from jaxgate.report import RecordingOutcome, RecordingRow
 
 RECORD_TIMES_OPTION = "--perf-record-times"
@@ -97,7 +97,7 @@ class TimeRecording:
     refused: dict[tuple[str, str], str] = field(default_factory=dict)
     sessions: int = 0
     look: Callable[..., MachineState] = look
-    record: Callable[[Side, Selection, Path], dict[str, str]] = record_selection
+    record: RecordSelection = record_selection
 
     def run(self, hardware: HardwareKey, progress: Callable[[str], None]) -> None:
         """Record the sessions, each of them looked at.

@@ -2,139 +2,109 @@
 
 from __future__ import annotations
 
-from tests.faults.model import Fault
+from tests.faults.model import faults_of
 
-STEP = "workloads/composed/step.py"
+step = faults_of("workloads/composed/step.py")
 
 FAULTS = (
-    Fault(
-        name="the gradients of all micro-batches are kept until the end",
-        file=STEP,
-        case="train-step-accumulation-vs-whole-batch-at-once",
-        edits=(
-            ("return jax.tree.map(jnp.add, total, grads), values", "return total, (values, grads)"),
-            ("total, values = jax.lax.scan", "_, (values, grads) = jax.lax.scan"),
-            (
-                "lambda leaf: leaf / parts, total)\n\n    return accumulate\n\n\ndef micro",
-                "lambda leaf: leaf.mean(0), grads)\n\n    return accumulate\n\n\ndef micro",
-            ),
+    step(
+        "the gradients of all micro-batches are kept until the end",
+        "train-step-accumulation-vs-whole-batch-at-once",
+        ("return jax.tree.map(jnp.add, total, grads), values", "return total, (values, grads)"),
+        ("total, values = jax.lax.scan", "_, (values, grads) = jax.lax.scan"),
+        (
+            "lambda leaf: leaf / parts, total)\n\n    return accumulate\n\n\ndef micro",
+            "lambda leaf: leaf.mean(0), grads)\n\n    return accumulate\n\n\ndef micro",
         ),
-        moves=frozenset({"temp_bytes"}),
+        moves={"temp_bytes"},
         culprit=r"dynamic_update_slice 4x4x32x64xf32 0 → 1",
         at=("jax.lax.scan(add,",),
     ),
-    Fault(
-        name="remat is dropped",
-        file=STEP,
-        case="train-step-remat-vs-stored-blocks",
-        edits=(
-            ("    wrapped: Callable[..., Any] = jax.checkpoint(layer, prevent_cse=False)\n", "    wrapped = layer\n"),
-        ),
-        moves=frozenset({"temp_bytes"}),
+    step(
+        "remat is dropped",
+        "train-step-remat-vs-stored-blocks",
+        ("    wrapped: Callable[..., Any] = jax.checkpoint(layer, prevent_cse=False)\n", "    wrapped = layer\n"),
+        moves={"temp_bytes"},
         culprit=r"remat is lost",
     ),
-    Fault(
-        name="the optimiser state is not donated",
-        file=STEP,
-        case="train-step-donated-vs-copied-state",
-        edits=(("donate = (0, 1) if", "donate = (0,) if"),),
-        moves=frozenset({"donated_bytes", "state_bytes"}),
+    step(
+        "the optimiser state is not donated",
+        "train-step-donated-vs-copied-state",
+        ("donate = (0, 1) if", "donate = (0,) if"),
+        moves={"donated_bytes", "state_bytes"},
         culprit=r"no longer donated: opt_state",
     ),
-    Fault(
-        name="the loss is found by a second forward pass",
-        file=STEP,
-        case="train-step-value-and-grad-vs-second-forward",
-        edits=(
-            (
-                "    gradients: Gradients = jax.value_and_grad(loss, has_aux=True)\n    return gradients",
-                "    only = jax.grad(loss, has_aux=True)\n    return lambda *args: (loss(*args), only(*args)[0])",
-            ),
+    step(
+        "the loss is found by a second forward pass",
+        "train-step-value-and-grad-vs-second-forward",
+        (
+            "    gradients: Gradients = jax.value_and_grad(loss, has_aux=True)\n    return gradients",
+            "    only = jax.grad(loss, has_aux=True)\n    return lambda *args: (loss(*args), only(*args)[0])",
         ),
-        moves=frozenset({"matmul_flops"}),
+        moves={"matmul_flops"},
         culprit=r"float32\[8,32,64\] x float32\[64,32\] 16 → 32",
     ),
-    Fault(
-        name="the accumulation loop is unrolled",
-        file=STEP,
-        case="train-step-scan-vs-loop-over-micro-batches",
-        edits=(
-            (
-                "jax.tree.map(jnp.zeros_like, params), micro)",
-                "jax.tree.map(jnp.zeros_like, params), micro, unroll=True)",
-            ),
-        ),
+    step(
+        "the accumulation loop is unrolled",
+        "train-step-scan-vs-loop-over-micro-batches",
+        ("jax.tree.map(jnp.zeros_like, params), micro)", "jax.tree.map(jnp.zeros_like, params), micro, unroll=True)"),
         # jax 0.10.2 writes the body as one function that is called four times: no more operations, but no loop either.
-        moves=frozenset({"stablehlo_ops", "temp_bytes"}),
+        moves={"stablehlo_ops", "temp_bytes"},
         culprit=r"a loop is unrolled|dot_general 8x32x64xf32 3 → 12",
     ),
-    Fault(
-        name="samples that do not fill a micro-batch are cut off",
-        file=STEP,
-        case="train-step-nnx-vs-plain-functions",
-        edits=(
-            (
-                "leaf.reshape(parts, -1, *leaf.shape[1:])",
-                "leaf[: len(leaf) // (parts + 1) * parts].reshape(parts, -1, *leaf.shape[1:])",
-            ),
+    step(
+        "samples that do not fill a micro-batch are cut off",
+        "train-step-nnx-vs-plain-functions",
+        (
+            "leaf.reshape(parts, -1, *leaf.shape[1:])",
+            "leaf[: len(leaf) // (parts + 1) * parts].reshape(parts, -1, *leaf.shape[1:])",
         ),
         status="INVALID",
         culprit=r"sample 31 of 32 does not influence the result",
     ),
-    Fault(
-        name="the loss is printed inside the step",
-        file=STEP,
-        case="train-step-nnx-vs-plain-functions",
-        edits=(
-            (
-                "            updates, opt_state =",
-                '            jax.debug.print("loss {}", loss)\n            updates, opt_state =',
-            ),
+    step(
+        "the loss is printed inside the step",
+        "train-step-nnx-vs-plain-functions",
+        (
+            "            updates, opt_state =",
+            '            jax.debug.print("loss {}", loss)\n            updates, opt_state =',
         ),
-        moves=frozenset({"host_callbacks"}),
+        moves={"host_callbacks"},
         culprit=r"calls Python: jax.debug.print",
         at=('jax.debug.print("loss {}", loss)',),
     ),
-    Fault(
-        name="where the next state lies is left to the compiler",
-        file=STEP,
-        case="train-step-on-mesh-of-8-sharded-vs-replicated-optimiser-state",
-        edits=((", out_shardings=(*shardings, None, None))", ")"),),
-        moves=frozenset({"compiles", "traces", "lowerings", "aliased_bytes"}),
+    step(
+        "where the next state lies is left to the compiler",
+        "train-step-on-mesh-of-8-sharded-vs-replicated-optimiser-state",
+        (", out_shardings=(*shardings, None, None))", ")"),
+        moves={"compiles", "traces", "lowerings", "aliased_bytes"},
         culprit=r"step 2 recompiled: params.*sharding",
     ),
-    Fault(
-        name="gradients of parameters known to be equal are averaged, which JAX has summed already",
-        file=STEP,
-        case="train-step-on-mesh-of-8-summed-once-vs-each-micro-batch",
-        edits=(("gradients(own, x, y)", "gradients(params, x, y)"),),
+    step(
+        "gradients of parameters known to be equal are averaged, which JAX has summed already",
+        "train-step-on-mesh-of-8-summed-once-vs-each-micro-batch",
+        ("gradients(own, x, y)", "gradients(params, x, y)"),
         status="INVALID",
         culprit=r"comparing subject and reference: result\[0\]",
     ),
-    Fault(
-        name="gradients meet after every micro-batch",
-        file=STEP,
-        case="train-step-on-mesh-of-8-summed-once-vs-each-micro-batch",
-        edits=(
-            (
-                "Callable[[Gradients, Mesh], Gradients] = summed_once\n",
-                "Callable[[Gradients, Mesh], Gradients] = summed_each_time\n",
-            ),
+    step(
+        "gradients meet after every micro-batch",
+        "train-step-on-mesh-of-8-summed-once-vs-each-micro-batch",
+        (
+            "Callable[[Gradients, Mesh], Gradients] = summed_once\n",
+            "Callable[[Gradients, Mesh], Gradients] = summed_each_time\n",
         ),
-        moves=frozenset({"collective_bytes"}),
+        moves={"collective_bytes"},
         culprit=r"all-reduce float32\[32,64\] over 'data' 0 → 16",
     ),
-    Fault(
-        name="micro-batches are cut across devices",
-        file=STEP,
-        case="train-step-on-mesh-of-8-vs-one-device-s-work-on-each",
-        edits=(
-            (
-                "    spread: Callable[[Gradients, Mesh], Gradients] = summed_once\n",
-                "    spread: Callable[[Gradients, Mesh], Gradients] = lambda gradients, mesh: gradients\n",
-            ),
+    step(
+        "micro-batches are cut across devices",
+        "train-step-on-mesh-of-8-vs-one-device-s-work-on-each",
+        (
+            "    spread: Callable[[Gradients, Mesh], Gradients] = summed_once\n",
+            "    spread: Callable[[Gradients, Mesh], Gradients] = lambda gradients, mesh: gradients\n",
         ),
-        moves=frozenset({"collective_bytes"}),
+        moves={"collective_bytes"},
         culprit=r"all-gather .*inserted",
     ),
 )

@@ -4,101 +4,89 @@ from __future__ import annotations
 
 import jax
 
-from tests.faults.model import Fault
+from tests.faults.model import faults_of
 
-POLICIES = "workloads/remat/policies.py"
+policies = faults_of("workloads/remat/policies.py")
+batch = faults_of("workloads/remat/batch.py")
+
 NOTHING = "mlp-stacked-remat-that-saves-nothing-vs-plain"
 
 # Before 0.12 the compiler for CPU does not heed the barrier: taking it away changes nothing there.
 HEEDED = tuple(int(part) for part in jax.__version__.split(".")[:2]) >= (0, 12)
 
 FAULTS = (
-    Fault(
-        name="the block is passed on without its checkpoint",
-        file=POLICIES,
-        case=NOTHING,
-        edits=(("return stack(form, again)", "return stack(form, layer)"),),
-        moves=frozenset({"temp_bytes"}),
+    policies(
+        "the block is passed on without its checkpoint",
+        NOTHING,
+        ("return stack(form, again)", "return stack(form, layer)"),
+        moves={"temp_bytes"},
         culprit=r"remat is lost or keeps more",
     ),
-    Fault(
-        name="the checkpoint saves everything",
-        file=POLICIES,
-        case=NOTHING,
-        edits=(("saves=None,", "saves=policies.everything_saveable,"),),
-        moves=frozenset({"temp_bytes"}),
+    policies(
+        "the checkpoint saves everything",
+        NOTHING,
+        ("saves=None,", "saves=policies.everything_saveable,"),
+        moves={"temp_bytes"},
         culprit=r"remat is lost or keeps more",
     ),
-    Fault(
-        name="the checkpoint stands around the whole stack",
-        file=POLICIES,
-        case=NOTHING,
-        edits=(
-            ("jax.checkpoint(layer,", "jax.checkpoint(stack(form, layer),"),
-            ("return stack(form, again)", "return again"),
-        ),
-        moves=frozenset({"temp_bytes"}),
+    policies(
+        "the checkpoint stands around the whole stack",
+        NOTHING,
+        ("jax.checkpoint(layer,", "jax.checkpoint(stack(form, layer),"),
+        ("return stack(form, again)", "return again"),
+        moves={"temp_bytes"},
         culprit=r"float32\[256,128\] x float32\[128,32\] 6 → 12",
     ),
-    Fault(
-        name="a name in the policy is mistyped, and nothing has it",
-        file=POLICIES,
-        case="mlp-stacked-remat-that-saves-names-vs-plain",
-        edits=(('"attended", "hidden"', '"attended", "hiden"'),),
-        moves=frozenset({"matmul_flops"}),
+    policies(
+        "a name in the policy is mistyped, and nothing has it",
+        "mlp-stacked-remat-that-saves-names-vs-plain",
+        ('"attended", "hidden"', '"attended", "hiden"'),
+        moves={"matmul_flops"},
         culprit=r"float32\[256,32\] x float32\[32,128\] 6 → 12",
     ),
-    Fault(
-        name="half of the batch is dropped",
-        file=POLICIES,
-        case=NOTHING,
-        edits=(("squared_error(network(p, x), y)", "squared_error(network(p, x[::2]), y[::2])"),),
+    policies(
+        "half of the batch is dropped",
+        NOTHING,
+        ("squared_error(network(p, x), y)", "squared_error(network(p, x[::2]), y[::2])"),
         status="INVALID",
         culprit="does not influence the result",
     ),
-    Fault(
-        name="what each block returns is returned as aux",
-        file=POLICIES,
-        case=NOTHING,
-        edits=(
-            (
-                "return stack(form, again)",
-                "return lambda params, x: jax.lax.scan(lambda x, each: (again(each, x),) * 2, x, params)",
-            ),
-            (
-                "jax.value_and_grad(lambda p: squared_error(network(p, x), y))(params)",
-                "jax.value_and_grad(\n"
-                "            lambda p: (lambda found: (squared_error(found[0], y), found[1]))(network(p, x)), has_aux=True\n"
-                "        )(params)",
-            ),
-            ("train_step(stack(form, layer))", 'train_step(remat(form, layer, "everything"))'),
+    policies(
+        "what each block returns is returned as aux",
+        NOTHING,
+        (
+            "return stack(form, again)",
+            "return lambda params, x: jax.lax.scan(lambda x, each: (again(each, x),) * 2, x, params)",
         ),
-        moves=frozenset({"output_bytes"}),
+        (
+            "jax.value_and_grad(lambda p: squared_error(network(p, x), y))(params)",
+            "jax.value_and_grad(\n"
+            "            lambda p: (lambda found: (squared_error(found[0], y), found[1]))(network(p, x)), has_aux=True\n"
+            "        )(params)",
+        ),
+        ("train_step(stack(form, layer))", 'train_step(remat(form, layer, "everything"))'),
+        moves={"output_bytes"},
         culprit=r"more is returned: result\[1\]\[1\]",
     ),
-    Fault(
-        name="the batch that fits is that of the plain step",
-        file="workloads/remat/batch.py",
-        case="transformer-stacked-remat-largest-batch-in-memory-vs-plain",
-        edits=(
-            (
-                "    args = make_args(kind, form, size, size.batch // 2)\n    return Computation(\n"
-                "        subject=jax.jit(train_step(remat(form, layer, POLICY)), donate_argnums=0)",
-                "    args = make_args(kind, form, size, size.batch // 2)\n    return Computation(\n"
-                "        subject=jax.jit(train_step(stack(form, layer)), donate_argnums=0)",
-            ),
+    batch(
+        "the batch that fits is that of the plain step",
+        "transformer-stacked-remat-largest-batch-in-memory-vs-plain",
+        (
+            "    args = make_args(kind, form, size, size.batch // 2)\n    return Computation(\n"
+            "        subject=jax.jit(train_step(remat(form, layer, POLICY)), donate_argnums=0)",
+            "    args = make_args(kind, form, size, size.batch // 2)\n    return Computation(\n"
+            "        subject=jax.jit(train_step(stack(form, layer)), donate_argnums=0)",
         ),
-        moves=frozenset({"largest_batch"}),
+        moves={"largest_batch"},
         culprit=r"remat is lost or keeps more",
     ),
     *(
         (
-            Fault(
-                name="prevent_cse is off outside a loop",
-                file=POLICIES,
-                case="mlp-unrolled-remat-that-saves-nothing-vs-plain",
-                edits=(('prevent_cse=form == "unrolled"', "prevent_cse=False"),),
-                moves=frozenset({"temp_bytes"}),
+            policies(
+                "prevent_cse is off outside a loop",
+                "mlp-unrolled-remat-that-saves-nothing-vs-plain",
+                ('prevent_cse=form == "unrolled"', "prevent_cse=False"),
+                moves={"temp_bytes"},
                 culprit=r"recomputation is not held back.*optimization_barrier 6 → 0",
             ),
         )

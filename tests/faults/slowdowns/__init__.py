@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from tests.faults.model import Fault
+from functools import partial
 
+from tests.faults.model import faults_of
 
-def slowed(name: str, test: str, *edits: tuple[str, str], culprit: str = "", at: tuple[str, ...] = ()) -> Fault:
-    """A slow-down of one test's program."""
-    file, moves = "tests/faults/slowdowns/programs.py", frozenset({"time"})
-    return Fault(name=name, case=test, file=file, kind="slow-down", edits=edits, moves=moves, culprit=culprit, at=at)
-
+slowed = partial(faults_of("tests/faults/slowdowns/programs.py", kind="slow-down"), moves={"time"})
 
 FAULTS = (
     slowed(

@@ -20,17 +20,31 @@ from jaxgate.observe.profile.profiled_programs import Profiled
 from jaxgate.observe.profile.xplane import STEP
 
 STEPS, FEWER_STEPS, FEWEST_STEPS = 10, 5, 3
-LONG_STEP_S = 0.03
-"""A step above it is profiled less often: the rows of five steps are as steady, and a red case must not take long."""
-SLOW_STEP_S, SLOWEST_STEP_S = 1.0, 5.0
-"""A step above the first is profiled as rarely as can be, one above the second not at all."""
 MAX_BYTES = 1_500_000
 """Of one side's events: a step on eight devices with loops takes 0.7 MB. Fewer steps than three would have no floor."""
-LARGEST_BYTES = 2_250_000
-"""Of one side with its programs, which are beside it as text: above it they are left out."""
 WARM_STEPS = 2
 MAX_SLUG = 100
 CLOSED = "a profile that the code had left open was closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a profile may cost: a red case must not take long.
+
+    Attributes:
+        long_step_s: A step above it is profiled less often: the rows of five steps are as steady.
+        slow_step_s: A step above it is profiled as rarely as can be.
+        slowest_step_s: A step above it is not profiled.
+        largest_bytes: Of one side with its programs, which are beside it as text: above it they are left out.
+    """
+
+    long_step_s: float = 0.03
+    slow_step_s: float = 1.0
+    slowest_step_s: float = 5.0
+    largest_bytes: int = 2_250_000
+
+
+LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,41 +67,42 @@ def side_folder(side: str) -> str:
     return side if jax.process_count() == 1 else f"{side}-p{jax.process_index()}"
 
 
-def take_profile(profiled: Profiled, folder: Path, session: str) -> Taken:
+def take_profile(profiled: Profiled, folder: Path, session: str, limits: Limits = LIMITS) -> Taken:
     """Profile some annotated steps of one side. Never raises: a verdict must not be lost over its explanation.
 
     Args:
         profiled: The side, with fresh arguments for every series: donated ones are gone.
         folder: Where the profile goes; new for each side and process, so that none overwrites another.
         session: Name of the profile, which JAX would otherwise give by the second.
+        limits: What it may cost.
     """
     try:
-        return _take(profiled, folder, session)
+        return _take(profiled, folder, session, limits)
     except Exception as error:  # noqa: BLE001 - user code, a full disk, another profiler
         return Taken(why_not=describe(error))
 
 
-def _take(profiled: Profiled, folder: Path, session: str) -> Taken:
+def _take(profiled: Profiled, folder: Path, session: str, limits: Limits) -> Taken:
     if profiled.forget is not None:
         profiled.forget()
     arguments = profiled.fresh()
     took_s = 0.0
     for number in range(WARM_STEPS if profiled.forget is None else 1):
-        if not number or took_s < SLOW_STEP_S:
+        if not number or took_s < limits.slow_step_s:
             begin = time.perf_counter()
             arguments = profiled.following(arguments, profiled.step(arguments))
             took_s = time.perf_counter() - begin
-    if profiled.forget is None and took_s > SLOWEST_STEP_S:
-        return Taken(why_not=f"a step takes {took_s:.0f} s, {SLOWEST_STEP_S:.0f} s may be")
-    slow = profiled.forget is None and took_s > SLOW_STEP_S
-    steps = FEWEST_STEPS if slow else FEWER_STEPS if took_s > LONG_STEP_S else STEPS
+    if profiled.forget is None and took_s > limits.slowest_step_s:
+        return Taken(why_not=f"a step takes {took_s:.0f} s, {limits.slowest_step_s:.0f} s may be")
+    slow = profiled.forget is None and took_s > limits.slow_step_s
+    steps = FEWEST_STEPS if slow else FEWER_STEPS if took_s > limits.long_step_s else STEPS
     note = ""
     if profiled.forget is None and not slow:
         with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
             note, arguments = _trace(profiled, arguments, Path(name), session, steps=1, programs=False)
             steps = max(FEWEST_STEPS, min(steps, MAX_BYTES // max(1, _size(Path(name)))))
     found, arguments = _trace(profiled, arguments, folder, session, steps=steps)
-    if profiled.forget is None and not slow and _size(folder) > LARGEST_BYTES:
+    if profiled.forget is None and not slow and _size(folder) > limits.largest_bytes:
         shutil.rmtree(folder)
         _trace(profiled, arguments, folder, session, steps=FEWEST_STEPS, programs=False)
     return Taken(note=note or found)

@@ -153,7 +153,9 @@ class FollowingGate(_RankedGate):
     def _judge(self, case: Case) -> tuple[JudgedCase, Observation | None]:
         station, hardware = self._station, None
         try:
-            with Progress(self._session.terminal, case.name) as progress:  # the machine is rank 0's to take
+            with Progress(
+                self._session.terminal, case.name, patience_s=self._session.instruments.patience_s
+            ) as progress:  # the machine is rank 0's to take
                 observed, left = self._measure(case, progress)
                 own = None if observed is None else RankMeasurement.of(observed.measurement, station.name).to_plain()
                 progress("waiting for the verdict of rank 0")

@@ -11,7 +11,7 @@ from jaxgate.engine.progress import Progress
 from jaxgate.model import RunKind, UsageError
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.options.table import BUSY_OK
-from jaxgate.plugin.session_start import INSTRUMENTS, SETTINGS, selection, terminal
+from jaxgate.plugin.session_start import SETTINGS, given_instruments, selection, terminal
 from jaxgate.report import RecordingOutcome, count_outcomes, recording_table
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ class TimesRecorder(InsteadOfTests):
     def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
         """Record the sessions."""
         del tests
-        from jaxgate.engine.instruments import Instruments  # noqa: PLC0415 - imports JAX
         from jaxgate.processes.time_sessions import (  # noqa: PLC0415 - imports JAX
             BusyMachineError,
             TimeRecording,
@@ -40,7 +39,7 @@ class TimesRecorder(InsteadOfTests):
 
         config = session.config
         settings = config.stash[SETTINGS]
-        instruments = config.stash.get(INSTRUMENTS, None) or Instruments()
+        instruments = given_instruments(config)
         self._recording = TimeRecording(
             settings, config.rootpath, selection(config), look=instruments.look, record=instruments.record
         )

@@ -6,12 +6,11 @@ looked at each case, and said yes to it by hand. It is told as uncommitted where
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
+from jaxgate.engine.instruments import Ask
 from jaxgate.engine.record import Candidate, has_moved
 from jaxgate.model import Review, Verdict
 from jaxgate.report import review_lines, why_not_acceptable
@@ -19,7 +18,6 @@ from jaxgate.report import review_lines, why_not_acceptable
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
 
-Ask = Callable[[str], str]
 QUESTION = "accept? [y]es [n]o [a]ll [q]uit "
 
 
@@ -39,7 +37,7 @@ def ask(session: pytest.Session, gates: GateSession, exitstatus: int) -> Review:
     if capture is not None:
         capture.suspend_global_capture(in_=True)
     try:
-        question = asker()
+        question = gates.instruments.asker()
         if question is None:
             return found
         found.asked = True
@@ -51,13 +49,6 @@ def ask(session: pytest.Session, gates: GateSession, exitstatus: int) -> Review:
     red = {case: verdict for case, verdict in red.items() if case in accepted}
     found.all_red_accepted = exitstatus == pytest.ExitCode.TESTS_FAILED and _explains(session, gates, red)
     return found
-
-
-def asker() -> Ask | None:
-    """How to ask somebody; ``None`` where nobody is there."""
-    if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
-        return None
-    return input
 
 
 def _questions(gates: GateSession, found: Review, ask: Ask) -> set[str]:
