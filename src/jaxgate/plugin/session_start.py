@@ -139,7 +139,9 @@ def record_other_side(config: pytest.Config) -> None:
         with Progress(terminal(config), settings.against[:10]) as progress:
             progress("recording it for comparison")
             chosen, into = selection(config), Path(folder.name)
-            failed = record_revision(config.rootpath, settings.against, chosen, into, given_instruments(config).record)
+            failed = record_revision(
+                config.rootpath, settings.against, chosen, into, given_instruments(config).record_other
+            )
     except _NOT_RECORDED as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
     config.stash[OTHER_SIDE] = OtherSide(into, failed)
@@ -183,7 +185,7 @@ def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
                 into=into,
                 cache=(cache or into) / "environments",
                 progress=progress,
-                record=given_instruments(config).record,
+                record=given_instruments(config).record_other,
             )
     except _NOT_RECORDED as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
