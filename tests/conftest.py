@@ -118,7 +118,7 @@ class Project:
         """Let what fresh processes of pytest would record be recorded in this one: they take seconds each."""
         from jaxgate.processes.pytest_child import record_selection
 
-        self.instruments["record"] = partial(record_selection, run=self.run_here)
+        self.instruments["record_other"] = partial(record_selection, run=self.run_here)
 
     def alone(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run Python in a process of its own, as somebody at a terminal would; it is over within two minutes."""

@@ -27,6 +27,7 @@ from jaxgate.observe.program import NotReplayableError
 
 with contextlib.suppress(ImportError):  # pytester forgets what a run imports, and this takes long
     import matplotlib.backends.backend_agg
+    import matplotlib.figure
     import matplotlib.ticker  # noqa: F401
 
 duel = partial(fakes.duel, pairs=60)

@@ -77,7 +77,7 @@ def test_a_case_that_fails_there_is_invalid_and_says_why(here):
 
 def test_a_case_that_some_launches_lack_is_invalid(here):
     """A launch that was lost is not made up for by the others: the case is red and says how many there are."""
-    real = here.instruments["record"]
+    real = here.instruments["record_other"]
 
     def forgetful(side, chosen, into):
         failed = real(side, chosen, into)
@@ -86,7 +86,7 @@ def test_a_case_that_some_launches_lack_is_invalid(here):
                 path.unlink()
         return failed
 
-    here.instruments["record"] = forgetful
+    here.instruments["record_other"] = forgetful
     result = here.run("--perf-against-env", "OTHER=1", "--perf-launches=2")
     result.counts(failed=1)
     result.shows("INVALID  model/step", "2 of 2 launches here recorded it, 1 of 2 there")

@@ -197,8 +197,8 @@ def test_another_revision_is_recorded_once(recorded):
     commit(recorded.write(".gitignore", "__pycache__/\nperf-artifacts/\n").path)
     recorded.edit("test_model.py", *MORE)
     recorded.records_here()
-    record = Mock(wraps=recorded.instruments["record"])
-    recorded.instruments["record"] = record
+    record = Mock(wraps=recorded.instruments["record_other"])
+    recorded.instruments["record_other"] = record
     result = recorded.run("-n", "2", "--perf-against", "HEAD", "-k", "32 or [8]")
     assert record.call_count == 1
     result.counts(failed=1, passed=1)

@@ -45,6 +45,7 @@ class Instruments:
         take_profile: Profiles one side of a red case.
         read_table: Reads in a process of its own what was profiled.
         record: Records a test in a fresh process of pytest.
+        record_other: Records the selected tests of another revision, or of another environment.
         look: Looks whether the machine is quiet.
         find_hardware: Asks a process of its own what the first device is.
         today: The UTC date.
@@ -63,6 +64,7 @@ class Instruments:
     take_profile: Callable[..., Taken] = take_profile
     read_table: Callable[..., OpTable | None] = read_table
     record: RecordSelection = record_selection
+    record_other: RecordSelection = record_selection
     look: Callable[..., MachineState] = look
     find_hardware: Callable[[Path], HardwareKey] = find_hardware
     today: Callable[[], date] = utc_today

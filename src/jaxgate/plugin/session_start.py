@@ -133,7 +133,7 @@ def record_other_side(config: pytest.Config) -> None:
     with _recording(config, settings.against[:10]) as (into, progress):
         progress("recording it for comparison")
         failed = record_revision(
-            config.rootpath, settings.against, selection(config), into, given_instruments(config).record
+            config.rootpath, settings.against, selection(config), into, given_instruments(config).record_other
         )
     config.stash[OTHER_SIDE] = OtherSide(into, failed)
 
@@ -165,6 +165,7 @@ def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
             into=into,
             cache=(cache or into) / "environments",
             progress=progress,
+            record=given_instruments(config).record_other,
         )
 
 
