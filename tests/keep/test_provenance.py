@@ -82,7 +82,7 @@ def test_without_a_usable_git_there_is_no_commit(checkout, monkeypatch, error):
     def run(*_arguments, **_options):
         raise error
 
-    monkeypatch.setattr(module.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     assert read_provenance(checkout, today=DAY).commit is None
 
 
@@ -96,7 +96,7 @@ def test_a_checkout_whose_state_is_unknown_is_not_called_clean(checkout, monkeyp
         return real(command, **options)
 
     (checkout / "model.py").write_text("STEPS = 2\n")
-    monkeypatch.setattr(module.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     found = read_provenance(checkout, today=DAY)
     assert found.commit is not None
     assert found.dirty is True

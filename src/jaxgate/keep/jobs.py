@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxgate.keep.arrays import pack, unpack
 from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.npz import pack, unpack
 from jaxgate.keep.strict import adapter_of
 from jaxgate.model import Duel, PeakRecord, ProgramRecord, StoredProgram
 

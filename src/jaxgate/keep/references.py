@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxgate.keep.arrays import pack, unpack
 from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.npz import pack, unpack
 from jaxgate.keep.strict import adapter_of
 from jaxgate.model import Duel
 

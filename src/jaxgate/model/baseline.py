@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from jaxgate.model.measurement import MeasuredProgram, Measurement
 from jaxgate.model.numbers import STRICT, Samples
-from jaxgate.model.program import ProgramRecord
+from jaxgate.model.stored_program import ProgramRecord
 
 BASELINE_SCHEMA = 4
 

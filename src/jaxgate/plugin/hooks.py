@@ -15,7 +15,7 @@ from jaxgate.engine.result_files import workflow_commands
 from jaxgate.model import RunKind, UsageError
 from jaxgate.plugin import benchmark_rows, reports, session_end, session_start, terminal, time_limit
 from jaxgate.plugin.distributed import plugin
-from jaxgate.plugin.fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
+from jaxgate.plugin.guard_fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
 from jaxgate.plugin.modes.peak import Peaks
 from jaxgate.plugin.modes.plan import Plan
 from jaxgate.plugin.modes.record_times import TimesRecorder

@@ -123,7 +123,7 @@ def test_a_nan_in_a_part_is_found(monkeypatch):
     """Likewise where a result is spread."""
     broken = X.copy()
     broken[0, 0] = np.nan
-    monkeypatch.setattr("jaxgate.observe.execute.steps.on_host", lambda _: spread(broken))
+    monkeypatch.setattr("jaxgate.observe.execute.warmup_steps.on_host", lambda _: spread(broken))
     with pytest.raises(InvalidCaseError, match="found 1 NaN of 6 in result"):
         refuse_nan(X, "the result")
 
@@ -133,7 +133,9 @@ def test_inputs_are_known_by_parts_and_places(monkeypatch):
     same = np.zeros((4, 3), np.float32)
     found = []
     for places in ((TOP,), (BOTTOM,), (TOP,)):
-        monkeypatch.setattr("jaxgate.observe.arguments.shards.on_host", lambda _, places=places: spread(same, places))
+        monkeypatch.setattr(
+            "jaxgate.observe.arguments.local_shards.on_host", lambda _, places=places: spread(same, places)
+        )
         found.append(inputs_fingerprint((same,), {}))
     assert found[0] == found[2] != found[1]
 

@@ -434,7 +434,7 @@ def test_the_package_offers_them_without_importing_jax():
         TransferError,
         BytesError,
     )
-    code = "import sys, jaxgate, jaxgate.plugin.fixtures; sys.exit('jax' in sys.modules)"
+    code = "import sys, jaxgate, jaxgate.plugin.guard_fixtures; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     with pytest.raises(AttributeError):
         jaxgate.no_such_guard  # noqa: B018 - asking is the test

@@ -16,8 +16,8 @@ from jax.sharding import AbstractMesh, AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate.observe.trace import program_fingerprint
+from jaxgate.observe.trace.equation_cost import MATMUL, items_of
 from jaxgate.observe.trace.jaxpr_cost import count_work
-from jaxgate.observe.trace.primitive_cost import MATMUL, items_of
 from jaxgate.observe.trace.stablehlo import read_structure
 
 

@@ -3,8 +3,16 @@
 from jaxgate.observe.arguments.carry import Carry, NextArgs, advance, carry_donated
 from jaxgate.observe.arguments.feeder import Call, Feeder, on_device
 from jaxgate.observe.arguments.function_case import Names, case_name, case_of_function
+from jaxgate.observe.arguments.local_shards import (
+    Shards,
+    Values,
+    inputs_fingerprint,
+    on_host,
+    pieces,
+    place_of,
+    side_by_side,
+)
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep, own_devices, processes_of
-from jaxgate.observe.arguments.shards import Shards, Values, inputs_fingerprint, on_host, pieces, place_of, side_by_side
 from jaxgate.observe.arguments.signature import (
     UNKNOWN,
     ArgumentKey,

@@ -9,7 +9,7 @@ from jaxgate.observe.program.donation import (
     read_donation,
     refuse_shared_buffers,
 )
-from jaxgate.observe.program.executable import executable_fingerprint, same_executable
+from jaxgate.observe.program.executable_fingerprint import executable_fingerprint, same_executable
 from jaxgate.observe.program.export import (
     NotReplayableError,
     UnreadableProgramError,

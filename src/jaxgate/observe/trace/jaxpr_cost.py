@@ -20,7 +20,7 @@ from jax.extend import core as jex_core
 
 from jaxgate.model import EACH_TURN
 from jaxgate.observe.source_lines import places
-from jaxgate.observe.trace.primitive_cost import CALLBACK, COLLECTIVE, MATMUL, WIDENING, Item, items_of, line_of
+from jaxgate.observe.trace.equation_cost import CALLBACK, COLLECTIVE, MATMUL, WIDENING, Item, items_of, line_of
 
 _INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"})
 

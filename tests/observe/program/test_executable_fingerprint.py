@@ -9,7 +9,7 @@ import pytest
 from jax import export
 
 from jaxgate.observe.program import same_executable
-from jaxgate.observe.program.executable import canonical
+from jaxgate.observe.program.executable_fingerprint import canonical
 
 X = jax.ShapeDtypeStruct((64, 64), jnp.float32)
 
