@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.model import UsageError
-from jaxgate.processes.hardware import ask_hardware
+from jaxgate.processes.hardware_worker import ask_hardware
 
 SUITE = "perf"
 _TAKE_A_VALUE = frozenset({"-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W"})

@@ -205,7 +205,7 @@ def communication(spans: Iterable[Span], begin_ns: float, end_ns: float) -> Comm
     """
     moving: defaultdict[int, list[Interval]] = defaultdict(list)
     computing: defaultdict[int, list[Interval]] = defaultdict(list)
-    for own in by_thread(span for span in spans if span.device is not None):
+    for own in by_thread(spans):
         for begin, end, span in innermost(own):
             part = max(begin, begin_ns), min(end, end_ns)
             if part[0] < part[1] and span.device is not None:

@@ -42,12 +42,11 @@ from jaxgate.model.measurement import (
     ReferenceFacts,
 )
 from jaxgate.model.numbers import Contract, Facts, Phases, Samples
-from jaxgate.model.outcome import GateExit, Outcome, Review, UsageError
+from jaxgate.model.outcome import GateExit, Outcome, Point, Review, Scaling, UsageError
 from jaxgate.model.plural import plural, shortlist
 from jaxgate.model.policy import FactPolicy
 from jaxgate.model.profile import Capture, Communication, Operation, OpRow, OpTable, OpTimes, Side, Span, StepTimes
 from jaxgate.model.rank_measurement import RankMeasurement
-from jaxgate.model.scaling import Point, Scaling
 from jaxgate.model.settings import LAUNCHES, ArtifactSettings, ProfileWhen, RankSettings, RunKind, Settings, Update
 from jaxgate.model.stored_program import ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession

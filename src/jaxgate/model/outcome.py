@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from jaxgate.model.decision import Status
-from jaxgate.model.scaling import Scaling
 from jaxgate.model.verdict import Verdict
 
 
@@ -106,3 +105,33 @@ class Review:
     refused: dict[str, str] = field(default_factory=dict)
     asked: bool = False
     all_red_accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One number of devices.
+
+    Attributes:
+        devices: How many worked.
+        per_second: What they got done together, in the unit of the series.
+        efficiency: The rate of one of them, as a share of that on the fewest devices of the series.
+    """
+
+    devices: int
+    per_second: float
+    efficiency: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """The same work on several numbers of devices, or so much for each of them.
+
+    Attributes:
+        series: Name that its cases share.
+        unit: Of the rates.
+        points: By the number of devices, at least two.
+    """
+
+    series: str
+    unit: str
+    points: tuple[Point, ...]

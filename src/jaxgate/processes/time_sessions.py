@@ -25,7 +25,7 @@ from jaxgate.model import (
 )
 from jaxgate.model.variables import AS_MEASURED
 from jaxgate.observe.machine import MachineState, look, read_ticks
-from jaxgate.processes.hardware import ask_hardware
+from jaxgate.processes.hardware_worker import ask_hardware
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, clean_environment, record_selection
 from jaxgate.report import RecordingOutcome, RecordingRow
 
