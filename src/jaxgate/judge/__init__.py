@@ -15,7 +15,6 @@ from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.claims import are_settled, breaks, decide_claim, hold
 from jaxgate.judge.confirmation import PROCESSES, accuses, comes_again, settle_time, too_many
 from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
-from jaxgate.judge.efficiency import scaling
 from jaxgate.judge.environment_comparison import judge_environment
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.optimes import compare, divide, typical
@@ -34,6 +33,7 @@ from jaxgate.judge.origin import differs, environment_differences, may_share_exe
 from jaxgate.judge.phases import settle_phases
 from jaxgate.judge.policy import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.judge.ranks import STAGE, merge, name_ranks
+from jaxgate.judge.scaling import scaling
 from jaxgate.judge.stored import (
     StoredLimit,
     decide_stored,

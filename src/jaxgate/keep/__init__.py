@@ -14,8 +14,8 @@ from jaxgate.keep.machine import HELD, Machine
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import TRUNKS, merge_base, read_provenance, uncommitted, utc_today
 from jaxgate.keep.references import DuelCache, ReferenceCache
-from jaxgate.keep.scalars import can_write_scalars, write_scalars
 from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.keep.tensorboard_events import can_write_scalars, write_scalars
 from jaxgate.keep.times import TimesStore
 from jaxgate.keep.unreferenced import collect, find_unreferenced, named_by, remove, remove_empty_folders
 from jaxgate.keep.waivers import FILE, WaiverError, read_waivers

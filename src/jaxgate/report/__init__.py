@@ -3,7 +3,6 @@
 from jaxgate.report.bundle import report, report_sections, verdict_json
 from jaxgate.report.calibration import calibration_markdown, calibration_text
 from jaxgate.report.calibration_plot import draw
-from jaxgate.report.efficiency import scaling_lines
 from jaxgate.report.inventory import inventory_json, inventory_text
 from jaxgate.report.peaks import PeakOutcome, outcome_of, peak_table
 from jaxgate.report.plan import plan_table
@@ -11,6 +10,7 @@ from jaxgate.report.policy import policy_page
 from jaxgate.report.pull_request import error_commands, pull_request_page
 from jaxgate.report.results import results_json, verdict_properties
 from jaxgate.report.review import review_lines, why_not_acceptable
+from jaxgate.report.scaling import scaling_lines
 from jaxgate.report.stored import RecordingOutcome, RecordingRow, recording_table
 from jaxgate.report.table import count_outcomes
 from jaxgate.report.text import count, describe_finding, explain, in_short, moved, summary

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from jaxgate.model import Outcome, Status, Verdict, plural
-from jaxgate.report.efficiency import scaling_table
 from jaxgate.report.markdown import code, fenced, fold, inline_code, plain
+from jaxgate.report.scaling import scaling_table
 from jaxgate.report.text import count_statuses, in_short
 from jaxgate.report.units import show_pair, show_ratio
 

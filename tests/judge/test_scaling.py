@@ -12,7 +12,7 @@ from support.factories import HARDWARE
 from jaxgate.judge import scaling
 from jaxgate.model import Amount, Outcome
 from jaxgate.report import pull_request_page, results_json, scaling_lines
-from jaxgate.report.efficiency import scaling_table
+from jaxgate.report.scaling import scaling_table
 
 GPU = replace(HARDWARE, platform="gpu", device_kind="NVIDIA H200")
 
