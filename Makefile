@@ -1,9 +1,10 @@
 # `make perf` (K=scan selects), `make test`, and `make test-quick` for the rooms that compile no JAX program. The first call
-# sets up .venv, later ones do not.
+# sets up .venv, later ones do not. SHUFFLE=7 runs the tests in an order drawn from that number.
 PYTHON ?= python3
 VENV   ?= .venv
 K      ?=
 ARGS   ?=
+SHUFFLE ?=
 
 RUN   := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
@@ -14,7 +15,7 @@ perf: $(READY)
 	@$(RUN) pytest perf $(if $(K),-k "$(K)") $(ARGS)
 
 test: $(READY)
-	@$(RUN) pytest tests -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@SHUFFLE=$(SHUFFLE) $(RUN) pytest tests -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 test-quick: $(READY)
 	@$(RUN) pytest tests/model tests/judge tests/keep tests/report -n auto --maxprocesses 4 $(ARGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
 
 
-def pytest_collection_modifyitems() -> None:
+SHUFFLE = "SHUFFLE"
+"""Variable with a number: tests run in an order drawn from it (``make test SHUFFLE=7``)."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Import JAX before the first test: pytester forgets modules that a run imports, and compiled ones must not load twice.
 
     The projects of these tests are runs of their own: one inside a worker of pytest-xdist is no worker. Bytecode is
@@ -41,6 +46,9 @@ def pytest_collection_modifyitems() -> None:
 
     import_everything()
 
+    seed = os.environ.pop(SHUFFLE, "")  # not for the runs in these tests
+    if seed:
+        random.Random(seed).shuffle(items)
     gc.collect()
     gc.freeze()  # what is imported is no garbage: looking at it takes every full collection 0.1 s, and a run makes several
 

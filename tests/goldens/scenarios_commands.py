@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from goldens.scenarios_verdicts import EXP, MORE, WAVE
 from goldens.transcript import Transcript, scenario
+from support.fakes import operation_table
 from support.git import git
 
 COMMANDS = ("calibrate", "peak", "gate", "record", "comment", "policy", "baselines", "tensorboard")
@@ -72,6 +73,7 @@ def record_as_a_patch(play: Transcript) -> None:
 def profile_of_a_red_case(play: Transcript) -> None:
     """Both sides are captured; the files of the bundle, and what the run says of them."""
     play.patch.setenv("JAXGATE_PROFILE", "failing")
+    play.lab.instruments["read_table"] = operation_table
     play.recorded(WAVE + "\n\ndef test_other(gate):\n    gate(wave, jnp.ones((16, 16)))\n")
     play.edit(EXP, MORE)
     play.run("--perf-captures=1", files=[])

@@ -10,11 +10,10 @@ from functools import partial
 
 import jax
 import pytest
-from support.fakes import duel
+from support.fakes import duel, operation_table
 from support.projects import model
 
 from jaxgate.keep.artifacts import HISTORY, MARKER
-from jaxgate.model import OpRow, OpTable
 from jaxgate.observe.profile import Limits, take_profile
 from jaxgate.processes.profile_worker import read_table
 
@@ -26,22 +25,8 @@ BUNDLE = {
 }  # fmt: skip
 
 
-SORT = OpRow(name="sort", line="test_model.py:6", now_ns=700.0, other_ns=0.0)
-TABLE = {
-    "now_ns": 1000.0,
-    "other_ns": 300.0,
-    "floor_ns": 10.0,
-    "folded": 2,
-    "folded_now_ns": 300.0,
-    "folded_other_ns": 300.0,
-}
 UNHURRIED = Limits(long_step_s=600.0, slow_step_s=600.0)
 """However busy the machine is, a side is profiled for ten steps."""
-
-
-def table(_folder, sides, _notes):
-    """What a profile says on a machine that does nothing else: today's side sorts, and the other one does not."""
-    return OpTable(other=sides[1].side if len(sides) > 1 else "", rows=(SORT,), **TABLE)
 
 
 @pytest.fixture
@@ -49,7 +34,7 @@ def profiled(project, lab, monkeypatch):
     """A project whose failing cases are profiled, as is usual; its duels find it slow, and no step is called long."""
     monkeypatch.delenv("JAXGATE_PROFILE")
     lab.finds["baseline"] = duel(1.3)
-    lab.instruments.update(take_profile=partial(take_profile, limits=UNHURRIED), read_table=table)
+    lab.instruments.update(take_profile=partial(take_profile, limits=UNHURRIED), read_table=operation_table)
     return project
 
 

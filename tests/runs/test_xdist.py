@@ -24,26 +24,16 @@ def test_step(gate, size):
 """
 MORE = ("    return jnp.tanh(x)", "    return jnp.tanh(x) if x.size != 32 else (jnp.tanh(x), x * 2)")
 SLOW = ("    return jnp.tanh(x)", "    return jnp.tanh(x) if x.size != 64 else jnp.sin(x)")
-NO_PHASES = """
-import jaxgate.judge.phases
-jaxgate.judge.phases.STORED_PHASE_POLICIES = ()  # in workers, too: a busy machine is not what these tests are about
-"""
-SLOWER = (
-    NO_PHASES
-    + f"""
+CONFTEST = f"""
 import sys
 sys.path.append({str(REPOSITORY / "tests")!r})
-from support.fakes import Lab, duel
-from jaxgate.engine.instruments import Instruments
-from jaxgate.plugin.session_start import INSTRUMENTS
-import pathlib, pytest
+import pytest
+from support.fakes import duel, fix_clocks, judge_no_phases
 
 def pytest_configure(config):
-    lab = Lab(pathlib.Path(), pytest.MonkeyPatch())
-    lab.finds["baseline"] = duel(1.3)
-    config.stash[INSTRUMENTS] = Instruments(**lab.instruments)
 """
-)
+NO_PHASES = CONFTEST + "    judge_no_phases(config)  # a busy machine is not what these tests are about\n"
+SLOWER = CONFTEST + '    fix_clocks(config).finds["baseline"] = duel(1.3)\n'
 DIES_WHILE_IT_WAITS = """
 import os, signal
 

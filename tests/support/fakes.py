@@ -10,7 +10,7 @@ import importlib
 import json
 import os
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,11 @@ import jaxgate
 from jaxgate.engine.fresh_process import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import STORED_PHASE_POLICIES, decide, decide_claim
-from jaxgate.model import Duel, Phases, RepeatOutcome, Samples
+from jaxgate.model import Duel, OpRow, OpTable, Phases, RepeatOutcome, Samples
 from jaxgate.observe.duel import NotPlantableError
 from jaxgate.observe.execute import Sampled
 from jaxgate.observe.machine import MachineState, first_device, read_environment
+from jaxgate.observe.profile import Profiled
 from jaxgate.plugin.session_start import INSTRUMENTS
 from jaxgate.processes.pytest_child import Selection
 
@@ -56,6 +57,14 @@ def duel(ratio: float, pairs: int = 20, *, traces: int = 0) -> Duel:
 def judge_phases_by(patch: pytest.MonkeyPatch, *policies: Any) -> None:
     """Judge stored phases by these policies; by none, as a machine that runs two suites compiles 100 ms more slowly."""
     patch.setattr("jaxgate.judge.phases.STORED_PHASE_POLICIES", policies)
+
+
+def operation_table(_folder: Path, sides: Sequence[Profiled], _notes: list[str]) -> OpTable:
+    """What profiles say on a machine that does nothing else: today's side sorts, and the other one does not."""
+    row = OpRow(name="sort", line="test_model.py:6", now_ns=700.0, other_ns=0.0)
+    others = {"folded": 2, "folded_now_ns": 300.0, "folded_other_ns": 300.0}
+    other = sides[1].side if len(sides) > 1 else ""
+    return OpTable(other=other, rows=(row,), now_ns=1000.0, other_ns=300.0, floor_ns=10.0, **others)
 
 
 def device_kind() -> str:
@@ -196,9 +205,24 @@ class Lab:
         return {}
 
 
+def fix_clocks(config: pytest.Config) -> Lab:
+    """Fix the clocks of a run until it ends, from the ``conftest.py`` of its project."""
+    judge_no_phases(config)
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    lab = Lab(Path.cwd(), patch)
+    config.stash[INSTRUMENTS] = Instruments(**lab.instruments)
+    return lab
+
+
+def judge_no_phases(config: pytest.Config) -> None:
+    """Judge no stored phase until a run ends, from its ``conftest.py``: in its workers, too."""
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    judge_phases_by(patch)
+
+
 def in_a_process_of_its_own(config: pytest.Config, parent: int) -> None:
     """Fix the clocks of a process that a golden run starts, from the project's ``conftest.py``."""
     if os.getpid() != parent:
-        patch = pytest.MonkeyPatch()
-        judge_phases_by(patch)
-        config.stash[INSTRUMENTS] = Instruments(**Lab(Path.cwd(), patch).instruments)
+        fix_clocks(config)
