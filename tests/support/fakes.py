@@ -125,6 +125,7 @@ class Lab:
         for module in ("jaxgate.keep.provenance", "jaxgate.cli.baselines"):
             monkeypatch.setattr(f"{module}.utc_today", lambda: TODAY)
         monkeypatch.setattr("jaxgate.observe.measure.sample", self._sample)
+        monkeypatch.setattr("jaxgate.observe.measure.read_yardstick", lambda _clock: 1_000_000)
 
     def change_environment(self) -> None:
         """From now on a flag is set."""

@@ -18,6 +18,7 @@ from jaxgate.judge import (
     is_settled,
     may_share_executable,
     name_margin,
+    only_settings_changed,
     own_margin,
     takes_same_arguments,
     window_note,
@@ -211,6 +212,8 @@ def _hopeless(now: Measurement, record: StoredBaseline) -> str:
         return SEVERAL
     if now.host or record.baseline.host or now.facts.host_callbacks:
         return "it cannot be stored and duelled"
+    if only_settings_changed(now, record.baseline):
+        return "a duel would run both sides under today's settings: --perf-against-env NAME=VALUE times both"
     if ours.program == theirs.program and ours.inputs != theirs.inputs:
         return "a duel would feed today's input values to both sides"
     return ""

@@ -13,10 +13,11 @@ from jaxgate.engine.fresh_process import FreshDuel, repeat_duel
 from jaxgate.engine.progress import PATIENCE_S
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_today
-from jaxgate.model import Duel, HardwareKey, OpTable, RepeatOutcome
+from jaxgate.model import Duel, HardwareKey, JaxDefaults, OpTable, RepeatOutcome
 from jaxgate.observe.duel import Contender, Planter, Work, measure_work, prepare, prepare_planter, run_duel
 from jaxgate.observe.machine import MachineState, look
 from jaxgate.observe.profile import Taken, take_profile
+from jaxgate.processes.defaults_worker import find_defaults
 from jaxgate.processes.profile_worker import read_table
 from jaxgate.processes.pytest_child import RecordSelection, record_selection
 from jaxgate.processes.time_sessions import find_hardware
@@ -50,6 +51,7 @@ class Instruments:
         find_hardware: Asks a process of its own what the first device is.
         today: The UTC date.
         clock: Monotonic nanoseconds.
+        jax_defaults: Asks a process of its own what JAX does unless told otherwise.
         processes: How many fresh processes must agree before a clock fails a test.
         patience_s: Seconds after which a stage is told of.
         asker: Gives how to ask somebody about what moved.
@@ -69,6 +71,7 @@ class Instruments:
     find_hardware: Callable[[Path], HardwareKey] = find_hardware
     today: Callable[[], date] = utc_today
     clock: Callable[[], int] = time.perf_counter_ns
+    jax_defaults: Callable[[], JaxDefaults | None] = find_defaults
     processes: int = PROCESSES
     patience_s: float = PATIENCE_S
     asker: Callable[[], Ask | None] = asker

@@ -10,7 +10,7 @@ from functools import partial
 from jaxgate.engine.baseline_duel import BaselineTiming, Opponent
 from jaxgate.engine.record import candidate, record_case
 from jaxgate.engine.reference_duel import ReferenceTiming
-from jaxgate.engine.repeats import PhaseRepeat, Provisional, Repeat
+from jaxgate.engine.repeats import BackstopRepeat, PhaseRepeat, Provisional, Repeat
 from jaxgate.engine.session import GateSession
 from jaxgate.judge import (
     ALWAYS_FAIL,
@@ -18,6 +18,7 @@ from jaxgate.judge import (
     has_red_phase,
     judge,
     judge_invalid,
+    judge_time,
     memory_decides,
     waits_for_confirmation,
 )
@@ -117,6 +118,9 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
     if stored is not None and has_red_phase(verdict):
         before = stored.baseline.phases
         repeats.append(PhaseRepeat(project=session.project, test=test, now=now, before=before))
+    if stored is not None and timing.decision is None and verdict.time.decision is not None:
+        plain = judge_time(now, stored.baseline, None, timing.why_not, same_executable=timing.same_executable)
+        repeats.append(BackstopRepeat(project=session.project, test=test, now=now, stored=stored, plain=plain))
     if settings.update is Update.REVIEW:
         made_from = partial(getattr, session, "provenance")
         session.result.candidates |= candidate(observed, verdict, stored, test=test, provenance=made_from)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -17,6 +17,7 @@ from jaxgate.judge import (
     conclude,
     decide_stored,
     has_red_phase,
+    hold_stored,
     settle_phases,
     settle_time,
 )
@@ -29,6 +30,8 @@ from jaxgate.model import (
     Phases,
     RepeatOutcome,
     Status,
+    StoredBaseline,
+    TimeVerdict,
     UsageError,
     Verdict,
 )
@@ -173,6 +176,39 @@ class StoredTimeRepeat(_WholeTest, _TimeRepeat):
         except BrokenDuelError as error:
             return RepeatOutcome(problem=f"a fresh process gave nothing usable: {error}", has_control=False)
         return RepeatOutcome(decision, has_control=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackstopRepeat(_WholeTest, _TimeRepeat):
+    """A call that took far longer than it was recorded, where no duel decided.
+
+    Attributes:
+        stored: The baseline.
+        plain: What was said of time before the stored one withdrew it.
+    """
+
+    stored: StoredBaseline
+    plain: TimeVerdict
+
+    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
+        """Run the test in a fresh process; what it makes of the program is not asked, its call is what is slow."""
+        found = self._measure(case, instruments)
+        if isinstance(found, str):
+            return RepeatOutcome(problem=found, has_control=False)
+        return RepeatOutcome(hold_stored(found.samples, found.phases, self.stored), has_control=False)
+
+    def settle(
+        self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int
+    ) -> Verdict:
+        """SLOWER where all processes agree; else what was said before, with a note."""
+        settled = _TimeRepeat.settle(self, verdict, outcomes, machine=machine, strict=strict, wanted=wanted)
+        if settled.time.status is not Status.UNDECIDED or verdict.time.decision is None:
+            return settled
+        note = f"{verdict.time.decision.reason} in this process, and not in fresh process {len(outcomes)} of {wanted}"
+        time = replace(self.plain, reason=f"{self.plain.reason}; {note}")
+        return conclude(
+            settled, [finding for finding in settled.findings if finding.kind != "time"], time, strict=strict
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from jaxgate.judge import Ageing, find_ageing
 from jaxgate.keep import BaselineStore, DuelCache, FloorStore, Machine, ProgramStore, ReferenceCache, read_provenance
 from jaxgate.model import TIME, Cost, Provenance, Settings, Update, Verdict, Waiver
 from jaxgate.observe.duel import Opponents
+from jaxgate.observe.machine import know_defaults
 from jaxgate.processes.environment_runs import Comparison
 
 
@@ -111,6 +112,7 @@ class GateSession:
         self.failed_there: Final = failed_there
         self._known_provenance: Final = known_provenance
         self.instruments: Final = instruments or Instruments()
+        know_defaults(self.instruments.jax_defaults())
         self.today: Final = self.instruments.today()
         self.result: Final = SessionResult()
         self._machine: Final = Machine()

@@ -1,6 +1,7 @@
 """Pure functions from measurements and baselines to verdicts. No JAX, no files, no clock."""
 
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS, Ageing, age_days, find_ageing, last_day, window_note
+from jaxgate.judge.backstop import hold_stored
 from jaxgate.judge.calibration import (
     PLANTS,
     Planted,
@@ -29,7 +30,14 @@ from jaxgate.judge.order import (
     waits_for_confirmation,
     worst_first,
 )
-from jaxgate.judge.origin import differs, environment_differences, may_share_executable, takes_same_arguments
+from jaxgate.judge.origin import (
+    differs,
+    environment_differences,
+    judge_time,
+    may_share_executable,
+    only_settings_changed,
+    takes_same_arguments,
+)
 from jaxgate.judge.phases import settle_phases
 from jaxgate.judge.policy import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.judge.ranks import STAGE, merge, name_ranks

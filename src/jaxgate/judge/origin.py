@@ -20,6 +20,33 @@ def environment_differences(now: Mapping[str, str], before: Mapping[str, str]) -
     )
 
 
+def settings_changed(now: Measurement, baseline: Baseline) -> tuple[str, ...]:
+    """Name what somebody set that compiles or runs the program otherwise: flags, variables, settings, usable cores.
+
+    Both sides of a duel would be compiled and run under today's, so no duel shows what it does. A setting of JAX is
+    among it only where the program is the same: what it did while tracing stands in the program.
+    """
+    ours, theirs = now.environment, baseline.environment
+    program = now.fingerprints.program == baseline.fingerprints.program
+    acts = {"compile_options", "settings", *(["cores"] if now.hardware == baseline.hardware else [])}
+    return tuple(
+        name
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name) != theirs.get(name)
+        and (name in acts or name.isupper() or (program and name.startswith("jax_")))
+    )
+
+
+def only_settings_changed(now: Measurement, baseline: Baseline) -> bool:
+    """Whether the machine and its libraries are the baseline's, and what differs was set: stored facts are then exact."""
+    changed = settings_changed(now, baseline)
+    brought = environment_differences(
+        {name: value for name, value in now.environment.items() if name not in changed},
+        {name: value for name, value in baseline.environment.items() if name not in changed},
+    )
+    return bool(changed) and not brought and now.hardware == baseline.hardware
+
+
 def place(now: Measurement, baseline: Baseline) -> Origin:
     """Say what changed since the baseline, and what the rest of the differences must come from."""
     source = _same(now.fingerprints.source, baseline.fingerprints.source)
@@ -129,7 +156,7 @@ def judge_time(
     difference = differs(now, baseline)
     if not difference:
         return TimeVerdict(status=Status.SAME, reason="identical program")
-    if same_executable and decision is None:  # a stored time speaks of the environment, too
+    if same_executable and decision is None and not settings_changed(now, baseline):  # a stored time speaks of both
         return TimeVerdict(status=Status.SAME, reason=f"the same executable as the baseline's ({difference})")
     if decision is None:
         return TimeVerdict(status=Status.UNDECIDED, reason=f"{difference} and {no_duel}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from jaxgate.judge.backstop import beyond_stored, withdraw
 from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.claims import NO_DUEL, check_claims
 from jaxgate.judge.facts import compare_facts
@@ -82,8 +83,9 @@ def judge(
             findings += compare_phases(now, record)
             origin = place(now, baseline)
             time = judge_time(now, baseline, decision, no_duel, same_executable=same_executable)
-            if decision is not None:
-                findings.append(timed(decision))
+            time = withdraw(time, beyond_stored(now, record))
+            if time.decision is not None:
+                findings.append(timed(time.decision))
     verdict = replace(
         measured(case, now, time),
         origin=origin,

@@ -8,6 +8,7 @@ from jaxgate.keep.calibrations import write_calibration
 from jaxgate.keep.floors import DamagedFloorsError, FloorStore
 from jaxgate.keep.git import run_git
 from jaxgate.keep.inventory import read_inventory
+from jaxgate.keep.jax_defaults import remembered_defaults
 from jaxgate.keep.jobs import Job, read_duels, read_job, read_peak, write_duels, write_job, write_peak
 from jaxgate.keep.log import LOG_FOLDER, append_log, last_line, log_trimmed
 from jaxgate.keep.machine import HELD, Machine

@@ -27,6 +27,7 @@ from jaxgate.model.duel import (
     RepeatOutcome,
 )
 from jaxgate.model.inventory import Inventory, KeptCase, LogEntry, StoreChanges, StoredFile
+from jaxgate.model.jax_defaults import JaxDefaults
 from jaxgate.model.measurement import (
     EACH_TURN,
     MAX_NAMED,

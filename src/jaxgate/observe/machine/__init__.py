@@ -2,7 +2,15 @@
 
 from jaxgate.observe.machine.distributed import NotJoinedError, join
 from jaxgate.observe.machine.environment import fingerprint, first_device, hardware_key, read_environment
-from jaxgate.observe.machine.jax_settings import all_settings, apply_settings, refuse_settings, settings, settings_of
+from jaxgate.observe.machine.jax_settings import (
+    all_settings,
+    apply_settings,
+    know_defaults,
+    read_defaults,
+    refuse_settings,
+    settings,
+    settings_of,
+)
 from jaxgate.observe.machine.load import MachineState, Ticks, look, read_ticks
 from jaxgate.observe.machine.python_speed import read_yardstick
 from jaxgate.observe.machine.virtual_devices import DevicesChosenError, devices_here, give_cpu_devices, usual_size

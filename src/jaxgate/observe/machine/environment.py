@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Mapping
 from functools import cache
@@ -14,11 +15,21 @@ from pathlib import Path
 import jax
 
 from jaxgate.model import HardwareKey
-from jaxgate.observe.machine.jax_settings import SETTINGS
+from jaxgate.observe.machine.jax_settings import SETTINGS, unusual_settings
 from jaxgate.observe.source_lines import without_folders
 
 _PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
+_NVIDIA = ("cublas", "cuda-nvcc", "cudnn", "cufft", "cusolver", "cusparse", "nccl", "nvshmem")
+_LIBRARIES = tuple(f"nvidia-{name}{cuda}" for name in _NVIDIA for cuda in ("", "-cu12", "-cu13"))
+"""Wheels whose code a program on a GPU runs."""
 _FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+_RUNTIME = re.compile(
+    r"(?:NCCL|CUBLAS|CUDNN|MIOPEN|RCCL|OMP|MKL|TPU)_\w+|NVIDIA_TF32_OVERRIDE|XLA_PYTHON_CLIENT_(?:ALLOCATOR|PREALLOCATE)"
+    r"|CUDA_(?:DEVICE_MAX_CONNECTIONS|LAUNCH_BLOCKING|MODULE_LOADING|FORCE_PTX_JIT|DISABLE_PTX_JIT)"
+)
+"""Variables that libraries and runtimes read: they change how a program runs, and leave no trace in it."""
+_SAYS_WHERE = re.compile(r"NCCL_DEBUG\w*|\w*_(?:PATH|DIR|FILE|HOME|VERSION|LOG\w*)|TPU_(?:NAME|WORKER_\w+|SKIP_\w+)")
+"""Of these the ones that name places, versions and logs."""
 
 
 @cache
@@ -59,7 +70,7 @@ def first_device() -> HardwareKey:
 @cache
 def _versions() -> Mapping[str, str]:
     found = {}
-    for package in _PACKAGES:
+    for package in (*_PACKAGES, *_LIBRARIES):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
@@ -76,9 +87,25 @@ def read_environment(device: jax.Device) -> dict[str, str]:
     for name in _FLAGS:
         if os.environ.get(name, "").strip():
             found[name] = without_folders(" ".join(os.environ[name].split()))
+    for name, value in os.environ.items():
+        if _RUNTIME.fullmatch(name) and not _SAYS_WHERE.fullmatch(name):
+            found[name] = without_folders(" ".join(value.split()))
+    if device.platform == "cpu" and (cores := _usable_cores()) < (os.cpu_count() or cores):
+        found["cores"] = f"{cores} of {os.cpu_count()}"
+    found |= unusual_settings()
     for name in SETTINGS:
         found[name] = str(getattr(jax.config, name))
     return dict(sorted(found.items()))
+
+
+def _usable_cores() -> int:
+    """Cores that this process may use: its affinity, and the quota of its control group."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        return min(cores, max(1, round(int(quota) / int(period))))
+    except (OSError, ValueError):  # no such file, or no quota: "max"
+        return cores
 
 
 def fingerprint(*parts: object) -> str:
