@@ -87,7 +87,15 @@ def played(monkeypatch, tmp_path):
 
 def results(code, **about):
     """What a run leaves."""
-    return {"gate_exit": code, "cases": [{"fails": False}], "unfit": [], "problems": [], "not_judged": [], **about}
+    return {
+        "gate_exit": code,
+        "cases": [{"fails": False}],
+        "unfit": [],
+        "undecided_changed": [],
+        "problems": [],
+        "not_judged": [],
+        **about,
+    }
 
 
 def stored(path, slug):

@@ -218,6 +218,7 @@ def test_identity_does_not_ask_for_the_source(source):
         ),
         (measurement(facts={"host_callbacks": 1}), baseline(facts={"host_callbacks": 1}), "calls Python"),
         (measurement(facts={"host_callbacks": 1}), baseline(), "calls Python"),
+        (measurement(native_calls=("my_scale",)), baseline(), "the program calls my_scale, native code"),
         (measurement(facts={"host_callbacks": None}), baseline(), "Python"),
         (measurement(facts={"host_callbacks": None}), baseline(facts={"host_callbacks": None}), "Python"),
     ],

@@ -185,3 +185,28 @@ def test_results_are_versioned_data():
     assert red["operations"][0]["name"] == "sort"
     assert red["bundle"] == "perf-artifacts/scan/rnn"
     assert (green["findings"], green["operations"], green["bundle"]) == ([], [], "")
+
+
+def undecided(*differences, case=CASE):
+    """A case whose time was not decided."""
+    why = TimeVerdict(status=Status.UNDECIDED, reason="the budget for duels is spent (--perf-budget)")
+    return verdict(Status.UNDECIDED, case=case, time=why, origin=Origin(place="code", differences=differences))
+
+
+def test_a_changed_program_that_was_not_timed_is_not_passed_over():
+    """The headline counts them, a fold names each with its reason, and the others stand apart."""
+    run = outcome(undecided("program changed", "source changed"), undecided("jax 1 → 2", case="scan/other"), GREEN)
+    page = pull_request_page(run)
+    assert page.startswith("## ⚠️ jaxgate: 3 cases passed, and the time of 1 changed program was not decided\n")
+    assert "The program changed, and its time was not decided: 1 case" in page
+    assert f"\n{CASE}: " in page
+    assert "the budget for duels is spent" in page
+    assert "Undecided, and nothing that is seen of the program changed: 1 case" in page
+    assert json.loads(results_json(run))["undecided_changed"] == [CASE]
+    assert run.green
+
+
+def test_many_undecided_cases_are_counted():
+    """The page has its limits."""
+    page = pull_request_page(outcome(*(undecided("program changed", case=f"a/{n}") for n in range(50))))
+    assert "… and 10 more" in page

@@ -152,3 +152,26 @@ def test_a_bare_collection_stays_one(stored):
     before = files(stored)
     assert stored.run("--collect-only", "--perf-update=trim").code == 0
     assert files(stored) == before
+
+
+DESELECTS = """
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    left = [item for item in items if "second" in item.nodeid]
+    items[:] = [item for item in items if item not in left]
+    config.hook.pytest_deselected(items=left)
+"""
+"""As projects leave out tests that are marked slow, before any plugin looks."""
+
+
+def test_a_test_that_the_project_deselects_is_not_gone(stored):
+    """Neither red as an orphan, nor removed."""
+    stored.write("conftest.py", DESELECTS)
+    before = files(stored)
+    result = stored.run()
+    assert result.code == 0
+    assert "ORPHAN" not in result.text
+    stored.run("--perf-update=trim").line("nothing to trim")
+    assert files(stored) == before

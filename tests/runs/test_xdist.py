@@ -144,10 +144,10 @@ def test_a_killed_worker_loses_the_case_it_was_running(recorded, monkeypatch, op
         result.shows("worker gw0 died while it ran")
 
 
-def test_a_slow_down_is_confirmed_by_its_worker(recorded):
+def test_a_slow_down_is_confirmed_by_its_worker(written):
     """By its fresh processes, after the last test, as in one process."""
+    recorded = written.write("conftest.py", SLOWER).record()
     recorded.edit("test_model.py", *SLOW)
-    recorded.write("conftest.py", SLOWER)
     result = recorded.run("-n", "1", "-k", "64 or [8]")
     result.counts(failed=1, passed=1)
     [slow] = [case for case in recorded.results()["cases"] if case["case"] == "model/step-64"]

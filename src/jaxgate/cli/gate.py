@@ -96,7 +96,9 @@ def _meaning(results: Mapping[str, Any] | None, status: int | None) -> tuple[Gat
     if code is GateExit.FINE and status != 0:
         return GateExit.BROKEN, f"nothing failed, and pytest ended with exit code {status}"
     if code is GateExit.FINE:
-        return code, f"{plural(len(cases), 'case')} passed"
+        changed = results["undecided_changed"]
+        left = f"; the time of {plural(len(changed), 'changed program')} was not decided" if changed else ""
+        return code, f"{plural(len(cases), 'case')} passed{left}"
     if code is GateExit.MISSING and not failed:
         files = plural(len(results["needs_commit"]), "file")
         return code, f"all passed, by baselines that are not in the commit: {files} of them to commit"

@@ -11,6 +11,15 @@ MAX_CHANGES_NAMED = 2
 """Environment differences that the reason of a time verdict names; a red case names more."""
 
 
+TRACED = frozenset(
+    {
+        "jax_default_matmul_precision", "jax_default_prng_impl", "jax_enable_x64", "jax_numpy_dtype_promotion",
+        "jax_threefry_partitionable", "jax_use_simplified_jaxpr_constants",
+    }
+)  # fmt: skip
+"""Settings that act while JAX traces: where the program is the same they had no part in it, and have none later."""
+
+
 def environment_differences(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
     """List what differs between two environments: ``jax 0.10.2 -> 0.12.0``."""
     return tuple(
@@ -33,7 +42,7 @@ def settings_changed(now: Measurement, baseline: Baseline) -> tuple[str, ...]:
         name
         for name in sorted(ours.keys() | theirs.keys())
         if ours.get(name) != theirs.get(name)
-        and (name in acts or name.isupper() or (program and name.startswith("jax_")))
+        and (name in acts or name.isupper() or (program and name.startswith("jax_") and name not in TRACED))
     )
 
 
@@ -111,7 +120,7 @@ def differs(now: Measurement, baseline: Baseline) -> str:
 
     An identical program cannot have been made slower by the change. Identity needs the same program
     structure, compiler options, input values, environment and hardware, and a program that calls nothing on
-    the host. A subject on the host has no such identity at all.
+    the host and no native code of somebody's own. A subject on the host has no such identity at all.
     """
     if now.host or baseline.host:
         return "the subject is plain Python around device programs, which no fingerprint covers"
@@ -119,6 +128,8 @@ def differs(now: Measurement, baseline: Baseline) -> str:
         return "it is unknown whether the program calls Python"
     if now.facts.host_callbacks:
         return "the program calls Python, which no fingerprint covers"
+    if now.native_calls:
+        return f"the program calls {shortlist(now.native_calls, MAX_CHANGES_NAMED)}, native code that no fingerprint covers"
     if now.fingerprints.options is None or baseline.fingerprints.options is None:
         return "compiler options are unknown, so programs cannot be called identical"
     environment = environment_differences(now.environment, baseline.environment)

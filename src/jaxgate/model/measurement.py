@@ -199,6 +199,7 @@ class Measurement(MeasuredProgram):
         amount: What one call gets done, in its natural unit.
         rivals: Facts and phases of other ways of doing the same, which claims are held against.
         processes: How many processes its devices belong to.
+        native_calls: Targets of its program's custom calls whose code comes with neither JAX nor XLA.
     """
 
     unknown: Mapping[str, str] = field(default_factory=dict)
@@ -209,3 +210,4 @@ class Measurement(MeasuredProgram):
     rivals: Mapping[str, ReferenceFacts] = field(default_factory=dict)
     culprits: Culprits = field(default_factory=Culprits)
     processes: int = 1
+    native_calls: tuple[str, ...] = ()

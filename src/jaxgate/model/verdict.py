@@ -142,6 +142,12 @@ class Verdict:
     capture: Capture | None = None
 
     @property
+    def changed_untimed(self) -> bool:
+        """Whether its program changed, nothing else is wrong, and its time was not judged."""
+        changed = self.origin is not None and "program changed" in self.origin.differences
+        return changed and self.status is self.time.status is Status.UNDECIDED
+
+    @property
     def worst(self) -> Finding | None:
         """The finding that decides."""
         return self.findings[0] if self.findings else None

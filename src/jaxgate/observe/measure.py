@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 
@@ -13,6 +14,7 @@ from jaxgate.model import (
     Facts,
     Fingerprints,
     HardwareKey,
+    InvalidCaseError,
     Measurement,
 )
 from jaxgate.observe.arguments import (
@@ -20,6 +22,7 @@ from jaxgate.observe.arguments import (
     Call,
     Lockstep,
     carry_donated,
+    dynamic_leaves,
     inputs_fingerprint,
     on_device,
     processes_of,
@@ -50,6 +53,7 @@ from jaxgate.observe.program import (
     lost_bytes,
     lost_lines,
     lost_unknown,
+    native_calls,
     read_communication,
     read_donation,
     refuse_shared_buffers,
@@ -159,11 +163,19 @@ def _compile(computation: Computation, tools: Tools) -> _Compiled:
         environment=found,
         communication=communication,
         surroundings=fingerprint(hardware, sorted(found.items())),
-        inputs=inputs_fingerprint(*call),
+        inputs=inputs_fingerprint(_given(lowered, call), {}),
         yardstick_ns=yardstick_ns,
     )
     refuse_shared_buffers(lowered, call)
     return compiled
+
+
+def _given(lowered: Lowered, call: Call) -> list[Any]:
+    """What the program is given: a static argument stands in the program already, and may have an address for a name."""
+    try:
+        return dynamic_leaves(lowered.stage, *call)
+    except InvalidCaseError:  # trees that cannot be told apart: all of them, then
+        return list(jax.tree.leaves(tuple(call)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +243,7 @@ def _measurement(
         ),
         results=read_results(lowered.stage, program.executable),
         operations=program.structure.operations,
+        native_calls=native_calls(program.structure.operations),
         matmuls=program.work.matmuls,
         collectives=compiled.communication.counts,
         widened=program.work.widened,

@@ -83,14 +83,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         os.close(descriptor)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Note all tests before any is deselected, and prepare those that gate."""
-    for item in items:
-        config.stash[TESTS].collected.add(item.nodeid)
-        if "gate" in getattr(item, "fixturenames", ()):
-            config.stash[TESTS].gates.add(item.nodeid)
-            benchmark_rows.install(item)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Note each test before any plugin can deselect it, and prepare those that gate."""
+    item.config.stash[TESTS].collected.add(item.nodeid)
+    if "gate" in getattr(item, "fixturenames", ()):
+        item.config.stash[TESTS].gates.add(item.nodeid)
+        benchmark_rows.install(item)
 
 
 @pytest.fixture

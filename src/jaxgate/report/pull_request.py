@@ -45,6 +45,7 @@ def pull_request_page(outcome: Outcome) -> str:
     if table:
         parts.append("\n".join(table))
     parts += _folds(outcome)
+    parts += _undecided(outcome)
     parts += _environment(outcome)
     if outcome.baseline_edits is None:
         parts.append("⚠️ Whether this change edits baselines is not known: git finds no trunk; check out its history.")
@@ -71,7 +72,25 @@ def _headline(outcome: Outcome) -> str:
         return f"⚠️ jaxgate: {did}, and the baselines are not committed"
     if not outcome.green:
         return f"{_BAD} jaxgate: no case of {total} failed, and the run is not green"
+    changed = sum(verdict.changed_untimed for verdict in outcome.verdicts)
+    if changed:
+        return f"⚠️ jaxgate: {cases} passed, and the time of {plural(changed, 'changed program')} was not decided"
     return f"✅ jaxgate: {cases} passed"
+
+
+def _undecided(outcome: Outcome) -> Iterator[str]:
+    """Which cases are undecided, and why: those whose program changed apart from those in which nothing seen did."""
+    left = [verdict for verdict in outcome.verdicts if verdict.status is Status.UNDECIDED]
+    changed = [verdict for verdict in left if verdict.changed_untimed]
+    same = [verdict for verdict in left if not verdict.changed_untimed]
+    for verdicts, what in (
+        (changed, "The program changed, and its time was not decided"),
+        (same, "Undecided, and nothing that is seen of the program changed"),
+    ):
+        if verdicts:
+            lines = [f"{verdict.case}: {in_short(verdict)}" for verdict in verdicts[:MAX_ROWS]]
+            lines += [f"… and {len(verdicts) - MAX_ROWS} more"] if len(verdicts) > MAX_ROWS else []
+            yield fold(f"⚠️ {what}: {plural(len(verdicts), 'case')}", fenced("\n".join(lines)))
 
 
 def _uncommitted(files: tuple[str, ...]) -> str:

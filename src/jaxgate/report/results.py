@@ -27,6 +27,7 @@ def results_json(outcome: Outcome) -> str:
         "not_judged": list(outcome.not_judged),
         "problems": list(outcome.problems),
         "unfit": list(outcome.unfit),
+        "undecided_changed": [verdict.case for verdict in outcome.verdicts if verdict.changed_untimed],
         "baseline_edits": None if outcome.baseline_edits is None else list(outcome.baseline_edits),
         "needs_commit": list(outcome.needs_commit),
         "scaling": [asdict(series) for series in outcome.scaling],

@@ -97,7 +97,7 @@ def take_samples(
     bursts, heard = [], Events()
     for _ in range(rounds):
         call = subject.fresh()
-        with record() as events, guarded("sampling the subject"):
+        with record(others=not subject.name) as events, guarded("sampling the subject"):
             bursts.append(burst(subject, call, next_args, calls=calls, clock=clock))
         heard.log += events.log
     traces = heard.traces_of(subject.name) if subject.name else len(heard.traces)
@@ -164,7 +164,7 @@ def _call_again(subject: Subject, next_args: NextArgs | None, *, calls: int, wor
     known: list[tuple[ArgumentKey, ...]] = []
     for number in range(1, min(calls, MAX_REPLAYED) + 2):
         seen = argument_keys(*arguments, subject.names, subject.static)
-        with record(explain=True) as events, guarded("calling the subject again"):
+        with record(explain=True, others=not subject.name) as events, guarded("calling the subject again"):
             output = subject.call(arguments)
         name = f"call {number} of the sample"
         culprits = blame.culprits(events)

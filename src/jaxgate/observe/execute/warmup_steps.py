@@ -67,7 +67,7 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock) ->
     before: tuple[ArgumentKey, ...] = ()
     for step in range(1, STEPS + 1):
         seen, held = argument_keys(*call, subject.names, subject.static), subject.arrays(None, call)
-        with record(explain=True) as events, guarded(f"step {step} of the {subject.role}"):
+        with record(explain=True, others=not subject.name) as events, guarded(f"step {step} of the {subject.role}"):
             begin = clock()
             output = subject.call(call)
             stepped.call_ns = clock() - begin

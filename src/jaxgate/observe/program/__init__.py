@@ -16,6 +16,7 @@ from jaxgate.observe.program.export import (
     export_program,
     find_feeds,
     load_program,
+    native_calls,
     serves_as,
     split_call,
 )

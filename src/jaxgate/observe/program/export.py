@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +34,12 @@ _ALLOWED_CALLS = re.compile(
     r"|Eigh|Qr|Lu\w*|Householder\w*|ProductOf\w+|ApproxTopK|PartialReduce|mhlo\.\w+|chlo\.\w+|stablehlo\.\w+"
     r"|lapack_\w+|(cu|hip)(solver|blas|fft|sparse|_)\w+|ducc_fft|dynamic_ducc_fft|__cudnn\$\w+|__cublas\$\w+"
 )
+_OWN_CALLS = re.compile(
+    _ALLOWED_CALLS.pattern + r"|xla\.[\w.]+|xla_(?:ffi_)?python_\w+|mosaic_gpu\w*|AllocateBuffer|LayoutConstraint|TopK"
+    r"|MoveTo(?:Host|Device)|ShardBarrier(?:From|To)|X64\w+|Pin|Unpin|CreateBuffer|InspectSharding"
+)
+"""Targets whose code comes with JAX or XLA, whose versions are in the environment, or is Python and counted as such."""
+_TARGET = re.compile(r"stablehlo\.custom_call @(\S+)")
 _OPTION = re.compile(r"[a-z][a-z0-9_]*")
 _FILES = re.compile(r"dump|extra_options|(^|_)(files?|filename|paths?|dirs?|directory|cache|logs?)(_|$)|_(to|from)$")
 _OPTION_VALUE = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|[A-Za-z][A-Za-z0-9_-]*")
@@ -46,6 +52,15 @@ class NotReplayableError(Exception):
 
 class UnreadableProgramError(NotReplayableError):
     """A stored program that this jax cannot read: its format may be too old or too new."""
+
+
+def native_calls(operations: Iterable[str]) -> tuple[str, ...]:
+    """Targets of custom calls whose code comes with neither JAX nor XLA: a library that no fingerprint covers.
+
+    ``operations`` are labels of StableHLO operations, as ``Structure`` has them.
+    """
+    called = {match[1] for label in operations if (match := _TARGET.match(label))}
+    return tuple(sorted(name for name in called if not _OWN_CALLS.fullmatch(name)))
 
 
 def export_program(

@@ -15,8 +15,8 @@ Seen alike on JAX 0.10.2 and 0.12 (``tests/observe/trace/test_retraces.py`` hold
 * Another sharding or committed device lowers and compiles, and does not trace; another device alone only
   compiles.
 
-Events of all threads are counted: JAX does not say for whom a thread works. Explanations come from the
-thread of the block alone.
+Events of all threads are counted unless a block wants its own alone: JAX does not say for whom a thread works, and a
+jitted function is traced and compiled by the thread that calls it. Explanations come from the thread of the block alone.
 """
 
 from __future__ import annotations
@@ -72,11 +72,13 @@ class Events:
         log: Every event in order of arrival.
         pending: Misses whose trace has not ended yet.
         thread: The thread of the block, of which alone misses are heard.
+        others: Whether what other threads do is heard, too.
     """
 
     log: list[Event] = field(default_factory=list)
     pending: list[Miss] = field(default_factory=list)
     thread: int = field(default_factory=threading.get_ident)
+    others: bool = True
 
     def _of(self, phase: Phase) -> list[str]:
         return [event.function for event in self.log if event.phase == phase]
@@ -113,6 +115,8 @@ class Events:
         """
         misses: tuple[Miss, ...] = ()
         here = threading.get_ident()
+        if here != self.thread and not self.others:
+            return
         heard = self.pending and (
             self.pending[0].where == where or any(miss.function == function for miss in self.pending)
         )
@@ -151,12 +155,13 @@ def _listen_to_cache(event: str, **_kwargs: Any) -> None:
 
 
 @contextmanager
-def record(*, explain: bool = False) -> Iterator[Events]:
+def record(*, explain: bool = False, others: bool = True) -> Iterator[Events]:
     """Collect what JAX traces, lowers and compiles until the block ends.
 
     Args:
         explain: Collect JAX's explanations too. Costs nothing on a warm call; on a miss 0.07 ms, and 10 ms
             where the function has 500 arguments (both lines, two cores of a virtual machine).
+        others: Count what other threads trace and compile, too: plain Python may start some, a jitted function does not.
     """
     global _listening  # noqa: PLW0603 - JAX keeps listeners for the life of the process; so do we, one
     if not _listening:
@@ -164,7 +169,7 @@ def record(*, explain: bool = False) -> Iterator[Events]:
         jax.monitoring.register_event_listener(_listen_to_cache)
         _listening = True
     _hits.discard(threading.get_ident())
-    events = Events()
+    events = Events(others=others)
     _open.append(events)
     try:
         with listen_to_misses(events.pending.append) if explain else nullcontext():

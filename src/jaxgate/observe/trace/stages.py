@@ -149,7 +149,7 @@ def _trace_and_lower(
     jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str, clock: Clock
 ) -> tuple[int | None, int, Any, Any]:
     """Trace and lower; the trace time is ``None`` if JAX did not trace because it had done so before."""
-    with record() as events:
+    with record(others=False) as events:
         begin = clock()
         with guarded(f"tracing the {role}"):
             traced = jitted.trace(*args, **kwargs)
@@ -169,7 +169,7 @@ def _trace_and_lower(
 
 def _forgotten(jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str) -> bool:
     """Whether JAX traces a function that it has just traced once more."""
-    with record() as events, guarded(f"tracing the {role}"):
+    with record(others=False) as events, guarded(f"tracing the {role}"):
         traced = jitted.trace(*args, **kwargs)
     return events.traces_of(traced.fun_name) > 0
 
@@ -202,7 +202,7 @@ def compile_program(lowered: Lowered, *, clocks: Clocks) -> Program:
     Raises:
         InvalidCaseError: If the compiler refuses it.
     """
-    with record() as events, guarded(f"compiling the {lowered.role}"):
+    with record(others=False) as events, guarded(f"compiling the {lowered.role}"):
         begin, busy = clocks.wall(), clocks.process()
         executable = lowered.stage.compile()
         took_ns, busy_ns = clocks.wall() - begin, clocks.process() - busy
