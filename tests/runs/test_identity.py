@@ -73,8 +73,7 @@ def status(project, *arguments):
 @pytest.mark.parametrize("text", [*(head + GATES for head in STATIC.values()), METHOD], ids=[*STATIC, "a method"])
 def test_static_arguments_are_the_same_in_every_process(project, text):
     """They have an address for a name; what they do stands in the program."""
-    project.write("test_model.py", HEAD + text)
-    assert project.alone("-m", "pytest", "-q", "--perf-update").returncode == 0
+    project.write("test_model.py", HEAD + text).record(alone=True)
     found, output = status(project)
     assert found == "SAME", output
     assert "identical program" in output
@@ -82,8 +81,7 @@ def test_static_arguments_are_the_same_in_every_process(project, text):
 
 def test_what_a_static_argument_does_is_seen(project):
     """Another function is another program."""
-    project.write("test_model.py", HEAD + STATIC["a function"] + GATES)
-    assert project.alone("-m", "pytest", "-q", "--perf-update").returncode == 0
+    project.write("test_model.py", HEAD + STATIC["a function"] + GATES).record(alone=True)
     project.edit("test_model.py", "LAST = jnp.tanh", "LAST = lambda x: jnp.tanh(x) @ x")
     found, output = status(project)
     assert found == "REGRESSED", output
@@ -91,7 +89,6 @@ def test_what_a_static_argument_does_is_seen(project):
 
 def test_a_thread_that_compiles_beside_a_case_is_not_the_case(project):
     """A loader pads batches of growing lengths; the step is compiled once, as before."""
-    project.write("test_model.py", HEAD + THREAD)
-    assert project.alone("-m", "pytest", "-q", "--perf-update").returncode == 0
+    project.write("test_model.py", HEAD + THREAD).record(alone=True)
     found, output = status(project)
     assert found == "SAME", output
