@@ -6,7 +6,8 @@ The text comes from a run of code that nobody has read, so it is data: artifacts
 unpacked. It is posted only where GitHub itself says that the head of the pull request is the commit of the run. How
 the run ended is GitHub's word, too, and stands first: where no text was left, it stands alone, in red.
 
-Exit: 0 posted, or nothing to post to · 1 refused: what the run left is not what the gate leaves, or GitHub did not answer
+Exit: 0 posted, or nothing to post to · 1 refused: what the run left is not what the gate leaves, and the comment says so in
+red; or GitHub did not answer
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ import re
 import subprocess
 import sys
 import zipfile
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from os import environ
 from pathlib import Path
 from runpy import run_path
@@ -33,11 +33,16 @@ AUTHOR = "github-actions[bot]"
 ARTIFACT = re.compile(r"comment-([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 MOST_PARTS, MOST_BYTES, LONGEST = 8, 400_000, 60_000
 """Texts of one run; bytes of an artifact and of a file in it; characters of all texts (GitHub takes 65,536)."""
+REFUSED = "❌ What the run left for this comment was refused; the log of the job that posts says why."
 NO_TEXT = "❌ This job left no text; its log says why."
 
 
 class RefusedError(Exception):
     """What the run left is not what the gate leaves, or GitHub did not answer."""
+
+
+class MovedOnError(Exception):
+    """A newer commit of the pull request has a run of its own, which comments."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,21 +85,39 @@ def post(repository: str, run_id: str) -> str:
         return f"run {run_id} is not of a pull request"
     if not run["conclusion"]:
         return f"run {run_id} is running again"
-    parts = [read_part(repository, artifact) for artifact in newest(repository, run_id)]
-    pulls = [ask(f"{repository}/pulls/{number}") for number in sorted({number for number, _, _ in parts})]
-    if len(pulls) > 1:
-        raise RefusedError("expected texts for one pull request, found several")
-    for pull in pulls:
-        if source(pull) != (run["head_repository"] or {}).get("full_name") or pull["head"]["ref"] != run["head_branch"]:
-            raise RefusedError(f"expected a pull request of the run's branch, found #{pull['number']} of another one")
-        if pull["head"]["sha"] != run["head_sha"]:
-            return f"#{pull['number']} has moved on from {run['head_sha']}: its newer run comments"
+    try:
+        parts = [read_part(repository, artifact) for artifact in newest(repository, run_id)]
+        pulls = pulls_of(repository, run, {number for number, _, _ in parts})
+    except MovedOnError as moved:
+        return str(moved)
+    except RefusedError:  # the author chooses what a run leaves: the comment of an earlier one must not stand, in green
+        for pull in without_text(repository, run):
+            put(repository, pull["number"], page(run, [], REFUSED))
+        raise
     pulls = pulls or without_text(repository, run)
     body = page(run, [(label, text) for _, label, text in parts])
     for pull in pulls:
         put(repository, pull["number"], body)
     numbers = ", ".join(f"#{pull['number']}" for pull in pulls)
     return f"commented on {numbers}" if pulls else f"no open pull request has {run['head_sha']} at its head"
+
+
+def pulls_of(repository: str, run: Mapping[str, Any], numbers: Collection[int]) -> list[dict[str, Any]]:
+    """The pull request that the texts of a run name; nothing where there is no text.
+
+    Raises:
+        RefusedError: If they name several, or one that is not of the run's branch.
+        MovedOnError: If its head is another commit by now.
+    """
+    pulls = [ask(f"{repository}/pulls/{number}") for number in sorted(numbers)]
+    if len(pulls) > 1:
+        raise RefusedError("expected texts for one pull request, found several")
+    for pull in pulls:
+        if source(pull) != (run["head_repository"] or {}).get("full_name") or pull["head"]["ref"] != run["head_branch"]:
+            raise RefusedError(f"expected a pull request of the run's branch, found #{pull['number']} of another one")
+        if pull["head"]["sha"] != run["head_sha"]:
+            raise MovedOnError(f"#{pull['number']} has moved on from {run['head_sha']}: its newer run comments")
+    return pulls
 
 
 def without_text(repository: str, run: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -104,8 +127,8 @@ def without_text(repository: str, run: Mapping[str, Any]) -> list[dict[str, Any]
         return []
     head = f"head={owner}:{run['head_branch']}"
     found = ask(f"{repository}/pulls", "--method", "GET", "-f", "state=open", "-f", head, "-f", "per_page=100")
-    same = (run["head_sha"], run["head_repository"]["full_name"])
-    return [pull for pull in found if (pull["head"]["sha"], source(pull)) == same]
+    same = (run["head_sha"], run["head_repository"]["full_name"], run["head_branch"])
+    return [pull for pull in found if (pull["head"]["sha"], source(pull), pull["head"]["ref"]) == same]
 
 
 def source(pull: Mapping[str, Any]) -> str | None:
@@ -143,16 +166,9 @@ def read_part(repository: str, artifact: Mapping[str, Any]) -> tuple[int, str, s
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             number, text = (_member(archive, member) for member in ("number", "comment.md"))
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        KeyError,
-        ValueError,
-        NotImplementedError,
-        RuntimeError,
-        OSError,
-        EOFError,
-    ) as error:
+    except RefusedError:
+        raise
+    except Exception as error:  # noqa: BLE001 - each way of packing has errors of its own
         raise RefusedError(f"expected number and comment.md in {name}, found {type(error).__name__}") from None
     if not re.fullmatch(r"[1-9][0-9]{0,9}\n?", number, re.ASCII):
         raise RefusedError(f"expected the number of a pull request in {name}, found something else")
@@ -169,13 +185,13 @@ def _member(archive: zipfile.ZipFile, name: str) -> str:
     return content.decode("utf-8")
 
 
-def page(run: Mapping[str, Any], parts: Sequence[tuple[str, str]]) -> str:
-    """The comment: how the run ended, as GitHub has it, then the text of each job."""
+def page(run: Mapping[str, Any], parts: Sequence[tuple[str, str]], without: str = "") -> str:
+    """The comment: how the run ended, as GitHub has it, then the text of each job, or what stands there ``without`` any."""
     sign = "✅" if run["conclusion"] == "success" and parts and all(text for _, text in parts) else "❌"
     first = f"{sign} The gate of `{run['head_sha'][:10]}` ended: **{run['conclusion']}** ([run]({run['html_url']}))"
     room = LONGEST // max(len(parts), 1)
     texts = [f"### {label}\n\n{shortened(text, room) or NO_TEXT}" for label, text in parts]
-    return "\n\n".join([f"{MARK}\n{first}", *(texts or [NO_TEXT.replace("This job", "The run")])]) + "\n"
+    return "\n\n".join([f"{MARK}\n{first}", *(texts or [without or NO_TEXT.replace("This job", "The run")])]) + "\n"
 
 
 def put(repository: str, number: int, body: str) -> None:

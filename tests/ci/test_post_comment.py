@@ -34,6 +34,17 @@ def packed(number="7\n", text="<!-- jaxgate -->\n## fine\n", **more):
     return buffer.getvalue()
 
 
+def damaged():
+    """A member packed by LZMA whose middle is gone: the module raises an error of its own."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("number", "7\n" * 200)
+        archive.writestr("comment.md", "text")
+    content = bytearray(buffer.getvalue())
+    content[45:60] = b"\xff" * 15
+    return bytes(content)
+
+
 class GitHub:
     """Answers as GitHub's API does, and keeps what is posted."""
 
@@ -68,7 +79,7 @@ class GitHub:
             return json.dumps(list(self.pulls.values())).encode()
         if path.startswith("/pulls/"):
             return json.dumps(self.pulls[int(path.split("/")[2])]).encode()
-        assert path == "/issues/7/comments"
+        assert path in ("/issues/7/comments", "/issues/8/comments")
         assert "--paginate" in options
         return self.comments
 
@@ -155,15 +166,23 @@ REFUSED = {
     "no zip": b"PK but not really",
     "a bomb": packed(text="0" * 500_000),
     "no text at all": packed(text=b"\xff\xfe"),
+    "damaged in another way": damaged(),
 }
+
+
+def red(github, *numbers):
+    """Whether these pull requests have a comment in the place of a refused text: GitHub's word, nothing of the run's."""
+    bodies = [body for _, _, body in github.posted]
+    paths = [path for path, _, _ in github.posted] == [f"/issues/{number}/comments" for number in numbers]
+    return paths and all(body.startswith("<!-- jaxgate -->\n❌ The gate") and "was refused" in body for body in bodies)
 
 
 @pytest.mark.parametrize("content", REFUSED.values(), ids=REFUSED)
 def test_refuses_what_the_gate_does_not_write(script, github, capsys, content):
-    """One line says what is wrong, and nothing is posted."""
+    """One line says what is wrong, and the comment of an earlier run does not stand, in green."""
     github.leave(content)
     assert script.main(["5"]) == 1
-    assert github.posted == []
+    assert red(github, 7)
     assert capsys.readouterr().err.startswith("post_comment: expected ")
 
 
@@ -184,12 +203,12 @@ def test_refuses_another_branch_of_the_same_number(script, github, where):
 
 
 def test_refuses_texts_for_several_pull_requests(script, github):
-    """One run is of one."""
+    """One run is of one; both have its commit at their head, and both are told."""
     github.pulls[8] = pull(8)
     github.leave()
     github.leave(packed(number="8"), "comment-python-3.11")
     assert script.main(["5"]) == 1
-    assert github.posted == []
+    assert red(github, 7, 8)
 
 
 def test_refuses_a_crowd_of_texts(script, github):
@@ -197,6 +216,7 @@ def test_refuses_a_crowd_of_texts(script, github):
     for number in range(9):
         github.leave(name=f"comment-{number}")
     assert script.main(["5"]) == 1
+    assert red(github, 7)
 
 
 def test_a_pull_request_that_moved_on_is_left_to_its_newer_run(script, github, capsys):
