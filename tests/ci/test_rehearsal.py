@@ -95,6 +95,7 @@ def test_a_pull_request(checkout):
     assert "2 cases: 2 SAME" in out
     assert "are in baselines/cpu-" in out  # ready, of the merge base
 
+    checkout.git("add", "--force", "baselines")
     checkout.commit("baselines of this hardware")
     code, out = checkout.gate()
     assert code == 0, out
@@ -153,7 +154,9 @@ def test_what_broke_is_not_a_regression(checkout):
 
 
 def test_baselines_are_recorded_as_a_patch(checkout):
-    """That applies to the commit that it was made from; the checkout with changes in its baselines is refused."""
+    """That applies to the commit that it was made from, with what a rule of git leaves out; changes are refused."""
+    checkout.edit(".gitignore", ".pytest_cache/\n", ".pytest_cache/\n*.gz\n")
+    checkout.commit("a rule of many projects")
     command = (sys.executable, "-m", "jaxgate.cli.main", "record", "--why", "first of this machine", "--busy-ok")
     code, out = checkout.run(*command)
     assert code == 0, out
@@ -163,12 +166,17 @@ def test_baselines_are_recorded_as_a_patch(checkout):
     assert checkout.run(*command)[0] == 2
     kept = {path.name: path.read_bytes() for path in checkout.path.glob("baselines/*/*/*.json")}
     checkout.git("clean", "-fdq", "baselines")
+    code, out = checkout.run(*command)
+    assert code == 2
+    assert "expected no file of the baselines ignored by git" in out
+    checkout.git("clean", "-fdxq", "baselines")
     checkout.git("apply", str(patch))
     assert {path.name: path.read_bytes() for path in checkout.path.glob("baselines/*/*/*.json")} == kept
     assert len(kept) == 2
     code, out = checkout.gate()
     assert code == 3, out  # nobody else has them yet
     assert "5 files of them to commit" in out
+    checkout.git("add", "--force", "baselines")
     checkout.commit("baselines of this hardware")
     code, out = checkout.gate()
     assert code == 0, out

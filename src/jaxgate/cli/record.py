@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from jaxgate.cli.selection import baselines_folder, platform, suite, value_of
-from jaxgate.keep import Artifacts, last_line, run_git
+from jaxgate.keep import Artifacts, ignored, last_line, run_git
 from jaxgate.observe.machine import MachineState, Ticks, look, read_ticks
 
 PATCH = "baselines.patch"
@@ -50,6 +50,10 @@ def record(
         return _refuse("expected a git checkout, found none: a patch is made against its commit")
     if changed:
         return _refuse(f"expected {baselines} as it was committed, found changes; commit them, or git stash")
+    if found := ignored(baselines):
+        return _refuse(
+            f"expected no file of the baselines ignored by git, found {found[0]}; git add --force it, and commit"
+        )
     here, begin = platform(environ), ticks()
     noise = list(see(here, after_work=True).objections)  # the load of the last minute is that of this job itself
     if noise and not busy_ok:
@@ -85,7 +89,7 @@ def _patch(baselines: Path) -> str:
     """What changed in the baselines, new files with it; the index of the checkout is left alone."""
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         environ = {**os.environ, "GIT_INDEX_FILE": str(Path(name) / "index")}
-        for arguments in (("read-tree", "HEAD"), ("add", "--all", "--", str(baselines))):
+        for arguments in (("read-tree", "HEAD"), ("add", "--all", "--force", "--", str(baselines))):
             command = ["git", *arguments]
             subprocess.run(command, check=True, env=environ, capture_output=True)
         command = ["git", "diff", "--cached", "--binary", "HEAD", "--", str(baselines)]
@@ -95,7 +99,7 @@ def _patch(baselines: Path) -> str:
 def _restore(baselines: Path) -> None:
     """Take back what was recorded: nothing else in there had changed."""
     run_git(Path(), "checkout", "--quiet", "HEAD", "--", str(baselines), timeout_s=None)
-    run_git(Path(), "clean", "--quiet", "--force", "-d", "--", str(baselines), timeout_s=None)
+    run_git(Path(), "clean", "--quiet", "--force", "-d", "-x", "--", str(baselines), timeout_s=None)
 
 
 def _refuse(text: str) -> int:

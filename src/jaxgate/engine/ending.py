@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from jaxgate.engine.exit_status import ExitStatus, exit_status
 from jaxgate.engine.orphans import Orphans, find_idle_waivers, find_orphans
-from jaxgate.keep import LOG_FOLDER, CorruptBaselineError, adopt_revision, append_log, collect, uncommitted
+from jaxgate.keep import LOG_FOLDER, CorruptBaselineError, adopt_revision, append_log, collect, ignored, uncommitted
 from jaxgate.model import Collection, Review, StoreChanges, Waiver
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
+
+IGNORED = "ignored by git: git add --force"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +107,10 @@ def needs_commit(session: GateSession) -> tuple[str, ...]:
     recorded = [verdict for verdict in session.result.verdicts if verdict.recorded and verdict.hardware]
     if not recorded and not session.settings.strict:
         return ()
-    known = uncommitted(folder)
-    if known:
-        return tuple(session.short(folder / name) for name in known)
+    known = tuple(session.short(folder / name) for name in uncommitted(folder) or ())
+    hidden = tuple(f"{session.short(folder / name)} ({IGNORED})" for name in ignored(folder))
+    if known or hidden:
+        return *known, *hidden
     if not recorded:
         return ()
     written = {session.short(session.store.path(v.hardware, v.case)) for v in recorded if v.hardware}

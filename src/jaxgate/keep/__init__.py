@@ -13,7 +13,7 @@ from jaxgate.keep.jobs import Job, read_duels, read_job, read_peak, write_duels,
 from jaxgate.keep.log import LOG_FOLDER, append_log, last_line, log_trimmed
 from jaxgate.keep.machine import HELD, Machine
 from jaxgate.keep.programs import ProgramStore
-from jaxgate.keep.provenance import TRUNKS, merge_base, read_provenance, uncommitted, utc_today
+from jaxgate.keep.provenance import TRUNKS, ignored, merge_base, read_provenance, uncommitted, utc_today
 from jaxgate.keep.references import DuelCache, ReferenceCache
 from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.keep.tensorboard_events import can_write_scalars, write_scalars

@@ -10,6 +10,8 @@ from pathlib import Path
 from jaxgate.keep.git import run_git
 from jaxgate.model import Provenance
 
+_KEPT = (".json", ".gz", ".md", ".toml")
+"""Endings of what is stored among the baselines; an editor's files may be ignored."""
 TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 
@@ -50,6 +52,12 @@ def uncommitted(folder: Path) -> tuple[str, ...] | None:
         return None
     found = [Path(top) / entry.lstrip()[2:].lstrip() for entry in answer.split("\0") if entry.strip()]
     return tuple(sorted(os.path.relpath(path, folder.resolve()) for path in found))
+
+
+def ignored(folder: Path) -> tuple[str, ...]:
+    """The files under a folder that git leaves out because a rule says so, relative to it: nobody else will have them."""
+    answer = run_git(folder, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", ".")
+    return tuple(sorted(name for name in (answer or "").split("\0") if name.endswith(_KEPT)))
 
 
 def last_committers(folder: Path) -> dict[Path, str]:
