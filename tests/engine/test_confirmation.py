@@ -14,8 +14,9 @@ from support.factories import CASE, FINGERPRINTS, PROGRAM, measurement, record, 
 
 from jaxgate.engine.fresh_process import FreshDuel, repeat_duel
 from jaxgate.engine.instruments import Instruments
-from jaxgate.engine.repeats import DuelRepeat, PhaseRepeat, Provisional, confirm
-from jaxgate.judge import accuses, decide, decide_claim, judge, settle_time, too_many
+from jaxgate.engine.provisional import Provisional, confirm, in_order
+from jaxgate.engine.repeats import BackstopRepeat, DuelRepeat, PhaseRepeat
+from jaxgate.judge import accuses, blames_machine, decide, decide_claim, judge, settle_time, too_many
 from jaxgate.keep import BaselineStore, read_job, write_duels
 from jaxgate.model import (
     Duel,
@@ -92,6 +93,61 @@ def timed(verdict):
 def test_many_slow_downs_accuse_the_machine(suspects, cases, machine):
     """More than 5 and more than 20 % of the cases."""
     assert too_many(suspects, cases) is machine
+
+
+def settled(suspect, *launches):
+    """The verdict of a suspect after fresh processes."""
+    return settle_time(suspect.verdict, launches, machine=False)
+
+
+@pytest.mark.parametrize(
+    ("probed", "machine"),
+    [
+        ([[AGREES, AGREES]], False),
+        ([[FIRED]], True),
+        ([[AGREES, AGREES], [FIRED]], True),
+        ([[DISAGREES]] * 2, False),
+        ([[DISAGREES]] * 3, True),
+        ([[CRASHED]] * 3, True),
+        ([[DISAGREES], [DISAGREES], [AGREES, AGREES]], False),
+    ],
+    ids=["came again", "control", "a later control", "two did not", "none did", "none ran", "one did"],
+)
+def test_the_largest_say_whether_it_was_the_machine(suspect, probed, machine):
+    """A control that differs, or none that comes again: not something that the cases share."""
+    assert blames_machine([settled(suspect, *launches) for launches in probed]) is machine
+
+
+def test_the_largest_with_a_control_come_first_where_there_are_many(suspect):
+    """Others wait for what these say of the machine; of a few none has to wait."""
+
+    class Stored(DuelRepeat):
+        has_control = False
+
+    larger = judge(
+        CASE, (), measurement(fingerprints=replace(FINGERPRINTS, program="p1")), record(), strict=True,
+        decision=decide(duel(60, 2.0)),
+    )  # fmt: skip
+    cases = {
+        "stored": Provisional(larger, [Stored(DUEL)]),
+        "small": suspect,
+        "large": Provisional(larger, [DuelRepeat(DUEL)]),
+    }
+    assert list(in_order(cases, many=True)) == ["large", "small", "stored"]
+    assert list(in_order(cases, many=False)) == ["stored", "small", "large"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "may_be"),
+    [({}, True), ({"XLA_FLAGS": "--xla_slow"}, False), ({"jaxlib": "0.0.1"}, True)],
+    ids=["nothing", "a flag", "a release"],
+)
+def test_what_a_flag_slows_is_not_the_machines_doing(suspect, changes, may_be):
+    """Many calls that take far longer than recorded have that in common."""
+    now = measurement(environment={**record().baseline.environment, **changes})
+    repeat = BackstopRepeat(project=Path(), test="t", now=now, stored=record(), plain=suspect.verdict.time)
+    assert repeat.may_be_machine is may_be
+    assert not repeat.has_control
 
 
 # settle
@@ -495,17 +551,17 @@ def test_a_phase_decides_with_the_others_whether_the_machine_is_accused(suspect,
     assert status in {finding.status for finding in verdict.findings}
 
 
-def test_only_duels_accuse_the_machine_together(suspect):
-    """A slow-down against stored times hits many cases at once by nature, and looks at the machine itself."""
+def test_stored_times_do_not_accuse_the_machine_together(suspect):
+    """A slow-down against them hits many cases at once by nature, and looks at the machine itself."""
 
     class Stored(DuelRepeat):
-        is_duel = False
+        may_be_machine = False
 
     again = RepeatOutcome(suspect.verdict.time.decision, has_control=False)
     stored = replace(suspect, repeats=[Stored(DUEL)])
     given = Instruments(repeat_duel=lambda _: again)
-    assert suspect.duelled
-    assert not stored.duelled
+    assert suspect.may_be_machine
+    assert not stored.may_be_machine
     assert confirm(stored, given, machine=True).status is Status.SLOWER
     assert confirm(suspect, given, machine=True).status is Status.INVALID
 

@@ -39,10 +39,11 @@ def run_time_claim(play: Transcript) -> None:
 
 @scenario
 def many_slow_at_once(play: Transcript) -> None:
-    """So many that the machine is the suspect, and nothing is repeated."""
+    """So many that the machine may be the suspect: the control says so, and nothing else is repeated."""
     play.recorded(WAVE.replace("import jax,", "import pytest, jax,") + PARAMETERS)
     play.edit(EXP, SIN)
     play.lab.finds["baseline"] = duel(1.3)
+    play.lab.control = 1.3
     play.run("--perf-strict", files=["summary.md"])
 
 

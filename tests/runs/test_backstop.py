@@ -33,6 +33,22 @@ def test_it_is_red_where_every_fresh_process_agrees(accepted, lab):
     )
 
 
+@pytest.mark.parametrize(("flag", "code", "launched"), [(False, 2, 0), (True, 1, 14)], ids=["machine", "flag"])
+def test_many_at_once(project, lab, flag, code, launched):
+    """The machine is the suspect, and no process is started; where a flag differs that is what they share."""
+    many = (
+        "\n\n@pytest.mark.parametrize('number', range(6))\ndef test_many(gate, number):\n    gate(step, jnp.ones(8))\n"
+    )
+    project.write("test_model.py", "import pytest\n" + MODEL + many).record()
+    lab.call_ns = 20 * CALL_NS
+    lab.fresh_ns = [20 * CALL_NS] * launched
+    if flag:
+        lab.change_environment()
+    result = project.run("--perf-max-undecided=1")
+    assert (result.code, len(lab.recorded)) == (code, launched)
+    result.shows(f"7 cases: 7 {'SLOWER' if flag else 'INVALID'}")
+
+
 def test_it_is_the_same_where_one_does_not(accepted, lab):
     """Something in this process, or the machine for a while: the line tells it."""
     lab.fresh_ns = [20 * CALL_NS, CALL_NS]

@@ -255,6 +255,33 @@ def test_an_orphan_beside_it_is_not_the_machines(project, lab, slower, mode, cod
     result.shows("ORPHAN")
 
 
+def test_many_slow_downs_that_come_again_are_the_codes(project, lab, slower):
+    """Something that they share: the controls of the largest are quiet, and every case is confirmed by itself."""
+    slower(MANY.replace("COUNT", "7"))
+    result = project.run()
+    result.counts(failed=8)
+    assert (result.code, len(lab.launched)) == (1, 16)
+    result.shows("8 cases: 8 SLOWER")
+
+
+def test_many_slow_downs_with_a_control_that_differs_are_the_machines(project, lab, slower):
+    """The first case tells; nothing else is repeated."""
+    slower(MANY.replace("COUNT", "7"))
+    lab.processes = [FIRED]
+    result = project.run()
+    assert (result.code, len(lab.launched)) == (2, 2)
+    result.shows("8 cases: 8 INVALID", "too many cases got slower at once: the machine is the suspect")
+
+
+def test_many_slow_downs_that_do_not_come_again_are_the_machines(project, lab, slower):
+    """Of the largest none did: three are UNDECIDED, and nothing is known of the others."""
+    slower(MANY.replace("COUNT", "7"))
+    lab.processes = [1.0]
+    result = project.run()
+    assert (result.code, len(lab.launched)) == (2, 3)
+    result.shows("8 cases: 3 UNDECIDED, 5 INVALID")
+
+
 def test_five_slow_downs_are_each_repeated(project, lab, slower):
     """5 cases are not too many: two processes for each, one after the other."""
     slower(MANY.replace("COUNT", "4"))

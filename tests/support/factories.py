@@ -62,6 +62,7 @@ FACTS = Facts(
     code_bytes=10_000,
     xla_flops=1_100_000,
     xla_bytes=100_000,
+    transcendentals=1_000,
 )
 PHASES = Phases(trace_ns=10_000_000, lower_ns=5_000_000, compile_ns=50_000_000, first_call_ns=1_000_000)
 SAMPLES = Samples(bursts_ns=(2_000, 2_200, 1_900), calls_per_burst=2)

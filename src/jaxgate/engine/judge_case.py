@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jaxgate.engine.baseline_duel import BaselineTiming, Opponent
+from jaxgate.engine.provisional import Provisional
 from jaxgate.engine.record import candidate, record_case
 from jaxgate.engine.reference_duel import ReferenceTiming
-from jaxgate.engine.repeats import BackstopRepeat, PhaseRepeat, Provisional, Repeat
+from jaxgate.engine.repeats import BackstopRepeat, PhaseRepeat, Repeat
 from jaxgate.engine.session import GateSession
 from jaxgate.judge import (
     ALWAYS_FAIL,

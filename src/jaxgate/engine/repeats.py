@@ -18,6 +18,7 @@ from jaxgate.judge import (
     decide_stored,
     has_red_phase,
     hold_stored,
+    only_settings_changed,
     settle_phases,
     settle_time,
 )
@@ -46,8 +47,12 @@ _OTHER_PROGRAM = "a fresh process ran another program, or in another environment
 class Repeat(Protocol):
     """One way in which a clock can make a case red."""
 
-    is_duel: ClassVar[bool]
-    """Whether two programs were timed in turn: many of these that fire at once accuse the machine."""
+    has_control: ClassVar[bool]
+    """Whether a program is timed against itself beside it, which tells a machine that is unfit."""
+
+    @property
+    def may_be_machine(self) -> bool:
+        """Whether many of these that fire at once may be the machine's doing."""
 
     def accuses(self, verdict: Verdict) -> bool:
         """Whether this is what makes a case red."""
@@ -103,7 +108,8 @@ class DuelRepeat(_TimeRepeat):
     """A duel with the baseline's program, or with the reference for a claim about run time."""
 
     duel: FreshDuel
-    is_duel: ClassVar[bool] = True
+    has_control: ClassVar[bool] = True
+    may_be_machine: ClassVar[bool] = True
 
     @property
     def claim(self) -> Claim | None:
@@ -130,7 +136,12 @@ class _WholeTest:
     test: str
     now: Measurement
 
-    is_duel: ClassVar[bool] = False
+    has_control: ClassVar[bool] = False
+
+    @property
+    def may_be_machine(self) -> bool:
+        """Not by default: it scales what is stored, or looks at the machine itself."""
+        return False
 
     def _measure(self, case: str, instruments: Instruments, **variables: str) -> Baseline | str:
         """What a fresh process with these variables would record, on the same hardware; or why there is nothing."""
@@ -189,6 +200,11 @@ class BackstopRepeat(_WholeTest, _TimeRepeat):
 
     stored: StoredBaseline
     plain: TimeVerdict
+
+    @property
+    def may_be_machine(self) -> bool:
+        """Where nothing that somebody set differs: else that is what many cases have in common."""
+        return not only_settings_changed(self.now, self.stored.baseline)
 
     def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
         """Run the test in a fresh process; what it makes of the program is not asked, its call is what is slow."""
@@ -254,43 +270,3 @@ class PhaseRepeat(_WholeTest):
         del machine  # phases are not what accuses it
         found = [outcome.phases or outcome.problem for outcome in outcomes]
         return conclude(verdict, settle_phases(verdict.findings, self.before, found, wanted=wanted), strict=strict)
-
-
-@dataclass(frozen=True, slots=True)
-class Provisional:
-    """A case that only the clocks of this process make red.
-
-    Attributes:
-        verdict: Its verdict so far.
-        repeats: What made it red, each to be looked for again.
-        strict: Whether a missing or stale baseline fails it too.
-    """
-
-    verdict: Verdict
-    repeats: Sequence[Repeat]
-    strict: bool = False
-
-    @property
-    def duelled(self) -> bool:
-        """Whether a duel made it one: only these can say together that the machine moved under them."""
-        return any(repeat.is_duel for repeat in self.repeats)
-
-
-def confirm(case: Provisional, instruments: Instruments, *, machine: bool) -> Verdict:
-    """Repeat what made a case red; one process that disagrees is enough to stop.
-
-    Args:
-        case: The case.
-        instruments: What fresh processes are started with, and how many.
-        machine: Whether the run as a whole accuses the machine: duels are not repeated then.
-    """
-    verdict = case.verdict
-    for repeat in case.repeats:
-        accused = machine and repeat.is_duel
-        outcomes: list[RepeatOutcome] = []
-        while not accused and len(outcomes) < instruments.processes:
-            outcomes.append(repeat.run(verdict.case, instruments))
-            if not repeat.comes_again(verdict, outcomes[-1]):
-                break
-        verdict = repeat.settle(verdict, outcomes, machine=accused, strict=case.strict, wanted=instruments.processes)
-    return verdict

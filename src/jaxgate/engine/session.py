@@ -18,9 +18,9 @@ from jaxgate.engine.evidence import EvidenceCollector
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.noise_floors import Margins
 from jaxgate.engine.progress import Progress
+from jaxgate.engine.provisional import Provisional
 from jaxgate.engine.record import Candidate
 from jaxgate.engine.reference_duel import ReferenceDuels
-from jaxgate.engine.repeats import Provisional
 from jaxgate.engine.stored_times import StoredTimesClock
 from jaxgate.judge import Ageing, find_ageing
 from jaxgate.keep import BaselineStore, DuelCache, FloorStore, Machine, ProgramStore, ReferenceCache, read_provenance

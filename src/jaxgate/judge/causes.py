@@ -13,7 +13,7 @@ _MEMORY = frozenset({"peak_bytes", "state_bytes"})
 _COMPILED = (
     frozenset({"temp_bytes", "xla_bytes", "xla_flops", "aliased_bytes", "argument_bytes", "output_bytes"}) | _MEMORY
 )
-_WORK = frozenset({"temp_bytes", "xla_bytes", "xla_flops", "stablehlo_ops", "run_ns", "peak_bytes"})
+_WORK = frozenset({"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "stablehlo_ops", "run_ns", "peak_bytes"})
 _PHASES = frozenset({"trace_ns", "lower_ns", "compile_ns", "first_call_ns"})
 
 Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
@@ -171,7 +171,7 @@ def _multiplies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 def _widens(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = grown(now.widened, None if baseline is None else baseline.widened, now.culprits.lines)
     if text:
-        moves = {"temp_bytes", "xla_bytes", "xla_flops", "run_ns", "peak_bytes", "output_bytes"}
+        moves = {"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "run_ns", "peak_bytes", "output_bytes"}
         yield Cause(text=f"wider floats: {text}", explains=_explained(baseline, {"widened_bytes"}, moves))
 
 

@@ -17,12 +17,27 @@ PROCESSES = 2
 """Fresh processes that must agree before a clock fails a test."""
 MANY = 5
 MANY_SHARE = 0.20
-"""More slow-downs than this many, and than this share of the cases, accuse the machine and not the cases."""
+"""More slow-downs than this many, and than this share of the cases, may be the machine's doing."""
+PROBES = 3
+"""Of so many the largest are repeated with their controls, before the machine is accused or the cases."""
 
 
-def too_many(duels: int, cases: int) -> bool:
-    """Whether so many duels fired at once that the machine is the suspect."""
-    return duels > max(MANY, MANY_SHARE * cases)
+def too_many(suspects: int, cases: int) -> bool:
+    """Whether so many clocks fired at once that the machine may be the suspect."""
+    return suspects > max(MANY, MANY_SHARE * cases)
+
+
+def blames_machine(probed: Sequence[Verdict]) -> bool:
+    """Whether it is the machine that made many cases slower at once, and not something that they share.
+
+    Args:
+        probed: The largest of them, after fresh processes repeated them with their controls.
+
+    Returns:
+        True where a control differed, or where not one of ``PROBES`` came again.
+    """
+    came_again = [verdict for verdict in probed if verdict.status in (Status.SLOWER, Status.REGRESSED)]
+    return any(verdict.accuses_machine for verdict in probed) or (len(probed) >= PROBES and not came_again)
 
 
 def accuses(verdict: Verdict, claim: Claim | None) -> bool:

@@ -66,6 +66,12 @@ POLICIES: tuple[FactPolicy, ...] = (
         why="work after optimisation; a loop's body counts once; elementwise lowering moves it by 0.1 %",
     ),
     _program(name="xla_bytes", relative=0.10, absolute=4096, why="traffic by the cost model; fusion moves it"),
+    _program(
+        name="transcendentals",
+        relative=0.01,
+        absolute=64,
+        why="`exp`, `tanh`, `sin` and the like, one a number, not among the FLOPs; a loop's body counts once",
+    ),
     _rule(name="launches", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
     _rule(name="host_transfers", where=_HOST, why="what each call sends to the device again, or stops to read back"),
     _rule(

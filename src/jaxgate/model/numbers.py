@@ -53,6 +53,7 @@ class Facts:
     code_bytes: int | None = None
     xla_flops: int | None = None
     xla_bytes: int | None = None
+    transcendentals: int | None = None
     # What plain Python around device programs does in one warm call (``host=True``): programs that it starts, arrays
     # and numbers that it puts on devices.
     launches: int | None = None

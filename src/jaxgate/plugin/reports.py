@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jaxgate.engine.progress import CONFIRMING
-from jaxgate.judge import too_many
+from jaxgate.judge import PROBES, blames_machine, too_many
 from jaxgate.model import Verdict
 from jaxgate.plugin.session_start import SUSPECT
 from jaxgate.report import expected_failures, explain, unexpected_passes, verdict_properties
@@ -81,17 +81,26 @@ def mark_expected(report: pytest.TestReport, verdict: Verdict) -> None:
 
 
 def confirm_held(config: pytest.Config, session: GateSession) -> None:
-    """Repeat in fresh processes what made cases red, after the last test; then report the tests that waited."""
-    from jaxgate.engine.repeats import confirm  # noqa: PLC0415 - imports JAX
+    """Repeat in fresh processes what made cases red, after the last test; then report the tests that waited.
+
+    Where very many are, the largest with a control come first: these tell whether the machine is the suspect.
+    """
+    from jaxgate.engine.provisional import confirm, in_order  # noqa: PLC0415 - imports JAX
 
     result, held = session.result, config.stash.get(HELD, {})
-    duelled = sum(case.duelled for case in result.provisional.values())
-    machine = too_many(duelled, len(result.verdicts) + len(result.provisional))
-    for test in list(result.provisional):
+    suspects = sum(case.may_be_machine for case in result.provisional.values())
+    many = too_many(suspects, len(result.verdicts) + len(result.provisional))
+    probed: list[Verdict] = []
+    machine = many and not any(case.size for case in result.provisional.values())
+    for test in in_order(result.provisional, many=many):
         provisional, waiting = result.provisional.pop(test), held.pop(test)  # with their arrays
+        is_probe = many and len(probed) < PROBES and bool(provisional.size)
         with session.progress(provisional.verdict.case) as progress:
             progress(CONFIRMING)
             verdict = confirm(provisional, session.instruments, machine=machine)
+            if is_probe:
+                probed.append(verdict)
+                machine = blames_machine(probed)
             waiting.row["verdict"] = str(verdict.status)
             try:
                 verdict = waiting.capture(verdict, progress)

@@ -93,3 +93,16 @@ def test_settings_come_back_for_a_while_only():
     with settings_of(there):
         assert jax.config.jax_default_matmul_precision == "bfloat16"
     assert all_settings() == unset
+
+
+def test_a_flag_that_was_at_its_default_comes_back_too():
+    """Some options are no attributes of ``jax.config``: set now and not then, it is unset for the while."""
+    name = "jax_disable_most_optimizations"
+    there = all_settings()
+    try:
+        jax.config.update(name, True)
+        with settings_of(there):
+            assert jax.config.values[name] is False
+        assert jax.config.values[name] is True
+    finally:
+        jax.config.update(name, False)

@@ -24,11 +24,11 @@ _LIBRARIES = tuple(f"nvidia-{name}{cuda}" for name in _NVIDIA for cuda in ("", "
 """Wheels whose code a program on a GPU runs."""
 _FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 _RUNTIME = re.compile(
-    r"(?:NCCL|CUBLAS|CUDNN|MIOPEN|RCCL|OMP|MKL|TPU)_\w+|NVIDIA_TF32_OVERRIDE|XLA_PYTHON_CLIENT_(?:ALLOCATOR|PREALLOCATE)"
+    r"(?:NCCL|CUBLAS|CUDNN|MIOPEN|RCCL|OMP|MKL)_\w+|NVIDIA_TF32_OVERRIDE|XLA_PYTHON_CLIENT_(?:ALLOCATOR|PREALLOCATE)"
     r"|CUDA_(?:DEVICE_MAX_CONNECTIONS|LAUNCH_BLOCKING|MODULE_LOADING|FORCE_PTX_JIT|DISABLE_PTX_JIT)"
 )
 """Variables that libraries and runtimes read: they change how a program runs, and leave no trace in it."""
-_SAYS_WHERE = re.compile(r"NCCL_DEBUG\w*|\w*_(?:PATH|DIR|FILE|HOME|VERSION|LOG\w*)|TPU_(?:NAME|WORKER_\w+|SKIP_\w+)")
+_SAYS_WHERE = re.compile(r"NCCL_DEBUG\w*|\w*_(?:PATH|DIR|FILE|HOME|VERSION|LOG\w*)")
 """Of these the ones that name places, versions and logs."""
 
 

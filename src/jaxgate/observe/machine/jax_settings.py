@@ -126,6 +126,7 @@ HARMLESS: Mapping[str, frozenset[str]] = {
     ),
 }
 """Reason to the options of ``jax.config`` that it excuses from the environment."""
+_EXCUSED = frozenset().union(*HARMLESS.values())
 
 _UNFIT = {
     "jax_disable_jit": "nothing is compiled, so that no retrace and no launch would show",
@@ -157,10 +158,9 @@ def unusual_settings() -> dict[str, str]:
     usual = _known[0]
     if usual is None or (usual.jax, usual.file) != (jax.__version__, jax.__file__):
         return {UNKNOWN: "unknown: JAX's defaults could not be read"}
-    excused = frozenset().union(*HARMLESS.values())
     now = read_defaults()
     found = {
-        name: value for name, value in now.config.items() if name not in excused and value != usual.config.get(name)
+        name: value for name, value in now.config.items() if name not in _EXCUSED and value != usual.config.get(name)
     }
     if not now.compile_options or now.compile_options != usual.compile_options:
         found[COMPILE_OPTIONS] = now.compile_options or "unknown"
@@ -181,14 +181,15 @@ def refuse_settings() -> None:
 
 
 def settings() -> dict[str, Any]:
-    """The JAX settings that change programs, as they are now: a fresh process must have the same."""
-    return {name: value for name, value in all_settings().items() if isinstance(value, (bool, int, float, str))}
+    """The JAX settings that may change programs, as they are now, for a file: a fresh process must have the same."""
+    written = (bool, int, float, str, type(None))
+    return {name: value for name, value in all_settings().items() if isinstance(value, written)}
 
 
 def apply_settings(found: Mapping[str, Any]) -> None:
     """Set JAX as another process had it, or this one at another time."""
     for name, value in found.items():
-        if getattr(jax.config, name, None) != value:
+        if jax.config.values.get(name) != value:
             jax.config.update(name, value)
 
 
@@ -204,9 +205,8 @@ def settings_of(found: Mapping[str, Any]) -> Iterator[None]:
 
 
 def all_settings() -> dict[str, Any]:
-    """Every JAX setting that changes programs, as it is now; an unset one is ``None``."""
-    values = jax.config.values
-    return {name: values[name] for name in (*SETTINGS, *unusual_settings()) if name in values}
+    """Every JAX setting that may change a program or its run, as it is now; an unset one is ``None``."""
+    return {name: value for name, value in jax.config.values.items() if name not in _EXCUSED}
 
 
 def _compile_options() -> str:

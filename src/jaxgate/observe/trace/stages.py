@@ -245,7 +245,7 @@ def compiled_facts(executable: jax.stages.Compiled) -> dict[str, int | None]:
         return None if value is None else int(value)
 
     def cost_of(name: str) -> int | None:
-        value = cost.get(name)
+        value = cost.get(name, 0 if cost else None)  # XLA leaves out what a program has nothing of
         return None if value is None or value < 0 else round(value)
 
     return {
@@ -256,6 +256,7 @@ def compiled_facts(executable: jax.stages.Compiled) -> dict[str, int | None]:
         "code_bytes": bytes_of("generated_code") or None,  # a program without code is one that does not tell
         "xla_flops": cost_of("flops"),
         "xla_bytes": cost_of("bytes accessed"),
+        "transcendentals": cost_of("transcendentals"),
     }
 
 
