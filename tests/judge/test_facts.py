@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 
 import pytest
 from support.factories import FACTS, baseline, measurement
@@ -144,6 +144,43 @@ def test_a_fact_that_could_not_be_had_says_why():
     assert found.detail == "the baseline has it, today's measurement does not: another profile is open"
     (found,) = [f for f in compare_facts(measurement(facts={"launches": None}), baseline()) if f.name == "launches"]
     assert found.detail.endswith("does not: it cannot be compared")
+
+
+@pytest.mark.parametrize(
+    ("now", "here", "then", "status", "environment"),
+    [
+        (16_800_000, 13_600_000, 79_700_000, Status.UNDECIDED, False),
+        (90_000_000, 13_600_000, 79_700_000, Status.REGRESSED, False),
+        (16_800_000, 13_600_000, 12_000_000, Status.REGRESSED, True),
+        (13_600_000, 13_600_000, 12_000_000, Status.SAME, True),
+        (13_600_000, 13_600_000, 79_700_000, Status.SAME, False),
+        (11_000_000, 13_600_000, 12_000_000, Status.IMPROVED, True),
+        (13_600_000, 13_600_000, 13_500_000, Status.SAME, False),
+    ],
+    ids=["less than anybody had", "worse than both", "both are worse", "the compiler", "a gain", "made good", "noise"],
+)
+def test_what_another_compiler_made_of_it_is_not_the_codes(now, here, then, status, environment):
+    """Red where today is worse than the baseline's program here and than what was recorded; neither alone is green."""
+    recorded = replace(baseline().facts, temp_bytes=then)
+    found = list(
+        compare_facts(measurement(facts={"temp_bytes": now}), baseline(facts={"temp_bytes": here}), recorded=recorded)
+    )
+    (fact,) = [finding for finding in found if (finding.kind, finding.name) == ("fact", "temp_bytes")]
+    assert (fact.status, fact.now, fact.against, fact.recorded) == (status, now, here, then)
+    own = [finding for finding in found if finding.kind == "environment"]
+    assert [(f.name, f.status, f.now, f.against) for f in own] == (
+        [("temp_bytes", Status.UNDECIDED, here, then)] if environment else []
+    )
+    assert {finding.status for finding in found if finding.name != "temp_bytes"} == {Status.SAME}
+
+
+def test_a_workloads_own_tolerance_holds_for_both_sides():
+    """It says how far the fact may move, whoever moves it."""
+    own = Tolerance(fact="temp_bytes", relative=1.0, why="it is rewritten this week")
+    recorded = replace(baseline().facts, temp_bytes=100_000)
+    now, here = measurement(facts={"temp_bytes": 190_000}), baseline(facts={"temp_bytes": 150_000})
+    found = list(compare_facts(now, here, [own], recorded=recorded))
+    assert {finding.status for finding in found} == {Status.SAME}
 
 
 def tolerated(fact, now, before, **tolerance):

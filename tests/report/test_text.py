@@ -284,6 +284,26 @@ def test_time_that_was_not_taken_is_not_shown():
 DECISION = decision(ratio=1.2504, high=1.3016, sees=0.068, threshold=0.125)
 
 
+def test_what_another_compiler_made_of_it_is_shown_with_what_was_recorded():
+    """Three numbers where there are three: recorded, the baseline's program here, today."""
+    recorded = replace(record().baseline.facts, temp_bytes=79_700_000)
+    known = replace(record(facts={"temp_bytes": 13_600_000}), recorded=recorded)
+    verdict = judged(measurement(facts={"temp_bytes": 16_800_000}), known)
+    assert in_short(verdict) == (
+        "6 claims hold · undecided: temp_bytes 16.8 MB against 13.6 MB = 1.24 ×, allowed 14.3 MB, recorded 79.7 MB · identical program"
+    )
+
+
+def test_what_the_compiler_alone_made_worse_is_the_environments():
+    """The code is not named for it."""
+    known = replace(record(facts={"xla_flops": 22_200}), recorded=replace(record().baseline.facts, xla_flops=19_000))
+    verdict = judged(measurement(facts={"xla_flops": 22_200}), known)
+    assert in_short(verdict) == (
+        "6 claims hold · undecided: the baseline's own program has xla_flops 22.2 kFLOP here against 19 kFLOP recorded "
+        "= 1.17 ×, allowed 19.3 kFLOP · identical program"
+    )
+
+
 def duelled(decision, confirmed=()):
     """A verdict whose time was settled by a duel."""
     numbers = {"now": decision.now_ns, "against": decision.baseline_ns, "allowed": 2060.0}

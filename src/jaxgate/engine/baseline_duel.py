@@ -149,7 +149,8 @@ class BaselineDuels:
         if now_at != (record.baseline.environment, record.baseline.hardware):
             known = {name: value for name, value in here.facts.items() if value is not None}
             facts = replace(record.baseline.facts, **known)
-            record = replace(record, baseline=replace(record.baseline, facts=facts))
+            recorded = record.baseline.facts
+            record = replace(record, baseline=replace(record.baseline, facts=facts), recorded=recorded)
         timing = replace(timing, stored_here=record)
         alike = may_share_executable(observed.measurement, record.baseline)
         if alike and here.executable is not None and observed.lowered is not None:

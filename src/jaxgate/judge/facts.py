@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from jaxgate.judge.policy import POLICIES
-from jaxgate.model import EACH_TURN, Baseline, FactPolicy, Finding, Measurement, Status, Tolerance
+from jaxgate.model import EACH_TURN, Baseline, FactPolicy, Facts, Finding, Measurement, Status, Tolerance
 
 _COUNTED_IN = {
     "matmul_flops": "matmuls",
@@ -22,19 +22,28 @@ _UNEQUAL = (
 )
 
 
-def compare_facts(now: Measurement, baseline: Baseline, tolerances: Iterable[Tolerance] = ()) -> Iterator[Finding]:
+def compare_facts(
+    now: Measurement, baseline: Baseline, tolerances: Iterable[Tolerance] = (), *, recorded: Facts | None = None
+) -> Iterator[Finding]:
     """Hold every fact against its baseline.
 
     A fact that the baseline has and today's measurement lacks is INVALID: a metric that vanished must not
     pass. One that only today's measurement has is not judged yet, and said so.
 
+    Another compiler may make less of the baseline's program, or more. The code is to blame where today is worse than that
+    program here *and* worse than what was recorded: less than anybody ever had is nobody's regression. What the compiler
+    alone made worse is a finding of the environment. Neither is green.
+
     Args:
         now: Today's measurement.
         baseline: What it is held against.
         tolerances: The workload's own, which take the place of the policy's.
+        recorded: The facts that were recorded, where those of the baseline are of its program, compiled here.
     """
     own = {tolerance.fact: tolerance for tolerance in tolerances}
-    for policy in POLICIES:
+    for general in POLICIES:
+        tolerance = own.get(general.name)
+        policy = general if tolerance is None else _of_its_own(general, tolerance)
         today, before = getattr(now.facts, policy.name), getattr(baseline.facts, policy.name)
         if before is None:
             if today is not None:
@@ -56,7 +65,9 @@ def compare_facts(now: Measurement, baseline: Baseline, tolerances: Iterable[Tol
                 kind="fact", name=policy.name, status=Status.INVALID, now=today, against=before, detail=_UNEQUAL
             )
             continue
-        yield _judged(policy, today, before, own.get(policy.name))
+        finding = _judged(policy, today, before, tolerance)
+        then = None if recorded is None else getattr(recorded, policy.name)
+        yield from [finding] if then in (None, before) else _beside(finding, policy, today, before, then)
 
 
 def _changed_loops(now: Measurement, baseline: Baseline, histogram: str) -> bool:
@@ -67,9 +78,22 @@ def _changed_loops(now: Measurement, baseline: Baseline, histogram: str) -> bool
     return in_turns * (more.total() - in_turns) < 0
 
 
+def _beside(finding: Finding, policy: FactPolicy, today: int, here: int, then: int) -> Iterator[Finding]:
+    """A fact beside what was recorded, and what became of the baseline's own program."""
+    is_code = finding.status is not Status.REGRESSED or policy.is_worse(today, then)
+    yield replace(finding, recorded=then, status=finding.status if is_code else Status.UNDECIDED)
+    if policy.is_worse(here, then):
+        allowed = policy.worst_allowed(then)
+        yield Finding(
+            kind="environment", name=policy.name, status=Status.UNDECIDED, now=here, against=then, allowed=allowed
+        )
+
+
+def _of_its_own(policy: FactPolicy, own: Tolerance) -> FactPolicy:
+    return replace(policy, relative=own.relative, absolute=own.absolute)
+
+
 def _judged(policy: FactPolicy, today: int, before: int, own: Tolerance | None) -> Finding:
-    if own is not None:
-        policy = replace(policy, relative=own.relative, absolute=own.absolute)
     if policy.is_worse(today, before):
         status = Status.REGRESSED
     elif policy.is_better(today, before):

@@ -79,7 +79,7 @@ def judge(
             changed = stale.detail
             time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
         else:
-            findings += compare_facts(now, baseline, tolerances)
+            findings += compare_facts(now, baseline, tolerances, recorded=record.recorded)
             findings += compare_phases(now, record)
             origin = place(now, baseline)
             time = judge_time(now, baseline, decision, no_duel, same_executable=same_executable)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jaxgate.model.measurement import MeasuredProgram, Measurement
-from jaxgate.model.numbers import STRICT, Samples
+from jaxgate.model.numbers import STRICT, Facts, Samples
 from jaxgate.model.stored_program import ProgramRecord
 
 BASELINE_SCHEMA = 4
@@ -74,11 +74,13 @@ class StoredBaseline:
         baseline: What it says.
         path: Its file.
         borrowed: Recorded on other hardware of the same platform.
+        recorded: The facts that it says, where those of ``baseline`` are of its program, compiled here.
     """
 
     baseline: Baseline
     path: Path
     borrowed: bool
+    recorded: Facts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,12 +37,14 @@ class Finding:
     """One thing that was checked.
 
     Attributes:
-        kind: A fact against its baseline, a claim about the code, or the state of the baseline itself.
+        kind: A fact against its baseline, a claim about the code, or the state of the baseline itself; ``environment``
+            is a fact of the baseline's own program, which another compiler makes something else of.
         name: The fact's name or the claim's formula.
         status: The outcome.
         now: Today's number, if there is one.
         against: The number it is held against.
         allowed: The worst number that would have passed.
+        recorded: The number in the baseline, where it is held against what the baseline's program has here.
         detail: For people: the reason of a claim, or why something could not be checked.
         decision: The duel behind a claim about run time.
         confirmed: Ratios of the duels in fresh processes, where a claim about run time was checked again.
@@ -53,12 +55,13 @@ class Finding:
         not_waived: Why that waiver does not apply; empty if it does, and the status is then WAIVED.
     """
 
-    kind: Literal["fact", "time", "phase", "claim", "baseline", "case"]
+    kind: Literal["fact", "time", "phase", "claim", "baseline", "case", "environment"]
     name: str
     status: Status
     now: float | None = None
     against: float | None = None
     allowed: float | None = None
+    recorded: float | None = None
     detail: str = ""
     decision: Decision | None = None
     confirmed: tuple[float, ...] = ()

@@ -81,6 +81,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "now": finding.now,
         "against": finding.against,
         "allowed": finding.allowed,
+        "recorded": finding.recorded,
         "detail": finding.detail,
     }
 

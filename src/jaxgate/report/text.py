@@ -65,7 +65,10 @@ def describe_finding(finding: Finding) -> str:
     full, allowed = show_pair(quantity, finding.now, finding.allowed)
     note = f" ({finding.detail})" if finding.detail else ""
     shown = full if full != show(quantity, finding.now) else now
-    return f"{quantity} {shown} against {against}{share}, allowed {allowed}{note}"
+    if finding.kind == "environment":
+        return f"the baseline's own program has {quantity} {shown} here against {against} recorded{share}, allowed {allowed}"
+    then = "" if finding.recorded is None else f", recorded {show(quantity, finding.recorded)}"
+    return f"{quantity} {shown} against {against}{share}, allowed {allowed}{then}{note}"
 
 
 def summary(
