@@ -6,11 +6,16 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from support.git import git
+
+from jaxgate.cli import main as commands
+from jaxgate.cli import record
 
 MODEL = "import jax.numpy as jnp\n\n\ndef step(x):\n    return jnp.tanh(x)\n\n\ndef other(x):\n    return jnp.sin(x)\n"
 TESTS = """
@@ -27,10 +32,11 @@ NEW = "\ndef test_new(gate):\n    gate(jnp.cos, jnp.ones(64))\n"
 
 
 class Checkout:
-    """A clone of the scratch repository, as somebody works in it."""
+    """A clone of the scratch repository, as somebody works in it; each command is a process, and pytest another."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, project):
+        self.project = project
+        self.path = project.path
 
     def git(self, *arguments):
         """What git answers."""
@@ -50,15 +56,17 @@ class Checkout:
         )
         return done.returncode, done.stdout + done.stderr
 
+    def jaxgate(self, *arguments):
+        """Run ``jaxgate``; exit code and output."""
+        return self.run(sys.executable, "-m", "jaxgate.cli.main", *arguments)
+
     def gate(self, *arguments):
         """``ci/gate`` without make."""
-        return self.run(sys.executable, "-m", "jaxgate.cli.main", "gate", *arguments)
+        return self.jaxgate("gate", *arguments)
 
     def comment(self):
         """What the pull request shows."""
-        return self.run(sys.executable, "-m", "jaxgate.cli.main", "comment", "--commit", self.git("rev-parse", "HEAD"))[
-            1
-        ]
+        return self.jaxgate("comment", "--commit", self.git("rev-parse", "HEAD"))[1]
 
     def edit(self, name, old, new):
         """Replace a text that stands once in a file."""
@@ -67,19 +75,61 @@ class Checkout:
         (self.path / name).write_text(text.replace(old, new))
 
 
+class CheckoutHere(Checkout):
+    """The same, whose commands and whose pytest are run in this process."""
+
+    def __init__(self, project, patch, capsys):
+        super().__init__(project)
+        self.capsys = capsys
+        run = subprocess.run
+
+        def pytest_here(command, environ):
+            for cache in self.path.rglob("__pycache__"):
+                shutil.rmtree(cache)  # a file that was edited within a second looks like the cached one
+            return project.run_here(command, folder=self.path, variables=environ).status
+
+        def run_here(command, **options):
+            if command[0] != sys.executable:
+                return run(command, **options)
+            return subprocess.CompletedProcess(command, pytest_here(command, options["env"]))
+
+        patch.chdir(self.path)
+        patch.setenv("JAX_PLATFORMS", "cpu")  # else a process is asked where JAX will run
+        patch.setattr(
+            commands, "gate", partial(commands.gate, run=lambda command, environ, _: pytest_here(command, environ))
+        )
+        patch.setattr(record.subprocess, "run", run_here)
+
+    def jaxgate(self, *arguments):
+        self.capsys.readouterr()
+        code = commands.main(arguments)
+        return code, "".join(self.capsys.readouterr())
+
+
 @pytest.fixture
-def checkout(tmp_path):
+def trunk(project):
     """A pull request's branch that changes nothing yet; the trunk has two tests and no baselines."""
-    found = Checkout(tmp_path)
-    (tmp_path / "perf").mkdir()
-    (tmp_path / "pyproject.toml").write_text('[tool.pytest]\npythonpath = ["."]\n')
-    (tmp_path / ".gitignore").write_text("__pycache__/\nperf-artifacts/\n.pytest_cache/\n")
-    (tmp_path / "model.py").write_text(MODEL)
-    (tmp_path / "perf/test_model.py").write_text(TESTS)
-    found.git("init", "-b", "main")
-    found.commit("trunk")
-    found.git("checkout", "-b", "change")
-    return found
+    (project.path / "perf").mkdir()
+    (project.path / ".gitignore").write_text("__pycache__/\nperf-artifacts/\n.pytest_cache/\n")
+    (project.path / "model.py").write_text(MODEL)
+    (project.path / "perf/test_model.py").write_text(TESTS)
+    git(project.path, "init", "-b", "main")
+    git(project.path, "add", ".")
+    git(project.path, "commit", "-m", "trunk")
+    git(project.path, "checkout", "-b", "change")
+    return project
+
+
+@pytest.fixture
+def checkout(trunk):
+    """The branch, and real commands: one whole story of them is enough."""
+    return Checkout(trunk)
+
+
+@pytest.fixture
+def here(trunk, monkeypatch, capsys):
+    """The branch, and commands in this process."""
+    return CheckoutHere(trunk, monkeypatch, capsys)
 
 
 def test_a_pull_request(checkout):
@@ -134,51 +184,51 @@ def test_a_pull_request(checkout):
     assert "1 baseline missing or of other arguments; record them where CI runs" in out
 
 
-def test_the_trunk_is_not_held_against_itself(checkout):
+def test_the_trunk_is_not_held_against_itself(here):
     """That would be green whatever it holds: its baselines are missing, and it says so."""
-    checkout.git("checkout", "-q", "main")
-    code, out = checkout.gate()
+    here.git("checkout", "-q", "main")
+    code, out = here.gate()
     assert code == 3, out
     assert "this is the trunk: nothing to compare with" in out
 
 
-def test_what_broke_is_not_a_regression(checkout):
+def test_what_broke_is_not_a_regression(here):
     """A suite that cannot be collected, or selects nothing, is 2, and an old green comment does not stay."""
-    code, out = checkout.gate("-k", "nothing_of_that_name")
+    code, out = here.gate("-k", "nothing_of_that_name")
     assert code == 2, out
-    checkout.edit("perf/test_model.py", "import model", "import no_such_model")
-    code, out = checkout.gate()
+    here.edit("perf/test_model.py", "import model", "import no_such_model")
+    code, out = here.gate()
     assert code == 2, out
     assert "judged nothing (exit code 2)" in out
-    assert "## ❌ jaxgate: no result" in checkout.comment()
+    assert "## ❌ jaxgate: no result" in here.comment()
 
 
-def test_baselines_are_recorded_as_a_patch(checkout):
+def test_baselines_are_recorded_as_a_patch(here):
     """That applies to the commit that it was made from, with what a rule of git leaves out; changes are refused."""
-    checkout.edit(".gitignore", ".pytest_cache/\n", ".pytest_cache/\n*.gz\n")
-    checkout.commit("a rule of many projects")
-    command = (sys.executable, "-m", "jaxgate.cli.main", "record", "--why", "first of this machine", "--busy-ok")
-    code, out = checkout.run(*command)
+    here.edit(".gitignore", ".pytest_cache/\n", ".pytest_cache/\n*.gz\n")
+    here.commit("a rule of many projects")
+    command = ("record", "--why", "first of this machine", "--busy-ok")
+    code, out = here.jaxgate(*command)
     assert code == 0, out
     assert "first of this machine" in out
-    patch = checkout.path / "perf-artifacts/baselines.patch"
-    assert checkout.git("status", "--porcelain") == "?? baselines/"
-    assert checkout.run(*command)[0] == 2
-    kept = {path.name: path.read_bytes() for path in checkout.path.glob("baselines/*/*/*.json")}
-    checkout.git("clean", "-fdq", "baselines")
-    code, out = checkout.run(*command)
+    patch = here.path / "perf-artifacts/baselines.patch"
+    assert here.git("status", "--porcelain") == "?? baselines/"
+    assert here.jaxgate(*command)[0] == 2
+    kept = {path.name: path.read_bytes() for path in here.path.glob("baselines/*/*/*.json")}
+    here.git("clean", "-fdq", "baselines")
+    code, out = here.jaxgate(*command)
     assert code == 2
     assert "expected no file of the baselines ignored by git" in out
-    checkout.git("clean", "-fdxq", "baselines")
-    checkout.git("apply", str(patch))
-    assert {path.name: path.read_bytes() for path in checkout.path.glob("baselines/*/*/*.json")} == kept
+    here.git("clean", "-fdxq", "baselines")
+    here.git("apply", str(patch))
+    assert {path.name: path.read_bytes() for path in here.path.glob("baselines/*/*/*.json")} == kept
     assert len(kept) == 2
-    code, out = checkout.gate()
+    code, out = here.gate()
     assert code == 3, out  # nobody else has them yet
     assert "5 files of them to commit" in out
-    checkout.git("add", "--force", "baselines")
-    checkout.commit("baselines of this hardware")
-    code, out = checkout.gate()
+    here.git("add", "--force", "baselines")
+    here.commit("baselines of this hardware")
+    code, out = here.gate()
     assert code == 0, out
-    found = json.loads((checkout.path / "perf-artifacts/results.json").read_text())
-    assert found["commit"] == checkout.git("rev-parse", "HEAD")
+    found = json.loads((here.path / "perf-artifacts/results.json").read_text())
+    assert found["commit"] == here.git("rev-parse", "HEAD")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 from support.git import git
@@ -32,15 +31,12 @@ def repository(project, monkeypatch):
 
 
 def record(project, why):
-    """Record what is selected in a fresh process, and commit it."""
-    import sys
-
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--perf-update=create"]
-    if why != "both are new":
-        command[-1] = "--perf-update=refresh"
-        command += ["-k", why.partition(" ")[0]]
-    done = subprocess.run([*command, "--perf-why", why], cwd=project.path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    """Record what is selected, and commit it."""
+    chosen = (
+        ["--perf-update=create"] if why == "both are new" else ["--perf-update=refresh", "-k", why.partition(" ")[0]]
+    )
+    result = project.run(*chosen, "--perf-why", why)
+    assert result.code == 0, result.text
     git(project.path, "add", ".")
     git(project.path, "commit", "--quiet", "-m", why)
 

@@ -84,7 +84,7 @@ def test_a_failing_control_leaves_no_duels(job):
             raise RuntimeError("device lost")
 
     with pytest.raises(RuntimeError, match="device lost"):
-        cli.main(job, run_duel=run_duel)
+        cli.main(job, prepare=lambda *_: object(), run_duel=run_duel)
     assert seen == [60, 60]
     assert not (job / "duels.json").exists()
 

@@ -44,16 +44,16 @@ def test_other_flags_show_as_facts_of_the_environment(small):
     result.shows("1 launches of each tell nothing, 4 are needed")
 
 
-def test_a_regression_names_the_environment(small):
+def test_a_regression_names_the_environment(here):
     """More memory here than there fails the test, with the difference first and how to see it again."""
-    small.write(
+    here.write(
         "test_model.py",
         MODEL.replace(
             "jnp.ones((16, 16))",
             "jnp.ones((16, 16), jnp.zeros(()).dtype if os.environ.get('SMALL') != '1' else jnp.float16)",
         ),
     )
-    result = small.run("--perf-against-env", "SMALL=1", "--perf-launches=1")
+    result = here.run("--perf-against-env", "SMALL=1", "--perf-launches=1")
     result.counts(failed=1)
     text = result.text
     assert text.index("against   SMALL=1") < text.index("found     ") < text.index("culprit")

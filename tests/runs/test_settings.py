@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
+import jax
 import pytest
+
+from jaxgate.observe.machine import read_environment
+from jaxgate.observe.machine.environment import _usable_cores
 
 MODEL = """
 import jax.numpy as jnp
@@ -29,20 +34,37 @@ def accepted(project):
     return project.write("test_model.py", MODEL).write("conftest.py", PLAIN).record(alone=True)
 
 
+@pytest.fixture
+def here(project):
+    """A project with a baseline, recorded in this process, which has its settings back afterwards."""
+    settings = dict(jax.config.values)
+    yield project.write("test_model.py", MODEL).write("conftest.py", "").record()
+    for name, value in settings.items():
+        if jax.config.values[name] != value:
+            jax.config.update(name, value)
+
+
 def verdict(project, *arguments, **environ):
     """Exit code and verdict of the one case, gated in a process of its own without duels."""
     done = project.alone("-m", "pytest", "-q", *arguments, **environ)
-    (row,) = json.loads((project.path / "perf-artifacts" / "results.json").read_text())["cases"]
+    (row,) = project.results()["cases"]
     return done.returncode, row, done.stdout
+
+
+def verdict_here(project, *arguments):
+    """The same verdict, gated in this process, and what was printed."""
+    found = project.run("--benchmark-disable", *arguments)
+    (row,) = project.results()["cases"]
+    return row["status"], found.text
 
 
 def test_an_unchanged_project_is_the_same(accepted):
     """The entries below are not there where nobody set anything."""
     code, row, text = verdict(accepted, "--benchmark-disable")
     assert (code, row["status"]) == (0, "SAME"), text
-    assert (
-        not {"compile_options", "cores", "settings"} & json.loads(accepted.baseline().read_text())["environment"].keys()
-    )
+    found = json.loads(accepted.baseline().read_text())["environment"]
+    assert not {"compile_options", "settings"} & found.keys()
+    assert found.get("cores") == read_environment(jax.devices()[0]).get("cores")  # a container may have a quota
 
 
 def test_a_flag_that_the_change_sets_is_a_change(accepted):
@@ -54,24 +76,45 @@ def test_a_flag_that_the_change_sets_is_a_change(accepted):
     assert "XLA_FLAGS" in text
 
 
-SET = {
+AT_THE_START = {
     "read when the backend started": PLAIN
     + 'os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"\n'
     + 'import jax\njax.devices()\ndel os.environ["XLA_FLAGS"]\n',
-    "a setting of jax": 'import jax\njax.config.update("jax_disable_most_optimizations", True)\n',
-    "a level of effort": 'import jax\njax.config.update("jax_memory_fitting_level", "O0")\n',
     "read from a file": PLAIN
     + 'open("flags", "w").write("--xla_backend_optimization_level=0")\nos.environ["XLA_FLAGS"] = os.path.abspath("flags")\n',
-    "fewer cores": PLAIN + "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n",
 }
+LATER = {
+    "a setting of jax": 'import jax\njax.config.update("jax_disable_most_optimizations", True)\n',
+    "a level of effort": 'import jax\njax.config.update("jax_memory_fitting_level", "O0")\n',
+}
+UNCHANGED = ("SAME", "FASTER", "IMPROVED")
 
 
-@pytest.mark.parametrize("conftest", SET.values(), ids=SET)
-def test_what_was_set_is_never_called_identical(accepted, conftest):
-    """None of it shows in the device program, and some of it not even in the executable."""
+@pytest.mark.parametrize("conftest", AT_THE_START.values(), ids=AT_THE_START)
+def test_flags_are_never_called_identical(accepted, conftest):
+    """None shows in the device program, and some not even in the executable."""
     accepted.write("conftest.py", conftest)
     _, row, text = verdict(accepted, "--benchmark-disable", "--perf-max-undecided=1")
-    assert row["status"] not in ("SAME", "FASTER", "IMPROVED"), text
+    assert row["status"] not in UNCHANGED, text
+
+
+@pytest.mark.parametrize("what", LATER)
+def test_what_was_set_is_never_called_identical(here, what):
+    """The same of what may be set while JAX is at work."""
+    status, text = verdict_here(here.write("conftest.py", LATER[what]), "--perf-max-undecided=1")
+    assert status not in UNCHANGED, text
+
+
+@pytest.mark.skipif(_usable_cores() < 2, reason="this process may use one core, and none can be taken away")
+def test_fewer_cores_are_never_called_identical(here):
+    """The same program has fewer threads then."""
+    before = os.sched_getaffinity(0)
+    here.write("conftest.py", PLAIN + "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n")
+    try:
+        status, text = verdict_here(here, "--perf-max-undecided=1")
+    finally:
+        os.sched_setaffinity(0, before)
+    assert status not in UNCHANGED, text
 
 
 def test_variables_of_the_job_are_named(accepted):
@@ -83,9 +126,9 @@ def test_variables_of_the_job_are_named(accepted):
     assert all(name.lower() in named for name in names), named
 
 
-def test_what_changes_no_program_changes_no_verdict(accepted):
+def test_what_changes_no_program_changes_no_verdict(here):
     """Else a project that logs more would be undecided for ever."""
     settings = {"jax_log_compiles": True, "jax_traceback_filtering": "off", "jax_enable_compilation_cache": False}
     lines = [f"jax.config.update({name!r}, {value!r})\n" for name, value in settings.items()]
-    accepted.write("conftest.py", "import jax\n" + "".join(lines))
-    assert verdict(accepted, "--benchmark-disable")[1]["status"] == "SAME"
+    status, text = verdict_here(here.write("conftest.py", "import jax\n" + "".join(lines)))
+    assert status == "SAME", text

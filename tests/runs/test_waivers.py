@@ -223,6 +223,7 @@ def test_a_waiver_of_time_says_nothing_of_another_revision(slower, lab):
     commit(slower.path)
     slower.edit("test_model.py", "return x + 1", "return x + 2")
     waive(slower, entry("time", 1.2, "model/other"), entry("temp_bytes", 5000))
+    slower.records_here()
     result = slower.run("--perf-against", "HEAD")
     assert (result.code, len(lab.launched)) == (1, 2)
     result.shows("SLOWER  model/other")
@@ -232,6 +233,7 @@ def test_a_waiver_of_time_says_nothing_of_another_revision(slower, lab):
 def test_a_waived_claim_is_waived_against_another_environment_too(recorded):
     """It holds in every environment, and so does its waiver; the line shows it. Nothing is called unneeded."""
     recorded.edit("test_model.py", "gate(other, jnp.ones(8))", f"gate(other, jnp.ones(8), {CLAIM})")
+    recorded.records_here()
     command = ["-k", "other", "--perf-against-env", "UNUSED=1", "--perf-launches=1"]
     waive(recorded, entry("output_bytes ≤ 8", 16, "model/other"))
     assert recorded.run(*command).code == 1

@@ -196,13 +196,13 @@ def test_another_revision_is_recorded_once(recorded):
 
 
 def test_bundles_of_all_workers_are_kept_and_counted_together(recorded, monkeypatch):
-    """The folder is emptied once; of two red cases one is profiled, as was asked."""
+    """The folder is emptied once; of three red cases one is profiled, as was asked."""
     monkeypatch.setenv("JAXGATE_PROFILE", "failing")
     recorded.edit("test_model.py", "    return jnp.tanh(x)", "    return jnp.tanh(x), x * 2, x * 3, x * 4")
-    result = recorded.run("-n", "2", "--perf-captures=1")
-    assert len(list(recorded.path.glob("perf-artifacts/model/*/report.md"))) == 6
+    result = recorded.run("-n", "2", "--perf-captures=1", "-k", "[8] or 16 or 32")
+    assert len(list(recorded.path.glob("perf-artifacts/model/*/report.md"))) == 3
     assert len(list(recorded.path.glob("perf-artifacts/model/*/now/plugins/profile/*"))) == 1
-    result.shows("6 bundles in perf-artifacts", "NOT PROFILED, 5 of them")
+    result.shows("3 bundles in perf-artifacts", "NOT PROFILED, 2 of them")
 
 
 def test_without_a_gate_nothing_is_touched(project):
@@ -210,6 +210,6 @@ def test_without_a_gate_nothing_is_touched(project):
     project.write("test_plain.py", "def test_plain():\n    pass\n")
     (project.path / "perf-artifacts").mkdir()
     (project.path / "perf-artifacts/mine.txt").write_text("")
-    result = project.run("-n", "2")
+    result = project.run("-n", "1")
     assert (result.code, "jaxgate on" in result.text) == (0, False)
     assert (project.path / "perf-artifacts/mine.txt").exists()
