@@ -107,8 +107,8 @@ class Project:
 
     def run_here(self, command: Sequence[str], *, folder: Path, variables: Mapping[str, str]) -> Finished:
         """Run pytest in this process, as a command would in one of its own whose variables alone are others."""
-        from jaxgate.model.variables import NOT_FROM, ONLY_FROM
         from jaxgate.processes.child import Finished
+        from jaxgate.settings.variables import NOT_FROM, ONLY_FROM
 
         own = {n: m for n, m in sys.modules.items() if str(getattr(m, "__file__", "")).startswith(str(self.path))}
         with pytest.MonkeyPatch.context() as patch:

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 from support.paths import REPOSITORY
 
-from jaxgate.model import RunKind, Update, variables
 from jaxgate.plugin import session_start
 from jaxgate.plugin.options import table
 from jaxgate.plugin.options.kinds import read_kind
 from jaxgate.plugin.options.page import options_page
+from jaxgate.settings import RunKind, Update, variables
 
 ROOT = REPOSITORY
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jaxgate.engine.result_files import workflow_commands
-from jaxgate.model import RunKind, UsageError
+from jaxgate.model import UsageError
 from jaxgate.plugin import benchmark_rows, reports, session_end, session_start, terminal, time_limit
 from jaxgate.plugin.distributed import plugin
 from jaxgate.plugin.guard_fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
@@ -26,6 +26,7 @@ from jaxgate.plugin.session_start import SESSION, SETTINGS, STDERR, SUSPECT, TES
 from jaxgate.plugin.xdist import devices, nodes
 from jaxgate.processes.environment_spec import parse_environment
 from jaxgate.processes.git_revision import resolve_revision
+from jaxgate.settings import RunKind
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate

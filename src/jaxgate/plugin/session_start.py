@@ -14,11 +14,12 @@ import pytest
 
 from jaxgate import keep
 from jaxgate.engine.progress import Progress
-from jaxgate.model import Provenance, Settings, UsageError, Waiver
+from jaxgate.model import Provenance, UsageError, Waiver
 from jaxgate.processes.environment_runs import Comparison, run_environments
 from jaxgate.processes.environment_spec import parse_environment
 from jaxgate.processes.git_revision import record_revision
 from jaxgate.processes.pytest_child import Selection
+from jaxgate.settings import Settings
 
 if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments

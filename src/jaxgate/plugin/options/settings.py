@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from jaxgate.model import ArtifactSettings, RankSettings, Settings
-from jaxgate.model.variables import AS_MEASURED, OTHER_SIDE, PEAK_INTO
 from jaxgate.plugin.options import table
 from jaxgate.plugin.options.kinds import read_kind
 from jaxgate.plugin.options.option import Option
+from jaxgate.settings import ArtifactSettings, RankSettings, Settings
+from jaxgate.settings.variables import AS_MEASURED, OTHER_SIDE, PEAK_INTO
 
 STRICT_UNDECIDED = 0.5
 """More than half of the cases UNDECIDED: the machine is unfit, and the gate did not gate."""
