@@ -66,7 +66,7 @@ class GivenInstruments:
     def pytest_configure(self, config: pytest.Config) -> None:
         """Hand them over before the first gate."""
         from jaxgate.engine.instruments import Instruments
-        from jaxgate.plugin.session_start import INSTRUMENTS
+        from jaxgate.plugin.stash import INSTRUMENTS
 
         config.stash[INSTRUMENTS] = Instruments(**self.instruments)
 

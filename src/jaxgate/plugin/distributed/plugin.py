@@ -13,7 +13,7 @@ from jaxgate.distributed import BrokenRanksError, Follower, Leader, Listener, Ra
 from jaxgate.plugin import session_start, time_limit
 from jaxgate.plugin.distributed.shutdown import Ending, end_process, give_up
 from jaxgate.plugin.options.table import DISTRIBUTED
-from jaxgate.plugin.session_start import SETTINGS, TESTS
+from jaxgate.plugin.stash import SETTINGS, TESTS
 from jaxgate.settings import RankSettings
 
 if TYPE_CHECKING:
