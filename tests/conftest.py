@@ -66,7 +66,7 @@ class GivenInstruments:
     def pytest_configure(self, config: pytest.Config) -> None:
         """Hand them over before the first gate."""
         from jaxgate.engine.instruments import Instruments
-        from jaxgate.plugin.session_start import INSTRUMENTS
+        from jaxgate.plugin.stash import INSTRUMENTS
 
         config.stash[INSTRUMENTS] = Instruments(**self.instruments)
 
@@ -107,8 +107,8 @@ class Project:
 
     def run_here(self, command: Sequence[str], *, folder: Path, variables: Mapping[str, str]) -> Finished:
         """Run pytest in this process, as a command would in one of its own whose variables alone are others."""
-        from jaxgate.model.variables import NOT_FROM, ONLY_FROM
         from jaxgate.processes.child import Finished
+        from jaxgate.settings.variables import NOT_FROM, ONLY_FROM
 
         own = {n: m for n, m in sys.modules.items() if str(getattr(m, "__file__", "")).startswith(str(self.path))}
         with pytest.MonkeyPatch.context() as patch:

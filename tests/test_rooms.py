@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from support.paths import REPOSITORY
 
-BASIS = {"model", "observe", "judge", "keep", "report"}
+BASIS = {"settings", "model", "observe", "judge", "keep", "report"}
 """The rooms that each do one thing; what follows puts them together."""
 ROOMS = {
-    "model": {"model"},
-    "observe": {"model", "observe"},
+    "settings": {"settings"},
+    "model": {"settings", "model"},
+    "observe": {"settings", "model", "observe"},
     "judge": {"model", "judge"},
     "keep": {"model", "keep"},
     "report": {"model", "report"},
@@ -29,13 +30,13 @@ ROOMS = {
 """Which rooms each room may import."""
 
 OPEN = {"jaxgate", "jaxgate.cli", "jaxgate.engine", "jaxgate.observe", "jaxgate.plugin", "jaxgate.processes"}
-OPEN |= {"jaxgate.model.variables"}
+OPEN |= {"jaxgate.settings.variables"}
 """Imported by module: there some need JAX and some must come without it, which one face for all could not give."""
 WRITERS = {"keep", "processes", "src/jaxgate/observe/profile/capture.py"}
 """Who writes to disk; a profile is written by JAX itself, and not all of its files are wanted."""
 WRITES = {"write_text", "write_bytes", "unlink", "rmdir", "rmtree", "touch", "rename", "opened to write"}
 
-PURE = {"model", "judge"}
+PURE = {"settings", "model", "judge"}
 WORLD = {"datetime", "glob", "io", "os", "random", "shutil", "socket", "subprocess", "sys", "tempfile", "threading"}
 WORLD |= {"asyncio", "secrets", "time", "urllib", "uuid"}
 """Modules that reach files, clocks, processes or chance. ``pathlib`` names a type; its methods are below."""

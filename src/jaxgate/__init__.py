@@ -1,8 +1,20 @@
-"""A pytest-based performance-regression suite for JAX. Importing this imports neither JAX nor pytest."""
+"""A pytest-based performance-regression suite for JAX. Importing this imports nothing: every run of pytest does."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jaxgate.model import Batch, Case, Claim, Computation, InvalidCaseError, Tolerance, at_least, at_most, cases, equal
+if TYPE_CHECKING:
+    from jaxgate.model import (
+        Batch,
+        Case,
+        Claim,
+        Computation,
+        InvalidCaseError,
+        Tolerance,
+        at_least,
+        at_most,
+        cases,
+        equal,
+    )
 
 __all__ = [
     "Batch",
@@ -28,7 +40,7 @@ _GUARDS = {"BytesError", "RetraceError", "TransferError", "at_most_bytes", "no_r
 
 
 def __getattr__(name: str) -> Any:
-    """Import ``compare`` and the guards when they are asked for: they need JAX."""
+    """Import what is asked for: ``compare`` and the guards need JAX, the model takes longer than all that pytest needs."""
     if name == "compare":
         from jaxgate.engine.comparison import compare  # noqa: PLC0415 - the point of this function
 
@@ -37,4 +49,13 @@ def __getattr__(name: str) -> Any:
         from jaxgate.observe import guards  # noqa: PLC0415 - the point of this function
 
         return getattr(guards, name)
+    if name in __all__:
+        from jaxgate import model  # noqa: PLC0415 - the point of this function
+
+        return getattr(model, name)
     raise AttributeError(f"module 'jaxgate' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What there is to be asked for."""
+    return [*globals(), *__all__]

@@ -14,8 +14,9 @@ from jaxgate.engine.evidence import EvidenceCollector
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import judge
 from jaxgate.keep import ProgramStore
-from jaxgate.model import ArtifactSettings, Status
+from jaxgate.model import Status
 from jaxgate.plugin.options.settings import read_ranks
+from jaxgate.settings import ArtifactSettings
 
 
 def config(**options):

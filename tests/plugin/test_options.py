@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 from support.paths import REPOSITORY
 
-from jaxgate.model import RunKind, Update, variables
-from jaxgate.plugin import session_start
 from jaxgate.plugin.options import table
 from jaxgate.plugin.options.kinds import read_kind
 from jaxgate.plugin.options.page import options_page
+from jaxgate.plugin.stash import SETTINGS
+from jaxgate.settings import RunKind, Update, variables
 
 ROOT = REPOSITORY
 
@@ -27,7 +27,7 @@ def settings(project, monkeypatch):
             if value is not None:
                 monkeypatch.setenv(name, value)
         project.write("pyproject.toml", f"[tool.pytest]\n{ini}\n")
-        return project.pytester.parseconfigure(*arguments).stash[session_start.SETTINGS]
+        return project.pytester.parseconfigure(*arguments).stash[SETTINGS]
 
     return read
 

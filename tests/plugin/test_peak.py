@@ -12,9 +12,9 @@ import pytest
 from jaxgate.cli import main as cli
 from jaxgate.keep import read_peak, write_peak
 from jaxgate.model import PeakRecord
-from jaxgate.model.variables import PEAK_INTO
 from jaxgate.plugin.modes import peak
 from jaxgate.report import PeakOutcome
+from jaxgate.settings.variables import PEAK_INTO
 
 MODEL = """
 import jax, jax.numpy as jnp, pytest

@@ -1,10 +1,11 @@
-"""Starting costs nothing: options, --help and collection initialise no JAX backend."""
+"""Starting costs little: a run without gates loads two rooms of jaxgate; options, --help and collection initialise no JAX."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from textwrap import dedent
 
 import pytest
 from support.paths import REPOSITORY
@@ -45,3 +46,81 @@ def test_light_modules_do_not_import_jax(module):
     """What workloads, judges and reports need comes without JAX, and without what prints tables."""
     done = run(f"import sys, {module}; sys.exit(not {{'jax', 'rich'}}.isdisjoint(sys.modules))")
     assert done.returncode == 0, done.stderr
+
+
+SMALL = {"jaxgate", "jaxgate.plugin", "jaxgate.settings"}
+SMALL |= {f"jaxgate.settings.{name}" for name in ("run", "variables")}
+SMALL |= {f"jaxgate.plugin.options.{name}" for name in ("kinds", "option", "settings", "table")}
+SMALL |= {f"jaxgate.plugin.xdist.{name}" for name in ("devices", "messages", "nodes")}
+SMALL |= {f"jaxgate.plugin.{name}" for name in ("benchmark_rows", "gating", "guard_fixtures", "hooks", "options")}
+SMALL |= {f"jaxgate.plugin.{name}" for name in ("stash", "time_limit", "xdist")}
+"""What a run without gates may load: every project pays for it whose environment has jaxgate."""
+HEAVY = {"filelock", "jax", "jinja2", "numpy", "pydantic", "rich", "scipy"}
+TELLS = """
+    import os, pathlib, sys
+
+    def pytest_unconfigure():
+        names = [name for name in sys.modules if name.split(".")[0] in {HEAVY} or name.startswith("jaxgate")]
+        pathlib.Path(os.environ.get("PYTEST_XDIST_WORKER", "main") + ".loaded").write_text(" ".join(names))
+"""
+
+
+def loaded(project, *arguments, **environ):
+    """What each process of a run has loaded at its end, of jaxgate and of what is slow to import, by its name."""
+    project.write("conftest.py", dedent(TELLS).replace("{HEAVY}", str(HEAVY)))
+    done = project.alone("-m", "pytest", "-p", "no:cacheprovider", *arguments, **environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {file.stem: set(file.read_text().split()) for file in project.path.glob("*.loaded")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "processes"),
+    [
+        ([], {"main"}),
+        (["-n1"], {"main", "gw0"}),
+        (["--fixtures"], {"main"}),
+        (["--collect-only"], {"main"}),
+        (["--perf-time-limit=60", "--perf-budget=1"], {"main"}),
+    ],
+    ids=["tests", "workers", "fixtures", "collection", "options"],
+)
+def test_a_run_without_gates_loads_little(project, arguments, processes):
+    """Options and hooks, none of the rooms that measure, judge, keep and report; in each process of the run."""
+    project.write("test_plain.py", "def test_it(tmp_path):\n    pass\n")
+    found = loaded(project, *arguments, JAXGATE_QUIET="cpu-other-1")
+    assert found == dict.fromkeys(processes, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "test"),
+    [
+        (["--collect-only"], "def test_gated(gate):\n    gate(print)\n"),
+        (["-n1", "--benchmark-skip"], "def test_gated(gate):\n    gate(print)\n"),
+        (["--perf-plan", "--collect-only"], "def test_plain():\n    pass\n"),
+    ],
+    ids=["a gate", "a gate in a worker", "a kind of run"],
+)
+def test_a_gate_or_a_kind_of_run_loads_the_rest(project, arguments, test):
+    """Collected here or in a worker, or asked for by an option; JAX comes when a gate runs."""
+    project.write("test_it.py", test)
+    for names in loaded(project, *arguments).values():
+        assert {"jaxgate.plugin.gating_run", "jaxgate.engine.ending"} <= names
+        assert names.isdisjoint({"jax", "numpy", "pydantic"})
+
+
+def test_the_plugin_keeps_its_place_among_the_hooks_of_others(project):
+    """A hook of a conftest sees the report as the gate left it, though what gates need is loaded later than the conftest."""
+    project.write(
+        "conftest.py",
+        "import pytest\n"
+        "@pytest.hookimpl(wrapper=True)\n"
+        "def pytest_runtest_makereport(item, call):\n"
+        "    report = yield\n"
+        "    if call.when == 'call':\n"
+        "        print('seen:', report.outcome)\n"
+        "    return report\n",
+    )
+    project.write("test_gated.py", "def test_gated(gate):\n    pass\n")
+    result = project.run("-s")
+    result.counts(failed=1)
+    result.shows("seen: failed")

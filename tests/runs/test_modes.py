@@ -8,9 +8,9 @@ import pytest
 from support.git import commit
 from support.projects import TWO
 
-from jaxgate.model import Update
-from jaxgate.model.variables import OTHER_SIDE
 from jaxgate.processes import pytest_child
+from jaxgate.settings import Update
+from jaxgate.settings.variables import OTHER_SIDE
 
 WORSE = ("return x * 2", "return x @ jnp.ones((8, 8)) * x")
 

@@ -17,7 +17,7 @@ from jaxgate.engine.session import GateSession
 from jaxgate.keep import BaselineStore, TimesStore
 from jaxgate.model import UsageError
 from jaxgate.observe.machine import first_device
-from jaxgate.plugin.session_start import SETTINGS
+from jaxgate.plugin.stash import SETTINGS
 from jaxgate.report import show
 
 MODEL = model("jnp.ones((8, 8))", wave="jnp.exp(-x)")

@@ -170,6 +170,15 @@ def test_a_file_that_cannot_be_trusted_ends_the_run_before_it_begins(recorded, a
     assert recorded.baselines() == before
 
 
+def test_no_worker_starts_under_a_file_that_cannot_be_trusted(recorded):
+    """The controller reads it once, though it collects no gate itself."""
+    waive(recorded, entry("temp_byte", 5000))
+    result = recorded.run("-n1")
+    assert result.code == 4
+    assert "waivers.toml: entry 1 (model/step, temp_byte): key `quantity`" in result.line("ERROR: ")
+    assert result.text.count("ERROR") == 1
+
+
 def test_runs_without_gates_do_not_read_it(recorded):
     """A broken file is no business of other tests, nor of a bare collection."""
     waive(recorded, "[[waiver]]")

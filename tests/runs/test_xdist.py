@@ -40,7 +40,7 @@ import os, signal
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtestloop(session):
     result = yield
-    from jaxgate.plugin.session_start import SESSION
+    from jaxgate.plugin.stash import SESSION
     gates = session.config.stash.get(SESSION, None)
     if hasattr(session.config, "workerinput") and gates is not None and gates.result.provisional:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -28,7 +28,7 @@ from jaxgate.observe.duel import NotPlantableError
 from jaxgate.observe.execute import Sampled
 from jaxgate.observe.machine import MachineState, first_device, read_environment
 from jaxgate.observe.profile import Profiled
-from jaxgate.plugin.session_start import INSTRUMENTS
+from jaxgate.plugin.stash import INSTRUMENTS
 from jaxgate.processes.pytest_child import Selection
 
 TODAY = dt.date(2026, 11, 21)

@@ -18,7 +18,7 @@ from typing import Any
 from jaxgate.cli.selection import baselines_folder, has_option, platform, suite, value_of
 from jaxgate.keep import append_page, baseline_files, merge_base, read_provenance
 from jaxgate.model import GateExit, plural
-from jaxgate.model.variables import RESULTS_INTO, TIME_LIMIT
+from jaxgate.settings.variables import RESULTS_INTO, TIME_LIMIT
 
 TIME_LIMIT_S = 3600.0
 KILL_AFTER_S = 180.0

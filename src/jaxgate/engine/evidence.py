@@ -13,7 +13,7 @@ from jaxgate.engine.baseline_duel import Opponent
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.progress import PROFILING
 from jaxgate.keep import Artifacts, ForeignFolderError, ProgramStore, can_write_scalars, write_scalars
-from jaxgate.model import ArtifactSettings, Capture, Measurement, Status, StoredBaseline, StoredProgram, Verdict, plural
+from jaxgate.model import Capture, Measurement, Status, StoredBaseline, StoredProgram, Verdict, plural
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.profile import (
@@ -27,6 +27,7 @@ from jaxgate.observe.profile import (
 )
 from jaxgate.observe.program import NotReplayableError
 from jaxgate.report import report, verdict_json
+from jaxgate.settings import ArtifactSettings
 
 LONGEST_REFERENCE_NS = 2_000_000_000
 """A reference that takes longer to compile is not profiled: a red case must not cost more than a few seconds."""

@@ -32,11 +32,11 @@ from jaxgate.model import (
     ReferenceDuel,
     StoredBaseline,
     StoredProgram,
-    Update,
     Verdict,
 )
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import program_changes
+from jaxgate.settings import Update
 
 Tell = Callable[[str], None]
 

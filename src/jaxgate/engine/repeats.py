@@ -36,8 +36,8 @@ from jaxgate.model import (
     UsageError,
     Verdict,
 )
-from jaxgate.model.variables import AS_MEASURED
 from jaxgate.processes.pytest_child import Selection, Side, clean_environment
+from jaxgate.settings.variables import AS_MEASURED
 
 _UNCACHED = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 """What this process compiled the next one would find in a persistent cache: nothing of it could be confirmed."""

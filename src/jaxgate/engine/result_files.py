@@ -14,8 +14,8 @@ from jaxgate.engine.orphans import Orphans
 from jaxgate.judge import scaling
 from jaxgate.keep import append_page, merge_base, run_git, write_atomic
 from jaxgate.model import Outcome
-from jaxgate.model.variables import RESULTS_INTO
 from jaxgate.report import error_commands, explain, pull_request_page, results_json
+from jaxgate.settings.variables import RESULTS_INTO
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession

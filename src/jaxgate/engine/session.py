@@ -24,10 +24,11 @@ from jaxgate.engine.reference_duel import ReferenceDuels
 from jaxgate.engine.stored_times import StoredTimesClock
 from jaxgate.judge import Ageing, find_ageing
 from jaxgate.keep import BaselineStore, DuelCache, FloorStore, Machine, ProgramStore, ReferenceCache, read_provenance
-from jaxgate.model import TIME, Cost, Provenance, Settings, Update, Verdict, Waiver
+from jaxgate.model import TIME, Cost, Provenance, Verdict, Waiver
 from jaxgate.observe.duel import Opponents
 from jaxgate.observe.machine import know_defaults
 from jaxgate.processes.environment_runs import Comparison
+from jaxgate.settings import Settings, Update
 
 
 @dataclass(slots=True, kw_only=True)

@@ -32,7 +32,7 @@ class CorruptBaselineError(Exception):
 
 def adapter_of(kind: type[Content]) -> TypeAdapter[Content]:
     """What reads and writes a type; made once, as that takes long. It raises pydantic's ``ValidationError``."""
-    from pydantic import TypeAdapter  # noqa: PLC0415 - every run of pytest imports this module, and few read with it
+    from pydantic import TypeAdapter  # noqa: PLC0415 - every collection of gates imports this module, and few read with it
 
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)

@@ -48,7 +48,6 @@ from jaxgate.model.plural import plural, shortlist
 from jaxgate.model.policy import FactPolicy
 from jaxgate.model.profile import Capture, Communication, Operation, OpRow, OpTable, OpTimes, Side, Span, StepTimes
 from jaxgate.model.rank_measurement import RankMeasurement
-from jaxgate.model.settings import LAUNCHES, ArtifactSettings, ProfileWhen, RankSettings, RunKind, Settings, Update
 from jaxgate.model.stored_program import ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict, Verdict

@@ -7,13 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from jaxgate.model.claim import Claim
 from jaxgate.model.numbers import Contract, Facts
-
-Size = Literal["small", "full"]
-"""``small`` fits two cores of a laptop, ``full`` fills an accelerator."""
+from jaxgate.settings import Size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.model import Case
+if TYPE_CHECKING:
+    from jaxgate.model import Case
 
 __all__ = ["catalogue"]
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jaxgate.engine.ending import Ending
-from jaxgate.model import Review, Status, StoreChanges, Update, Verdict, plural
+from jaxgate.model import Review, Status, StoreChanges, Verdict, plural
 from jaxgate.plugin.options.table import UPDATE
 from jaxgate.report import review_lines, show
+from jaxgate.settings import Update
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession

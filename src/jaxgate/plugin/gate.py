@@ -33,7 +33,8 @@ from jaxgate.observe.errors import describe
 from jaxgate.observe.machine import all_settings, settings_of
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
-from jaxgate.plugin.benchmark_rows import replay, row_of
+from jaxgate.plugin.benchmark_rows import replay
+from jaxgate.plugin.case_row import row_of
 from jaxgate.plugin.modes.peak_child import leave_peak
 from jaxgate.plugin.reports import Capturing, hold
 from jaxgate.plugin.sized_case import fit, refuse_platform

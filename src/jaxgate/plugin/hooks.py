@@ -1,4 +1,4 @@
-"""pytest hooks. Loaded in every pytest run: JAX, NumPy and pydantic are not imported before the first gate."""
+"""pytest hooks, the entry point. Every run of pytest loads this: what gates need comes with the first of them."""
 
 from __future__ import annotations
 
@@ -6,31 +6,20 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.engine.result_files import workflow_commands
-from jaxgate.model import RunKind, UsageError
-from jaxgate.plugin import benchmark_rows, reports, session_end, session_start, terminal, time_limit
-from jaxgate.plugin.distributed import plugin
+from jaxgate.plugin import benchmark_rows, time_limit
+from jaxgate.plugin.gating import begin, gating_run
 from jaxgate.plugin.guard_fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
-from jaxgate.plugin.modes.peak import Peaks
-from jaxgate.plugin.modes.plan import Plan
-from jaxgate.plugin.modes.record_times import TimesRecorder
-from jaxgate.plugin.modes.trim import Trimmer
-from jaxgate.plugin.options.settings import pass_on_size, read_settings
+from jaxgate.plugin.options.settings import begins_at_once, pass_on_size, read_settings
 from jaxgate.plugin.options.table import add_options
-from jaxgate.plugin.session_start import SESSION, SETTINGS, STDERR, SUSPECT, TESTS, Tests
+from jaxgate.plugin.stash import SETTINGS, STDERR, SUSPECT, TESTS, Tests
 from jaxgate.plugin.xdist import devices, nodes
-from jaxgate.processes.environment_spec import parse_environment
-from jaxgate.processes.git_revision import resolve_revision
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate
-
-_MODES = {RunKind.PLAN: Plan, RunKind.PEAK: Peaks, RunKind.RECORD_TIMES: TimesRecorder, RunKind.TRIM: Trimmer}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,20 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options, and keep a way to the terminal that capture does not close."""
-    settings = read_settings(config)
+    settings = config.stash[SETTINGS] = read_settings(config)
     pass_on_size(config)
-    try:
-        if settings.against_env:  # a typing error shows at once
-            parse_environment(settings.against_env, config.invocation_params.dir)
-        if settings.against:
-            settings = replace(settings, against=resolve_revision(config.rootpath, settings.against))
-    except UsageError as error:  # as pytest ends for a bad option: one line, exit code 4
-        raise pytest.UsageError(str(error)) from error
-    config.stash[SETTINGS] = settings
     config.stash[TESTS] = Tests()
-    if settings.kind in _MODES:
-        config.pluginmanager.register(_MODES[settings.kind](), f"jaxgate-{settings.kind}")
-    plugin.configure(config)
+    if begins_at_once(config, settings):
+        begin(config)
     limit = settings.time_limit_s
     if nodes.is_worker(config):
         worker = nodes.Worker(config)
@@ -62,11 +42,15 @@ def pytest_configure(config: pytest.Config) -> None:
     elif nodes.is_controller(config):
         config.pluginmanager.register(nodes.Controller(config), "jaxgate-controller")
     if limit is not None and not config.option.collectonly:
-        config.pluginmanager.register(
-            time_limit.Deadline(config, limit, session_end.finish_unfinished), time_limit.NAME
-        )
+        config.pluginmanager.register(time_limit.Deadline(config, limit, _finish_unfinished), time_limit.NAME)
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
         config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]
+
+
+def _finish_unfinished(session: pytest.Session) -> None:
+    run = gating_run(session.config)
+    if run is not None:
+        run.finish_unfinished(session)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -88,6 +72,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.config.stash[TESTS].collected.add(item.nodeid)
     if "gate" in getattr(item, "fixturenames", ()):
         item.config.stash[TESTS].gates.add(item.nodeid)
+        begin(item.config)
         benchmark_rows.install(item)
 
 
@@ -97,14 +82,9 @@ def gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate:
     why_not = nodes.why_not_here(request.config)
     if why_not:
         pytest.fail(f"{request.node.nodeid} is not judged in this worker: {why_not}", pytrace=False)
-    from jaxgate.plugin.gate import Gate  # noqa: PLC0415 - imports JAX
-
     if nodes.is_worker(request.config):
         benchmark_rows.switch_on(benchmark, request.config)
-
-    return plugin.own_gate(request, benchmark) or Gate(
-        request.node, benchmark, session_start.gate_session(request.config)
-    )
+    return begin(request.config).gate(request, benchmark)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -113,8 +93,9 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Make the report of a test that gates say what came of its gate."""
     report = yield
-    if call.when != "setup" and item.nodeid in item.config.stash[TESTS].gates and not report.failed:
-        reports.adapt(item, call, report)
+    run = gating_run(item.config)
+    if run is not None:
+        run.adapt(item, call, report)
     return report
 
 
@@ -129,46 +110,29 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """After the last test, repeat slow-downs in fresh processes, and report the tests that waited."""
     result = yield
-    gates = session.config.stash.get(SESSION, None)
-    if gates is not None and gates.result.provisional:
-        reports.confirm_held(session.config, gates)
+    run = gating_run(session.config)
+    if run is not None:
+        run.confirm()
     return result
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note which gates were selected: each must be judged, or be seen not to have been; read what is waived."""
-    config = session.config
-    selected = {item.nodeid for item in session.items if item.nodeid in config.stash[TESTS].gates}
-    if selected and not config.option.collectonly:
-        session_start.read_waivers(config)
-    config.stash[TESTS].selected = selected
+    run = gating_run(session.config)
+    if run is not None:
+        run.select({item.nodeid for item in session.items})
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """End the run and write down what it came to; a worker leaves both to its controller."""
-    if not nodes.is_worker(session.config):
-        session_end.finish(session, exitstatus)
+    run = gating_run(session.config)
+    if run is not None and not nodes.is_worker(session.config):
+        run.finish(session, exitstatus)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Show one line for each case, then what is wrong with the baselines, then what was not judged."""
-    gates = config.stash.get(SESSION, None)
-    if gates is not None:
-        terminal.show(terminalreporter, gates, config.stash.get(session_end.ENDING, None), config.invocation_params.dir)
-        if gates.result.calibrated:
-            return
-    if session_end.OUTCOME in config.stash:
-        for command in workflow_commands(config.stash[session_end.OUTCOME]):
-            terminalreporter.ensure_newline()
-            terminalreporter.write_line(command)
-    selected = len(config.stash[TESTS].selected)
-    missing = selected - (len(gates.result.verdicts) if gates is not None else 0)
-    if missing > 0 and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
-        strict = config.stash[SETTINGS].strict and session_end.nothing_judged(config)
-        verb = "was" if missing == 1 else "were"
-        why = "; no gate was judged, and that is not green here" if strict else ""
-        terminalreporter.ensure_newline()
-        terminalreporter.write_line(
-            f"jaxgate: {missing} of {selected} gates {verb} not judged{why}", yellow=not strict, red=strict
-        )
+    run = gating_run(config)
+    if run is not None:
+        run.summarise(terminalreporter)

@@ -12,7 +12,7 @@ import pytest
 from jaxgate.engine.progress import CONFIRMING
 from jaxgate.judge import PROBES, blames_machine, too_many
 from jaxgate.model import Verdict
-from jaxgate.plugin.session_start import SUSPECT
+from jaxgate.plugin.stash import SUSPECT
 from jaxgate.report import expected_failures, explain, unexpected_passes, verdict_properties
 
 if TYPE_CHECKING:

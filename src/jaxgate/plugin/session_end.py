@@ -14,11 +14,12 @@ import pytest
 from jaxgate.engine.ending import Ending, end_session, end_unfinished, look_around
 from jaxgate.engine.exit_status import ExitStatus
 from jaxgate.engine.result_files import write_result_files
-from jaxgate.model import Collection, Outcome, Review, Update, UsageError
-from jaxgate.model.variables import NOT_FROM, ONLY_FROM
+from jaxgate.model import Collection, Outcome, Review, UsageError
 from jaxgate.plugin.modes import plan
-from jaxgate.plugin.session_start import SESSION, SETTINGS, TESTS
+from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.worktree import refuse_installed_copies, refuse_modules_from
+from jaxgate.settings import Update
+from jaxgate.settings.variables import NOT_FROM, ONLY_FROM
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession

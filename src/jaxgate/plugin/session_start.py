@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,8 @@ import pytest
 
 from jaxgate import keep
 from jaxgate.engine.progress import Progress
-from jaxgate.model import Provenance, Settings, UsageError, Waiver
+from jaxgate.model import Provenance, UsageError, Waiver
+from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, STDERR, OtherSide
 from jaxgate.processes.environment_runs import Comparison, run_environments
 from jaxgate.processes.environment_spec import parse_environment
 from jaxgate.processes.git_revision import record_revision
@@ -24,43 +25,6 @@ if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments
     from jaxgate.engine.session import GateSession
 
-SETTINGS = pytest.StashKey[Settings]()
-STDERR = pytest.StashKey[int]()
-"""A descriptor of the terminal that pytest's capture does not close."""
-SESSION = pytest.StashKey["GateSession"]()
-INSTRUMENTS: pytest.StashKey[Instruments] = pytest.StashKey()
-"""What a run is to look at the world with instead of the real things: a test's conftest or plugin sets it."""
-SUSPECT = "suspect"
-"""Outcome of a test that was slower in this process and waits for the others."""
-
-
-@dataclass(slots=True)
-class Tests:
-    """The node ids of a run: all that were collected before any was deselected, those that gate, those selected of them."""
-
-    collected: set[str] = field(default_factory=set)
-    gates: set[str] = field(default_factory=set)
-    selected: set[str] = field(default_factory=set)
-
-    def add(self, other: Tests) -> None:
-        """Take those that another process knows of."""
-        self.collected |= other.collected
-        self.gates |= other.gates
-        self.selected |= other.selected
-
-
-@dataclass(frozen=True, slots=True)
-class OtherSide:
-    """What the other revision recorded: in which folder, and what failed there, by test."""
-
-    folder: Path
-    failed: dict[str, str]
-
-
-TESTS = pytest.StashKey[Tests]()
-OTHER_SIDE = pytest.StashKey[OtherSide | None]()
-MADE_FROM = pytest.StashKey[Provenance | None]()
-"""Where a recording comes from, where another process of this run knew it first."""
 _WAIVERS = pytest.StashKey[tuple[Waiver, ...]]()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jaxgate.model import Case, HardwareKey, InvalidCaseError, Size
-from jaxgate.model.variables import CPU_DEVICES
 from jaxgate.observe.machine import devices_here, usual_size
+from jaxgate.settings.variables import CPU_DEVICES
 
 
 def fit(case: Case, size: Size | None) -> Case:

@@ -14,10 +14,13 @@ import pytest
 from jaxgate.engine.ending import Ending
 from jaxgate.engine.exit_status import lost, unfit
 from jaxgate.engine.orphans import Orphans
+from jaxgate.engine.result_files import workflow_commands
 from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling
 from jaxgate.keep import FILE
 from jaxgate.model import Status, plural
+from jaxgate.plugin import session_end
 from jaxgate.plugin.advice import show_advice
+from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.environment_runs import Comparison
 from jaxgate.report import calibration_text, count, moved, scaling_lines, summary
 
@@ -30,6 +33,27 @@ _GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold":
 _LOSSES = (Status.SLOWER, Status.REGRESSED, Status.INVALID, Status.RESOURCE_EXHAUSTED)
 _MARKUP = dict.fromkeys(Status, _YELLOW) | dict.fromkeys((Status.SAME, Status.FASTER, Status.IMPROVED), _GREEN)
 _MARKUP |= dict.fromkeys(_LOSSES, _RED)
+
+
+def summarise(out: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Show one line for each case, then what is wrong with the baselines, then what was not judged."""
+    gates = config.stash.get(SESSION, None)
+    if gates is not None:
+        show(out, gates, config.stash.get(session_end.ENDING, None), config.invocation_params.dir)
+        if gates.result.calibrated:
+            return
+    if session_end.OUTCOME in config.stash:
+        for command in workflow_commands(config.stash[session_end.OUTCOME]):
+            out.ensure_newline()
+            out.write_line(command)
+    selected = len(config.stash[TESTS].selected)
+    missing = selected - (len(gates.result.verdicts) if gates is not None else 0)
+    if missing > 0 and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
+        strict = config.stash[SETTINGS].strict and session_end.nothing_judged(config)
+        verb = "was" if missing == 1 else "were"
+        why = "; no gate was judged, and that is not green here" if strict else ""
+        out.ensure_newline()
+        out.write_line(f"jaxgate: {missing} of {selected} gates {verb} not judged{why}", yellow=not strict, red=strict)
 
 
 def show(out: pytest.TerminalReporter, session: GateSession, ending: Ending | None, folder: Path) -> None:

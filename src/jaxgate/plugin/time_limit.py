@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jaxgate.plugin.session_start import SESSION, STDERR, TESTS
+from jaxgate.plugin.stash import SESSION, STDERR, TESTS
 
 GRACE_S = 60.0
 NAME = "jaxgate-deadline"

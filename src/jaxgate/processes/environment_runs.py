@@ -12,11 +12,11 @@ from pathlib import Path
 from jaxgate.judge import environment_differences, judge_environment
 from jaxgate.keep import BaselineStore, CorruptBaselineError, baseline_files, read_all
 from jaxgate.model import Baseline, Case, HardwareKey, Launches, Measurement, UsageError, Verdict
-from jaxgate.model.variables import AS_MEASURED
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.processes.environment_spec import OPTION, EnvironmentSpec
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, clean_environment, record_selection
 from jaxgate.processes.venv import prepare_environment
+from jaxgate.settings.variables import AS_MEASURED
 
 _LAUNCH = {"JAX_ENABLE_COMPILATION_CACHE": "false", AS_MEASURED: "1"}
 """What was compiled before costs nothing; these processes are here to measure what it costs."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from jaxgate.keep import HELD
 from jaxgate.model import UsageError
-from jaxgate.model.variables import CPU_DEVICES, OTHER_SIDE, SIZE
 from jaxgate.processes.child import Finished, run_child
+from jaxgate.settings.variables import CPU_DEVICES, OTHER_SIDE, SIZE
 
 _RECORDED = (0, 1, 5)
 """pytest's exit codes of a run that came to its end: passed, some tests failed, no tests collected."""

@@ -13,21 +13,13 @@ from pathlib import Path
 
 from jaxgate.judge import stored_limit, unlike_accepted
 from jaxgate.keep import BaselineStore, CorruptBaselineError, TimesStore, baseline_files, read_provenance
-from jaxgate.model import (
-    SHARED_CORES,
-    Baseline,
-    HardwareKey,
-    Provenance,
-    Settings,
-    StoredTimes,
-    TimedSession,
-    UsageError,
-)
-from jaxgate.model.variables import AS_MEASURED
+from jaxgate.model import SHARED_CORES, Baseline, HardwareKey, Provenance, StoredTimes, TimedSession, UsageError
 from jaxgate.observe.machine import MachineState, look, read_ticks
 from jaxgate.processes.hardware_worker import ask_hardware
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, clean_environment, record_selection
 from jaxgate.report import RecordingOutcome, RecordingRow
+from jaxgate.settings import Settings
+from jaxgate.settings.variables import AS_MEASURED
 
 RECORD_TIMES_OPTION = "--perf-record-times"
 BUSY_OK = "--perf-busy-ok"

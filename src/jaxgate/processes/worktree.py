@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jaxgate.model import UsageError
-from jaxgate.model.variables import NOT_FROM, ONLY_FROM
 from jaxgate.processes.pytest_child import clean_environment
+from jaxgate.settings.variables import NOT_FROM, ONLY_FROM
 
 _ENGINE = Path(__file__).resolve().parents[1]
 

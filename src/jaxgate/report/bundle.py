@@ -42,7 +42,7 @@ _FILES = {
 
 def verdict_json(verdict: Verdict) -> str:
     """The verdict as JSON, with the number of its schema."""
-    from pydantic import TypeAdapter  # noqa: PLC0415 - every run of pytest imports this module
+    from pydantic import TypeAdapter  # noqa: PLC0415 - every collection of gates imports this module
 
     content = TypeAdapter(Verdict).dump_python(verdict, mode="json")
     return json.dumps({"schema": VERDICT_SCHEMA, **content}, indent=2, ensure_ascii=False) + "\n"

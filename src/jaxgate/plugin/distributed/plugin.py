@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jaxgate.distributed import BrokenRanksError, Follower, Leader, Listener, RankBarrier, WireError, enter, own_name
-from jaxgate.model import RankSettings
 from jaxgate.plugin import session_start, time_limit
 from jaxgate.plugin.distributed.shutdown import Ending, end_process, give_up
 from jaxgate.plugin.options.table import DISTRIBUTED
-from jaxgate.plugin.session_start import SETTINGS, TESTS
+from jaxgate.plugin.stash import SETTINGS, TESTS
+from jaxgate.settings import RankSettings
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession

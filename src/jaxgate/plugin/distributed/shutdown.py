@@ -12,9 +12,9 @@ import pytest
 
 from jaxgate.distributed import BrokenRanksError, RankBarrier
 from jaxgate.judge import judge_invalid
-from jaxgate.model import RankSettings
 from jaxgate.plugin.options.table import DISTRIBUTED, RANK_TIMEOUT
-from jaxgate.plugin.session_start import SESSION, STDERR
+from jaxgate.plugin.stash import SESSION, STDERR
+from jaxgate.settings import RankSettings
 
 ENDING_S = 120.0
 """What the end of a broken run may take."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from jaxgate.plugin.session_start import SETTINGS, TESTS
+from jaxgate.plugin.stash import SETTINGS, TESTS
 
 
 class InsteadOfTests:

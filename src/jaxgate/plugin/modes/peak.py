@@ -16,12 +16,12 @@ import pytest
 from jaxgate.engine.progress import Progress
 from jaxgate.keep import read_peak
 from jaxgate.model import PeakRecord
-from jaxgate.model.variables import PEAK_INTO
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_start import terminal
 from jaxgate.processes.child import run_child
 from jaxgate.processes.pytest_child import clean_environment
 from jaxgate.report import PeakOutcome, count_outcomes, outcome_of, peak_table
+from jaxgate.settings.variables import PEAK_INTO
 
 _ENDED = re.compile(r"^(FAILED|ERROR|SKIPPED) (.*)$", re.MULTILINE)
 

@@ -9,8 +9,8 @@ import pytest
 
 from jaxgate.keep import write_peak
 from jaxgate.model import Case, InvalidCaseError, PeakRecord
-from jaxgate.model.variables import PEAK_INTO
 from jaxgate.observe.memory import measure_peak
+from jaxgate.settings.variables import PEAK_INTO
 
 
 def leave_peak(case: Case, into: Path) -> NoReturn:

@@ -11,7 +11,7 @@ import pytest
 from jaxgate.engine.cost import predict
 from jaxgate.model import Cost, Prediction
 from jaxgate.plugin.modes.base import InsteadOfTests
-from jaxgate.plugin.session_start import SETTINGS
+from jaxgate.plugin.stash import SETTINGS
 from jaxgate.report import plan_table
 
 KEY = "jaxgate/costs"

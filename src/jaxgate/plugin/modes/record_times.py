@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jaxgate.engine.progress import Progress
-from jaxgate.model import RunKind, UsageError
+from jaxgate.model import UsageError
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.options.table import BUSY_OK
-from jaxgate.plugin.session_start import SETTINGS, given_instruments, selection, terminal
+from jaxgate.plugin.session_start import given_instruments, selection, terminal
+from jaxgate.plugin.stash import SETTINGS
 from jaxgate.report import RecordingOutcome, count_outcomes, recording_table
+from jaxgate.settings import RunKind
 
 if TYPE_CHECKING:
     from jaxgate.processes.time_sessions import TimeRecording

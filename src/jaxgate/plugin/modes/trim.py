@@ -16,7 +16,7 @@ from jaxgate.keep import TimesStore, find_unreferenced, log_trimmed, named_by, r
 from jaxgate.model import Baseline, plural
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_end import whole_roots
-from jaxgate.plugin.session_start import SETTINGS, TESTS
+from jaxgate.plugin.stash import SETTINGS, TESTS
 from jaxgate.report import show
 
 Removed = tuple[Path, int]

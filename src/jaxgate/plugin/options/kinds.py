@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from jaxgate.model import RunKind, Update
-from jaxgate.model.variables import PEAK_INTO
 from jaxgate.plugin.options.table import BUSY_OK, DISTRIBUTED, MODES, RANK_TIMEOUT, RECORD_TIMES, UPDATE, WHY
+from jaxgate.settings import RunKind, Update
+from jaxgate.settings.variables import PEAK_INTO
 
 _NO_OTHER = "{kind} goes with no other kind of run; drop {other}"
 _ONE_BY_ONE = "{kind} runs one process after the other; drop -n"

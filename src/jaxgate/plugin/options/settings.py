@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from jaxgate.model import ArtifactSettings, RankSettings, Settings
-from jaxgate.model.variables import AS_MEASURED, OTHER_SIDE, PEAK_INTO
 from jaxgate.plugin.options import table
 from jaxgate.plugin.options.kinds import read_kind
 from jaxgate.plugin.options.option import Option
+from jaxgate.settings import ArtifactSettings, RankSettings, RunKind, Settings
+from jaxgate.settings.variables import AS_MEASURED, NOT_FROM, OTHER_SIDE, PEAK_INTO
 
 STRICT_UNDECIDED = 0.5
 """More than half of the cases UNDECIDED: the machine is unfit, and the gate did not gate."""
@@ -70,6 +70,16 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         ),
         time_limit_s=read(table.TIME_LIMIT),
         ranks=read_ranks(config, environ),
+    )
+
+
+def begins_at_once(config: pytest.Config, settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a run does more than to run tests, or ends in another way, though none of them gates."""
+    return (
+        settings.kind is not RunKind.JUDGE
+        or settings.ranks is not None
+        or bool(config.getoption(table.STRICT.flag))
+        or bool(environ.get(NOT_FROM))
     )
 
 

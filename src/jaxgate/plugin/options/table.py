@@ -13,8 +13,8 @@ from typing import Any, get_args
 
 import pytest
 
-from jaxgate.model import LAUNCHES, ProfileWhen, Size, Update
 from jaxgate.plugin.options.option import Option, Values
+from jaxgate.settings import LAUNCHES, ProfileWhen, Size, Update
 
 MODES = (Update.CREATE, Update.REFRESH, Update.TRIM, Update.REVIEW)
 AUTO = "auto"

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.model import Cost, Verdict
 from jaxgate.plugin import benchmark_rows
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
+    from jaxgate.model import Cost, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.judge import judge_invalid
-from jaxgate.model import InvalidCaseError
-from jaxgate.plugin import benchmark_rows, session_start
-from jaxgate.plugin.session_start import SESSION, SETTINGS, SUSPECT, TESTS, Tests
+from jaxgate.plugin import benchmark_rows
+from jaxgate.plugin.gating import begin, gating_run
+from jaxgate.plugin.stash import MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, SUSPECT, TESTS, OtherSide, Tests
 from jaxgate.plugin.xdist import devices
 from jaxgate.plugin.xdist.messages import DeltaTracker, SessionDelta, absorb, pack, unpack
 
 if TYPE_CHECKING:
-    from jaxgate.engine.session import GateSession, SessionResult
+    from jaxgate.engine.session import GateSession
 
 KEY = "jaxgate"
 """Of what the controller gives a worker, and of what it gives back at its end."""
@@ -44,7 +43,7 @@ class WorkerSetup:
     run: str
     began: float
     workers: int
-    other_side: session_start.OtherSide | None = None
+    other_side: OtherSide | None = None
     made_from: Any = None
     accelerator: dict[str, str] = field(default_factory=dict)
     why_not: str = ""
@@ -83,7 +82,6 @@ class Worker:
     """
 
     def __init__(self, config: pytest.Config) -> None:
-
         self._config = config
         self._tracker: DeltaTracker | None = None
         self._late: list[dict[str, Any]] = []
@@ -93,8 +91,8 @@ class Worker:
         share = None if settings.budget_s is None else settings.budget_s / self.given.workers
         shared = replace(settings.artifacts, run=self.given.run)
         config.stash[SETTINGS] = replace(settings, budget_s=share, artifacts=shared)
-        config.stash[session_start.OTHER_SIDE] = self.given.other_side
-        config.stash[session_start.MADE_FROM] = self.given.made_from
+        config.stash[OTHER_SIDE] = self.given.other_side
+        config.stash[MADE_FROM] = self.given.made_from
         devices.pin(self.given.accelerator)
 
     def what_is_left_of(self, limit_s: float | None) -> float | None:
@@ -129,7 +127,6 @@ class Worker:
         self._config.workeroutput[KEY] = self._message(tuple(self._late))  # type: ignore[attr-defined]
 
     def _message(self, reports: tuple[dict[str, Any], ...] = ()) -> str:
-
         session = self._config.stash.get(SESSION, None)
         if session is not None and self._tracker is None:
             self._tracker = DeltaTracker(self._config, session)
@@ -157,8 +154,11 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         """Do once, before a worker starts, what each of them would do."""
-        session_start.read_waivers(self._config)
-        session_start.record_other_side(self._config)
+        if self._config.stash[SETTINGS].baselines.exists():  # its tests gate, though other processes collect them
+            begin(self._config)
+        run = gating_run(self._config)
+        if run is not None:
+            run.prepare_workers()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -167,13 +167,14 @@ class Controller:
             self._accelerators = devices.found()
         mode = self._config.getoption("dist")
         mixed_up = f"--dist {mode} {_MIXED_UP[mode]}; run again with --dist load" if mode in _MIXED_UP else ""
+        run = gating_run(self._config)
         own = devices.share_of(self._place_of(node), self._accelerators)
         given = WorkerSetup(
             run=self._name,
             began=self._began,
             workers=node.workerinput["workercount"],
-            other_side=self._config.stash.get(session_start.OTHER_SIDE, None),
-            made_from=session_start.made_from(self._config),
+            other_side=self._config.stash.get(OTHER_SIDE, None),
+            made_from=None if run is None else run.made_from(),
             accelerator=own.variables,
             why_not=mixed_up or own.why_none,
         )
@@ -228,7 +229,7 @@ class Controller:
         judged = {result.tests.get(verdict.case) for verdict in result.verdicts}
         for test, why in self._crashed.items():
             if test in self._config.stash[TESTS].gates and test not in judged:
-                self._judge_invalid(result, test, why)
+                begin(self._config).lose(test, why)
         last = len(self._order)
         result.verdicts.sort(key=lambda verdict: self._order.get(result.tests.get(verdict.case, ""), last))
 
@@ -236,25 +237,17 @@ class Controller:
         vars(report).pop("wasxfail", None)
         report.outcome = "failed"
         report.longrepr = f"INVALID  {test}: {why}"
-        self._judge_invalid(session_start.gate_session(self._config).result, test, why)
+        begin(self._config).lose(test, why)
         self._config.hook.pytest_runtest_logreport(report=report)
-
-    @staticmethod
-    def _judge_invalid(result: SessionResult, test: str, why: str) -> None:
-        from jaxgate.observe.arguments import case_name  # noqa: PLC0415 - imports JAX
-
-        known = (case for case, owner in result.tests.items() if owner == test)
-        case = next(known, None) or "/".join(case_name(test, None))
-        result.add_name(case, test)
-        result.verdicts.append(judge_invalid(case, InvalidCaseError("running it in a worker", why)))
 
     def _read(self, text: str | None) -> WorkerMessage | None:
         if text is None:
             return None
-
         message: WorkerMessage = unpack(text)
         if message.tests is not None:
             self._config.stash[TESTS].add(message.tests)
+            if message.tests.gates:
+                begin(self._config)
         if message.delta is not None:
-            absorb(session_start.gate_session(self._config), self._config, message.delta)
+            absorb(begin(self._config).session(), self._config, message.delta)
         return message

@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
-from jaxgate.model.workload import Size
-
+Size = Literal["small", "full"]
+"""``small`` fits two cores of a laptop, ``full`` fills an accelerator."""
 ProfileWhen = Literal["failing", "always", "never"]
 
 LAUNCHES = 5

@@ -1,0 +1,53 @@
+"""What pytest-benchmark's row says of a case: its verdict, facts, phases and throughput."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from jaxgate.model import Measurement, Verdict, utilisation
+
+
+def row_of(verdict: Verdict, measurement: Measurement, engine_ns: int) -> dict[str, Any]:
+    """The row of a case.
+
+    Args:
+        verdict: Its verdict so far.
+        measurement: What was measured; all facts and phases are in the row.
+        engine_ns: What measuring it took, without JAX's own tracing, lowering and compiling.
+    """
+    return {
+        "case": verdict.case,
+        "verdict": str(verdict.status),
+        "hardware": measurement.hardware.slug,
+        "program": measurement.fingerprints.program,
+        "engine_ns": engine_ns,
+        "analytic_flops": measurement.analytic_flops,
+        **_singles(measurement),
+        **_rate(measurement),
+        "mfu": utilisation(measurement),
+        **asdict(measurement.facts),
+        **asdict(measurement.phases),
+    }
+
+
+def _singles(measurement: Measurement) -> dict[str, Any]:
+    """What the row says of single calls, where there are any."""
+    samples = measurement.samples
+    if samples is None:
+        return {}
+    return {
+        "contract": samples.contract,
+        "p50_ns": samples.percentile_ns(50),
+        "p99_ns": samples.percentile_ns(99),
+    }
+
+
+def _rate(measurement: Measurement) -> dict[str, Any]:
+    """What the row says of throughput, where the case says what a call gets done."""
+    amount, samples = measurement.amount, measurement.samples
+    if amount is None or samples is None or samples.run_ns <= 0:
+        return {}
+    per_second = amount.count * 1e9 / samples.run_ns
+    bus = {} if amount.bus_factor is None else {"bus_per_second": per_second * amount.bus_factor}
+    return {"unit": amount.unit, "per_second": per_second, **bus}

@@ -1,0 +1,109 @@
+"""The hooks of a run that gates. ``hooks.py`` calls them, so that they keep their place among the hooks of other plugins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jaxgate.judge import judge_invalid
+from jaxgate.model import InvalidCaseError, Provenance, UsageError
+from jaxgate.plugin import reports, session_end, session_start, terminal
+from jaxgate.plugin.distributed import plugin
+from jaxgate.plugin.modes.peak import Peaks
+from jaxgate.plugin.modes.plan import Plan
+from jaxgate.plugin.modes.record_times import TimesRecorder
+from jaxgate.plugin.modes.trim import Trimmer
+from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
+from jaxgate.processes.environment_spec import parse_environment
+from jaxgate.processes.git_revision import resolve_revision
+from jaxgate.settings import RunKind
+
+if TYPE_CHECKING:
+    from jaxgate.engine.session import GateSession
+    from jaxgate.plugin.gate import Gate
+
+_MODES = {RunKind.PLAN: Plan, RunKind.PEAK: Peaks, RunKind.RECORD_TIMES: TimesRecorder, RunKind.TRIM: Trimmer}
+
+
+class GatingRun:
+    """Registers what the kind of run needs, and hands each hook over to one module.
+
+    Raises:
+        pytest.UsageError: If what an option names is not there.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        settings = config.stash[SETTINGS]
+        try:
+            if settings.against_env:  # a typing error shows at once
+                parse_environment(settings.against_env, config.invocation_params.dir)
+            if settings.against:
+                settings = replace(settings, against=resolve_revision(config.rootpath, settings.against))
+        except UsageError as error:  # as pytest ends for a bad option: one line, exit code 4
+            raise pytest.UsageError(str(error)) from error
+        config.stash[SETTINGS] = settings
+        if settings.kind in _MODES:
+            config.pluginmanager.register(_MODES[settings.kind](), f"jaxgate-{settings.kind}")
+        plugin.configure(config)
+
+    def session(self) -> GateSession:
+        """The engine's session, opened at the first gate that runs."""
+        return session_start.gate_session(self._config)
+
+    def prepare_workers(self) -> None:
+        """Do once, before a worker starts, what each of them would do."""
+        session_start.read_waivers(self._config)
+        session_start.record_other_side(self._config)
+
+    def made_from(self) -> Provenance | None:
+        """Where a recording comes from; ``None`` if none is recorded."""
+        return session_start.made_from(self._config)
+
+    def select(self, tests: set[str]) -> None:
+        """Note which gates are among the tests that run; read what is waived."""
+        selected = tests & self._config.stash[TESTS].gates
+        if selected and not self._config.option.collectonly:
+            session_start.read_waivers(self._config)
+        self._config.stash[TESTS].selected = selected
+
+    def gate(self, request: pytest.FixtureRequest, benchmark: Any) -> Gate:
+        """The gate of a test."""
+        from jaxgate.plugin.gate import Gate  # noqa: PLC0415 - imports JAX
+
+        return plugin.own_gate(request, benchmark) or Gate(request.node, benchmark, self.session())
+
+    def adapt(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+        """Make the report of a test that gates say what came of its gate."""
+        if call.when != "setup" and item.nodeid in self._config.stash[TESTS].gates and not report.failed:
+            reports.adapt(item, call, report)
+
+    def confirm(self) -> None:
+        """Repeat slow-downs in fresh processes, and report the tests that waited."""
+        gates = self._config.stash.get(SESSION, None)
+        if gates is not None and gates.result.provisional:
+            reports.confirm_held(self._config, gates)
+
+    def lose(self, test: str, why: str) -> None:
+        """Judge INVALID the case of a test whose worker died."""
+        from jaxgate.observe.arguments import case_name  # noqa: PLC0415 - imports JAX
+
+        result = self.session().result
+        known = (case for case, owner in result.tests.items() if owner == test)
+        case = next(known, None) or "/".join(case_name(test, None))
+        result.add_name(case, test)
+        result.verdicts.append(judge_invalid(case, InvalidCaseError("running it in a worker", why)))
+
+    def finish(self, session: pytest.Session, exitstatus: int) -> None:
+        """End the run and write down what it came to."""
+        session_end.finish(session, exitstatus)
+
+    def finish_unfinished(self, session: pytest.Session) -> None:
+        """Write down what was judged, from outside the tests."""
+        session_end.finish_unfinished(session)
+
+    def summarise(self, out: pytest.TerminalReporter) -> None:
+        """Show what the run came to."""
+        terminal.summarise(out, self._config)
