@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from jaxgate.cli import main as cli
 from jaxgate.keep import read_peak, write_peak
 from jaxgate.model import PeakRecord
 from jaxgate.plugin.modes import peak
+from jaxgate.processes.pytest_child import child_environment
 from jaxgate.report import PeakOutcome
 from jaxgate.settings.variables import PEAK_INTO
 
@@ -98,7 +100,11 @@ def run_with(monkeypatch, *, stdout="", stderr="", code=1, content=None, text=No
         return subprocess.CompletedProcess(command, code, stdout, stderr)
 
     monkeypatch.setattr(subprocess, "run", ended)
-    outcome, record = peak.measure_in_fresh_process(Path("project"), "test_model.py::test_wave")
+    outcome, record = peak.measure_in_fresh_process(
+        Path("project"),
+        "test_model.py::test_wave",
+        child_environment(SimpleNamespace(started_with=os.environ, options=())),
+    )
     return outcome, record, asked
 
 

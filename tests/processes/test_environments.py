@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from jaxgate.model import UsageError
 from jaxgate.processes.environment_spec import EnvironmentSpec, parse_environment
-from jaxgate.processes.pytest_child import clean_environment
+from jaxgate.processes.pytest_child import child_environment
 from jaxgate.processes.venv import prepare_environment
 
 HERE = Path(sys.executable)
+
+
+def settings(options=(), **started_with):
+    """What is known of how this run was started."""
+    return SimpleNamespace(started_with=started_with, options=options)
+
+
+ENVIRON = child_environment(settings(**os.environ))
 
 
 def test_an_interpreter_and_its_environment_are_the_same(tmp_path):
@@ -84,7 +94,7 @@ def test_an_unknown_jax_setting_is_refused(tmp_path):
     """A misspelt setting would compare an environment with itself: refused by the other side's own jax."""
     for item in ("jax_enable_x46=1", "JAX_ENABLE_X46=1"):
         with pytest.raises(UsageError, match="jax there has no setting jax_enable_x46"):
-            prepare_environment(parse_environment([item], tmp_path), tmp_path, clean_environment())
+            prepare_environment(parse_environment([item], tmp_path), tmp_path, ENVIRON)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +131,7 @@ def test_a_requirement_gets_an_environment_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     asked = parse_environment(["tiny-of-mine==1.5"], tmp_path)
-    python, _ = prepare_environment(asked, tmp_path / "made", clean_environment())
+    python, _ = prepare_environment(asked, tmp_path / "made", ENVIRON)
     code = "import tiny_of_mine, jax, jaxgate, sys; print(tiny_of_mine.VERSION, jax.__version__, jaxgate.__file__)"
     there = subprocess.check_output([python, "-c", code], text=True).split()
     here = subprocess.check_output(
@@ -131,7 +141,7 @@ def test_a_requirement_gets_an_environment_of_its_own(tmp_path, monkeypatch):
     made = sorted((tmp_path / "made").iterdir())
     assert len(made) == 1
     stamp = made[0].stat().st_mtime_ns
-    assert prepare_environment(asked, tmp_path / "made", clean_environment())[0] == python
+    assert prepare_environment(asked, tmp_path / "made", ENVIRON)[0] == python
     assert made[0].stat().st_mtime_ns == stamp
 
 
@@ -141,7 +151,7 @@ def test_what_may_have_changed_is_installed_anew(tmp_path):
     for text in ("first", "second"):
         with zipfile.ZipFile(tmp_path / "tiny_of_mine-1.5-py3-none-any.whl", "a") as file:
             file.writestr(f"tiny_{text}.py", "")
-        python, _ = prepare_environment(asked, tmp_path / "made", clean_environment())
+        python, _ = prepare_environment(asked, tmp_path / "made", ENVIRON)
         assert subprocess.run([python, "-c", f"import tiny_{text}"], check=False).returncode == 0
 
 
@@ -157,11 +167,28 @@ def test_a_failed_installation_leaves_nothing(tmp_path):
     """What cannot be installed is an error with pip's reason, and no half-made environment stays behind."""
     asked = EnvironmentSpec(requirements=(f"tiny-of-mine @ {(tmp_path / 'gone.whl').as_uri()}",))
     with pytest.raises(UsageError, match="cannot be installed"):
-        prepare_environment(asked, tmp_path / "made", clean_environment())
+        prepare_environment(asked, tmp_path / "made", ENVIRON)
     assert list((tmp_path / "made").iterdir()) == []
 
 
-def test_the_environment_of_this_run_stays_here():
+def test_the_environment_of_this_run_stays_here(monkeypatch):
     """Options of this run of pytest do not reach the other process."""
-    found = clean_environment({"JAXGATE_STRICT": "1", "PYTEST_ADDOPTS": "-x", "PATH": "p"})
+    monkeypatch.delenv("JAXGATE_MACHINE_HELD")
+    found = child_environment(settings(JAXGATE_STRICT="1", PYTEST_ADDOPTS="-x", PATH="p"))
     assert found == {"PATH": "p", "COLUMNS": "400"}
+
+
+def test_the_projects_own_options_reach_it():
+    """As one word each, whatever they hold."""
+    found = child_environment(settings(("--width", "a b"), PYTEST_ADDOPTS="-x"))
+    assert shlex.split(found["PYTEST_ADDOPTS"]) == ["--width", "a b"]
+
+
+def test_what_a_conftest_set_since_does_not_reach_it(monkeypatch):
+    """It is the code of this side; the size that this run chose is not."""
+    monkeypatch.delenv("JAXGATE_MACHINE_HELD")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_slow")
+    monkeypatch.setenv("JAXGATE_SIZE", "full")
+    assert child_environment(settings(XLA_FLAGS="--before")) == {
+        "XLA_FLAGS": "--before", "JAXGATE_SIZE": "full", "COLUMNS": "400",
+    }  # fmt: skip

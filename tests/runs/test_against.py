@@ -190,3 +190,32 @@ def test_other_arguments_everywhere_are_not_green_under_ci(here):
     result = here.run("--perf-against", "HEAD", "--perf-strict")
     assert result.code == 2
     assert result.line("model/step").startswith("STALE_BASELINE")
+
+
+OPTION = """
+import pytest
+def pytest_addoption(parser):
+    parser.addoption("--width", type=int, default=8)
+@pytest.fixture
+def width(request):
+    return request.config.getoption("width")
+"""
+WIDE = """
+import jax.numpy as jnp
+def step(x):
+    return jnp.tanh(x @ x)
+def test_wide(gate, width):
+    gate(step, jnp.ones((width, width)))
+"""
+
+
+@pytest.mark.parametrize("typed", [["--width", "16"], ["--width=16"]], ids=["two words", "one word"])
+def test_the_projects_own_options_are_handed_on(project, typed):
+    """Else the other side runs at another width, nothing can be compared, and its baselines are of the wrong one."""
+    project.write("conftest.py", OPTION).write("test_model.py", WIDE)
+    commit(project.path)
+    project.records_here()
+    project.edit("test_model.py", "jnp.tanh(x @ x)", "jnp.sin(jnp.tanh(x @ x @ x))")
+    result = project.run("test_model.py", *typed, "-k", "wide", "--perf-against", "HEAD")
+    assert result.code == 1
+    result.shows("REGRESSED  model/wide", "matmul_flops 16.4 kFLOP against 8.19 kFLOP = 2.00 ×")

@@ -118,7 +118,7 @@ class Lab:
             "repeat_duel": self._fresh_duel,
             "record": self._record,
             "look": self._look,
-            "find_hardware": lambda _project: first_device(),
+            "find_hardware": lambda _project, _environ: first_device(),
             "today": lambda: TODAY,
             "patience_s": 1e6,  # a busy machine tells of stages that take long
         }

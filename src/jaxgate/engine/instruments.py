@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -68,7 +68,7 @@ class Instruments:
     record: RecordSelection = record_selection
     record_other: RecordSelection = record_selection
     look: Callable[..., MachineState] = look
-    find_hardware: Callable[[Path], HardwareKey] = find_hardware
+    find_hardware: Callable[[Path, Mapping[str, str]], HardwareKey] = find_hardware
     today: Callable[[], date] = utc_today
     clock: Callable[[], int] = time.perf_counter_ns
     jax_defaults: Callable[[], JaxDefaults | None] = find_defaults

@@ -118,10 +118,10 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
     repeats: list[Repeat] = [*([] if timing.repeat is None else [timing.repeat]), *reference.repeats]
     if stored is not None and has_red_phase(verdict):
         before = stored.baseline.phases
-        repeats.append(PhaseRepeat(project=session.project, test=test, now=now, before=before))
+        repeats.append(PhaseRepeat(again=session.again, test=test, now=now, before=before))
     if stored is not None and timing.decision is None and verdict.time.decision is not None:
         plain = judge_time(now, stored.baseline, None, timing.why_not, same_executable=timing.same_executable)
-        repeats.append(BackstopRepeat(project=session.project, test=test, now=now, stored=stored, plain=plain))
+        repeats.append(BackstopRepeat(again=session.again, test=test, now=now, stored=stored, plain=plain))
     if settings.update is Update.REVIEW:
         made_from = partial(getattr, session, "provenance")
         session.result.candidates |= candidate(observed, verdict, stored, test=test, provenance=made_from)

@@ -36,7 +36,7 @@ from jaxgate.model import (
     UsageError,
     Verdict,
 )
-from jaxgate.processes.pytest_child import Selection, Side, clean_environment
+from jaxgate.processes.pytest_child import Selection, Side
 from jaxgate.settings.variables import AS_MEASURED
 
 _UNCACHED = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
@@ -127,12 +127,12 @@ class _WholeTest:
     """A test that is run again, whole, in a fresh process.
 
     Attributes:
-        project: Root folder of the tests.
+        again: How the tests of this run are run again.
         test: pytest node id.
         now: What this process measured.
     """
 
-    project: Path
+    again: Side
     test: str
     now: Measurement
 
@@ -147,8 +147,7 @@ class _WholeTest:
         """What a fresh process with these variables would record, on the same hardware; or why there is nothing."""
         with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
             into = Path(name)
-            environment = {**clean_environment(), **variables, AS_MEASURED: "1"}
-            side = Side(self.project, environment, "measuring again")
+            side = replace(self.again, environment={**self.again.environment, **variables, AS_MEASURED: "1"})
             try:
                 failed = instruments.record(side, Selection((self.test,), "", ""), into)
                 found = BaselineStore(into).load(self.now.hardware, case)

@@ -28,6 +28,7 @@ from jaxgate.model import TIME, Cost, Provenance, Verdict, Waiver
 from jaxgate.observe.duel import Opponents
 from jaxgate.observe.machine import know_defaults
 from jaxgate.processes.environment_runs import Comparison
+from jaxgate.processes.pytest_child import Side, child_environment
 from jaxgate.settings import Settings, Update
 
 
@@ -119,6 +120,7 @@ class GateSession:
         self._machine: Final = Machine()
         self.store: Final = BaselineStore(settings.baselines)
         self.programs: Final = ProgramStore(settings.baselines)
+        self.again: Final = Side(project, child_environment(settings), "measuring again")
         self.floors: Final = FloorStore(None if cache is None else cache / "floors")
         self.references: Final = ReferenceCache(None if cache is None else cache / "references")
         self.margins: Final = Margins(self.floors)
@@ -132,7 +134,7 @@ class GateSession:
         )
         self.reference_duels: Final = ReferenceDuels(budget, DuelCache(self.references), self.instruments)
         quiet = () if settings.elsewhere else settings.quiet
-        self.stored_times: Final = StoredTimesClock(quiet, settings.baselines, project)
+        self.stored_times: Final = StoredTimesClock(quiet, settings.baselines, self.again)
         for_another = settings.other_side or settings.as_measured or settings.calibrate or settings.peak_into
         self.evidence: Final = EvidenceCollector(
             None if for_another or comparison else settings.artifacts,

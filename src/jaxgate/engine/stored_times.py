@@ -12,6 +12,7 @@ from jaxgate.engine.repeats import StoredTimeRepeat
 from jaxgate.judge import decide_stored, may_answer, only_environment_changed, stored_limit
 from jaxgate.keep import CorruptBaselineError, TimesStore
 from jaxgate.model import BrokenDuelError, InvalidCaseError, Measurement, StoredBaseline
+from jaxgate.processes.pytest_child import Side
 
 OPTION = "--perf-record-times"
 RECORD = f"record them: {OPTION} 10"
@@ -24,13 +25,13 @@ class StoredTimesClock:
     Args:
         quiet: Slugs of the registered hardware.
         baselines: Folder of the baselines.
-        project: Root folder of the tests.
+        again: How the tests of this run are run again.
     """
 
-    def __init__(self, quiet: Sequence[str], baselines: Path, project: Path) -> None:
+    def __init__(self, quiet: Sequence[str], baselines: Path, again: Side) -> None:
         self._quiet = frozenset(quiet)
         self._times = TimesStore(baselines)
-        self._project = project
+        self._again = again
 
     def time(
         self, case: str, test: str, now: Measurement, record: StoredBaseline | None, timing: BaselineTiming
@@ -53,7 +54,7 @@ class StoredTimesClock:
         try:
             times = self._times.load(now.hardware, case)
         except CorruptBaselineError as error:
-            raise InvalidCaseError("reading the stored times", _mend(error, self._project)) from None
+            raise InvalidCaseError("reading the stored times", _mend(error, self._again.project)) from None
         counted = [session for session in times.sessions if session.is_of(record.baseline)]
         limit = stored_limit(counted)
         if limit.why_not:
@@ -72,7 +73,7 @@ class StoredTimesClock:
             decision = replace(decision, reason=f"{decision.reason}; {when}")
         if not only_environment:
             decision = replace(decision, reason=f"{decision.reason}; {no_duel}")
-        repeat = StoredTimeRepeat(project=self._project, test=test, now=now, accepted=record.baseline, limit=limit)
+        repeat = StoredTimeRepeat(again=self._again, test=test, now=now, accepted=record.baseline, limit=limit)
         return replace(cleared, decision=decision, repeat=repeat)
 
 

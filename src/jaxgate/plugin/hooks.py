@@ -13,6 +13,7 @@ import pytest
 from jaxgate.plugin import benchmark_rows, time_limit
 from jaxgate.plugin.gating import begin, gating_run
 from jaxgate.plugin.guard_fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
+from jaxgate.plugin.options.command_line import STARTED, CommandLine
 from jaxgate.plugin.options.settings import begins_at_once, pass_on_size, read_settings
 from jaxgate.plugin.options.table import add_options
 from jaxgate.plugin.stash import SETTINGS, STDERR, SUSPECT, TESTS, Tests
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare ``--perf-*``."""
     add_options(parser)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser
+) -> Generator[None, object, object]:
+    """Note how the run was started, before a conftest changes that; which options are the project's own shows after."""
+    line = CommandLine(parser, early_config.invocation_params.args)
+    result = yield
+    early_config.stash[STARTED] = line.read(early_config)
+    return result
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -19,7 +19,7 @@ from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SE
 from jaxgate.processes.environment_runs import Comparison, run_environments
 from jaxgate.processes.environment_spec import parse_environment
 from jaxgate.processes.git_revision import record_revision
-from jaxgate.processes.pytest_child import Selection
+from jaxgate.processes.pytest_child import Selection, child_environment
 
 if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments
@@ -97,7 +97,12 @@ def record_other_side(config: pytest.Config) -> None:
     with _recording(config, settings.against[:10]) as (into, progress):
         progress("recording it for comparison")
         failed = record_revision(
-            config.rootpath, settings.against, selection(config), into, given_instruments(config).record_other
+            config.rootpath,
+            settings.against,
+            selection(config),
+            into,
+            environ=child_environment(settings),
+            record=given_instruments(config).record_other,
         )
     config.stash[OTHER_SIDE] = OtherSide(into, failed)
 
@@ -129,6 +134,7 @@ def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
             into=into,
             cache=(cache or into) / "environments",
             progress=progress,
+            here=child_environment(settings),
             record=given_instruments(config).record_other,
         )
 

@@ -14,7 +14,7 @@ from jaxgate.keep import BaselineStore, CorruptBaselineError, baseline_files, re
 from jaxgate.model import Baseline, Case, HardwareKey, Launches, Measurement, UsageError, Verdict
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.processes.environment_spec import OPTION, EnvironmentSpec
-from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, clean_environment, record_selection
+from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, record_selection
 from jaxgate.processes.venv import prepare_environment
 from jaxgate.settings.variables import AS_MEASURED
 
@@ -99,6 +99,7 @@ def run_environments(
     into: Path,
     cache: Path,
     progress: Callable[[str], None],
+    here: Mapping[str, str],
     record: RecordSelection = record_selection,
     seed: int | None = None,
 ) -> Comparison:
@@ -113,6 +114,7 @@ def run_environments(
         into: Folder for what they record.
         cache: Folder that keeps environments made for requirements.
         progress: Told what is being done.
+        here: The variables of this environment.
         record: Records the tests in a process of an environment.
         seed: The order is drawn from it; drawn itself by default.
 
@@ -120,7 +122,7 @@ def run_environments(
         UsageError: If the other environment cannot be made, or one of them collects nothing.
     """
     progress("preparing the other environment")
-    here = {**clean_environment(), **_LAUNCH}
+    here = {**here, **_LAUNCH}
     python, variables = prepare_environment(asked, cache, here)
     sides = {
         "here": Side(project, here, OPTION, Path(sys.executable), into / "cache-here"),

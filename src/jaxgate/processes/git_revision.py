@@ -8,6 +8,7 @@ and duelled with those. No stored baseline is needed, and none is touched.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from jaxgate.keep import TRUNKS, merge_base, run_git
@@ -41,11 +42,19 @@ def record_revision(
     commit: str,
     chosen: Selection,
     into: Path,
+    *,
+    environ: Mapping[str, str],
     record: RecordSelection = record_selection,
 ) -> dict[str, str]:
     """Record the baselines of a commit.
 
-    ``record`` records the selected tests in a process of its own.
+    Args:
+        project: Root folder of the tests.
+        commit: The commit.
+        chosen: Which tests.
+        into: Folder for what they record.
+        environ: The environment of a process that runs this checkout.
+        record: Records the selected tests in a process of its own.
 
     Returns:
         What failed there, by test: nothing compares its case.
@@ -59,7 +68,7 @@ def record_revision(
         if run_git(project, "worktree", "add", "--detach", "--force", str(worktree), commit, timeout_s=None) is None:
             raise UsageError(f"--perf-against: git cannot check out {commit} beside this checkout")
         try:
-            other = Side(worktree / project.relative_to(top), environment_for(worktree.resolve(), top), OPTION)
+            other = Side(worktree / project.relative_to(top), environment_for(worktree.resolve(), top, environ), OPTION)
             return record(other, chosen, into)
         finally:
             run_git(project, "worktree", "remove", "--force", str(worktree), timeout_s=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from pathlib import Path
 from jaxgate.keep import HELD
 from jaxgate.model import UsageError
 from jaxgate.processes.child import Finished, run_child
+from jaxgate.settings import Settings
 from jaxgate.settings.variables import CPU_DEVICES, OTHER_SIDE, SIZE
 
 _RECORDED = (0, 1, 5)
@@ -52,12 +54,17 @@ RecordSelection = Callable[[Side, Selection, Path], dict[str, str]]
 """Records the selected tests into a folder, in another process; gives what failed there, by test."""
 
 
-def clean_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment of this process without what belongs to this run of pytest; what is run stays the same."""
+def child_environment(settings: Settings) -> dict[str, str]:
+    """The environment of a process that runs tests of this run again: as this one's was, before a conftest changed it.
+
+    What belongs to this run of pytest is left out; the project's own options are handed on.
+    """
     dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS", "PYTEST_XDIST")
-    kept = (SIZE, CPU_DEVICES, HELD)
-    found = {name: value for name, value in environ.items() if name in kept or not name.startswith(dropped)}
+    found = {name: value for name, value in settings.started_with.items() if not name.startswith(dropped)}
+    found |= {name: os.environ[name] for name in (SIZE, CPU_DEVICES, HELD) if name in os.environ}
     found["COLUMNS"] = "400"  # pytest cuts its reasons to the width of the terminal
+    if settings.options:
+        found["PYTEST_ADDOPTS"] = shlex.join(settings.options)
     return found
 
 

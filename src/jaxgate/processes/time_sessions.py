@@ -7,7 +7,7 @@ the selection into a folder of its own, and stores what they measured of program
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from jaxgate.keep import BaselineStore, CorruptBaselineError, TimesStore, baseli
 from jaxgate.model import SHARED_CORES, Baseline, HardwareKey, Provenance, StoredTimes, TimedSession, UsageError
 from jaxgate.observe.machine import MachineState, look, read_ticks
 from jaxgate.processes.hardware_worker import ask_hardware
-from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, clean_environment, record_selection
+from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, child_environment, record_selection
 from jaxgate.report import RecordingOutcome, RecordingRow
 from jaxgate.settings import Settings
 from jaxgate.settings.variables import AS_MEASURED
@@ -29,14 +29,14 @@ class BusyMachineError(Exception):
     """The machine is not quiet; the text says what was seen."""
 
 
-def find_hardware(project: Path) -> HardwareKey:
-    """Ask a process of its own what the first device is.
+def find_hardware(project: Path, environ: Mapping[str, str]) -> HardwareKey:
+    """Ask a process of its own, with these variables, what the first device is.
 
     Raises:
         UsageError: If JAX finds none.
     """
     try:
-        return ask_hardware(project, clean_environment())
+        return ask_hardware(project, environ)
     except UsageError as error:
         raise UsageError(f"{RECORD_TIMES_OPTION}: the devices could not be asked: {error}") from None
 
@@ -106,7 +106,7 @@ class TimeRecording:
             begin = read_ticks()
             with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
                 into = Path(name)
-                side = Side(self.project, {**clean_environment(), AS_MEASURED: "1"}, RECORD_TIMES_OPTION)
+                side = Side(self.project, {**child_environment(self.settings), AS_MEASURED: "1"}, RECORD_TIMES_OPTION)
                 self.failed |= self.record(side, self.chosen, into)
                 store = BaselineStore(into)
                 recorded = [store.read(path) for path in baseline_files(into)]

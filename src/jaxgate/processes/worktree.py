@@ -12,21 +12,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jaxgate.model import UsageError
-from jaxgate.processes.pytest_child import clean_environment
 from jaxgate.settings.variables import NOT_FROM, ONLY_FROM
 
 _ENGINE = Path(__file__).resolve().parents[1]
 
 
-def environment_for(worktree: Path, top: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def environment_for(worktree: Path, top: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of a process that runs another revision.
 
     Args:
         worktree: The other checkout.
         top: This checkout.
-        environ: The environment of this process.
+        environ: The environment of a process that runs this one.
     """
-    found = clean_environment(environ)
+    found = dict(environ)
     inside = [Path(entry).resolve() for entry in sys.path if entry and Path(entry).resolve().is_relative_to(top)]
     moved = [str(worktree / entry.relative_to(top)) for entry in inside if _is_source(entry)]
     found["PYTHONPATH"] = os.pathsep.join([*moved, *filter(None, [environ.get("PYTHONPATH")])])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -110,6 +111,8 @@ class Settings:
         launches: Processes of each environment.
         as_measured: Record what breaks a claim too: this process is the other side of a comparison.
         typed: Options that a command which records the same cases must repeat.
+        started_with: The environment of this process before the first conftest ran.
+        options: The options of the project's own conftests, and ini values, as they were typed.
         other_side: What this process records is for another one, which reads it and throws it away.
         max_undecided: Share of UNDECIDED cases above which the run is not green.
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
@@ -141,6 +144,8 @@ class Settings:
     as_measured: bool
     other_side: bool
     typed: tuple[str, ...]
+    started_with: Mapping[str, str]
+    options: tuple[str, ...]
     peak_into: Path | None
     size: Size | None
     cpu_devices: int | None

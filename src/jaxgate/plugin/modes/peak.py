@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from jaxgate.keep import read_peak
 from jaxgate.model import PeakRecord
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_start import terminal
+from jaxgate.plugin.stash import SETTINGS
 from jaxgate.processes.child import run_child
-from jaxgate.processes.pytest_child import clean_environment
+from jaxgate.processes.pytest_child import child_environment
 from jaxgate.report import PeakOutcome, count_outcomes, outcome_of, peak_table
 from jaxgate.settings.variables import PEAK_INTO
 
@@ -37,10 +39,11 @@ class Peaks(InsteadOfTests):
 
     def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
         """Measure each case in a process of its own."""
+        environ = child_environment(session.config.stash[SETTINGS])
         for number, test in enumerate(tests, 1):
             with Progress(terminal(session.config), test) as progress:
                 progress(f"measuring its peak, {number} of {len(tests)}")
-                self._rows.append(measure_in_fresh_process(session.config.rootpath, test))
+                self._rows.append(measure_in_fresh_process(session.config.rootpath, test, environ))
 
     def exit_status(self, exitstatus: int) -> int:
         """A case without figures is not green; nor are tests that were all skipped."""
@@ -62,8 +65,8 @@ class Peaks(InsteadOfTests):
         out.write_line(count_outcomes([outcome for outcome, _ in self._rows], PeakOutcome))
 
 
-def measure_in_fresh_process(project: Path, test: str) -> tuple[PeakOutcome, PeakRecord]:
-    """Let a fresh process run one test, whose gate measures instead of judging.
+def measure_in_fresh_process(project: Path, test: str, environ: Mapping[str, str]) -> tuple[PeakOutcome, PeakRecord]:
+    """Let a fresh process with these variables run one test, whose gate measures instead of judging.
 
     Returns:
         What came of it; of a test whose gate was not reached its own last word, under the test's name.
@@ -72,7 +75,7 @@ def measure_in_fresh_process(project: Path, test: str) -> tuple[PeakOutcome, Pea
     command.append("--no-perf-strict")  # under CI a run whose only gate is skipped would end red
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         into = Path(name) / "peak.json"
-        environment = {**clean_environment(), PEAK_INTO: str(into)}
+        environment = {**environ, PEAK_INTO: str(into)}
         done = run_child(command, folder=project, variables=environment)
         try:
             record = read_peak(into)

@@ -13,6 +13,7 @@ from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.options.table import BUSY_OK
 from jaxgate.plugin.session_start import given_instruments, selection, terminal
 from jaxgate.plugin.stash import SETTINGS
+from jaxgate.processes.pytest_child import child_environment
 from jaxgate.report import RecordingOutcome, count_outcomes, recording_table
 from jaxgate.settings import RunKind
 
@@ -46,7 +47,7 @@ class TimesRecorder(InsteadOfTests):
             settings, config.rootpath, selection(config), look=instruments.look, record=instruments.record
         )
         try:
-            hardware = instruments.find_hardware(config.rootpath)
+            hardware = instruments.find_hardware(config.rootpath, child_environment(settings))
             refuse_unregistered(hardware, settings.quiet)
             with Progress(terminal(config), RunKind.RECORD_TIMES.flag) as progress:
                 self._recording.run(hardware, progress)

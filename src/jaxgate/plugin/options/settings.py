@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from jaxgate.plugin.options import table
+from jaxgate.plugin.options.command_line import STARTED, Started
 from jaxgate.plugin.options.kinds import read_kind
 from jaxgate.plugin.options.option import Option
 from jaxgate.settings import ArtifactSettings, RankSettings, RunKind, Settings
@@ -41,6 +42,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
     if strict is None:
         strict = environ.get("CI", "").strip().lower() not in table.FALSE
     undecided = read(table.MAX_UNDECIDED)
+    started = config.stash.get(STARTED, Started(dict(environ), ()))
     return Settings(
         kind=kind,
         update=update,
@@ -57,6 +59,8 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         as_measured=AS_MEASURED in environ,
         other_side=OTHER_SIDE in environ,
         typed=_typed(config),
+        started_with=started.environ,
+        options=started.options,
         quiet=_quiet(config, environ),
         record_times=read(table.RECORD_TIMES),
         busy_ok=read(table.BUSY_OK),

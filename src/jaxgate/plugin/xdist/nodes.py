@@ -35,6 +35,7 @@ class WorkerSetup:
         began: When it began, in seconds of the clock that all processes share.
         workers: How many there are.
         other_side: Folder of what the other revision recorded, and what failed there; ``None`` without one.
+        options: The project's own options, which pytest-xdist hands on in another way than on a command line.
         made_from: Provenance of what is recorded: taken before the first worker writes a file.
         accelerator: Environment variables that leave a worker the one accelerator that is its own.
         why_not: Why no gate can be judged in this worker: it has no accelerator, or tests are mixed up.
@@ -44,6 +45,7 @@ class WorkerSetup:
     began: float
     workers: int
     other_side: OtherSide | None = None
+    options: tuple[str, ...] = ()
     made_from: Any = None
     accelerator: dict[str, str] = field(default_factory=dict)
     why_not: str = ""
@@ -90,7 +92,7 @@ class Worker:
         settings = config.stash[SETTINGS]
         share = None if settings.budget_s is None else settings.budget_s / self.given.workers
         shared = replace(settings.artifacts, run=self.given.run)
-        config.stash[SETTINGS] = replace(settings, budget_s=share, artifacts=shared)
+        config.stash[SETTINGS] = replace(settings, budget_s=share, artifacts=shared, options=self.given.options)
         config.stash[OTHER_SIDE] = self.given.other_side
         config.stash[MADE_FROM] = self.given.made_from
         devices.pin(self.given.accelerator)
@@ -174,6 +176,7 @@ class Controller:
             began=self._began,
             workers=node.workerinput["workercount"],
             other_side=self._config.stash.get(OTHER_SIDE, None),
+            options=self._config.stash[SETTINGS].options,
             made_from=None if run is None else run.made_from(),
             accelerator=own.variables,
             why_not=mixed_up or own.why_none,
