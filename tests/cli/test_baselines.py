@@ -25,14 +25,14 @@ def root(tmp_path, monkeypatch):
     monkeypatch.delenv("JAXGATE_BASELINES", raising=False)
     monkeypatch.setattr(module, "utc_today", lambda: dt.date(2026, 12, 1))
     root = tmp_path / "baselines"
-    digest = ProgramStore(root).save("p0", b"program")
+    digest = ProgramStore(root).save(FINGERPRINTS.program, b"program")
     stored = replace(PROGRAM, digest=digest)
     for case, day, changes in (
         ("scan/rnn", "2026-11-20", {"program": stored}),
         ("scan/lstm", "2026-11-29", {"program": replace(PROGRAM, digest=None, why_not="private")}),
         ("vmap/loss", "2026-06-01", {"program": stored, "hardware": OTHER_CPU}),
     ):
-        found = baseline(case=case, fingerprints=replace(FINGERPRINTS, program="p0"), **changes)
+        found = baseline(case=case, **changes)
         BaselineStore(root).save(replace(found, provenance=replace(PROVENANCE, date=day)))
     append_log(root, created=["scan/rnn"], refreshed=[], hardware=SLUG, why="first of all")
     return root

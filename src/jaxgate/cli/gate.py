@@ -6,7 +6,6 @@ known · 3 nothing but baselines is missing, and ``ci/record`` makes them; or th
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.cli.selection import baselines_folder, has_option, platform, suite, value_of
-from jaxgate.keep import append_page, baseline_files, merge_base, read_provenance
+from jaxgate.keep import append_page, baseline_files, merge_base, read_json, read_provenance
 from jaxgate.model import GateExit, plural
 from jaxgate.model.variables import RESULTS_INTO, TIME_LIMIT
 
@@ -79,7 +78,7 @@ def _limit(arguments: Sequence[str], environ: Mapping[str, str]) -> float:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from jaxgate.cli.selection import baselines_folder, platform, suite, value_of
-from jaxgate.keep import Artifacts, ignored, last_line, run_git
+from jaxgate.keep import Artifacts, git_command, ignored, last_line, run_git
 from jaxgate.observe.machine import MachineState, Ticks, look, read_ticks
 
 PATCH = "baselines.patch"
@@ -90,9 +90,9 @@ def _patch(baselines: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         environ = {**os.environ, "GIT_INDEX_FILE": str(Path(name) / "index")}
         for arguments in (("read-tree", "HEAD"), ("add", "--all", "--force", "--", str(baselines))):
-            command = ["git", *arguments]
-            subprocess.run(command, check=True, env=environ, capture_output=True)
-        command = ["git", "diff", "--cached", "--binary", "HEAD", "--", str(baselines)]
+            subprocess.run(git_command(Path(), *arguments), check=True, env=environ, capture_output=True)
+        plain = ("--binary", "--no-ext-diff", "--no-textconv")  # a patch that applies, whatever shows differences here
+        command = git_command(Path(), "diff", "--cached", *plain, "HEAD", "--", str(baselines))
         return subprocess.run(command, check=True, env=environ, capture_output=True).stdout.decode()
 
 

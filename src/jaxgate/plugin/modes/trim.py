@@ -73,10 +73,10 @@ class Trimmer(InsteadOfTests):
             for path in gone:
                 for file in (path, _times(root, path, baselines[path])):
                     if os.path.lexists(file):
-                        self._baselines.append(remove(file))
+                        self._baselines.append(remove(file, root))
                         remove_empty_folders(root, file)
             for path in find_unreferenced(root, named_by(kept.values())):
-                self._programs.append(remove(path))
+                self._programs.append(remove(path, root))
                 remove_empty_folders(root, path)
         finally:  # Ctrl-C: what is gone is in the log all the same
             if self._baselines or self._programs:
