@@ -6,9 +6,9 @@ that in red, so that an old green one does not stay.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+from jaxgate.cli.console import write
 from jaxgate.keep import read_json, read_text
 
 MARK = "<!-- jaxgate -->"
@@ -26,7 +26,7 @@ def comment(folder: Path, commit: str = "") -> int:
     Returns:
         The exit code, 0.
     """
-    sys.stdout.write(f"{MARK}\n{shortened(_text(folder, commit))}\n")
+    write(f"{MARK}\n{shortened(_text(folder, commit))}\n")
     return 0
 
 

@@ -11,8 +11,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from jaxgate.cli.console import refuse, say
 from jaxgate.cli.selection import baselines_folder, platform, suite, value_of
 from jaxgate.keep import Artifacts, git_command, ignored, last_line, run_git
 from jaxgate.observe.machine import MachineState, Ticks, look, read_ticks
@@ -77,11 +79,8 @@ def record(
         return _refuse("nothing was recorded")
     folder = Path(value_of(arguments, "--perf-artifacts") or environ.get("JAXGATE_ARTIFACTS") or "perf-artifacts")
     Artifacts(folder).write_page(PATCH, patch)
-    told = [
-        last_line(baselines),
-        f"{len(patch.encode()):,} bytes in {folder / PATCH}; apply them: git apply {folder / PATCH}",
-    ]
-    print("\n".join(told))  # noqa: T201 - a command
+    say(last_line(baselines))
+    say(f"{len(patch.encode()):,} bytes in {folder / PATCH}; apply them: git apply {folder / PATCH}")
     return _RECORDED if status == 0 else _SOME_FAILED
 
 
@@ -102,6 +101,4 @@ def _restore(baselines: Path) -> None:
     run_git(Path(), "clean", "--quiet", "--force", "-d", "-x", "--", str(baselines), timeout_s=None)
 
 
-def _refuse(text: str) -> int:
-    print(f"jaxgate record: {text}", file=sys.stderr)  # noqa: T201 - a command
-    return _NOTHING
+_refuse = partial(refuse, "record", code=_NOTHING)

@@ -35,7 +35,9 @@ class ReferenceCache:
         if self.folder is None:
             return None
         try:
-            content = read_bytes(self.folder / f"{key}.npz", ARRAYS_BYTES)  # NumPy leaves a file that it cannot read open
+            content = read_bytes(
+                self.folder / f"{key}.npz", ARRAYS_BYTES
+            )  # NumPy leaves a file that it cannot read open
             outputs, numbers = unpack(content)
         except Exception:  # noqa: BLE001 - a damaged entry raises almost anything; it costs time only
             return None

@@ -14,6 +14,7 @@ import pytest
 from jaxgate.engine.result_files import workflow_commands
 from jaxgate.model import RunKind, UsageError
 from jaxgate.plugin import benchmark_rows, reports, session_end, session_start, terminal, time_limit
+from jaxgate.plugin.console import Console
 from jaxgate.plugin.distributed import plugin
 from jaxgate.plugin.guard_fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
 from jaxgate.plugin.modes.peak import Peaks
@@ -153,22 +154,21 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Show one line for each case, then what is wrong with the baselines, then what was not judged."""
+    out = Console(terminalreporter)
     gates = config.stash.get(SESSION, None)
     if gates is not None:
-        terminal.show(terminalreporter, gates, config.stash.get(session_end.ENDING, None), config.invocation_params.dir)
+        terminal.show(out, gates, config.stash.get(session_end.ENDING, None), config.invocation_params.dir)
         if gates.result.calibrated:
             return
     if session_end.OUTCOME in config.stash:
         for command in workflow_commands(config.stash[session_end.OUTCOME]):
-            terminalreporter.ensure_newline()
-            terminalreporter.write_line(command)
+            out.ensure_newline()
+            out.write_line(command)
     selected = len(config.stash[TESTS].selected)
     missing = selected - (len(gates.result.verdicts) if gates is not None else 0)
     if missing > 0 and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
         strict = config.stash[SETTINGS].strict and session_end.nothing_judged(config)
         verb = "was" if missing == 1 else "were"
         why = "; no gate was judged, and that is not green here" if strict else ""
-        terminalreporter.ensure_newline()
-        terminalreporter.write_line(
-            f"jaxgate: {missing} of {selected} gates {verb} not judged{why}", yellow=not strict, red=strict
-        )
+        out.ensure_newline()
+        out.write_line(f"jaxgate: {missing} of {selected} gates {verb} not judged{why}", yellow=not strict, red=strict)

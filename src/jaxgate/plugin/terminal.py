@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from jaxgate.engine.ending import Ending
 from jaxgate.engine.exit_status import lost, unfit
 from jaxgate.engine.orphans import Orphans
@@ -18,8 +16,9 @@ from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling
 from jaxgate.keep import FILE
 from jaxgate.model import Status, plural
 from jaxgate.plugin.advice import show_advice
+from jaxgate.plugin.console import Console
 from jaxgate.processes.environment_runs import Comparison
-from jaxgate.report import calibration_text, count, moved, scaling_lines, summary
+from jaxgate.report import calibration_text, count, moved, scaling_lines, shell_word, summary
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
@@ -32,7 +31,7 @@ _MARKUP = dict.fromkeys(Status, _YELLOW) | dict.fromkeys((Status.SAME, Status.FA
 _MARKUP |= dict.fromkeys(_LOSSES, _RED)
 
 
-def show(out: pytest.TerminalReporter, session: GateSession, ending: Ending | None, folder: Path) -> None:
+def show(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
     """Show what was judged, or what a calibration found.
 
     Args:
@@ -53,19 +52,19 @@ def show(out: pytest.TerminalReporter, session: GateSession, ending: Ending | No
             _orphans(out, session, ending.orphans, folder)
 
 
-def _calibration(out: pytest.TerminalReporter, session: GateSession) -> None:
+def _calibration(out: Console, session: GateSession) -> None:
     found = session.result.calibrated
     out.ensure_newline()
-    out.section("jaxgate: calibration", sep="-")
+    out.section("jaxgate: calibration")
     out.write(calibration_text(found.cases, bound=found.bound, failed=found.failed) + "\n")
     for note in found.notes:
         out.write_line(note)
 
 
-def _verdicts(out: pytest.TerminalReporter, session: GateSession) -> None:
+def _verdicts(out: Console, session: GateSession) -> None:
     slugs = sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware})
     out.ensure_newline()
-    out.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}", sep="-")
+    out.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}")
     if session.comparison is not None:
         _environments(out, session.comparison)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -81,14 +80,14 @@ def _verdicts(out: pytest.TerminalReporter, session: GateSession) -> None:
         out.write_line(f"SCALING  {line}")
 
 
-def _environments(out: pytest.TerminalReporter, comparison: Comparison) -> None:
+def _environments(out: Console, comparison: Comparison) -> None:
     """What differs between the two, before anything that it did."""
     out.write_line(f"this environment against {comparison.other}, {len(comparison.here)} launches of each")
     for line in comparison.differences() or ("nothing that an environment records differs",):
         out.write_line(f"  {line}")
 
 
-def _what_next(out: pytest.TerminalReporter, session: GateSession, ending: Ending | None, folder: Path) -> None:
+def _what_next(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
     for note in session.margins.notes:
         out.write_line(note, yellow=True)
     why_unfit = unfit(session)
@@ -116,7 +115,7 @@ def _what_next(out: pytest.TerminalReporter, session: GateSession, ending: Endin
         )
 
 
-def _notices(out: pytest.TerminalReporter, session: GateSession, ending: Ending | None, folder: Path) -> None:
+def _notices(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
     if ending is not None and ending.status.only_machine:
         tests = plural(session.result.accused, "test")
         why = "failed because the machine is the suspect, none for another reason: it is unfit to gate"
@@ -134,7 +133,7 @@ def _notices(out: pytest.TerminalReporter, session: GateSession, ending: Ending 
         )
 
 
-def _bundles(out: pytest.TerminalReporter, session: GateSession, folder: Path) -> None:
+def _bundles(out: Console, session: GateSession, folder: Path) -> None:
     captures = session.evidence
     if captures.taken:
         where = os.path.relpath(captures.artifacts.root, folder)
@@ -149,7 +148,7 @@ def _bundles(out: pytest.TerminalReporter, session: GateSession, folder: Path) -
         out.write_line(f"jaxgate: {problem}", yellow=True)
 
 
-def _orphans(out: pytest.TerminalReporter, session: GateSession, orphans: Orphans, folder: Path) -> None:
+def _orphans(out: Console, session: GateSession, orphans: Orphans, folder: Path) -> None:
     red = session.settings.strict
     for path in orphans.paths:
         shown = os.path.relpath(path, folder)
@@ -157,10 +156,10 @@ def _orphans(out: pytest.TerminalReporter, session: GateSession, orphans: Orphan
             out.write_line(f"Only in the other revision: {path.parent.name}/{path.stem}")
         else:
             out.write_line(
-                f"ORPHAN {shown}: its test is gone or has another name. Remove it: git rm '{shown}'",
+                f"ORPHAN {shown}: its test is gone or has another name. Remove it: git rm {shell_word(shown)}",
                 yellow=not red,
                 red=red,
             )
     for error in orphans.unreadable:
         shown = os.path.relpath(error.path, folder)
-        out.write_line(f"UNREADABLE {shown}: {error.reason}. Restore it: git checkout -- '{shown}'", red=True)
+        out.write_line(f"UNREADABLE {shown}: {error.reason}. Restore it: git checkout -- {shell_word(shown)}", red=True)

@@ -9,6 +9,7 @@ from io import StringIO
 from typing import TypeVar
 
 from jaxgate.model import plural
+from jaxgate.report.printable import printable_line
 
 Outcome = TypeVar("Outcome", bound=StrEnum)
 
@@ -34,13 +35,13 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts
     for place in range(len(rows[0])):
         grid.add_column(justify="right" if place in right else "left", no_wrap=True)
     for row in rows:
-        grid.add_row(*(Text(cell.replace("\n", " ")) for cell in row))  # as it is: a name may look like markup
+        grid.add_row(*(Text(printable_line(cell)) for cell in row))  # as it is: a name may look like markup
     out = StringIO()
     Console(file=out, width=_WIDE, color_system=None, force_jupyter=False).print(grid, crop=False)
     lines = out.getvalue().removesuffix("\n").split("\n")
     if not texts:
         return [line.rstrip() for line in lines]
-    return [f"{line}{text}" for line, text in zip(lines, texts, strict=True)]
+    return [f"{line}{printable_line(text)}" for line, text in zip(lines, texts, strict=True)]
 
 
 def headed(

@@ -14,6 +14,7 @@ import pytest
 from jaxgate.engine.orphans import without_test
 from jaxgate.keep import TimesStore, find_unreferenced, log_trimmed, named_by, read_all, remove, remove_empty_folders
 from jaxgate.model import Baseline, plural
+from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_end import whole_roots
 from jaxgate.plugin.session_start import SETTINGS, TESTS
@@ -84,7 +85,7 @@ class Trimmer(InsteadOfTests):
                 log_trimmed(root, removed=names, programs=len(self._programs), why=settings.why)
         return ""
 
-    def show(self, out: pytest.TerminalReporter, config: pytest.Config) -> None:
+    def show(self, out: Console, config: pytest.Config) -> None:
         """List what was removed, and what to do next; or say why nothing was."""
         removed = [("baseline", *file) for file in self._baselines] + [("program", *file) for file in self._programs]
         for what, path, nbytes in removed:
