@@ -81,7 +81,7 @@ def test_two_programs_of_one_structure_are_told_apart(tmp_path):
     """By their content: the one that is named stays, whichever has the plain name."""
     accept(tmp_path, b"first", fingerprint=A)
     accept(tmp_path, b"second", fingerprint=A)
-    second = f"a0-{hashlib.sha256(b'second').hexdigest()[:8]}"
+    second = f"{A}-{hashlib.sha256(b'second').hexdigest()[:8]}"
     assert names(tmp_path) == [A, second]
     assert find(tmp_path) == [A]
     collect(tmp_path, {A})

@@ -22,6 +22,16 @@ _UNEQUAL = (
 )
 
 
+_COMPILED = frozenset({"aliased_bytes", "argument_bytes", "output_bytes"})
+"""Facts that program and compiler options decide, on every backend."""
+_COMPILED_ON_CPU = frozenset({"temp_bytes", "xla_flops", "xla_bytes"})
+"""The same where the compiler tries nothing out on the device, as it does to tune a GPU's."""
+EDITED = (
+    "the same program, compiled with the same options by the same compiler, has another: was the baseline edited by hand? "
+    "Restore its file with git, or record it again"
+)
+
+
 def compare_facts(now: Measurement, baseline: Baseline, tolerances: Iterable[Tolerance] = ()) -> Iterator[Finding]:
     """Hold every fact against its baseline.
 
@@ -34,6 +44,7 @@ def compare_facts(now: Measurement, baseline: Baseline, tolerances: Iterable[Tol
         tolerances: The workload's own, which take the place of the policy's.
     """
     own = {tolerance.fact: tolerance for tolerance in tolerances}
+    exact = _same_compilation(now, baseline)
     for policy in POLICIES:
         today, before = getattr(now.facts, policy.name), getattr(baseline.facts, policy.name)
         if before is None:
@@ -56,7 +67,28 @@ def compare_facts(now: Measurement, baseline: Baseline, tolerances: Iterable[Tol
                 kind="fact", name=policy.name, status=Status.INVALID, now=today, against=before, detail=_UNEQUAL
             )
             continue
-        yield _judged(policy, today, before, own.get(policy.name))
+        found = _judged(policy, today, before, own.get(policy.name))
+        if policy.name in exact and found.status is Status.IMPROVED:  # what is worse is red as it is
+            found = replace(found, status=Status.INVALID, detail=EDITED)
+        yield found
+
+
+def _same_compilation(now: Measurement, baseline: Baseline) -> frozenset[str]:
+    """The facts that cannot be another than the baseline's, as the same compiler was given the same program.
+
+    The fingerprint is blind to the order of independent lines, which may move what tolerances allow for, and no more.
+    """
+    ours, theirs = now.fingerprints, baseline.fingerprints
+    same = (
+        ours.program == theirs.program
+        and ours.options is not None
+        and ours.options == theirs.options
+        and now.environment == baseline.environment
+        and now.hardware == baseline.hardware
+    )
+    if not same or now.host:
+        return frozenset()
+    return _COMPILED | (_COMPILED_ON_CPU if now.hardware.platform == "cpu" else frozenset())
 
 
 def _changed_loops(now: Measurement, baseline: Baseline, histogram: str) -> bool:

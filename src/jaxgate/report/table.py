@@ -9,7 +9,7 @@ from io import StringIO
 from typing import TypeVar
 
 from jaxgate.model import plural
-from jaxgate.report.printable import printable_line
+from jaxgate.report.printable import printable, printable_line
 
 Outcome = TypeVar("Outcome", bound=StrEnum)
 
@@ -41,7 +41,7 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts
     lines = out.getvalue().removesuffix("\n").split("\n")
     if not texts:
         return [line.rstrip() for line in lines]
-    return [f"{line}{printable_line(text)}" for line, text in zip(lines, texts, strict=True)]
+    return [f"{line}{printable(text)}" for line, text in zip(lines, texts, strict=True)]
 
 
 def headed(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxgate.model import Finding, Status, Verdict, plural, shortlist
 from jaxgate.report.optable import blame
-from jaxgate.report.printable import printable, shell_word
+from jaxgate.report.printable import printable, printable_line, shell_word
 from jaxgate.report.table import cut, headed
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
 from jaxgate.report.waivers import expected_failures, has_waived, unexpected_passes, waiver_note, waiver_notes
@@ -80,7 +80,7 @@ def summary(
         environments: Two environments were compared: what moved is listed below each line.
     """
     cells = [(verdict.recorded.upper() or verdict.status, verdict.case, _call(verdict)) for verdict in verdicts]
-    texts = [_beside(verdict) if environments else in_short(verdict) for verdict in verdicts]
+    texts = [printable_line(_beside(verdict) if environments else in_short(verdict)) for verdict in verdicts]
     return [
         (verdict.status, word, cut(rest, width and width - len(word)))
         for verdict, (word, rest) in zip(verdicts, headed(cells, right={2}, texts=texts), strict=True)
