@@ -68,7 +68,8 @@ def compare_facts(now: Measurement, baseline: Baseline, tolerances: Iterable[Tol
             )
             continue
         found = _judged(policy, today, before, own.get(policy.name))
-        if policy.name in exact and found.status is Status.IMPROVED:  # what is worse is red as it is
+        if policy.name in exact and found.status is Status.IMPROVED and policy.is_better(today, before):
+            # What is worse is red as it is; a tolerance of the workload's own may be finer than what may move.
             found = replace(found, status=Status.INVALID, detail=EDITED)
         yield found
 

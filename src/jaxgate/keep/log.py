@@ -10,9 +10,10 @@ from __future__ import annotations
 import datetime as dt
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.untrusted import is_linked, may_be_quoted, read_text
@@ -23,7 +24,15 @@ _ENTRY = re.compile(r"- (\d{4}-\d\d-\d\d) on `([^`]+)`: (.*?)\. Why: (.*)")
 _NAMED = re.compile(r"`([^`]+)`")
 
 
-def append_log(root: Path, *, created: Sequence[str], refreshed: Sequence[str], hardware: str, why: str) -> Path:
+def append_log(
+    root: Path,
+    *,
+    created: Sequence[str],
+    refreshed: Sequence[str],
+    hardware: str,
+    why: str,
+    worse: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
     """Add the entry of a recording on one hardware.
 
     Args:
@@ -32,9 +41,15 @@ def append_log(root: Path, *, created: Sequence[str], refreshed: Sequence[str], 
         refreshed: Cases whose baseline was replaced.
         hardware: Where they were recorded.
         why: The reason that was given; an empty one is written down as such.
+        worse: Of refreshed cases that are worse than before: the figure that is worst, in words.
     """
+
+    def named(case: str) -> str:
+        figure = " ".join(worse.get(case, "").replace("`", "'").split())  # names of cases stand in backticks
+        return f"`{case}` ({figure})" if figure else f"`{case}`"
+
     what = "; ".join(
-        f"{word} {', '.join(f'`{case}`' for case in sorted(cases))}"
+        f"{word} {', '.join(map(named, sorted(cases)))}"
         for word, cases in (("created", created), ("refreshed", refreshed))
         if cases
     )

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxgate.engine.ending import Ending
+from jaxgate.engine.ending import Ending, recorded_worse
 from jaxgate.engine.exit_status import lost, unfit
 from jaxgate.engine.orphans import Orphans
 from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling
 from jaxgate.keep import FILE
-from jaxgate.model import Status, plural
+from jaxgate.model import Status, plural, shortlist
 from jaxgate.plugin.advice import show_advice
 from jaxgate.plugin.console import Console
 from jaxgate.processes.environment_runs import Comparison
@@ -100,6 +100,11 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
     if any(verdict.recorded for verdict in session.result.verdicts):
         baselines = os.path.relpath(session.settings.baselines, folder)
         out.write_line(f"Recorded under {baselines}; commit it, its log with it.")
+        worse = recorded_worse(session.result.verdicts)
+        if worse and not session.settings.why.strip():
+            is_worse = plural(len(worse), "refreshed case is", "refreshed cases are")
+            named = shortlist([verdict.case for verdict in worse], MAX_LEFT)
+            out.write_line(f"REASON WANTED: {is_worse} worse ({named}); say why with --perf-why TEXT", yellow=True)
     elif session.settings.against:
         out.write_line(
             f"Compared with {session.settings.against[:10]}, recorded now; NO_BASELINE is a case that is not in it."
@@ -120,6 +125,14 @@ def _notices(out: Console, session: GateSession, ending: Ending | None, folder: 
         tests = plural(session.result.accused, "test")
         why = "failed because the machine is the suspect, none for another reason: it is unfit to gate"
         out.write_line(f"{tests} {why} (exit code 2)", red=True)
+    if ending is not None and ending.status.uncounted:
+        cases = plural(len(ending.status.uncounted), "case fails", "cases fail")
+        named = shortlist(ending.status.uncounted, MAX_LEFT)
+        out.write_line(
+            f"NOT COUNTED: {cases}, and pytest counts no failure (exit code 1): {named}; take xfail, or what catches the "
+            "failure, from the test",
+            red=True,
+        )
     file = os.path.relpath(session.settings.baselines / FILE, folder)
     for waiver, why in ending.idle_waivers if ending is not None else ():
         out.write_line(f"WAIVER {waiver.quantity} of {waiver.case}: {why}; remove it from {file}", yellow=True)
