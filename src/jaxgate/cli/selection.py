@@ -79,9 +79,14 @@ def _ini(file: Path) -> str:
         content = parse_toml(read_text(file))
     except (OSError, ValueError) as error:
         raise IniError(f"{file.name} cannot be read: {error}") from error
-    section: Any = content.get("tool", {}).get("pytest", {})
-    found = section.get("perf_baselines") or section.get("ini_options", {}).get("perf_baselines")
+    section = _table(_table(content, "tool"), "pytest")
+    found = section.get("perf_baselines") or _table(section, "ini_options").get("perf_baselines")
     return found if isinstance(found, str) else ""
+
+
+def _table(content: dict[str, Any], name: str) -> dict[str, Any]:
+    found = content.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def platform(environ: Mapping[str, str] = os.environ, ask: Callable[[], str] | None = None) -> str:
