@@ -96,7 +96,8 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
             f"{why_unfit}{' (exit code 2)' if ending is not None and ending.status.undecided else ''}", red=True
         )
     for problem in session.result.clashes:
-        out.write_line(problem, red=True)
+        for line in problem.splitlines():
+            out.write_line(line, red=True)
     if any(verdict.recorded for verdict in session.result.verdicts):
         baselines = os.path.relpath(session.settings.baselines, folder)
         out.write_line(f"Recorded under {baselines}; commit it, its log with it.")
