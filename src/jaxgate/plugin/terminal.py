@@ -101,11 +101,7 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
     if any(verdict.recorded for verdict in session.result.verdicts):
         baselines = os.path.relpath(session.settings.baselines, folder)
         out.write_line(f"Recorded under {baselines}; commit it, its log with it.")
-        worse = recorded_worse(session.result.verdicts)
-        if worse and not session.settings.why.strip():
-            is_worse = plural(len(worse), "refreshed case is", "refreshed cases are")
-            named = shortlist([verdict.case for verdict in worse], MAX_LEFT)
-            out.write_line(f"REASON WANTED: {is_worse} worse ({named}); say why with --perf-why TEXT", yellow=True)
+        _reason_wanted(out, session)
     elif session.settings.against:
         out.write_line(
             f"Compared with {session.settings.against[:10]}, recorded now; NO_BASELINE is a case that is not in it."
@@ -119,6 +115,15 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
             "NO_BASELINE: only claims were checked. Record with --perf-update and commit; under CI this fails.",
             yellow=True,
         )
+
+
+def _reason_wanted(out: Console, session: GateSession) -> None:
+    """A loss that is accepted without a reason: the log has its figure, and nobody's word for it."""
+    worse = recorded_worse(session.result.verdicts)
+    if worse and not session.settings.why.strip():
+        is_worse = plural(len(worse), "refreshed case is", "refreshed cases are")
+        named = shortlist([verdict.case for verdict in worse], MAX_LEFT)
+        out.write_line(f"REASON WANTED: {is_worse} worse ({named}); say why with --perf-why TEXT", yellow=True)
 
 
 def _notices(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
