@@ -35,7 +35,7 @@ def unpack(content: bytes) -> tuple[list[np.ndarray[Any, Any]], dict[str, Any]]:
         ValueError: If a member is compressed, which ``pack`` never does.
         Exception: Of almost any kind, if the content is damaged.
     """
-    import numpy as np  # noqa: PLC0415
+    import numpy as np  # noqa: PLC0415 - as above
 
     def decoded(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
         if array.dtype.name == dtype:

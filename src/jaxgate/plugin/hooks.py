@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
             time_limit.Deadline(config, limit, session_end.finish_unfinished), time_limit.NAME
         )
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
-        config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]
+        config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]  # suppressed above where there is none
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -26,8 +26,8 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts
         texts: What follows each row, whatever it holds; without texts no line ends in spaces.
     """
     from rich.console import Console  # noqa: PLC0415 - only who prints a table waits for it
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
 
     if not rows:
         return []
