@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 from support.factories import FINGERPRINTS, OTHER_CPU, PROGRAM, PROVENANCE, baseline
+from support.git import commit
 
 from jaxgate.cli import baselines as module
 from jaxgate.cli import main as cli
@@ -25,14 +27,14 @@ def root(tmp_path, monkeypatch):
     monkeypatch.delenv("JAXGATE_BASELINES", raising=False)
     monkeypatch.setattr(module, "utc_today", lambda: dt.date(2026, 12, 1))
     root = tmp_path / "baselines"
-    digest = ProgramStore(root).save("p0", b"program")
+    digest = ProgramStore(root).save(FINGERPRINTS.program, b"program")
     stored = replace(PROGRAM, digest=digest)
     for case, day, changes in (
         ("scan/rnn", "2026-11-20", {"program": stored}),
         ("scan/lstm", "2026-11-29", {"program": replace(PROGRAM, digest=None, why_not="private")}),
         ("vmap/loss", "2026-06-01", {"program": stored, "hardware": OTHER_CPU}),
     ):
-        found = baseline(case=case, fingerprints=replace(FINGERPRINTS, program="p0"), **changes)
+        found = baseline(case=case, **changes)
         BaselineStore(root).save(replace(found, provenance=replace(PROVENANCE, date=day)))
     append_log(root, created=["scan/rnn"], refreshed=[], hardware=SLUG, why="first of all")
     return root
@@ -199,3 +201,35 @@ def test_no_jax_is_imported(root):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
+
+
+def test_names_of_files_only_show(root, capsys):
+    """A file, a commit, a reason: none of them clears the screen, and bytes that are no text are no traceback."""
+    shown = "model\x1b[2J\x1b[31mALL GREEN"
+    for name in (b"case\x1b[2J.json", b"\xff.json"):
+        (root / SLUG / "scan" / os.fsdecode(name)).write_text("{")
+    BaselineStore(root).save(replace(baseline(), provenance=replace(PROVENANCE, commit=shown)))
+    append_log(root, created=[], refreshed=["scan/rnn"], hardware=SLUG, why="\x1b]0;title\x07 because")
+    for arguments in ((), ("--cases",), ("--json",)):
+        cli.main(["baselines", *arguments])
+        text = capsys.readouterr().out
+        assert "\x1b" not in text
+        assert "\x07" not in text
+        text.encode()
+
+
+def test_a_history_with_names_that_are_no_text(root, capsys):
+    """Git gives bytes."""
+    (root / SLUG / "scan" / os.fsdecode(b"\xff.json")).write_text("{")
+    commit(root.parent, "one")
+    code, lines = run(capsys, "--cases")
+    assert code == 1
+    assert any("UNREADABLE" in line and "\\udcff.json" in line for line in lines)
+
+
+@pytest.mark.parametrize("text", ["tool = 3", "[tool]\npytest = 3", "[tool.pytest]\nini_options = 3"])
+def test_an_ini_file_of_another_shape_names_no_folder(tmp_path, monkeypatch, text):
+    """It is somebody else's: the default is meant."""
+    monkeypatch.delenv("JAXGATE_BASELINES", raising=False)
+    (tmp_path / "pyproject.toml").write_text(text)
+    assert module.usual_folder(tmp_path) == tmp_path / "baselines"

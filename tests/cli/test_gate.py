@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
-from support.git import git
+from support.git import commit, git
 
 from jaxgate.cli import record as records
 from jaxgate.cli.comment import MARK, comment, shortened
@@ -16,6 +17,7 @@ from jaxgate.cli.record import record
 from jaxgate.cli.selection import baselines_folder, names_a_path, platform, suite, value_of
 from jaxgate.model import GateExit, Outcome, Status, TimeVerdict, Verdict
 from jaxgate.observe.machine import MachineState
+from jaxgate.settings.variables import RESULTS_INTO
 
 
 def a_verdict(**about):
@@ -294,3 +296,53 @@ def test_a_long_page_is_cut_between_folds():
     assert cut.count("<details>") == cut.count("</details>") > 2
     assert cut.endswith("in the artifacts of the run.")
     assert shortened(page, 100_000) == page
+
+
+DEEP = "[" * 200_000
+
+
+def test_results_of_nothing_but_brackets_are_no_result(tmp_path, capsys):
+    """The comment says so in red, and does not end in a traceback."""
+    (tmp_path / "summary.md").write_text("## ✅ all is well")
+    (tmp_path / "results.json").write_text(DEEP)
+    assert comment(tmp_path) == 0
+    assert "❌ jaxgate: no result" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", [DEEP, "[]", "{", "9" * 5000])
+def test_the_gate_has_no_result_where_none_can_be_read(tmp_path, capsys, monkeypatch, text):
+    """Whatever wrote it: the suite is broken."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+
+    def run(command, environ, limit_s):
+        Path(environ[RESULTS_INTO]).write_text(text)
+        return 0
+
+    assert gate(["--perf-against=HEAD"], {}, run) == GateExit.BROKEN
+    assert "judged nothing" in capsys.readouterr().out
+
+
+def test_a_page_does_nothing_to_a_terminal(tmp_path, capsys):
+    """It may come from an artifact of a pull request."""
+    (tmp_path / "summary.md").write_text("## ✅ \x1b[2J\u202e")
+    (tmp_path / "results.json").write_text(json.dumps({"commit": "a"}))
+    comment(tmp_path)
+    assert "## ✅ \\u001b[2J\\u202e" in capsys.readouterr().out
+
+
+def test_a_patch_runs_nothing_of_the_checkout(tmp_path, monkeypatch):
+    """No monitor, no program that shows differences: the patch has to apply."""
+    mark, trap = tmp_path / "mark", tmp_path / "trap.sh"
+    trap.write_text(f"#!/bin/sh\ntouch '{mark}'\n")
+    trap.chmod(0o755)
+    root = tmp_path / "project"
+    (root / "baselines").mkdir(parents=True)
+    (root / "baselines/a.json").write_text("1\n")
+    commit(root)
+    for name in ("core.fsmonitor", "diff.external"):
+        git(root, "config", name, str(trap))
+    (root / "baselines/a.json").write_text("2\n")
+    monkeypatch.chdir(root)
+    assert "-1\n+2\n" in records._patch(Path("baselines"))
+    assert not mark.exists()

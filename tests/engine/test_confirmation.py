@@ -569,7 +569,7 @@ def test_stored_times_do_not_accuse_the_machine_together(suspect):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"fingerprints": replace(FINGERPRINTS, program="p1")},
+        {"fingerprints": replace(FINGERPRINTS, program="1" * 32)},
         {"fingerprints": replace(FINGERPRINTS, options="xla_x=1")},
         {"environment": {"jax": "0.12"}},
     ],

@@ -143,7 +143,8 @@ def test_nor_is_a_reference_on_virtual_devices(tmp_path):
 def compiled_for(devices):
     """A side whose executable lies on so many devices."""
     sharding = SimpleNamespace(device_set=[SimpleNamespace(id=number) for number in range(devices)])
-    return SimpleNamespace(function=SimpleNamespace(input_shardings=[sharding], output_shardings=[]))
+    trees = {"in_tree": jax.tree.structure([sharding]), "out_tree": jax.tree.structure([])}
+    return SimpleNamespace(function=SimpleNamespace(input_shardings=[sharding], output_shardings=[], **trees))
 
 
 def test_devices_are_those_of_the_executable(duels):

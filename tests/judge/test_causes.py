@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.factories import CASE, ENVIRONMENT, FINGERPRINTS, SIGNATURE, baseline, measurement, record, reference
+from support.factories import (
+    CASE,
+    ENVIRONMENT,
+    FINGERPRINTS,
+    SIGNATURE,
+    baseline,
+    decision,
+    measurement,
+    record,
+    reference,
+)
 
 from jaxgate.judge import judge, rank_causes
-from jaxgate.model import Culprits, Leaf, at_most
+from jaxgate.model import Culprits, Leaf, Status, at_most
 from jaxgate.model.claim import QUANTITIES
 
 ADD, DOT = "stablehlo.add 8x64xf32", "float32[8,64] x float32[64,64]"
@@ -70,9 +80,12 @@ def test_a_gain_blames_nobody():
     """All that a cause could explain became better, and the program is quite another one: improved, no cause."""
     better = {"temp_bytes": 1, "xla_bytes": 1, "xla_flops": 1, "stablehlo_ops": 1, "matmul_flops": 1}
     now = measurement(
-        facts=better, operations={"stablehlo.tanh 8x64xf32": 1}, matmuls={"float32[8,8] x float32[8,8]": 1}
+        facts=better,
+        operations={"stablehlo.tanh 8x64xf32": 1},
+        matmuls={"float32[8,8] x float32[8,8]": 1},
+        fingerprints=replace(FINGERPRINTS, program="p1"),
     )
-    verdict = judge(CASE, (), now, record(), strict=True)
+    verdict = judge(CASE, (), now, record(), strict=True, decision=decision(Status.SAME))
     assert (str(verdict.status), verdict.causes) == ("IMPROVED", ())
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, fields, replace
 
 import pytest
-from support.factories import FACTS, baseline, measurement
+from support.factories import ENVIRONMENT, FACTS, FINGERPRINTS, OTHER_CPU, baseline, measurement
 
 from jaxgate.judge import POLICIES, compare_facts
-from jaxgate.model import EACH_TURN, Facts, Status, Tolerance
+from jaxgate.model import EACH_TURN, Facts, HardwareKey, Status, Tolerance
 
 LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "traces": (1, 1, 1),
@@ -54,8 +54,8 @@ def compared(now, before, **changes):
 
 
 def one(name, now, before):
-    """The finding of the fact that was planted; no other fact may have moved."""
-    findings = compared({name: now}, {name: before})
+    """The finding of the fact that was planted in another program; no other fact may have moved."""
+    findings = compared({name: now}, {name: before}, fingerprints=replace(FINGERPRINTS, program="p1"))
     assert {other: f.status for other, f in findings.items() if other != name} == dict.fromkeys(
         set(LIMITS) - {name}, Status.SAME
     )
@@ -253,3 +253,69 @@ def test_a_loop_whose_length_is_not_known_any_more_is_no_gain(histogram, facts, 
     found = {f.name: f for f in compare_facts(today, then) if f.name in facts}
     assert {f.status for f in found.values()} == {Status.IMPROVED if comparable else Status.INVALID}
     assert comparable or all("a loop of unknown length" in f.detail for f in found.values())
+
+
+GPU = HardwareKey(platform="gpu", device_kind="NVIDIA H200", devices=1)
+BETTER = {
+    "argument_bytes": -1,
+    "output_bytes": -1,
+    "aliased_bytes": 1,
+    "temp_bytes": -1,
+    "xla_flops": -1,
+    "xla_bytes": -1,
+}
+"""What the compiler makes of a program, and which way is better."""
+
+
+def beyond(name):
+    """A stored value against which today's is better than any tolerance explains: slack for the next change."""
+    return getattr(FACTS, name) * (3 if BETTER[name] < 0 else 1) // (1 if BETTER[name] < 0 else 3)
+
+
+def statuses(*, on=None, **changes):
+    """The status of each compiled fact, all of them edited in the baseline."""
+    where = {"hardware": on} if on else {}
+    stored = baseline(facts={name: beyond(name) for name in BETTER}, **where)
+    found = {f.name: f for f in compare_facts(measurement(**{**where, **changes}), stored)}
+    return {name: found[name].status for name in BETTER}
+
+
+def test_a_baseline_that_its_own_program_contradicts_was_edited():
+    """The same program, options, environment and hardware: the compiler cannot have made anything else of it."""
+    assert statuses() == dict.fromkeys(BETTER, Status.INVALID)
+    found = compared({}, {})["temp_bytes"], compared({"temp_bytes": 10**6}, {})["temp_bytes"]
+    assert [f.status for f in found] == [Status.SAME, Status.REGRESSED]  # what is worse keeps its name
+    stored = baseline(facts={"temp_bytes": 999_999_999})
+    (edited,) = (f for f in compare_facts(measurement(), stored) if f.name == "temp_bytes")
+    assert "edited by hand? Restore its file with git, or record it again" in edited.detail
+
+
+def test_a_gpu_compiler_may_choose_otherwise():
+    """It tries programs out: only what goes in and out is certain there."""
+    certain = {"argument_bytes", "output_bytes", "aliased_bytes"}
+    found = statuses(on=GPU)
+    assert found == {name: Status.INVALID if name in certain else Status.IMPROVED for name in BETTER}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fingerprints": replace(FINGERPRINTS, program="p1")},
+        {"fingerprints": replace(FINGERPRINTS, options="xla_x=1")},
+        {"fingerprints": replace(FINGERPRINTS, options=None)},
+        {"environment": {**ENVIRONMENT, "jaxlib": "0.10.3"}},
+        {"hardware": OTHER_CPU},
+        {"host": True},
+    ],
+    ids=["program", "options", "unknown options", "environment", "hardware", "host"],
+)
+def test_anything_else_that_differs_may_explain_a_gain(changes):
+    """Improved, as before."""
+    assert statuses(**changes) == dict.fromkeys(BETTER, Status.IMPROVED)
+
+
+def test_a_gain_within_a_tolerance_is_no_edit():
+    """The fingerprint does not know the order of independent lines, which moves a compiler's figures a little."""
+    own = [Tolerance(fact="temp_bytes", relative=0.0, absolute=0, why="a finer tolerance")]
+    findings = compare_facts(measurement(facts={"temp_bytes": FACTS.temp_bytes - 1}), baseline(), own)
+    assert {f.name: f.status for f in findings}["temp_bytes"] is Status.IMPROVED

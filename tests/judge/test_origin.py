@@ -52,7 +52,7 @@ def changed(source=SAME, program=SAME, environment=SAME, inputs=SAME, options=SA
     prints = replace(
         FINGERPRINTS,
         source=value("s0", source),
-        program=value("p0", program),
+        program=value(FINGERPRINTS.program, program),
         inputs=value("i0", inputs),
         options=value("", options),
     )

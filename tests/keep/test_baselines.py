@@ -47,7 +47,7 @@ CONTENT = {
         "xla_bytes": 100000,
         "xla_flops": 1100000,
     },
-    "fingerprints": {"inputs": "i0", "options": "", "program": "p0", "source": "s0"},
+    "fingerprints": {"inputs": "i0", "options": "", "program": "0" * 32, "source": "s0"},
     "hardware": {"device_kind": "AMD EPYC", "devices": 1, "platform": "cpu"},
     "host": False,
     "launched": {},

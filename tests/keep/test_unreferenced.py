@@ -19,6 +19,8 @@ from jaxgate.keep import (
     read_all,
 )
 
+A, B = "a0" * 16, "b1" * 16
+
 
 def accept(root, content, *, fingerprint, case="scan/rnn", **changes):
     """Write a program and the baseline that names it, in this order."""
@@ -54,42 +56,42 @@ def test_a_case_that_is_refreshed_again_and_again(tmp_path, collecting):
 
 def test_a_program_that_another_case_or_hardware_names_stays(tmp_path):
     """Until the last of them is refreshed."""
-    accept(tmp_path, b"old", fingerprint="a0")
-    accept(tmp_path, b"old", fingerprint="a0", case="scan/other")
-    accept(tmp_path, b"old", fingerprint="a0", hardware=OTHER_CPU)
+    accept(tmp_path, b"old", fingerprint=A)
+    accept(tmp_path, b"old", fingerprint=A, case="scan/other")
+    accept(tmp_path, b"old", fingerprint=A, hardware=OTHER_CPU)
     for changes in ({}, {"case": "scan/other"}):
-        accept(tmp_path, b"new", fingerprint="b1", **changes)
-        assert collect(tmp_path, {"a0"}) == []
-    accept(tmp_path, b"new", fingerprint="b1", hardware=OTHER_CPU)
-    assert [path.name for path, _ in collect(tmp_path, {"a0"})] == ["a0.export.gz"]
-    assert names(tmp_path) == ["b1"]
+        accept(tmp_path, b"new", fingerprint=B, **changes)
+        assert collect(tmp_path, {A}) == []
+    accept(tmp_path, b"new", fingerprint=B, hardware=OTHER_CPU)
+    assert [path.name for path, _ in collect(tmp_path, {A})] == [f"{A}.export.gz"]
+    assert names(tmp_path) == [B]
 
 
 def test_only_the_structures_asked_about_are_removed(tmp_path):
     """A refresh cleans up after itself; what else lies there is for a trim."""
-    accept(tmp_path, b"kept", fingerprint="a0")
+    accept(tmp_path, b"kept", fingerprint=A)
     ProgramStore(tmp_path).save("c2", b"stray")
     ProgramStore(tmp_path).save("d3", b"replaced")
     assert find(tmp_path) == ["c2", "d3"]
     collect(tmp_path, {"d3"})
-    assert names(tmp_path) == ["a0", "c2"]
+    assert names(tmp_path) == [A, "c2"]
 
 
 def test_two_programs_of_one_structure_are_told_apart(tmp_path):
     """By their content: the one that is named stays, whichever has the plain name."""
-    accept(tmp_path, b"first", fingerprint="a0")
-    accept(tmp_path, b"second", fingerprint="a0")
-    second = f"a0-{hashlib.sha256(b'second').hexdigest()[:8]}"
-    assert names(tmp_path) == ["a0", second]
-    assert find(tmp_path) == ["a0"]
-    collect(tmp_path, {"a0"})
+    accept(tmp_path, b"first", fingerprint=A)
+    accept(tmp_path, b"second", fingerprint=A)
+    second = f"{A}-{hashlib.sha256(b'second').hexdigest()[:8]}"
+    assert names(tmp_path) == [A, second]
+    assert find(tmp_path) == [A]
+    collect(tmp_path, {A})
     assert names(tmp_path) == [second]
 
 
 def test_a_damaged_program_that_is_named_stays(tmp_path):
     """Git has it whole; one that nobody names goes, damaged or not."""
-    accept(tmp_path, b"named", fingerprint="a0")
-    for name in ("a0", "e4"):
+    accept(tmp_path, b"named", fingerprint=A)
+    for name in (A, "e4"):
         (tmp_path / f"programs/{name}.export.gz").write_bytes(gzip.compress(b"x")[:5])
     assert find(tmp_path) == ["e4"]
 
@@ -97,18 +99,18 @@ def test_a_damaged_program_that_is_named_stays(tmp_path):
 def test_a_hash_only_baseline_names_no_program(tmp_path):
     """A program of the same structure, left by somebody else, is not its own."""
     record = replace(PROGRAM, digest=None, why_not="private")
-    BaselineStore(tmp_path).save(baseline(fingerprints=replace(FINGERPRINTS, program="a0"), program=record))
-    ProgramStore(tmp_path).save("a0", b"left")
-    assert find(tmp_path) == ["a0"]
+    BaselineStore(tmp_path).save(baseline(fingerprints=replace(FINGERPRINTS, program=A), program=record))
+    ProgramStore(tmp_path).save(A, b"left")
+    assert find(tmp_path) == [A]
 
 
 def test_nothing_is_collected_while_a_baseline_cannot_be_read(tmp_path):
     """It may name the program."""
-    accept(tmp_path, b"one", fingerprint="a0")
-    ProgramStore(tmp_path).save("b1", b"replaced")
+    accept(tmp_path, b"one", fingerprint=A)
+    ProgramStore(tmp_path).save(B, b"replaced")
     broken = tmp_path / "cpu-x-1/scan/broken.json"
     broken.parent.mkdir(parents=True)
     broken.write_text("{")
     with pytest.raises(CorruptBaselineError, match="broken"):
-        collect(tmp_path, {"b1"})
-    assert names(tmp_path) == ["a0", "b1"]
+        collect(tmp_path, {B})
+    assert names(tmp_path) == [A, B]

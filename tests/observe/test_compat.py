@@ -11,7 +11,17 @@ import jax.numpy as jnp
 import pytest
 from support.processes import python
 
-from jaxgate.observe.compat import CACHE_LOGGERS, TRACING_LOGGER, compiler_options, membership, stop_trace, traced_call
+from jaxgate.model import InvalidCaseError
+from jaxgate.observe.compat import (
+    CACHE_LOGGERS,
+    TRACING_LOGGER,
+    compiler_options,
+    input_shardings,
+    membership,
+    output_shardings,
+    stop_trace,
+    traced_call,
+)
 
 X = jnp.ones(3)
 
@@ -105,3 +115,33 @@ def test_the_coordination_service_is_found_without_a_device():
         "print(found.process, found.count, found.coordinator, found.client.blocking_key_value_get('jaxgate/a', 1000))\n"
     )
     assert python("-c", code).split() == ["0", "1", "127.0.0.1", "text"]
+
+
+@pytest.mark.jax_text
+def test_shardings_are_read_without_the_users_tree():
+    """One for each argument, in order, none for an unused one; one for each result."""
+    compiled = jax.jit(lambda a, b: {"x": a["w"] + 1, "y": a["w"]}).lower({"w": X}, X).compile()
+    first, unused = input_shardings(compiled)
+    assert (first, unused) == (X.sharding, None)
+    assert [one.is_equivalent_to(X.sharding, 1) for one in output_shardings(compiled)] == [True, True]
+
+
+@pytest.mark.parametrize("read", [input_shardings, output_shardings], ids=["arguments", "results"])
+def test_a_tree_that_takes_no_shardings_is_invalid_where_they_are_elsewhere(read):
+    """A release that keeps them elsewhere gives the user's tree, whose code may look at them: a stage, and what to do."""
+
+    def refuse(_):
+        raise AttributeError("'SingleDeviceSharding' object has no attribute 'shape'")
+
+    tree = SimpleNamespace(flatten_up_to=refuse)
+    compiled = SimpleNamespace(in_tree=tree, out_tree=tree, input_shardings=(), output_shardings=())
+    with pytest.raises(InvalidCaseError, match="must not look at them") as caught:
+        read(compiled)
+    assert caught.value.stage == "reading the shardings"
+
+
+def test_the_users_tree_is_what_is_left():
+    """In the order of its leaves."""
+    tree = jax.tree.structure([0, 0])
+    compiled = SimpleNamespace(in_tree=tree, out_tree=tree, input_shardings=["a", "b"], output_shardings=["c", "d"])
+    assert (input_shardings(compiled), output_shardings(compiled)) == (["a", "b"], ["c", "d"])

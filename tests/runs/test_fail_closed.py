@@ -187,3 +187,78 @@ def test_what_was_left_out_while_collecting_is_no_orphan(recorded, how):
     else:
         result = recorded.run("--ignore=test_model.py", "--perf-strict").text
     assert "ORPHAN" not in result
+
+
+def test_an_edited_baseline_is_no_gain(recorded):
+    """Slack for the next change: the program is the same, so its compiler cannot have made anything else of it."""
+    path = recorded.baseline()
+    content = json.loads(path.read_text())
+    content["facts"]["temp_bytes"] = 999_999_999
+    path.write_text(json.dumps(content))
+    result = recorded.run()
+    assert result.code == 1
+    result.counts(failed=1)
+    result.shows(
+        "INVALID  model/step",
+        "temp_bytes",
+        "against 1 GB",
+        "edited by hand? Restore its file with git, or record it again",
+    )
+    assert recorded.run("--perf-update").code == 0
+    assert recorded.run("--perf-strict").code == 0
+
+
+LOOKS = """
+import jax, jax.numpy as jnp
+
+@jax.tree_util.register_pytree_node_class
+class Box:
+    def __init__(self, x):
+        {init}
+        self.x = x
+    def tree_flatten(self):
+        return (self.x,), self.x.shape
+    @classmethod
+    def tree_unflatten(cls, shape, leaves):
+        return cls(*leaves)
+
+def step(box, x):
+    return Box(box.x * 0.9 + x)
+
+def test_step(gate):
+    gate(step, Box(jnp.ones((4, 4))), jnp.ones((4, 4)), donate="box")
+"""
+
+
+@pytest.mark.parametrize("init", ["pass", "assert len(x.shape) == 2"])
+def test_a_pytree_that_looks_at_its_leaves_is_judged(project, init):
+    """JAX puts shardings in their place, and so would this engine markers; neither is asked for."""
+    project.write("test_model.py", LOOKS.format(init=init)).run("--perf-update").counts(passed=1)
+    result = project.run()
+    result.counts(passed=1)
+    result.shows("SAME  model/step", "identical program")
+
+
+def test_a_name_in_a_baseline_does_nothing_to_the_terminal(recorded):
+    """An orphan whose name clears the screen and begins a line of its own, and a git command that is one word."""
+    name = "ste'p\x1b[2J\n::error::x"
+    text = recorded.baseline().read_text().replace("test_step", "test_gone")
+    text = text.replace('"case": "model/step"', '"case": ' + json.dumps(f"model/{name}", ensure_ascii=True))
+    (recorded.baseline().parent / f"{name}.json").write_text(text)
+    result = recorded.run()
+    line = result.line("ORPHAN")
+    assert "\x1b" not in result.text
+    assert "\\u001b[2J ::error::x" in line
+    assert """git rm 'baselines/""" in line
+    assert "ste'\"'\"'p" in line
+    assert not any(line.startswith("::error") for line in result.text.splitlines())
+
+
+def test_waivers_behind_a_link_are_not_shown(recorded):
+    """The error of a project's file would print the first line of another one."""
+    (recorded.path / "netrc").write_text("machine github.com password hunter2\n")
+    (recorded.path / "baselines/waivers.toml").symlink_to(recorded.path / "netrc")
+    result = recorded.run()
+    assert result.code == 4
+    result.shows("waivers.toml: is not TOML")
+    assert "hunter2" not in result.text

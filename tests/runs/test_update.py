@@ -6,7 +6,9 @@ import json
 import signal
 
 import pytest
-from support.projects import TWO
+from support.projects import TWO, model
+
+from jaxgate.keep.log import read_log
 
 
 def test_only_selected_cases_are_written(project):
@@ -78,3 +80,32 @@ def test_borrowed_baselines_gate_and_are_not_overwritten(project):
     result.counts(failed=1, deselected=1)
     result.shows("borrowed from cpu-other-1")
     project.run("-k", "second", "--perf-update").shows("CREATED  model/second")
+
+
+def test_a_loss_that_is_recorded_stands_in_the_log(project):
+    """With its worst figure; whoever gives no reason is asked for one, and nothing is refused."""
+    project.write("test_model.py", model("jnp.ones(64)", step="x * 2", other="x + 1")).record()
+    project.edit("test_model.py", "return x * 2", "return jnp.concatenate([x, x]) * 2")
+    result = project.run("--perf-update")
+    result.counts(passed=2)
+    result.shows("REASON WANTED: 1 refreshed case is worse (model/step); say why with --perf-why TEXT")
+    (entry,) = [entry for entry in project.log() if "refreshed" in entry]
+    assert "refreshed `model/other`, `model/step` (output_bytes 512 B against 256 B = 2.00 ×, allowed" in entry
+    assert entry.strip().endswith("Why: (no reason given)")
+    (read,) = [
+        read for read in read_log(project.path / "baselines") if "model/step" in read.cases and len(read.cases) == 2
+    ][-1:]
+    assert read.cases == ("model/other", "model/step")
+    project.edit("test_model.py", "concatenate([x, x])", "concatenate([x, x, x, x])")
+    result = project.run("--perf-update", "--perf-why=a longer result")
+    assert "REASON WANTED" not in result.text
+    (entry,) = [entry for entry in project.log() if "a longer result" in entry]
+    assert "1.02 kB against 512 B = 2.00 ×" in entry
+
+
+def test_a_recording_without_a_loss_asks_for_nothing(project):
+    """Neither a new baseline nor one that is better needs a reason."""
+    project.write("test_model.py", TWO)
+    assert "REASON WANTED" not in project.run("--perf-update").text
+    assert "REASON WANTED" not in project.run("--perf-update").text
+    assert all("(" not in entry.partition("Why:")[0] for entry in project.log())

@@ -32,7 +32,7 @@ from jaxgate.model import (
 HARDWARE = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=1)
 OTHER_CPU = HardwareKey(platform="cpu", device_kind="Intel Xeon", devices=1)
 ENVIRONMENT = {"jax": "0.10.2", "jaxlib": "0.10.2", "python": "3.11"}
-FINGERPRINTS = Fingerprints(source="s0", program="p0", options="", inputs="i0")
+FINGERPRINTS = Fingerprints(source="s0", program="0" * 32, options="", inputs="i0")
 SIGNATURE = (
     Leaf(path="state['w']", aval="float32[64,64]", nbytes=16384, donated=True),
     Leaf(path="batch", aval="float32[8,64]", nbytes=2048, donated=False),

@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from jaxgate.cli.console import refuse, write
 from jaxgate.cli.selection import IniError, usual_folder
 from jaxgate.judge import age_days, last_day
 from jaxgate.keep import read_inventory, utc_today
@@ -27,12 +28,10 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     try:
         root = Path(folder) if folder else usual_folder(Path.cwd())
     except IniError as error:
-        print(f"jaxgate baselines: {error}; name the folder: --baselines DIR", file=sys.stderr)  # noqa: T201 - a command
-        return 1
+        return refuse("baselines", f"{error}; name the folder: --baselines DIR", 1)
     if not root.is_dir():
         shown = os.path.relpath(root)
-        print(f"jaxgate baselines: expected a folder {shown}, found none; name it: --baselines DIR", file=sys.stderr)  # noqa: T201
-        return 1
+        return refuse("baselines", f"expected a folder {shown}, found none; name it: --baselines DIR", 1)
     today = utc_today()
     found = read_inventory(root, today=today)
     days = {case.date for case in found.cases}
@@ -40,5 +39,5 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     ends = {day: "" if (last := last_day(day)) is None else last.isoformat() for day in days}
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     text = inventory_json(found, ages, ends) if as_json else inventory_text(found, ages, ends, cases=cases, width=width)
-    sys.stdout.write(text)
+    write(text)
     return 0 if found.sound else 1

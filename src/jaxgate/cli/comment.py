@@ -6,9 +6,10 @@ that in red, so that an old green one does not stay.
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
+
+from jaxgate.cli.console import write
+from jaxgate.keep import read_json, read_text
 
 MARK = "<!-- jaxgate -->"
 LONGEST = 65_000
@@ -25,14 +26,14 @@ def comment(folder: Path, commit: str = "") -> int:
     Returns:
         The exit code, 0.
     """
-    sys.stdout.write(f"{MARK}\n{shortened(_text(folder, commit))}\n")
+    write(f"{MARK}\n{shortened(_text(folder, commit))}\n")
     return 0
 
 
 def _text(folder: Path, commit: str) -> str:
     try:
-        page = (folder / "summary.md").read_text(encoding="utf-8")
-        found = json.loads((folder / "results.json").read_text(encoding="utf-8"))["commit"]
+        page = read_text(folder / "summary.md")
+        found = read_json(folder / "results.json")["commit"]
     except (OSError, ValueError, KeyError, TypeError):
         return "## ❌ jaxgate: no result\n\nThe gate ended without judging; the log of its job says why."
     if commit and found != commit:

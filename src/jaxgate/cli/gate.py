@@ -6,7 +6,6 @@ known · 3 nothing but baselines is missing, and ``ci/record`` makes them; or th
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -15,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxgate.cli.console import say
 from jaxgate.cli.selection import baselines_folder, has_option, platform, suite, value_of
-from jaxgate.keep import append_page, baseline_files, merge_base, read_provenance
+from jaxgate.keep import append_page, baseline_files, merge_base, read_json, read_provenance
 from jaxgate.model import GateExit, plural
 from jaxgate.settings.variables import RESULTS_INTO, TIME_LIMIT
 
@@ -65,7 +65,7 @@ def gate(
     code, why = _meaning(results, status)
     if results is None:
         _tell_summary(why, environ)
-    print(f"jaxgate gate: {why} (exit code {int(code)})")  # noqa: T201 - a command
+    say(f"jaxgate gate: {why} (exit code {int(code)})")
     return int(code)
 
 
@@ -79,7 +79,7 @@ def _limit(arguments: Sequence[str], environ: Mapping[str, str]) -> float:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
@@ -129,9 +129,9 @@ def _merge_base(arguments: Sequence[str], environ: Mapping[str, str]) -> list[st
     else:
         why = f"no baseline in {folder}"
     if _is_trunk():  # a suite that is held against itself is always green
-        print(f"jaxgate gate: {why}, and this is the trunk: nothing to compare with", flush=True)  # noqa: T201
+        say(f"jaxgate gate: {why}, and this is the trunk: nothing to compare with")
         return []
-    print(f"jaxgate gate: {why}: comparing with the merge base", flush=True)  # noqa: T201
+    say(f"jaxgate gate: {why}: comparing with the merge base")
     return ["--perf-against=merge-base"]
 
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from jaxgate.cli.baselines import show_baselines
 from jaxgate.cli.comment import comment
+from jaxgate.cli.console import complain, refuse
 from jaxgate.cli.gate import gate
 from jaxgate.cli.selection import SUITE, suite
 from jaxgate.cli.tensorboard import open_tensorboard
@@ -153,7 +154,7 @@ def _comment(known: argparse.Namespace, rest: list[str]) -> int:
 
 def _policy(_: argparse.Namespace, rest: list[str]) -> int:
     if rest:
-        print(f"jaxgate policy takes no arguments, found {' '.join(rest)}", file=sys.stderr)  # noqa: T201 - a command
+        complain(f"jaxgate policy takes no arguments, found {' '.join(rest)}")
         return 2
     sys.stdout.write(policy_page(POLICIES, STORED_PHASE_POLICIES, PHASE_POLICIES))
     return 0
@@ -170,9 +171,7 @@ def _tensorboard(known: argparse.Namespace, rest: list[str]) -> int:
 
 def _unknown(command: str, rest: list[str]) -> int:
     """The exit code of arguments that a command does not have; 0 if there are none."""
-    if rest:
-        print(f"jaxgate {command}: unknown arguments {' '.join(rest)}", file=sys.stderr)  # noqa: T201 - a command
-    return 2 if rest else 0
+    return refuse(command, f"unknown arguments {' '.join(rest)}", 2) if rest else 0
 
 
 def _calibrate(known: argparse.Namespace, rest: list[str]) -> int:

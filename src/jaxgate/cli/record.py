@@ -11,10 +11,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from jaxgate.cli.console import refuse, say
 from jaxgate.cli.selection import baselines_folder, platform, suite, value_of
-from jaxgate.keep import Artifacts, ignored, last_line, run_git
+from jaxgate.keep import Artifacts, git_command, ignored, last_line, run_git
 from jaxgate.observe.machine import MachineState, Ticks, look, read_ticks
 
 PATCH = "baselines.patch"
@@ -77,11 +79,8 @@ def record(
         return _refuse("nothing was recorded")
     folder = Path(value_of(arguments, "--perf-artifacts") or environ.get("JAXGATE_ARTIFACTS") or "perf-artifacts")
     Artifacts(folder).write_page(PATCH, patch)
-    told = [
-        last_line(baselines),
-        f"{len(patch.encode()):,} bytes in {folder / PATCH}; apply them: git apply {folder / PATCH}",
-    ]
-    print("\n".join(told))  # noqa: T201 - a command
+    say(last_line(baselines))
+    say(f"{len(patch.encode()):,} bytes in {folder / PATCH}; apply them: git apply {folder / PATCH}")
     return _RECORDED if status == 0 else _SOME_FAILED
 
 
@@ -90,9 +89,9 @@ def _patch(baselines: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         environ = {**os.environ, "GIT_INDEX_FILE": str(Path(name) / "index")}
         for arguments in (("read-tree", "HEAD"), ("add", "--all", "--force", "--", str(baselines))):
-            command = ["git", *arguments]
-            subprocess.run(command, check=True, env=environ, capture_output=True)
-        command = ["git", "diff", "--cached", "--binary", "HEAD", "--", str(baselines)]
+            subprocess.run(git_command(Path(), *arguments), check=True, env=environ, capture_output=True)
+        plain = ("--binary", "--no-ext-diff", "--no-textconv")  # a patch that applies, whatever shows differences here
+        command = git_command(Path(), "diff", "--cached", *plain, "HEAD", "--", str(baselines))
         return subprocess.run(command, check=True, env=environ, capture_output=True).stdout.decode()
 
 
@@ -102,6 +101,4 @@ def _restore(baselines: Path) -> None:
     run_git(Path(), "clean", "--quiet", "--force", "-d", "-x", "--", str(baselines), timeout_s=None)
 
 
-def _refuse(text: str) -> int:
-    print(f"jaxgate record: {text}", file=sys.stderr)  # noqa: T201 - a command
-    return _NOTHING
+_refuse = partial(refuse, "record", code=_NOTHING)

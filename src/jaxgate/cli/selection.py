@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from jaxgate.keep import parse_toml, read_text
 from jaxgate.model import UsageError
 from jaxgate.processes.hardware_worker import ask_hardware
 
@@ -76,12 +76,17 @@ def _ini(file: Path) -> str:
     if not file.is_file():
         return ""
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        content = parse_toml(read_text(file))
+    except (OSError, ValueError) as error:
         raise IniError(f"{file.name} cannot be read: {error}") from error
-    section: Any = content.get("tool", {}).get("pytest", {})
-    found = section.get("perf_baselines") or section.get("ini_options", {}).get("perf_baselines")
+    section = _table(_table(content, "tool"), "pytest")
+    found = section.get("perf_baselines") or _table(section, "ini_options").get("perf_baselines")
     return found if isinstance(found, str) else ""
+
+
+def _table(content: dict[str, Any], name: str) -> dict[str, Any]:
+    found = content.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def platform(environ: Mapping[str, str] = os.environ, ask: Callable[[], str] | None = None) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
+
+from jaxgate.cli.console import refuse, say
 
 HOST = "127.0.0.1"
 """Never another address: profiles show source lines and argument names."""
@@ -42,9 +45,9 @@ def open_tensorboard(folder: Path, port: int | None, *, links_only: bool) -> int
             return _refuse(f"port {port} is taken; choose another one with --port", code=2)
         chosen = free if free is not None else _free(0)
     for case, sides in links.items():
-        print(case)  # noqa: T201 - a command
+        say(case)
         for side, link in sides.items():
-            print(f"  {side:<10} http://{HOST}:{chosen}{link}")  # noqa: T201
+            say(f"  {side:<10} http://{HOST}:{chosen}{link}")
     if not links_only:
         _become(folder, chosen)
     return 0
@@ -52,8 +55,8 @@ def open_tensorboard(folder: Path, port: int | None, *, links_only: bool) -> int
 
 def _become(folder: Path, port: int | None) -> NoReturn:
     """Become TensorBoard, so that Ctrl-C and the exit code are its own."""
-    print(f"\nTensorBoard: http://{HOST}:{port}/  (Ctrl-C ends it)")  # noqa: T201
-    sys.stdout.flush()
+    say("")
+    say(f"TensorBoard: http://{HOST}:{port}/  (Ctrl-C ends it)")
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder), "--host", HOST, "--port", str(port)]
     os.execv(sys.executable, command)  # noqa: S606 - a fixed command line, no shell
 
@@ -93,6 +96,4 @@ def _free(port: int) -> int | None:
         return number
 
 
-def _refuse(reason: str, *, code: int) -> int:
-    print(f"jaxgate tensorboard: {reason}", file=sys.stderr)  # noqa: T201 - a command
-    return code
+_refuse = partial(refuse, "tensorboard")

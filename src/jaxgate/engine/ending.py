@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from jaxgate.engine.exit_status import ExitStatus, exit_status
 from jaxgate.engine.orphans import Orphans, find_idle_waivers, find_orphans
 from jaxgate.keep import LOG_FOLDER, CorruptBaselineError, adopt_revision, append_log, collect, ignored, uncommitted
-from jaxgate.model import Collection, Review, StoreChanges, Waiver
+from jaxgate.model import Collection, Review, Status, StoreChanges, Verdict, Waiver
+from jaxgate.report import describe_finding
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
@@ -128,7 +129,13 @@ def write_log(session: GateSession) -> None:
             refreshed=[verdict.case for verdict in here if verdict.recorded == "refreshed"],
             hardware=slug,
             why=session.settings.why,
+            worse={verdict.case: describe_finding(verdict.worst) for verdict in recorded_worse(here) if verdict.worst},
         )
+
+
+def recorded_worse(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Those whose baseline was replaced by one that is worse."""
+    return [one for one in verdicts if one.recorded == "refreshed" and one.status in (Status.REGRESSED, Status.SLOWER)]
 
 
 def adopt_baselines(session: GateSession) -> dict[str, str]:

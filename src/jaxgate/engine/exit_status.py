@@ -32,11 +32,13 @@ class ExitStatus:
         code: Its exit code.
         undecided: Whether nothing failed, and too little was decided.
         only_machine: Whether tests failed for no other reason than that the machine is the suspect.
+        uncounted: Cases that fail in a run whose tests all passed for pytest: one expects to fail, or catches everything.
     """
 
     code: int
     undecided: bool = False
     only_machine: bool = False
+    uncounted: tuple[str, ...] = ()
 
 
 def exit_status(code: int, session: GateSession | None, *, tests_failed: int, wrong: bool) -> ExitStatus:
@@ -52,6 +54,9 @@ def exit_status(code: int, session: GateSession | None, *, tests_failed: int, wr
         return ExitStatus(code=Exit.FAILED if code == Exit.OK else code)
     if session is None:
         return ExitStatus(code=code)
+    failed = tuple(verdict.case for verdict in session.result.verdicts if verdict.fails)
+    if code == Exit.OK and session.settings.strict and failed:
+        return ExitStatus(code=Exit.FAILED, uncounted=failed)
     if code == Exit.OK and unfit(session):
         return ExitStatus(code=UNFIT, undecided=True)
     accused = session.result.accused

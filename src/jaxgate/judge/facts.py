@@ -22,6 +22,16 @@ _UNEQUAL = (
 )
 
 
+_COMPILED = frozenset({"aliased_bytes", "argument_bytes", "output_bytes"})
+"""Facts that program and compiler options decide, on every backend."""
+_COMPILED_ON_CPU = frozenset({"temp_bytes", "xla_flops", "xla_bytes"})
+"""The same where the compiler tries nothing out on the device, as it does to tune a GPU's."""
+EDITED = (
+    "the same program, compiled with the same options by the same compiler, has another: was the baseline edited by hand? "
+    "Restore its file with git, or record it again"
+)
+
+
 def compare_facts(
     now: Measurement, baseline: Baseline, tolerances: Iterable[Tolerance] = (), *, recorded: Facts | None = None
 ) -> Iterator[Finding]:
@@ -41,6 +51,7 @@ def compare_facts(
         recorded: The facts that were recorded, where those of the baseline are of its program, compiled here.
     """
     own = {tolerance.fact: tolerance for tolerance in tolerances}
+    exact = _same_compilation(now, baseline)
     for general in POLICIES:
         tolerance = own.get(general.name)
         policy = general if tolerance is None else _of_its_own(general, tolerance)
@@ -66,8 +77,31 @@ def compare_facts(
             )
             continue
         finding = _judged(policy, today, before, tolerance)
+        if policy.name in exact and finding.status is Status.IMPROVED and general.is_better(today, before):
+            # What is worse is red as it is; a tolerance of the workload's own may be finer than what may move.
+            finding = replace(finding, status=Status.INVALID, detail=EDITED)
         then = None if recorded is None else getattr(recorded, policy.name)
         yield from [finding] if then in (None, before) else _beside(finding, policy, today, before, then)
+
+
+def _same_compilation(now: Measurement, baseline: Baseline) -> frozenset[str]:
+    """The facts that cannot be another than the baseline's, as the same compiler was given the same program.
+
+    The fingerprint is blind to the order of independent lines, which may move some: the source must be the same, too.
+    """
+    ours, theirs = now.fingerprints, baseline.fingerprints
+    same = (
+        ours.program == theirs.program
+        and ours.source is not None
+        and ours.source == theirs.source
+        and ours.options is not None
+        and ours.options == theirs.options
+        and now.environment == baseline.environment
+        and now.hardware == baseline.hardware
+    )
+    if not same or now.host:
+        return frozenset()
+    return _COMPILED | (_COMPILED_ON_CPU if now.hardware.platform == "cpu" else frozenset())
 
 
 def _changed_loops(now: Measurement, baseline: Baseline, histogram: str) -> bool:

@@ -6,7 +6,7 @@ from jaxgate.keep.atomic import append_page, write_atomic
 from jaxgate.keep.baselines import BaselineStore, baseline_files, read_all
 from jaxgate.keep.calibrations import write_calibration
 from jaxgate.keep.floors import DamagedFloorsError, FloorStore
-from jaxgate.keep.git import run_git
+from jaxgate.keep.git import git_command, run_git
 from jaxgate.keep.inventory import read_inventory
 from jaxgate.keep.jax_defaults import remembered_defaults
 from jaxgate.keep.jobs import Job, read_duels, read_job, read_peak, write_duels, write_job, write_peak
@@ -19,4 +19,5 @@ from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.keep.tensorboard_events import can_write_scalars, write_scalars
 from jaxgate.keep.times import TimesStore
 from jaxgate.keep.unreferenced import collect, find_unreferenced, named_by, remove, remove_empty_folders
+from jaxgate.keep.untrusted import parse_toml, read_json, read_text
 from jaxgate.keep.waivers import FILE, WaiverError, read_waivers

@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.machine import lock_of
+from jaxgate.keep.untrusted import read_json
 
 MARKER = ".jaxgate-artifacts"
 """Says that the folder is jaxgate's to empty; its number counts the runs."""
@@ -79,7 +80,7 @@ class Artifacts:
         if not (self.root / MARKER).is_file():
             return
         for path in self.root.iterdir():
-            if path.name in _KEPT:  # files stay; folders are bundles of a family of that name
+            if path.name in _KEPT and not path.is_symlink():  # files stay; folders are bundles of a family of that name
                 for inner in path.iterdir():
                     if inner.is_dir():
                         _remove(inner)
@@ -144,7 +145,7 @@ def _remove(path: Path) -> None:
 
 def _read(marker: Path) -> dict[str, Any]:
     try:
-        found = json.loads(marker.read_text())
+        found = read_json(marker)
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -7,6 +7,8 @@ an unknown schema, or lacks or adds a key is an error that names the file and th
 from __future__ import annotations
 
 import os
+import re
+import reprlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
 from jaxgate.model import BASELINE_SCHEMA, Baseline, HardwareKey, StoredBaseline
 
 __all__ = ["BaselineStore", "CorruptBaselineError"]
+
+_FINGERPRINT, _DIGEST = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{64}")
+"""What a program's file is named by, and its SHA-256: anything else could lead to another file."""
 
 
 def baseline_files(root: Path, hardware: str = "*") -> list[Path]:
@@ -97,6 +102,14 @@ class BaselineStore:
         baseline = read_strict(path, Baseline, schema=BASELINE_SCHEMA)
         if baseline.case != case:
             raise CorruptBaselineError(path, f"expected the case `{case}`, found `{baseline.case}`: was it renamed?")
+        for key, found, form in (
+            ("fingerprints.program", baseline.fingerprints.program, _FINGERPRINT),
+            ("program.digest", baseline.program.digest, _DIGEST),
+        ):
+            if found is not None and not form.fullmatch(found):
+                digits = form.pattern.partition("{")[2].rstrip("}")
+                wrong = f"key `{key}`: expected {digits} hexadecimal digits, found {reprlib.repr(found)}"
+                raise CorruptBaselineError(path, wrong)
         folder = path.parents[1].name
         if baseline.hardware.slug != folder and hardware is None:
             raise CorruptBaselineError(path, f"expected hardware `{folder}`, found `{baseline.hardware.slug}`")

@@ -32,7 +32,8 @@ def write_calibration(folder: Path, calibration: Calibration, *, markdown: str, 
     for suffix, content in contents.items():
         path = folder / f"{NAME}.{suffix}"
         if content is None:
-            path.unlink(missing_ok=True)
+            if not folder.is_symlink():  # behind a link lies somebody else's
+                path.unlink(missing_ok=True)
             continue
         write_atomic(path, content)
         written.append(path)

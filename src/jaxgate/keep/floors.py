@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.strict import adapter_of, first_problem
+from jaxgate.keep.untrusted import read_bytes
 from jaxgate.model import FLOORS_SCHEMA, HardwareKey, NoiseFloor, NoiseFloors
 
 
@@ -38,7 +39,7 @@ class FloorStore:
         if path is None:
             return None
         try:
-            found = adapter_of(NoiseFloors).validate_json(path.read_bytes())
+            found = adapter_of(NoiseFloors).validate_json(read_bytes(path))
         except FileNotFoundError:
             return None
         except OSError as error:

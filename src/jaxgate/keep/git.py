@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from itertools import takewhile
 from pathlib import Path
@@ -14,6 +15,17 @@ _NO_CODE = (
     "log.showSignature=false",
 )
 """Settings that keep git from running what a checkout brings along: embedded repositories, monitors, hooks, verifiers."""
+
+
+def git_command(folder: Path, *arguments: str) -> list[str]:
+    """A command line of git that runs nothing of the checkout.
+
+    Args:
+        folder: A folder inside the checkout.
+        arguments: The command.
+    """
+    settings = [part for setting in _NO_CODE for part in ("-c", setting)]
+    return ["git", *settings, "-C", str(folder), *arguments]
 
 
 def run_git(folder: Path, *arguments: str, timeout_s: float | None = TIMEOUT_S) -> str | None:
@@ -29,13 +41,12 @@ def run_git(folder: Path, *arguments: str, timeout_s: float | None = TIMEOUT_S) 
     """
     if _in_embedded_repository(folder):
         return None
-    settings = [part for setting in _NO_CODE for part in ("-c", setting)]
-    command = ["git", *settings, "-C", str(folder), *arguments]
+    command = git_command(folder, *arguments)
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
+        answer = subprocess.run(command, capture_output=True, check=False, timeout=timeout_s)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return answer.stdout.strip() if answer.returncode == 0 else None
+    return os.fsdecode(answer.stdout).strip() if answer.returncode == 0 else None  # names of files are bytes
 
 
 def _in_embedded_repository(folder: Path) -> bool:

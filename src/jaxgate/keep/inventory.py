@@ -72,4 +72,4 @@ def _waivers(root: Path, today: date) -> tuple[tuple[Waiver, ...], str]:
 
 
 def _file(path: Path, root: Path) -> StoredFile:
-    return StoredFile(path=os.path.relpath(path, root), nbytes=path.stat().st_size)
+    return StoredFile(path=os.path.relpath(path, root), nbytes=path.lstat().st_size)

@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.machine import lock_folder
+from jaxgate.keep.untrusted import read_json
 from jaxgate.model import JaxDefaults
 
 
@@ -21,7 +22,7 @@ def remembered_defaults(installation: str, ask: Callable[[], JaxDefaults | None]
     """
     path = lock_folder() / f"defaults-{hashlib.sha256(installation.encode()).hexdigest()[:16]}.json"
     try:
-        return JaxDefaults(**json.loads(path.read_bytes()))
+        return JaxDefaults(**read_json(path))
     except (OSError, ValueError, TypeError):
         found = ask()
     if found is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.npz import pack, unpack
 from jaxgate.keep.strict import adapter_of
+from jaxgate.keep.untrusted import OWN_BYTES, read_bytes
 from jaxgate.model import Duel, PeakRecord, ProgramRecord, StoredProgram
 
 if TYPE_CHECKING:
@@ -46,11 +47,12 @@ def write_job(folder: Path, job: Job) -> None:
 
 def read_job(folder: Path) -> Job:
     """Read a job back."""
-    leaves, about = unpack((folder / "job.npz").read_bytes())
+    leaves, about = unpack(read_bytes(folder / "job.npz", OWN_BYTES))
     records = adapter_of(ProgramRecord)
     now, baseline = (
         StoredProgram(
-            record=records.validate_json(json.dumps(about.pop(name))), content=(folder / f"{name}.export").read_bytes()
+            record=records.validate_json(json.dumps(about.pop(name))),
+            content=read_bytes(folder / f"{name}.export", OWN_BYTES),
         )
         for name in ("now", "baseline")
     )
@@ -69,7 +71,7 @@ def read_duels(folder: Path) -> dict[str, Duel]:
     Raises:
         FileNotFoundError: If the process that should have written it did not come to an end.
     """
-    return adapter_of(dict[str, Duel]).validate_json((folder / "duels.json").read_bytes())
+    return adapter_of(dict[str, Duel]).validate_json(read_bytes(folder / "duels.json"))
 
 
 def write_peak(path: Path, record: PeakRecord) -> None:
@@ -83,4 +85,4 @@ def read_peak(path: Path) -> PeakRecord | None:
     Raises:
         ValueError: If the file is not what ``write_peak`` writes.
     """
-    return adapter_of(PeakRecord).validate_json(path.read_bytes()) if path.exists() else None
+    return adapter_of(PeakRecord).validate_json(read_bytes(path)) if path.exists() else None

@@ -10,10 +10,13 @@ from __future__ import annotations
 import datetime as dt
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.untrusted import is_linked, may_be_quoted, read_text
 from jaxgate.model import LogEntry, plural
 
 LOG_FOLDER = "log"
@@ -21,7 +24,15 @@ _ENTRY = re.compile(r"- (\d{4}-\d\d-\d\d) on `([^`]+)`: (.*?)\. Why: (.*)")
 _NAMED = re.compile(r"`([^`]+)`")
 
 
-def append_log(root: Path, *, created: Sequence[str], refreshed: Sequence[str], hardware: str, why: str) -> Path:
+def append_log(
+    root: Path,
+    *,
+    created: Sequence[str],
+    refreshed: Sequence[str],
+    hardware: str,
+    why: str,
+    worse: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
     """Add the entry of a recording on one hardware.
 
     Args:
@@ -30,9 +41,15 @@ def append_log(root: Path, *, created: Sequence[str], refreshed: Sequence[str], 
         refreshed: Cases whose baseline was replaced.
         hardware: Where they were recorded.
         why: The reason that was given; an empty one is written down as such.
+        worse: Of refreshed cases that are worse than before: the figure that is worst, in words.
     """
+
+    def named(case: str) -> str:
+        figure = " ".join(worse.get(case, "").replace("`", "'").split())  # names of cases stand in backticks
+        return f"`{case}` ({figure})" if figure else f"`{case}`"
+
     what = "; ".join(
-        f"{word} {', '.join(f'`{case}`' for case in sorted(cases))}"
+        f"{word} {', '.join(map(named, sorted(cases)))}"
         for word, cases in (("created", created), ("refreshed", refreshed))
         if cases
     )
@@ -54,14 +71,14 @@ def log_trimmed(root: Path, *, removed: Sequence[str], programs: int, why: str) 
 
 
 def last_line(root: Path) -> str:
-    """The newest entry as it stands; empty where there is none."""
-    files = _files(root)
-    return files[-1].read_text(encoding="utf-8").strip() if files else ""
+    """The newest entry as it stands; empty where there is none that can be read."""
+    entries = list(_texts(root))
+    return entries[-1].strip() if entries else ""
 
 
 def read_log(root: Path) -> tuple[LogEntry, ...]:
     """Every entry of a recording, oldest first; what people wrote by hand in other words is passed over."""
-    lines = [line for file in _files(root) for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
+    lines = [line for text in _texts(root) for line in text.splitlines()]
     found = [match.groups() for match in map(_ENTRY.match, lines) if match]
     return tuple(
         LogEntry(date=date, hardware=hardware, cases=tuple(_NAMED.findall(what)), why=why)
@@ -69,8 +86,12 @@ def read_log(root: Path) -> tuple[LogEntry, ...]:
     )
 
 
-def _files(root: Path) -> list[Path]:
-    return sorted((root / LOG_FOLDER).glob("*.md"))
+def _texts(root: Path) -> Iterator[str]:
+    """The entries, oldest first; what no recording writes is passed over: a link, a pipe, a file without end."""
+    for path in sorted((root / LOG_FOLDER).glob("*.md")):
+        if may_be_quoted(path) and not is_linked(path, root):
+            with suppress(OSError):
+                yield read_text(path, errors="replace")
 
 
 def _write(root: Path, what: str, why: str) -> Path:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.untrusted import PROGRAM_BYTES, read_bytes, unpack_gzip
 
 FOLDER = "programs"
 SUFFIX = ".export.gz"
@@ -86,7 +87,7 @@ class ProgramStore:
 
 def _read(path: Path) -> bytes | None:
     try:
-        content = gzip.decompress(path.read_bytes())
+        content = unpack_gzip(read_bytes(path, PROGRAM_BYTES))
     except (OSError, EOFError, zlib.error):
         return None
     return content or None  # an empty file decompresses to nothing, and is no program

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.npz import pack, unpack
 from jaxgate.keep.strict import adapter_of
+from jaxgate.keep.untrusted import ARRAYS_BYTES, read_bytes
 from jaxgate.model import Duel
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ class ReferenceCache:
         if self.folder is None:
             return None
         try:
-            content = (self.folder / f"{key}.npz").read_bytes()  # NumPy leaves a file that it cannot read open
+            content = read_bytes(
+                self.folder / f"{key}.npz", ARRAYS_BYTES
+            )  # NumPy leaves a file that it cannot read open
             outputs, numbers = unpack(content)
         except Exception:  # noqa: BLE001 - a damaged entry raises almost anything; it costs time only
             return None
@@ -50,7 +53,9 @@ class ReferenceCache:
 
 
 def _forget_oldest(folder: Path) -> None:
-    """Keep the youngest entries, as many as both limits let."""
+    """Keep the youngest entries, as many as both limits let; behind a link nothing is this project's to remove."""
+    if folder.is_symlink() or folder.parent.is_symlink():
+        return
     files = nbytes = 0
     for written, size, path in sorted(map(_entry, folder.glob("*.npz")), reverse=True):
         files, nbytes = files + 1, nbytes + size

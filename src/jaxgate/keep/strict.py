@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.untrusted import may_be_quoted, read_json
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -48,6 +49,8 @@ def read_strict(path: Path, kind: type[Content], *, schema: int) -> Content:
     content, adapter = _parse(path, schema), adapter_of(kind)
     try:
         found = adapter.validate_json(json.dumps(content))
+    except RecursionError:
+        raise CorruptBaselineError(path, "is nested too deeply") from None
     except ValueError as error:
         raise CorruptBaselineError(path, first_problem(error)) from error
     lost = _missing_key(content, adapter.dump_python(found, mode="json"))
@@ -65,17 +68,18 @@ def write_strict(path: Path, content: object) -> None:
 
 def _parse(path: Path, schema: int) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_bytes(), object_pairs_hook=_once)
+        content = read_json(path, pairs=_once)
     except (OSError, UnicodeDecodeError) as error:
         raise CorruptBaselineError(path, f"cannot be read: {error}") from error
     except json.JSONDecodeError as error:
         raise CorruptBaselineError(path, f"is not JSON (truncated or merged badly?): {error}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CorruptBaselineError(path, str(error)) from error
     if not isinstance(content, dict):
         raise CorruptBaselineError(path, "expected a JSON object")
     if content.get("schema") != schema:
-        raise CorruptBaselineError(path, f"expected schema {schema}, found {content.get('schema')!r}")
+        found = f"{content.get('schema')!r}" if may_be_quoted(path) else "another, behind a link"
+        raise CorruptBaselineError(path, f"expected schema {schema}, found {found}")
     return content
 
 
@@ -94,6 +98,8 @@ def first_problem(error: Any) -> str:
     key = ".".join(map(str, problem["loc"]))
     if problem["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         return f"unknown key `{key}`"
+    if problem["type"] == "json_invalid":  # its input is the whole file
+        return str(problem["msg"])
     if problem["type"] == "missing":
         return f"key `{key}` is missing"
     return f"key `{key}`: {problem['msg']}, found {reprlib.repr(problem['input'])}"

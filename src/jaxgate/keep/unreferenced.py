@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jaxgate.keep.baselines import read_all
 from jaxgate.keep.programs import ProgramStore
+from jaxgate.keep.untrusted import RefusedFileError, is_linked
 from jaxgate.model import Baseline
 
 Named = set[tuple[str, str]]
@@ -58,11 +59,17 @@ def collect(root: Path, only: Collection[str]) -> list[tuple[Path, int]]:
     baselines, unreadable = read_all(root)
     if unreadable:
         raise unreadable[0]
-    return [remove(path) for path in find_unreferenced(root, named_by(baselines.values()), only=only)]
+    return [remove(path, root) for path in find_unreferenced(root, named_by(baselines.values()), only=only)]
 
 
-def remove(path: Path) -> tuple[Path, int]:
-    """Remove one file; gives its path and its size in bytes."""
+def remove(path: Path, root: Path) -> tuple[Path, int]:
+    """Remove one file below the folder of the baselines; gives its path and its size in bytes.
+
+    Raises:
+        RefusedFileError: If a link leads from that folder to it: it may be needed by somebody else.
+    """
+    if is_linked(path, root):
+        raise RefusedFileError(f"expected {path} in {root} itself, found it behind a link; remove the link")
     nbytes = path.lstat().st_size
     path.unlink()
     return path, nbytes

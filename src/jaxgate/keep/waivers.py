@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from jaxgate.keep.strict import first_problem
+from jaxgate.keep.untrusted import may_be_quoted, parse_toml, read_text
 from jaxgate.model import Waiver
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ def read_waivers(baselines: Path) -> tuple[Waiver, ...]:
     if not os.path.lexists(path):  # a link to nowhere is not "none"
         return ()
     try:
-        text = path.read_text(encoding="utf-8")
-        content = tomllib.loads(text)
+        text = read_text(path)
+        content = parse_toml(text)
     except (OSError, UnicodeDecodeError) as error:
         raise WaiverError(f"{path}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"line (\d+)", str(error))
-        there = text.splitlines()[int(line[1]) - 1].strip() if line else ""
-        raise WaiverError(f"{path}: is not TOML (no such date, or merged badly?): {error}: {there}") from error
+    except ValueError as error:
+        line = re.search(r"line (\d+)", str(error)) if may_be_quoted(path) else None
+        there = f": {text.splitlines()[int(line[1]) - 1].strip()}" if line else ""
+        raise WaiverError(f"{path}: is not TOML (no such date, or merged badly?): {error}{there}") from error
     unknown = sorted(set(content) - {_TABLE})
     if unknown:
         raise WaiverError(f"{path}: unknown key `{unknown[0]}`; expected [[{_TABLE}]] entries and nothing else")

@@ -188,5 +188,5 @@ def split_claims(options: Mapping[str, Any]) -> tuple[tuple[Claim, ...], dict[st
             )
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"{keyword}= expects a number, found {value!r}")
-        claims.append(Claim(quantity=quantity, relation=_RELATIONS[start], factor=float(value), other="one"))  # type: ignore[arg-type]
+        claims.append(Claim(quantity=quantity, relation=_RELATIONS[start], factor=float(value), other="one"))  # type: ignore[arg-type]  # both are names of the tables above
     return tuple(claims), others

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 
+from jaxgate.model import InvalidCaseError
 from jaxgate.observe.arguments import ArgumentKey, argument_names, short
 
 TRACING_LOGGER = "jax._src.interpreters.partial_eval"
@@ -29,6 +32,47 @@ def compiler_options(lowered: jax.stages.Lowered) -> tuple[tuple[str, str], ...]
         return tuple(sorted((str(name), str(value)) for name, value in options))
     except (AttributeError, TypeError, ValueError):
         return None
+
+
+def input_shardings(executable: jax.stages.Compiled) -> list[Any]:
+    """The sharding of each argument in the compiled program; ``None`` for one that it does not use, and JAX dropped.
+
+    The public name gives the user's own tree of them, and to look into that is to call the user's code with shardings
+    where it expects arrays. It is what is left where this release keeps the list elsewhere.
+
+    Raises:
+        InvalidCaseError: If the user's code then does not take them.
+    """
+    try:
+        return list(executable._input_shardings_flat())  # noqa: SLF001 - what this file is for
+    except AttributeError:
+        with _looked_into():
+            return list(executable.in_tree.flatten_up_to(executable.input_shardings))
+
+
+def output_shardings(executable: jax.stages.Compiled) -> list[Any]:
+    """The sharding of each result in the compiled program.
+
+    Raises:
+        InvalidCaseError: As above.
+    """
+    try:
+        return list(executable._executable._out_shardings)  # noqa: SLF001 - what this file is for
+    except AttributeError:
+        with _looked_into():
+            return list(executable.out_tree.flatten_up_to(executable.output_shardings))
+
+
+@contextmanager
+def _looked_into() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise InvalidCaseError(
+            "reading the shardings",
+            f"a class registered as a pytree does not take leaves that are no arrays: {type(error).__name__}: {error}; "
+            "its flatten and unflatten must not look at them",
+        ) from error
 
 
 def argument_leaf_names(traced: jax.stages.Traced) -> frozenset[str]:

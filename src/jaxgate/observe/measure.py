@@ -28,6 +28,7 @@ from jaxgate.observe.arguments import (
     processes_of,
     read_results,
 )
+from jaxgate.observe.compat import output_shardings
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute import (
     JittedSubject,
@@ -241,7 +242,7 @@ def _measurement(
             host_ns=run.launch_ns,
             yardstick_ns=compiled.yardstick_ns,
         ),
-        results=read_results(lowered.stage, program.executable),
+        results=read_results(lowered.stage, output_shardings(program.executable)),
         operations=program.structure.operations,
         native_calls=native_calls(program.structure.operations),
         matmuls=program.work.matmuls,

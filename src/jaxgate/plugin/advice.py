@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pytest
-
 from jaxgate.engine.ending import Ending
 from jaxgate.model import Review, Status, StoreChanges, Verdict, plural
+from jaxgate.plugin.console import Console
 from jaxgate.plugin.options.table import UPDATE
-from jaxgate.report import review_lines, show
+from jaxgate.report import review_lines, shell_word, show
 from jaxgate.settings import Update
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ _BETTER = frozenset({Status.IMPROVED, Status.FASTER})
 _WORSE = frozenset({Status.REGRESSED, Status.SLOWER, Status.INVALID, Status.RESOURCE_EXHAUSTED})
 
 
-def show_advice(out: pytest.TerminalReporter, session: GateSession, ending: Ending | None) -> None:
+def show_advice(out: Console, session: GateSession, ending: Ending | None) -> None:
     """Show one line, with its command, for each thing that somebody should do with the baselines."""
     if session.settings.elsewhere or session.settings.other_side:
         return
@@ -48,7 +46,7 @@ def show_advice(out: pytest.TerminalReporter, session: GateSession, ending: Endi
 def command(session: GateSession, cases: Sequence[str], update: Update = Update.BOTH) -> str:
     """The command that records exactly these cases."""
     tests = [session.result.tests[case] for case in cases if case in session.result.tests]
-    quoted = " ".join(f"'{test}'" if "'" not in test else shlex.quote(test) for test in dict.fromkeys(tests))
+    quoted = " ".join(map(shell_word, dict.fromkeys(tests)))
     mode = UPDATE.flag if update is Update.BOTH else f"{UPDATE.flag}={update}"
     return " ".join(["pytest", quoted, *session.settings.typed, mode])
 
@@ -60,7 +58,7 @@ def _is_better(verdict: Verdict) -> bool:
     return bool(found & _BETTER) and not (found & _WORSE) and (decision is None or decision.agrees is not False)
 
 
-def _stale(out: pytest.TerminalReporter, session: GateSession, stale: Sequence[Verdict]) -> None:
+def _stale(out: Console, session: GateSession, stale: Sequence[Verdict]) -> None:
     baselines = plural(len(stale), "baseline is", "baselines are")
     colour = {"red": True} if session.settings.strict else {"yellow": True}
     out.write_line(f"STALE: {baselines} of other arguments than today's:", **colour)
@@ -69,7 +67,7 @@ def _stale(out: pytest.TerminalReporter, session: GateSession, stale: Sequence[V
     out.write_line(f"  refresh: {command(session, [verdict.case for verdict in stale])}", **colour)
 
 
-def _reviewed(out: pytest.TerminalReporter, session: GateSession, found: Review) -> None:
+def _reviewed(out: Console, session: GateSession, found: Review) -> None:
     verdicts = {verdict.case: verdict for verdict in session.result.verdicts}
     left = [case for case in found.moved if not verdicts[case].recorded]
     if not found.moved:
@@ -93,7 +91,7 @@ def _reviewed(out: pytest.TerminalReporter, session: GateSession, found: Review)
         out.write_line(f"{why}Accept what is left: {command(session, open_)}", yellow=True)
 
 
-def _folder(out: pytest.TerminalReporter, after: StoreChanges) -> None:
+def _folder(out: Console, after: StoreChanges) -> None:
     """What became of the folder: programs removed, and files to commit."""
     if after.removed:
         programs = plural(len(after.removed), "program")

@@ -10,6 +10,7 @@ import pytest
 from jaxgate.judge import judge_invalid
 from jaxgate.model import InvalidCaseError, Provenance, UsageError
 from jaxgate.plugin import reports, session_end, session_start, terminal
+from jaxgate.plugin.console import Console
 from jaxgate.plugin.distributed import plugin
 from jaxgate.plugin.modes.peak import Peaks
 from jaxgate.plugin.modes.plan import Plan
@@ -106,4 +107,4 @@ class GatingRun:
 
     def summarise(self, out: pytest.TerminalReporter) -> None:
         """Show what the run came to."""
-        terminal.summarise(out, self._config)
+        terminal.summarise(Console(out), self._config)

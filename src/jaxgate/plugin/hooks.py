@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if limit is not None and not config.option.collectonly:
         config.pluginmanager.register(time_limit.Deadline(config, limit, _finish_unfinished), time_limit.NAME)
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
-        config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]
+        config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]  # suppressed above where there is none
 
 
 def _finish_unfinished(session: pytest.Session) -> None:

@@ -55,7 +55,7 @@ def adapt(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
     if call.when == "teardown":
         if held is not None and held.reports:  # the end of a test that is not over: junit would close it, as passed
             held.reports.append(copy.copy(report))
-            report.when = report.outcome = SUSPECT  # type: ignore[assignment]
+            report.when = report.outcome = SUSPECT  # type: ignore[assignment]  # pytest knows no such outcome
         return
     gate = getattr(item, "funcargs", {}).get("gate")
     if report.passed and gate is not None and not gate.used:
@@ -63,7 +63,7 @@ def adapt(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
         report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
     if held is not None:
         held.reports.append(copy.copy(report))
-        report.outcome = SUSPECT  # type: ignore[assignment]
+        report.outcome = SUSPECT  # type: ignore[assignment]  # pytest knows no such outcome
     elif report.passed and gate is not None and gate.verdict is not None:
         mark_expected(report, gate.verdict)
 

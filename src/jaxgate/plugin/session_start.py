@@ -20,6 +20,7 @@ from jaxgate.processes.environment_runs import Comparison, run_environments
 from jaxgate.processes.environment_spec import parse_environment
 from jaxgate.processes.git_revision import record_revision
 from jaxgate.processes.pytest_child import Selection, child_environment
+from jaxgate.report import printable_line
 
 if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments
@@ -85,7 +86,7 @@ def read_waivers(config: pytest.Config) -> None:
     try:
         found = keep.read_waivers(config.stash[SETTINGS].baselines)
     except keep.WaiverError as error:
-        raise pytest.UsageError(str(error)) from error
+        raise pytest.UsageError(printable_line(str(error))) from error
     config.stash[_WAIVERS] = tuple(waiver for waiver in found if waiver.covers(version("jax")))
 
 

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.engine.ending import Ending
+from jaxgate.engine.ending import Ending, recorded_worse
 from jaxgate.engine.exit_status import lost, unfit
 from jaxgate.engine.orphans import Orphans
 from jaxgate.engine.result_files import workflow_commands
 from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling
 from jaxgate.keep import FILE
-from jaxgate.model import Status, plural
+from jaxgate.model import Status, plural, shortlist
 from jaxgate.plugin import session_end
 from jaxgate.plugin.advice import show_advice
+from jaxgate.plugin.console import Console
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.environment_runs import Comparison
-from jaxgate.report import calibration_text, count, moved, scaling_lines, summary
+from jaxgate.report import calibration_text, count, moved, scaling_lines, shell_word, summary
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
@@ -35,7 +36,7 @@ _MARKUP = dict.fromkeys(Status, _YELLOW) | dict.fromkeys((Status.SAME, Status.FA
 _MARKUP |= dict.fromkeys(_LOSSES, _RED)
 
 
-def summarise(out: pytest.TerminalReporter, config: pytest.Config) -> None:
+def summarise(out: Console, config: pytest.Config) -> None:
     """Show one line for each case, then what is wrong with the baselines, then what was not judged."""
     gates = config.stash.get(SESSION, None)
     if gates is not None:
@@ -56,7 +57,7 @@ def summarise(out: pytest.TerminalReporter, config: pytest.Config) -> None:
         out.write_line(f"jaxgate: {missing} of {selected} gates {verb} not judged{why}", yellow=not strict, red=strict)
 
 
-def show(out: pytest.TerminalReporter, session: GateSession, ending: Ending | None, folder: Path) -> None:
+def show(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
     """Show what was judged, or what a calibration found.
 
     Args:
@@ -77,19 +78,19 @@ def show(out: pytest.TerminalReporter, session: GateSession, ending: Ending | No
             _orphans(out, session, ending.orphans, folder)
 
 
-def _calibration(out: pytest.TerminalReporter, session: GateSession) -> None:
+def _calibration(out: Console, session: GateSession) -> None:
     found = session.result.calibrated
     out.ensure_newline()
-    out.section("jaxgate: calibration", sep="-")
+    out.section("jaxgate: calibration")
     out.write(calibration_text(found.cases, bound=found.bound, failed=found.failed) + "\n")
     for note in found.notes:
         out.write_line(note)
 
 
-def _verdicts(out: pytest.TerminalReporter, session: GateSession) -> None:
+def _verdicts(out: Console, session: GateSession) -> None:
     slugs = sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware})
     out.ensure_newline()
-    out.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}", sep="-")
+    out.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}")
     if session.comparison is not None:
         _environments(out, session.comparison)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -105,14 +106,14 @@ def _verdicts(out: pytest.TerminalReporter, session: GateSession) -> None:
         out.write_line(f"SCALING  {line}")
 
 
-def _environments(out: pytest.TerminalReporter, comparison: Comparison) -> None:
+def _environments(out: Console, comparison: Comparison) -> None:
     """What differs between the two, before anything that it did."""
     out.write_line(f"this environment against {comparison.other}, {len(comparison.here)} launches of each")
     for line in comparison.differences() or ("nothing that an environment records differs",):
         out.write_line(f"  {line}")
 
 
-def _what_next(out: pytest.TerminalReporter, session: GateSession, ending: Ending | None, folder: Path) -> None:
+def _what_next(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
     for note in session.margins.notes:
         out.write_line(note, yellow=True)
     why_unfit = unfit(session)
@@ -121,10 +122,12 @@ def _what_next(out: pytest.TerminalReporter, session: GateSession, ending: Endin
             f"{why_unfit}{' (exit code 2)' if ending is not None and ending.status.undecided else ''}", red=True
         )
     for problem in session.result.clashes:
-        out.write_line(problem, red=True)
+        for line in problem.splitlines():
+            out.write_line(line, red=True)
     if any(verdict.recorded for verdict in session.result.verdicts):
         baselines = os.path.relpath(session.settings.baselines, folder)
         out.write_line(f"Recorded under {baselines}; commit it, its log with it.")
+        _reason_wanted(out, session)
     elif session.settings.against:
         out.write_line(
             f"Compared with {session.settings.against[:10]}, recorded now; NO_BASELINE is a case that is not in it."
@@ -140,11 +143,28 @@ def _what_next(out: pytest.TerminalReporter, session: GateSession, ending: Endin
         )
 
 
-def _notices(out: pytest.TerminalReporter, session: GateSession, ending: Ending | None, folder: Path) -> None:
+def _reason_wanted(out: Console, session: GateSession) -> None:
+    """A loss that is accepted without a reason: the log has its figure, and nobody's word for it."""
+    worse = recorded_worse(session.result.verdicts)
+    if worse and not session.settings.why.strip():
+        is_worse = plural(len(worse), "refreshed case is", "refreshed cases are")
+        named = shortlist([verdict.case for verdict in worse], MAX_LEFT)
+        out.write_line(f"REASON WANTED: {is_worse} worse ({named}); say why with --perf-why TEXT", yellow=True)
+
+
+def _notices(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
     if ending is not None and ending.status.only_machine:
         tests = plural(session.result.accused, "test")
         why = "failed because the machine is the suspect, none for another reason: it is unfit to gate"
         out.write_line(f"{tests} {why} (exit code 2)", red=True)
+    if ending is not None and ending.status.uncounted:
+        cases = plural(len(ending.status.uncounted), "case fails", "cases fail")
+        named = shortlist(ending.status.uncounted, MAX_LEFT)
+        out.write_line(
+            f"NOT COUNTED: {cases}, and pytest counts no failure (exit code 1): {named}; take xfail, or what catches the "
+            "failure, from the test",
+            red=True,
+        )
     file = os.path.relpath(session.settings.baselines / FILE, folder)
     for waiver, why in ending.idle_waivers if ending is not None else ():
         out.write_line(f"WAIVER {waiver.quantity} of {waiver.case}: {why}; remove it from {file}", yellow=True)
@@ -158,7 +178,7 @@ def _notices(out: pytest.TerminalReporter, session: GateSession, ending: Ending 
         )
 
 
-def _bundles(out: pytest.TerminalReporter, session: GateSession, folder: Path) -> None:
+def _bundles(out: Console, session: GateSession, folder: Path) -> None:
     captures = session.evidence
     if captures.taken:
         where = os.path.relpath(captures.artifacts.root, folder)
@@ -173,7 +193,7 @@ def _bundles(out: pytest.TerminalReporter, session: GateSession, folder: Path) -
         out.write_line(f"jaxgate: {problem}", yellow=True)
 
 
-def _orphans(out: pytest.TerminalReporter, session: GateSession, orphans: Orphans, folder: Path) -> None:
+def _orphans(out: Console, session: GateSession, orphans: Orphans, folder: Path) -> None:
     red = session.settings.strict
     for path in orphans.paths:
         shown = os.path.relpath(path, folder)
@@ -181,10 +201,10 @@ def _orphans(out: pytest.TerminalReporter, session: GateSession, orphans: Orphan
             out.write_line(f"Only in the other revision: {path.parent.name}/{path.stem}")
         else:
             out.write_line(
-                f"ORPHAN {shown}: its test is gone or has another name. Remove it: git rm '{shown}'",
+                f"ORPHAN {shown}: its test is gone or has another name. Remove it: git rm {shell_word(shown)}",
                 yellow=not red,
                 red=red,
             )
     for error in orphans.unreadable:
         shown = os.path.relpath(error.path, folder)
-        out.write_line(f"UNREADABLE {shown}: {error.reason}. Restore it: git checkout -- '{shown}'", red=True)
+        out.write_line(f"UNREADABLE {shown}: {error.reason}. Restore it: git checkout -- {shell_word(shown)}", red=True)

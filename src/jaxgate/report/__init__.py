@@ -7,6 +7,7 @@ from jaxgate.report.inventory import inventory_json, inventory_text
 from jaxgate.report.peaks import PeakOutcome, outcome_of, peak_table
 from jaxgate.report.plan import plan_table
 from jaxgate.report.policy import policy_page
+from jaxgate.report.printable import printable, printable_line, shell_word
 from jaxgate.report.pull_request import error_commands, pull_request_page
 from jaxgate.report.results import results_json, verdict_properties
 from jaxgate.report.review import review_lines, why_not_acceptable

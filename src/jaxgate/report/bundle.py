@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from jaxgate.model import Measurement, StoredBaseline, Verdict
 from jaxgate.report.markdown import fenced
 from jaxgate.report.optable import communication_line, markdown_table, step_line
+from jaxgate.report.printable import printable
 from jaxgate.report.units import show, show_ratio
 
 BUFFERS = "jaxgate: largest buffers"
@@ -45,7 +46,7 @@ def verdict_json(verdict: Verdict) -> str:
     from pydantic import TypeAdapter  # noqa: PLC0415 - every collection of gates imports this module
 
     content = TypeAdapter(Verdict).dump_python(verdict, mode="json")
-    return json.dumps({"schema": VERDICT_SCHEMA, **content}, indent=2, ensure_ascii=False) + "\n"
+    return printable(json.dumps({"schema": VERDICT_SCHEMA, **content}, indent=2, ensure_ascii=False)) + "\n"
 
 
 def report(
@@ -87,7 +88,7 @@ def report(
         parts += [f"Captured in {capture.seconds:.1f} s."]
     known = [f"- [`{name}`]({name}): {_FILES[name]}" for name in files if name in _FILES]
     parts += ["## Files", "\n".join(known)] if known else []
-    return "\n\n".join(parts) + "\n"
+    return printable("\n\n".join(parts)) + "\n"
 
 
 def _memory(now: Measurement | None, record: StoredBaseline | None) -> Iterator[str]:
@@ -102,4 +103,4 @@ def _memory(now: Measurement | None, record: StoredBaseline | None) -> Iterator[
 def report_sections(verdict: Verdict) -> list[tuple[str, str]]:
     """Title and text of each list that a verdict brings; none if it brings none."""
     lists = ((BUFFERS, verdict.allocations), (CHANGES, verdict.changes))
-    return [(title, "\n".join(lines)) for title, lines in lists if lines]
+    return [(title, printable("\n".join(lines))) for title, lines in lists if lines]

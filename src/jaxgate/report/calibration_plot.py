@@ -40,8 +40,8 @@ def draw(rows: Sequence[CaseCalibration], *, where: str) -> bytes:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a library that only draws; pytest may have made errors of them
         import matplotlib as mpl  # noqa: PLC0415 - optional, and slow to import
-        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-        from matplotlib.figure import Figure  # noqa: PLC0415
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - as above
+        from matplotlib.figure import Figure  # noqa: PLC0415 - as above
 
         with mpl.rc_context(STYLE):
             height = EDGES_IN + ROW_IN * len(rows)

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from jaxgate.model import Inventory, KeptCase, StoredFile, plural
+from jaxgate.report.printable import printable, printable_line
 from jaxgate.report.table import aligned, cut
 from jaxgate.report.units import show
 
@@ -36,7 +37,7 @@ def inventory_text(
     """
     rows = list(_case_rows(found, ages, expiry) if cases else _family_rows(found, ages, expiry))
     lines = [*aligned(rows), "", *_store(found), *_promise(found, ages, expiry), *_waivers(found), *_problems(found)]
-    return "".join(f"{cut(line, width)}\n" for line in lines)
+    return "".join(f"{cut(printable_line(line), width)}\n" for line in lines)
 
 
 def inventory_json(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> str:
@@ -59,7 +60,7 @@ def inventory_json(found: Inventory, ages: Mapping[str, int | None], expiry: Map
         "waivers": [{**asdict(waiver), "expires": waiver.expires.isoformat()} for waiver in found.waivers],
         "waiver_problem": found.waiver_problem,
     }
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
 
 
 def _files(files: Sequence[StoredFile]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from jaxgate.model import Outcome, Status, Verdict, plural
 from jaxgate.report.markdown import code, fenced, fold, inline_code, plain
+from jaxgate.report.printable import printable
 from jaxgate.report.scaling import scaling_table
 from jaxgate.report.text import count_statuses, in_short
 from jaxgate.report.units import show_pair, show_ratio
@@ -56,7 +57,7 @@ def pull_request_page(outcome: Outcome) -> str:
         )
         title = f"This change edits {len(outcome.baseline_edits)} baseline files: what is green may be green because of that"
         parts.append(fold(f"⚠️ {title}", fenced(edits + more)))
-    return "\n\n".join(parts) + "\n"
+    return printable("\n\n".join(parts)) + "\n"
 
 
 def _headline(outcome: Outcome) -> str:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from jaxgate.model import Finding, Outcome, Status, Verdict
+from jaxgate.report.printable import printable
 
 PREFIX = "jaxgate"
 RESULTS_SCHEMA = 1
@@ -33,7 +34,7 @@ def results_json(outcome: Outcome) -> str:
         "scaling": [asdict(series) for series in outcome.scaling],
         "cases": [_case(verdict, outcome) for verdict in outcome.verdicts],
     }
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
 
 
 def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:

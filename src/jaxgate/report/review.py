@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jaxgate.model import Status, Verdict
+from jaxgate.report.printable import printable_line
 from jaxgate.report.text import describe_finding, moved
 
 MAX_FIGURES = 4
@@ -21,7 +22,7 @@ def review_lines(verdict: Verdict) -> list[str]:
         lines.append(f"  and {len(figures) - MAX_FIGURES} more")
     if verdict.causes:
         lines.append(f"  culprit: {verdict.causes[0]}")
-    return lines
+    return [printable_line(line) for line in lines]
 
 
 def why_not_acceptable(verdict: Verdict) -> str:

@@ -9,6 +9,7 @@ from io import StringIO
 from typing import TypeVar
 
 from jaxgate.model import plural
+from jaxgate.report.printable import printable, printable_line
 
 Outcome = TypeVar("Outcome", bound=StrEnum)
 
@@ -25,8 +26,8 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts
         texts: What follows each row, whatever it holds; without texts no line ends in spaces.
     """
     from rich.console import Console  # noqa: PLC0415 - only who prints a table waits for it
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
 
     if not rows:
         return []
@@ -34,13 +35,13 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts
     for place in range(len(rows[0])):
         grid.add_column(justify="right" if place in right else "left", no_wrap=True)
     for row in rows:
-        grid.add_row(*(Text(cell.replace("\n", " ")) for cell in row))  # as it is: a name may look like markup
+        grid.add_row(*(Text(printable_line(cell)) for cell in row))  # as it is: a name may look like markup
     out = StringIO()
     Console(file=out, width=_WIDE, color_system=None, force_jupyter=False).print(grid, crop=False)
     lines = out.getvalue().removesuffix("\n").split("\n")
     if not texts:
         return [line.rstrip() for line in lines]
-    return [f"{line}{text}" for line, text in zip(lines, texts, strict=True)]
+    return [f"{line}{printable(text)}" for line, text in zip(lines, texts, strict=True)]
 
 
 def headed(

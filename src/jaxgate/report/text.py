@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from jaxgate.model import Finding, Status, Verdict, plural, shortlist
 from jaxgate.report.optable import blame
+from jaxgate.report.printable import printable, printable_line, shell_word
 from jaxgate.report.table import cut, headed
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
 from jaxgate.report.waivers import expected_failures, has_waived, unexpected_passes, waiver_note, waiver_notes
@@ -45,7 +46,7 @@ def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
         lines += [] if environments else [_row("baseline", _baseline(verdict))]
         lines += [_row(label, text) for label, text in blame(verdict, _culprit(verdict))]
     lines.append(_row("next", _commands(verdict, test, elsewhere)))
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def describe_finding(finding: Finding) -> str:
@@ -82,7 +83,7 @@ def summary(
         environments: Two environments were compared: what moved is listed below each line.
     """
     cells = [(verdict.recorded.upper() or verdict.status, verdict.case, _call(verdict)) for verdict in verdicts]
-    texts = [_beside(verdict) if environments else in_short(verdict) for verdict in verdicts]
+    texts = [printable_line(_beside(verdict) if environments else in_short(verdict)) for verdict in verdicts]
     return [
         (verdict.status, word, cut(rest, width and width - len(word)))
         for verdict, (word, rest) in zip(verdicts, headed(cells, right={2}, texts=texts), strict=True)
@@ -247,8 +248,7 @@ def _culprit(verdict: Verdict) -> str:
 
 
 def _commands(verdict: Verdict, test: str, elsewhere: str) -> str:
-    quoted = test.replace("'", "'\"'\"'")
-    reproduce = f"reproduce: pytest '{quoted}'"
+    reproduce = f"reproduce: pytest {shell_word(test)}"
     if elsewhere:
         return f"{reproduce} {elsewhere}"
     wrong = {f.kind for f in verdict.findings if f.status in {*_UNMEASURED, Status.REGRESSED}}

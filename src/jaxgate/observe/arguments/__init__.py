@@ -21,7 +21,6 @@ from jaxgate.observe.arguments.signature import (
     difference,
     explain,
     join,
-    kept_shardings,
     leaves_with_paths,
     place_signature,
     read_results,

@@ -26,11 +26,11 @@ class Lockstep(Protocol):
 class Alone:
     """The only process: what it decides holds."""
 
-    def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
+    def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002 - one process
         """What it chose."""
         return numbers
 
-    def anyone(self, what: str, yes: bool) -> bool:  # noqa: ARG002, FBT001
+    def anyone(self, what: str, yes: bool) -> bool:  # noqa: ARG002, FBT001 - one process; it is the question
         """What it says."""
         return yes
 

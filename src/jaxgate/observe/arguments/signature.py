@@ -139,10 +139,9 @@ def read_signature(lowered: jax.stages.Lowered, names: Sequence[str], leaves: Se
     )
 
 
-def read_results(stage: jax.stages.Lowered, executable: jax.stages.Compiled) -> tuple[Leaf, ...]:
-    """List the arrays that a call returns, with their size on one device."""
+def read_results(stage: jax.stages.Lowered, shardings: Sequence[Any]) -> tuple[Leaf, ...]:
+    """List the arrays that a call returns, with their size on one device, as the compiled program spreads them."""
     found = leaves_with_paths((stage.out_info,), {}, ("result",))
-    shardings = jax.tree.leaves(executable.output_shardings)
     on_one = shardings if len(shardings) == len(found) else [None] * len(found)
     return tuple(
         Leaf(path=path, aval=short(info), nbytes=device_bytes(info, sharding), donated=False)
@@ -151,25 +150,19 @@ def read_results(stage: jax.stages.Lowered, executable: jax.stages.Compiled) -> 
 
 
 def place_signature(
-    signature: Sequence[Leaf], lowered: jax.stages.Lowered, executable: jax.stages.Compiled
+    signature: Sequence[Leaf], lowered: jax.stages.Lowered, shardings: Sequence[Any]
 ) -> tuple[Leaf, ...]:
-    """Give each argument the bytes that it has on one device as the compiled program takes it.
+    """Give each argument the bytes that it has on one device as the compiled program spreads it.
 
     The program's sharding counts, not the one the argument was given in: JAX moves it there before the call.
     An argument that the program does not use has no place in it, and keeps the bytes that it was given with.
     """
     infos = jax.tree.leaves(lowered.args_info)
-    placed = zip(signature, infos, kept_shardings(lowered, executable), strict=True)
+    placed = zip(signature, infos, shardings, strict=True)
     return tuple(
         leaf if sharding is None else replace(leaf, nbytes=device_bytes(info, sharding))
         for leaf, info, sharding in placed
     )
-
-
-def kept_shardings(lowered: jax.stages.Lowered, executable: jax.stages.Compiled) -> list[Any]:
-    """The sharding of each argument in the compiled program; ``None`` for one that it does not use, and JAX dropped."""
-    found: list[Any] = lowered.in_tree.flatten_up_to(executable.input_shardings)
-    return found
 
 
 def device_bytes(info: Any, sharding: Any) -> int:

@@ -112,7 +112,7 @@ def _trips(
         return None
     compared, end = _root(condition, "compare"), _root(body, "tuple")
     start = _followed(loop.operands[0], siblings) if loop.operands else None
-    if compared is None or end is None or start is None or start.opcode != "tuple" or len(compared.operands) != 2:  # noqa: PLR2004
+    if compared is None or end is None or start is None or start.opcode != "tuple" or len(compared.operands) != 2:  # noqa: PLR2004 - left, right
         return None
     counter, limit = _followed(compared.operands[0], condition), _number(compared.operands[1], condition)
     index = _element(counter, condition)
@@ -155,7 +155,7 @@ def _element(read: Instruction | None, computation: Mapping[str, Instruction]) -
 def _step(name: str, index: int, body: Mapping[str, Instruction]) -> int | None:
     """What the body adds to an element of the loop's state."""
     added = _followed(name, body)
-    if added is None or added.opcode != "add" or len(added.operands) != 2:  # noqa: PLR2004
+    if added is None or added.opcode != "add" or len(added.operands) != 2:  # noqa: PLR2004 - left, right
         return None
     for one, other in (added.operands, added.operands[::-1]):
         if _element(_followed(one, body), body) == index:

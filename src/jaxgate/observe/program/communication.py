@@ -14,6 +14,7 @@ from typing import Any
 import jax
 
 from jaxgate.model import EACH_TURN
+from jaxgate.observe.compat import input_shardings, output_shardings
 from jaxgate.observe.hlo import Collective, axes_of, read_collectives, read_hlo
 from jaxgate.observe.source_lines import places
 from jaxgate.observe.trace import Program
@@ -79,7 +80,7 @@ def _label(collective: Collective, mesh: Any) -> str:
 
 def _mesh(executable: Any) -> Any:
     """The mesh that the arguments or results are spread over; ``None`` if they name none."""
-    for sharding in jax.tree.leaves((executable.input_shardings, executable.output_shardings)):
+    for sharding in (*input_shardings(executable), *output_shardings(executable)):
         mesh = getattr(sharding, "mesh", None)
         if mesh is not None and mesh.size > 1:
             return mesh

@@ -14,7 +14,8 @@ from typing import Any
 import jax
 
 from jaxgate.model import InvalidCaseError
-from jaxgate.observe.arguments import Call, dynamic_leaves, kept_shardings, short
+from jaxgate.observe.arguments import Call, dynamic_leaves, short
+from jaxgate.observe.compat import input_shardings, output_shardings
 from jaxgate.observe.trace import Lowered, Program
 
 
@@ -88,7 +89,7 @@ def read_donation(program: Program, fed: Call) -> tuple[DonatedLeaf, ...]:
     lowered = program.lowered
     leaves = dynamic_leaves(lowered.stage, *fed)
     infos = jax.tree.leaves(lowered.stage.args_info)
-    shardings = kept_shardings(lowered.stage, program.executable)
+    shardings = input_shardings(program.executable)
     donated = [index for index, leaf in enumerate(lowered.signature) if leaf.donated]
     asked = Counter(_kind(infos[i], shardings[i]) for i in donated if shardings[i] is not None)
     results = _results(program)
@@ -114,7 +115,7 @@ def _kind(info: Any, sharding: Any) -> Kind:
 
 def _results(program: Program) -> list[Kind]:
     stage = program.lowered.stage
-    shardings = stage.out_tree.flatten_up_to(program.executable.output_shardings)
+    shardings = output_shardings(program.executable)
     return [_kind(info, sharding) for info, sharding in zip(jax.tree.leaves(stage.out_info), shardings, strict=True)]
 
 

@@ -164,17 +164,18 @@ def find_feeds(lowered: Lowered, call: Call, next_args: NextArgs | None) -> tupl
     except NotReplayableError:
         return None
     count = len(lowered.signature)
-    marked = rebuild([_Marker(None, index) for index in range(count)])
     out_tree = jax.tree.structure(lowered.stage.out_info)
-    output = jax.tree.unflatten(out_tree, [_Marker(index, -1) for index in range(out_tree.num_leaves)])
-    try:
+    try:  # a pytree class may look at its leaves, and arithmetic on markers fails in any way it likes
+        marked = rebuild([_Marker(None, index) for index in range(count)])
+        output = jax.tree.unflatten(out_tree, [_Marker(index, -1) for index in range(out_tree.num_leaves)])
         following = advance(next_args, output, marked)
-    except Exception:  # noqa: BLE001 - arithmetic on markers fails in any way it likes
+        leaves = jax.tree.leaves(following)
+    except Exception:  # noqa: BLE001 - user code, given what it does not expect
         return None
     if following is None:
         return None
     results = [short(info) for info in jax.tree.leaves(lowered.stage.out_info)]
-    markers = [leaf for leaf in jax.tree.leaves(following) if isinstance(leaf, _Marker)]
+    markers = [leaf for leaf in leaves if isinstance(leaf, _Marker)]
     moved = len(markers) == count and all(
         marker.argument == index if marker.output is None else results[marker.output] == lowered.signature[index].aval
         for index, marker in enumerate(markers)

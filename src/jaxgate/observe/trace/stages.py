@@ -12,7 +12,7 @@ import jax
 
 from jaxgate.model import Facts, InvalidCaseError, Leaf, Phases
 from jaxgate.observe.arguments import argument_names, dynamic_leaves, place_signature, read_signature
-from jaxgate.observe.compat import argument_leaf_names, compiler_options
+from jaxgate.observe.compat import argument_leaf_names, compiler_options, input_shardings, output_shardings
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.observe.trace.compile_events import record
@@ -212,7 +212,7 @@ def compile_program(lowered: Lowered, *, clocks: Clocks) -> Program:
     structure = read_structure(lowered.stage.compiler_ir("stablehlo"), lines=lowered.role == "subject")
     work = count_work(lowered.traced.jaxpr)
     # Only the compiled program knows what each device holds: donated, argument and aliased bytes then speak of one device.
-    lowered = replace(lowered, signature=place_signature(lowered.signature, lowered.stage, executable))
+    lowered = replace(lowered, signature=place_signature(lowered.signature, lowered.stage, input_shardings(executable)))
     return Program(
         lowered=lowered,
         executable=executable,
@@ -280,7 +280,7 @@ def devices_of(executable: jax.stages.Compiled) -> list[jax.Device]:
     Raises:
         InvalidCaseError: If its shardings name none.
     """
-    shardings = jax.tree_util.tree_leaves((executable.input_shardings, executable.output_shardings))
+    shardings = [one for one in (*input_shardings(executable), *output_shardings(executable)) if one is not None]
     if not shardings:
         raise InvalidCaseError("reading the devices", "expected an input or an output; the function has neither")
     widest = max((sharding.device_set for sharding in shardings), key=len)

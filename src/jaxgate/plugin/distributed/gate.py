@@ -177,7 +177,7 @@ class FollowingGate(_RankedGate):
         )
         return JudgedCase(verdict=verdict, is_final=True), None
 
-    def _end(self, judged: JudgedCase, observed: Observation | None) -> Verdict:  # noqa: ARG002
+    def _end(self, judged: JudgedCase, observed: Observation | None) -> Verdict:  # noqa: ARG002 - rank 0 has them
         verdict = judged.verdict
         self._session.result.verdicts.append(verdict)
         self.verdict = verdict

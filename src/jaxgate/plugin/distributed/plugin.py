@@ -11,6 +11,7 @@ import pytest
 
 from jaxgate.distributed import BrokenRanksError, Follower, Leader, Listener, RankBarrier, WireError, enter, own_name
 from jaxgate.plugin import session_start, time_limit
+from jaxgate.plugin.console import Console
 from jaxgate.plugin.distributed.shutdown import Ending, end_process, give_up
 from jaxgate.plugin.options.table import DISTRIBUTED
 from jaxgate.plugin.stash import SETTINGS, TESTS
@@ -173,10 +174,10 @@ class Ranks:
         station = self._station
         if station is None:
             return
-        out = terminalreporter
+        out = Console(terminalreporter)
         out.ensure_newline()
         if station.rank:
-            out.section(f"jaxgate: {station.name} of {self._count}, judged by rank 0", sep="-")
+            out.section(f"jaxgate: {station.name} of {self._count}, judged by rank 0")
             for verdict in self._gates.result.verdicts if self._gates is not None else ():
                 out.write_line(f"{verdict.status}  {verdict.case}", red=verdict.fails, green=not verdict.fails)
         else:

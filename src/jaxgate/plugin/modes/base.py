@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from jaxgate.plugin.console import Console
 from jaxgate.plugin.stash import SETTINGS, TESTS
 
 
@@ -36,7 +37,7 @@ class InsteadOfTests:
         """What there is to show; something false for nothing."""
         return self.begun
 
-    def show(self, out: pytest.TerminalReporter, config: pytest.Config) -> None:
+    def show(self, out: Console, config: pytest.Config) -> None:
         """Show it under the title."""
         raise NotImplementedError
 
@@ -66,6 +67,7 @@ class InsteadOfTests:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         """Show what came of it."""
         if self.results():
-            terminalreporter.ensure_newline()
-            terminalreporter.section(self.title, sep="-")
-            self.show(terminalreporter, config)
+            out = Console(terminalreporter)
+            out.ensure_newline()
+            out.section(self.title)
+            self.show(out, config)

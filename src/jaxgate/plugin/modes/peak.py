@@ -17,6 +17,7 @@ import pytest
 from jaxgate.engine.progress import Progress
 from jaxgate.keep import read_peak
 from jaxgate.model import PeakRecord
+from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_start import terminal
 from jaxgate.plugin.stash import SETTINGS
@@ -54,7 +55,7 @@ class Peaks(InsteadOfTests):
     def results(self) -> object:  # noqa: D102 - see the base
         return self._rows
 
-    def show(self, out: pytest.TerminalReporter, config: pytest.Config) -> None:
+    def show(self, out: Console, config: pytest.Config) -> None:
         """Show one line for each case."""
         del config
 

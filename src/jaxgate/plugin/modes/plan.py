@@ -10,6 +10,7 @@ import pytest
 
 from jaxgate.engine.cost import predict
 from jaxgate.model import Cost, Prediction
+from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.stash import SETTINGS
 from jaxgate.report import plan_table
@@ -70,7 +71,7 @@ class Plan(InsteadOfTests):
     def results(self) -> object:  # noqa: D102 - see the base
         return self._predictions
 
-    def show(self, out: pytest.TerminalReporter, config: pytest.Config) -> None:
+    def show(self, out: Console, config: pytest.Config) -> None:
         """Show the plan."""
         del config
 

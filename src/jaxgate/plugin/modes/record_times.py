@@ -9,6 +9,7 @@ import pytest
 
 from jaxgate.engine.progress import Progress
 from jaxgate.model import UsageError
+from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.options.table import BUSY_OK
 from jaxgate.plugin.session_start import given_instruments, selection, terminal
@@ -69,7 +70,7 @@ class TimesRecorder(InsteadOfTests):
     def results(self) -> object:  # noqa: D102 - see the base
         return self._recording and self._recording.looks
 
-    def show(self, out: pytest.TerminalReporter, config: pytest.Config) -> None:
+    def show(self, out: Console, config: pytest.Config) -> None:
         """Show what the machine looked like, one line for each case, and what to do next."""
         found = self._recording
         assert found is not None

@@ -14,6 +14,7 @@ import pytest
 from jaxgate.engine.orphans import without_test
 from jaxgate.keep import TimesStore, find_unreferenced, log_trimmed, named_by, read_all, remove, remove_empty_folders
 from jaxgate.model import Baseline, plural
+from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_end import whole_roots
 from jaxgate.plugin.stash import SETTINGS, TESTS
@@ -73,10 +74,10 @@ class Trimmer(InsteadOfTests):
             for path in gone:
                 for file in (path, _times(root, path, baselines[path])):
                     if os.path.lexists(file):
-                        self._baselines.append(remove(file))
+                        self._baselines.append(remove(file, root))
                         remove_empty_folders(root, file)
             for path in find_unreferenced(root, named_by(kept.values())):
-                self._programs.append(remove(path))
+                self._programs.append(remove(path, root))
                 remove_empty_folders(root, path)
         finally:  # Ctrl-C: what is gone is in the log all the same
             if self._baselines or self._programs:
@@ -84,7 +85,7 @@ class Trimmer(InsteadOfTests):
                 log_trimmed(root, removed=names, programs=len(self._programs), why=settings.why)
         return ""
 
-    def show(self, out: pytest.TerminalReporter, config: pytest.Config) -> None:
+    def show(self, out: Console, config: pytest.Config) -> None:
         """List what was removed, and what to do next; or say why nothing was."""
         removed = [("baseline", *file) for file in self._baselines] + [("program", *file) for file in self._programs]
         for what, path, nbytes in removed:

@@ -88,7 +88,7 @@ class Worker:
         self._tracker: DeltaTracker | None = None
         self._late: list[dict[str, Any]] = []
         self._introduced = False
-        self.given: WorkerSetup = unpack(config.workerinput[KEY])  # type: ignore[attr-defined]
+        self.given: WorkerSetup = unpack(config.workerinput[KEY])  # type: ignore[attr-defined]  # pytest-xdist adds it
         settings = config.stash[SETTINGS]
         share = None if settings.budget_s is None else settings.budget_s / self.given.workers
         shared = replace(settings.artifacts, run=self.given.run)
@@ -126,7 +126,7 @@ class Worker:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         """Send the rest."""
-        self._config.workeroutput[KEY] = self._message(tuple(self._late))  # type: ignore[attr-defined]
+        self._config.workeroutput[KEY] = self._message(tuple(self._late))  # type: ignore[attr-defined]  # pytest-xdist adds it
 
     def _message(self, reports: tuple[dict[str, Any], ...] = ()) -> str:
         session = self._config.stash.get(SESSION, None)
