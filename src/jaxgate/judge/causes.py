@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from jaxgate.judge.growth import count_of, grown, heaviest, shrunk
+from jaxgate.judge.policy import BY_NAME
 from jaxgate.model import EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
@@ -208,6 +209,25 @@ def _launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         yield Cause(text=text, explains=frozenset({"host_transfers", "host_ns"}))
 
 
+def _calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Functions that are called more often than before; a few more calls than allowed are no cause of a slower call."""
+    ours = now.facts.python_calls, now.facts.jax_calls
+    theirs = (None, None) if baseline is None else (baseline.facts.python_calls, baseline.facts.jax_calls)
+    names = ("python_calls", "jax_calls")
+    worse = [
+        name
+        for name, count, before in zip(names, ours, theirs, strict=True)
+        if count is not None and before is not None and BY_NAME[name].is_worse(count, before)
+    ]
+    text = grown(now.called, None if baseline is None else baseline.called, now.culprits.lines)
+    if text and (worse or baseline is None):
+        explains = _explained(baseline, set(names), {"run_ns", "host_ns"})
+        yield Cause(text=f"Python in each call: {text}", explains=explains)
+    if now.culprits.reads:
+        text = f"read back in each call: {'; '.join(now.culprits.reads[:MAX_NAMED])}"
+        yield Cause(text=text, explains=frozenset({"host_reads", "host_ns"}))
+
+
 def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """The same program, compiled to something else: not the code. Of plain Python no fingerprint says that."""
     if baseline is None or now.host or now.fingerprints.program != baseline.fingerprints.program:
@@ -254,6 +274,7 @@ _FINDERS: tuple[Finder, ...] = (
     _widens,
     _returns_more,
     _launches,
+    _calls_more_python,
     _same_program,
     _takes_most,
     _operates,

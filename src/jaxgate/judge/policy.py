@@ -69,6 +69,28 @@ POLICIES: tuple[FactPolicy, ...] = (
     _rule(name="launches", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
     _rule(name="host_transfers", where=_HOST, why="what each call sends to the device again, or stops to read back"),
     _rule(
+        name="host_reads",
+        where="plain Python around programs on CPU; elsewhere reads are among `host_transfers`",
+        unsteady=True,
+        why="`x.item()` and `np.asarray(x)` wait for the device, though they move nothing on CPU",
+    ),
+    _rule(
+        name="python_calls",
+        relative=0.25,
+        absolute=50,
+        unsteady=True,
+        why="functions called and turns of loops in a warm call, outside of JAX; 50 of them take a few µs",
+    ),
+    _rule(
+        name="jax_calls",
+        relative=0.25,
+        absolute=50,
+        where="the versions of JAX and Python that recorded the baseline",
+        within=("jax", "jaxlib", "python"),
+        unsteady=True,
+        why="the same inside of JAX: none where a jitted function takes its fast path, some 100 where it lost it",
+    ),
+    _rule(
         name="largest_batch",
         better="higher",
         relative=0.05,

@@ -11,6 +11,8 @@ from jaxgate.model.numbers import STRICT, Samples
 from jaxgate.model.stored_program import ProgramRecord
 
 BASELINE_SCHEMA = 4
+LATER_KEYS = frozenset({"called", "facts.host_reads", "facts.jax_calls", "facts.python_calls"})
+"""Keys that files of this schema were written without at first: they may lack them, and are not judged by them then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

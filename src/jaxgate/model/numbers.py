@@ -54,9 +54,13 @@ class Facts:
     xla_flops: int | None = None
     xla_bytes: int | None = None
     # What plain Python around device programs does in one warm call (``host=True``): programs that it starts, arrays
-    # and numbers that it puts on devices.
+    # and numbers that it puts on devices or waits for, arrays whose memory it reads.
     launches: int | None = None
     host_transfers: int | None = None
+    host_reads: int | None = None
+    # What Python does in one warm call, of either kind: functions called and turns of loops, and those inside of JAX.
+    python_calls: int | None = None
+    jax_calls: int | None = None
     # Of a case that asks for it (``fits=``): the largest batch within its budget of memory, found by compiling.
     largest_batch: int | None = None
 

@@ -30,12 +30,14 @@ from jaxgate.observe.arguments import (
 )
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute import (
+    Called,
     JittedSubject,
     Reference,
     Sampled,
     Stepped,
     check_agreement,
     check_batch,
+    count_python,
     launch_time,
     observe_alternatives,
     observe_reference,
@@ -187,6 +189,7 @@ class _Run:
     reference: Reference | None
     feeds: tuple[int | None, ...] | None
     sampled: Sampled
+    called: Called
     launch_ns: int | None
 
 
@@ -209,9 +212,16 @@ def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
     feeds = find_feeds(lowered, call, stepped.next_args)
     apart = stepped.next_args is not None and feeds is None
     sampled = sample(subject, stepped, tools, apart=apart, contract=computation.contract)
+    called = count_python(subject, reads=False, together=tools.together)
     launch_ns = launch_time(subject, platform=compiled.hardware.platform, clock=wall) if tools.sampling else None
     return _Run(
-        stepped=stepped, donation=donation, reference=reference, feeds=feeds, sampled=sampled, launch_ns=launch_ns
+        stepped=stepped,
+        donation=donation,
+        reference=reference,
+        feeds=feeds,
+        sampled=sampled,
+        called=called,
+        launch_ns=launch_ns,
     )
 
 
@@ -247,7 +257,8 @@ def _measurement(
         matmuls=program.work.matmuls,
         collectives=compiled.communication.counts,
         widened=program.work.widened,
-        unknown=compiled.communication.unknown | lost_unknown(run.donation),
+        called=run.called.functions,
+        unknown=compiled.communication.unknown | lost_unknown(run.donation) | run.called.unknown,
         samples=run.sampled.samples if tools.sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
@@ -267,6 +278,8 @@ def _facts(compiled: _Compiled, run: _Run) -> Facts:
         compiles=1 + run.stepped.compiles,
         sampled_traces=run.sampled.traces,
         sampled_compiles=run.sampled.compiles,
+        python_calls=run.called.calls,
+        jax_calls=run.called.jax_calls,
         collectives=compiled.communication.count,
         collective_bytes=compiled.communication.nbytes,
     )
@@ -277,7 +290,7 @@ def _culprits(compiled: _Compiled, run: _Run, *functions: Callable[..., object])
     return Culprits(
         constants=describe_constants(structure.constants, *functions),
         callbacks=tuple(f"{name}{at(work.lines.get(name, ''))}" for name in work.callbacks),
-        lines={**structure.lines, **compiled.communication.lines, **work.lines},
+        lines={**structure.lines, **compiled.communication.lines, **work.lines, **run.called.lines},
         retraces=_retraces(run.stepped, run.sampled),
         lost=lost_lines(run.donation),
     )
