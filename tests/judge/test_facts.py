@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 
 import pytest
-from support.factories import FACTS, baseline, measurement
+from support.factories import ENVIRONMENT, FACTS, baseline, measurement
 
 from jaxgate.judge import POLICIES, compare_facts
 from jaxgate.model import EACH_TURN, Facts, Status, Tolerance
@@ -25,6 +25,9 @@ LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "host_callbacks": (2, 2, 2),
     "launches": (3, 3, 3),
     "host_transfers": (1, 1, 1),
+    "host_reads": (1, 1, 1),
+    "python_calls": (1000, 700, 1300),  # ± 25 % ± 50
+    "jax_calls": (1000, 700, 1300),  # ± 25 % ± 50
     "matmul_flops": (1_000_000, 1_000_000, 1_000_000),
     "widened_bytes": (5000, 3976, 6024),  # ± 1024
     "stablehlo_ops": (1000, 480, 1520),  # ± 50 % ± 20
@@ -105,6 +108,8 @@ def test_the_tolerance_of_a_fact(name):
         ("widened_bytes", 1024, Status.SAME),
         ("widened_bytes", 1025, Status.REGRESSED),
         ("lowerings", 1, Status.REGRESSED),
+        ("python_calls", 50, Status.SAME),
+        ("python_calls", 51, Status.REGRESSED),
     ],
 )
 def test_a_baseline_of_zero_is_a_number(name, now, status):
@@ -215,3 +220,21 @@ def test_a_loop_whose_length_is_not_known_any_more_is_no_gain(histogram, facts, 
     found = {f.name: f for f in compare_facts(today, then) if f.name in facts}
     assert {f.status for f in found.values()} == {Status.IMPROVED if comparable else Status.INVALID}
     assert comparable or all("a loop of unknown length" in f.detail for f in found.values())
+
+
+@pytest.mark.parametrize("name", ["host_reads", "python_calls", "jax_calls"])
+def test_what_differs_from_call_to_call_is_undecided(name):
+    """A subject whose calls differ today has no count: neither green nor red, with the reason."""
+    found = compared({name: None}, {}, unknown={name: "the Python calls of 3 warm calls differ"})[name]
+    assert found.status is Status.UNDECIDED
+    assert found.detail.endswith("the Python calls of 3 warm calls differ")
+
+
+def test_what_jax_does_inside_itself_is_compared_within_its_release():
+    """Another release, or another Python, does it otherwise; what the project calls is held against the old count."""
+    now = {"python_calls": 1000, "jax_calls": 1000}
+    for name in ("jax", "jaxlib", "python"):
+        found = compared(now, {}, environment=ENVIRONMENT | {name: "0.12.0"})
+        assert (found["jax_calls"].status, found["python_calls"].status) == (Status.SAME, Status.REGRESSED)
+        assert found["jax_calls"].detail == f"not compared: {name} is another one than the baseline's"
+    assert compared(now, {})["jax_calls"].status is Status.REGRESSED

@@ -17,6 +17,9 @@ _COMPILED = (
 _WORK = frozenset({"temp_bytes", "xla_bytes", "xla_flops", "stablehlo_ops", "run_ns", "peak_bytes"})
 _PHASES = frozenset({"trace_ns", "lower_ns", "compile_ns", "first_call_ns"})
 
+_MINOR = 20
+"""A function that grew by less than this part of what the first one did explains nothing."""
+
 Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
 
 
@@ -219,7 +222,10 @@ def _calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[
         for name, count, before in zip(names, ours, theirs, strict=True)
         if count is not None and before is not None and BY_NAME[name].is_worse(count, before)
     ]
-    text = grown(now.called, None if baseline is None else baseline.called, now.culprits.lines)
+    before = None if baseline is None else baseline.called
+    more = {name: count - (before or {}).get(name, 0) for name, count in now.called.items()}
+    most = {name: now.called[name] for name in more if more[name] * _MINOR > max(more.values())}
+    text = grown(most, before and {name: before.get(name, 0) for name in most}, now.culprits.lines)
     if text and (worse or baseline is None):
         explains = _explained(baseline, set(names), {"run_ns", "host_ns"})
         yield Cause(text=f"Python in each call: {text}", explains=explains)

@@ -88,7 +88,7 @@ POLICIES: tuple[FactPolicy, ...] = (
         where="the versions of JAX and Python that recorded the baseline",
         within=("jax", "jaxlib", "python"),
         unsteady=True,
-        why="the same inside of JAX: none where a jitted function takes its fast path, some 100 where it lost it",
+        why="the same inside of JAX: none where a jitted function takes its fast path",
     ),
     _rule(
         name="largest_batch",

@@ -58,7 +58,7 @@ class PythonEvents:
     reads: Counter[str] = field(default_factory=Counter)
     _lines: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter), compare=False)
     _running: list[_Running] = field(default_factory=lambda: [_NOBODY], compare=False)
-    _room: int = field(default=MAX_EVENTS, compare=False)
+    _room: int = field(default_factory=lambda: MAX_EVENTS, compare=False)
     _watching: frozenset[CodeType] = field(default=frozenset(), compare=False)
 
     def line_of(self, name: str) -> str:
