@@ -59,6 +59,7 @@ CONTENT = {
     "operations": {"stablehlo.add 8x64xf32": 37, "stablehlo.dot_general 8x64xf32": 3},
     "phases": {
         "compile_ns": 50000000,
+        "dispatch_ns": None,
         "first_call_ns": 1000000,
         "host_ns": None,
         "lower_ns": 5000000,
@@ -101,6 +102,7 @@ def keys(content=CONTENT, place=()):
 
 KEYS = [place for place in keys() if place[-1] not in range(9) and place != ("schema",)]
 LATER = {("called",): {}, **{("facts", name): None for name in ("host_reads", "jax_calls", "python_calls")}}
+LATER[("phases", "dispatch_ns")] = None
 """Keys that came after files of this schema, and what is read where they are not there."""
 
 

@@ -214,21 +214,19 @@ def _launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 def _calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Functions that are called more often than before; a few more calls than allowed are no cause of a slower call."""
-    ours = now.facts.python_calls, now.facts.jax_calls
-    theirs = (None, None) if baseline is None else (baseline.facts.python_calls, baseline.facts.jax_calls)
-    names = ("python_calls", "jax_calls")
-    worse = [
-        name
-        for name, count, before in zip(names, ours, theirs, strict=True)
-        if count is not None and before is not None and BY_NAME[name].is_worse(count, before)
-    ]
+    names, facts = ("python_calls", "jax_calls"), None if baseline is None else baseline.facts
+    pairs = {name: (getattr(now.facts, name), getattr(facts, name, None)) for name in names}
+    worse = any(BY_NAME[name].is_worse(*(n or 0 for n in pair)) for name, pair in pairs.items() if None not in pair)
     before = None if baseline is None else baseline.called
     more = {name: count - (before or {}).get(name, 0) for name, count in now.called.items()}
     most = {name: now.called[name] for name in more if more[name] * _MINOR > max(more.values())}
     text = grown(most, before and {name: before.get(name, 0) for name in most}, now.culprits.lines)
     if text and (worse or baseline is None):
-        explains = _explained(baseline, set(names), {"run_ns", "host_ns"})
+        explains = _explained(baseline, set(names), {"run_ns", "host_ns", "dispatch_ns"})
         yield Cause(text=f"Python in each call: {text}", explains=explains)
+    elif now.called:  # as many calls, and one of them takes longer
+        text = text or grown(now.called, None, now.culprits.lines)
+        yield Cause(text=f"Python in each call: {text}", explains=frozenset({"dispatch_ns"}), sure=False)
     if now.culprits.reads:
         text = f"read back in each call: {'; '.join(now.culprits.reads[:MAX_NAMED])}"
         yield Cause(text=text, explains=frozenset({"host_reads", "host_ns"}))

@@ -121,6 +121,13 @@ STORED_PHASE_POLICIES: tuple[FactPolicy, ...] = (
         for name in ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
     ),
     _rule(name="host_ns", relative=1.0, absolute=100_000, where=_STORED, why="Python's part of a call"),
+    _rule(
+        name="dispatch_ns",
+        relative=1.0,
+        absolute=50_000,
+        where=f"jitted functions whose calls take less than 5 ms; {_STORED}",
+        why="what a call takes beyond its own executable: trees that are flattened, static arguments that are hashed",
+    ),
 )
 """How phases are held against the baseline's, in nanoseconds: wide, scaled by the yardstick, confirmed."""
 

@@ -11,7 +11,7 @@ from jaxgate.model.numbers import STRICT, Samples
 from jaxgate.model.stored_program import ProgramRecord
 
 BASELINE_SCHEMA = 4
-LATER_KEYS = frozenset({"called", "facts.host_reads", "facts.jax_calls", "facts.python_calls"})
+LATER_KEYS = frozenset({"called", "facts.host_reads", "facts.jax_calls", "facts.python_calls", "phases.dispatch_ns"})
 """Keys that files of this schema were written without at first: they may lack them, and are not judged by them then."""
 
 

@@ -88,6 +88,7 @@ class Phases:
 
     ``host_ns`` is the median time until a call that nobody waits for returns: what Python and the runtime need
     to launch it. ``None`` where the backend may run programs inline (CPU): it would be the program's own time.
+    ``dispatch_ns`` is Python's part of a call alone: what it takes beyond its own executable, both waited for in turn.
     ``yardstick_ns`` is no phase: fixed work in plain Python, which tells how fast the machine was.
 
     Of a subject on the host ``host_ns`` is the median time of the whole warm call, waited for, on any backend; its
@@ -101,6 +102,7 @@ class Phases:
     compile_ns: int | None = None
     first_call_ns: int | None = None
     host_ns: int | None = None
+    dispatch_ns: int | None = None
     yardstick_ns: int | None = None
 
 

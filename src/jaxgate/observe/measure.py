@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax
 
@@ -14,7 +13,6 @@ from jaxgate.model import (
     Facts,
     Fingerprints,
     HardwareKey,
-    InvalidCaseError,
     Measurement,
 )
 from jaxgate.observe.arguments import (
@@ -22,7 +20,7 @@ from jaxgate.observe.arguments import (
     Call,
     Lockstep,
     carry_donated,
-    dynamic_leaves,
+    given_leaves,
     inputs_fingerprint,
     on_device,
     processes_of,
@@ -38,6 +36,7 @@ from jaxgate.observe.execute import (
     check_agreement,
     check_batch,
     count_python,
+    dispatch_time,
     launch_time,
     observe_alternatives,
     observe_reference,
@@ -165,19 +164,11 @@ def _compile(computation: Computation, tools: Tools) -> _Compiled:
         environment=found,
         communication=communication,
         surroundings=fingerprint(hardware, sorted(found.items())),
-        inputs=inputs_fingerprint(_given(lowered, call), {}),
+        inputs=inputs_fingerprint(given_leaves(lowered.stage, call), {}),
         yardstick_ns=yardstick_ns,
     )
     refuse_shared_buffers(lowered, call)
     return compiled
-
-
-def _given(lowered: Lowered, call: Call) -> list[Any]:
-    """What the program is given: a static argument stands in the program already, and may have an address for a name."""
-    try:
-        return dynamic_leaves(lowered.stage, *call)
-    except InvalidCaseError:  # trees that cannot be told apart: all of them, then
-        return list(jax.tree.leaves(tuple(call)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +182,7 @@ class _Run:
     sampled: Sampled
     called: Called
     launch_ns: int | None
+    dispatch_ns: int | None
 
 
 def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
@@ -214,6 +206,7 @@ def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
     sampled = sample(subject, stepped, tools, apart=apart, contract=computation.contract)
     called = count_python(subject, reads=False, together=tools.together)
     launch_ns = launch_time(subject, platform=compiled.hardware.platform, clock=wall) if tools.sampling else None
+    timed = tools.sampling and compiled.processes == 1 and not compiled.hardware.is_virtual
     return _Run(
         stepped=stepped,
         donation=donation,
@@ -222,6 +215,7 @@ def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
         sampled=sampled,
         called=called,
         launch_ns=launch_ns,
+        dispatch_ns=dispatch_time(subject, compiled.program, call_ns=stepped.call_ns, clock=wall) if timed else None,
     )
 
 
@@ -249,6 +243,7 @@ def _measurement(
             program.phases,
             first_call_ns=run.stepped.first_call_ns,
             host_ns=run.launch_ns,
+            dispatch_ns=run.dispatch_ns,
             yardstick_ns=compiled.yardstick_ns,
         ),
         results=read_results(lowered.stage, program.executable),
