@@ -89,7 +89,8 @@ def test_facts_of_a_loop_body():
         f"1 for step at {first}",
         f"1 for the host at {second}",
     )
-    assert now.culprits.lines == {"step": first, "multiply": second}
+    launched = {name: line for name, line in now.culprits.lines.items() if name not in now.called}
+    assert launched == {"step": first, "multiply": second}
     assert [(leaf.path, leaf.aval, leaf.donated) for leaf in now.signature] == [
         ("w", "float32[8]", False),
         ("x", "float32[8]", False),
