@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.fakes import judge_phases_by
+
+from jaxgate.judge import STORED_PHASE_POLICIES
+from jaxgate.model import Phases
 
 HASHED = """
 import dataclasses, functools, hashlib, json
@@ -109,3 +113,36 @@ def test_a_baseline_from_before_the_count_is_not_judged_by_it(project, lab):
     result = project.run()
     assert result.code == 0
     result.shows("SAME", "identical program")
+
+
+@pytest.fixture
+def judged_by_the_clock(project, lab, monkeypatch):
+    """A recorded case of which Python's part takes 1 µs, and the only phase that is judged."""
+    policies = [policy for policy in STORED_PHASE_POLICIES if policy.name == "dispatch_ns"]
+    judge_phases_by(monkeypatch, *policies)
+    return project.write("test_model.py", HASHED).record()
+
+
+def test_what_no_count_sees_is_red_by_its_clock(judged_by_the_clock, lab):
+    """A sleep in a hash is one call: where fresh processes find it too, the identical program is red."""
+    judged_by_the_clock.edit(
+        "test_model.py", "    depth: int = 2\n", "    depth: int = 2\n\n    def __hash__(self):\n        return 7\n"
+    )
+    lab.dispatch_ns, lab.phases = 400_000, [Phases(dispatch_ns=300_000)] * 2
+    result = judged_by_the_clock.run()
+    assert (result.code, len(lab.recorded)) == (1, 2)
+    result.shows(
+        "REGRESSED  model/step",
+        "dispatch_ns 400 µs against 1 µs = 400 ×, allowed 52 µs (confirmed in 2 fresh processes)",
+        "perhaps Python in each call: test_model.Config.__hash__ 0 → 1 at test_model.py:9",
+        "identical program",
+    )
+
+
+@pytest.mark.parametrize("again", [1_000, None], ids=["quick", "not to be timed"])
+def test_a_clock_that_finds_it_once_is_undecided(judged_by_the_clock, lab, again):
+    """A fresh process in which it is quick, or too unsteady to be timed, clears the case of red."""
+    lab.dispatch_ns, lab.phases = 400_000, [Phases(dispatch_ns=again)] * 2
+    result = judged_by_the_clock.run("--perf-max-undecided=1")
+    assert (result.code, len(lab.recorded)) == (0, 1)
+    result.shows("UNDECIDED", "in fresh process 1 of 2")
