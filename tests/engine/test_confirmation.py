@@ -29,6 +29,7 @@ from jaxgate.model import (
     at_least,
     at_most,
 )
+from jaxgate.processes.pytest_child import Side
 
 CALL_NS = 10_000_000
 
@@ -50,6 +51,7 @@ UNDECIDED = replace(SAME, status=Status.UNDECIDED)
 AGREES, DISAGREES = RepeatOutcome(SLOWER, SAME), RepeatOutcome(SAME, SAME)
 CRASHED = RepeatOutcome(None, None, "a fresh process failed: exit status -9")
 FIRED = RepeatOutcome(SLOWER, SLOWER)
+AGAIN = Side(Path(), {}, "measuring again")
 DUEL = FreshDuel(
     now=StoredProgram(record=PROGRAM, content=b"today"),
     baseline=StoredProgram(record=PROGRAM, content=b"before"),
@@ -145,7 +147,7 @@ def test_the_largest_with_a_control_come_first_where_there_are_many(suspect):
 def test_what_a_flag_slows_is_not_the_machines_doing(suspect, changes, may_be):
     """Many calls that take far longer than recorded have that in common."""
     now = measurement(environment={**record().baseline.environment, **changes})
-    repeat = BackstopRepeat(project=Path(), test="t", now=now, stored=record(), plain=suspect.verdict.time)
+    repeat = BackstopRepeat(again=AGAIN, test="t", now=now, stored=record(), plain=suspect.verdict.time)
     assert repeat.may_be_machine is may_be
     assert not repeat.has_control
 
@@ -520,7 +522,7 @@ def test_a_duel_that_cannot_be_handed_over_is_one_problem_not_the_end_of_the_run
 
 
 PHASE = Finding(kind="phase", name="compile_ns", status=Status.REGRESSED, now=9.0, against=1.0, allowed=2.0)
-PHASES = PhaseRepeat(project=Path(), test="t", now=measurement(), before=Phases(compile_ns=1))
+PHASES = PhaseRepeat(again=AGAIN, test="t", now=measurement(), before=Phases(compile_ns=1))
 
 
 def recording(asked=None, **changes):

@@ -52,6 +52,7 @@ GUILTY = {
     "collectives": {"psum float32[64,64] over data": 9},
     "widened": {"bfloat16[8,64] to float32": 9},
     "launched": {"jit_step": 9},
+    "called": {"model.Config.__hash__": 999},
     "environment": ENVIRONMENT | {"jaxlib": "0.12.0"},
     "culprits": Culprits(
         retraces=("batch: float32[8] → float32[7]",),
@@ -59,6 +60,7 @@ GUILTY = {
         lost=("state['w']: no output has its type",),
         callbacks=("print_loss at model.py:9",),
         transfers=("step: 2",),
+        reads=("2 × item()",),
         allocations=("768 kB f32[3,256,256]",),
     ),
 }
@@ -355,6 +357,21 @@ def test_programs_that_python_starts_are_named():
     assert causes("host_transfers", baseline(), culprits=Culprits(transfers=("step: 2",)), host=True) == [
         "moved between host and device in each call: step: 2"
     ]
+    assert causes("host_reads", baseline(), culprits=Culprits(reads=("2 × item() at loop.py:3",)), host=True) == [
+        "read back in each call: 2 × item() at loop.py:3"
+    ]
+
+
+def test_functions_that_grew_are_named():
+    """With the line of each; of a slower call they are the cause only if a call runs far more Python than before."""
+    known = baseline(called={"model.Config.__hash__": 1, "len": 30, "hash": 1}, facts={"python_calls": 32})
+    lines = Culprits(lines={"model.Config.__hash__": "model.py:6", "str.encode": "model.py:8"})
+    now = {"called": {"model.Config.__hash__": 2000, "str.encode": 400, "len": 31}, "culprits": lines}
+    text = "Python in each call: model.Config.__hash__ 1 → 2000 at model.py:6; str.encode 0 → 400 at model.py:8"
+    for red in ("python_calls", "run_ns"):
+        assert causes(red, known, facts={"python_calls": 2431}, **now) == [text]
+    assert causes("run_ns", known, facts={"python_calls": 82}, called=now["called"]) == []
+    assert causes("python_calls", facts={"python_calls": 81}, called={"len": 81}) == ["Python in each call: 81 × len"]
 
 
 # The surroundings

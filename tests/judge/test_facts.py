@@ -25,6 +25,9 @@ LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "host_callbacks": (2, 2, 2),
     "launches": (3, 3, 3),
     "host_transfers": (1, 1, 1),
+    "host_reads": (1, 1, 1),
+    "python_calls": (1000, 700, 1300),  # ± 25 % ± 50
+    "jax_calls": (1000, 700, 1300),  # ± 25 % ± 50
     "matmul_flops": (1_000_000, 1_000_000, 1_000_000),
     "widened_bytes": (5000, 3976, 6024),  # ± 1024
     "stablehlo_ops": (1000, 480, 1520),  # ± 50 % ± 20
@@ -106,6 +109,8 @@ def test_the_tolerance_of_a_fact(name):
         ("widened_bytes", 1024, Status.SAME),
         ("widened_bytes", 1025, Status.REGRESSED),
         ("lowerings", 1, Status.REGRESSED),
+        ("python_calls", 50, Status.SAME),
+        ("python_calls", 51, Status.REGRESSED),
     ],
 )
 def test_a_baseline_of_zero_is_a_number(name, now, status):
@@ -163,7 +168,11 @@ def test_what_another_compiler_made_of_it_is_not_the_codes(now, here, then, stat
     """Red where today is worse than the baseline's program here and than what was recorded; neither alone is green."""
     recorded = replace(baseline().facts, temp_bytes=then)
     found = list(
-        compare_facts(measurement(facts={"temp_bytes": now}), baseline(facts={"temp_bytes": here}), recorded=recorded)
+        compare_facts(
+            measurement(facts={"temp_bytes": now}, environment=ENVIRONMENT | {"jaxlib": "0.12.0"}),
+            baseline(facts={"temp_bytes": here}),
+            recorded=recorded,
+        )
     )
     (fact,) = [finding for finding in found if (finding.kind, finding.name) == ("fact", "temp_bytes")]
     assert (fact.status, fact.now, fact.against, fact.recorded) == (status, now, here, then)
@@ -319,3 +328,21 @@ def test_a_gain_within_a_tolerance_is_no_edit():
     own = [Tolerance(fact="temp_bytes", relative=0.0, absolute=0, why="a finer tolerance")]
     findings = compare_facts(measurement(facts={"temp_bytes": FACTS.temp_bytes - 1}), baseline(), own)
     assert {f.name: f.status for f in findings}["temp_bytes"] is Status.IMPROVED
+
+
+@pytest.mark.parametrize("name", ["host_reads", "python_calls", "jax_calls"])
+def test_what_differs_from_call_to_call_is_undecided(name):
+    """A subject whose calls differ today has no count: neither green nor red, with the reason."""
+    found = compared({name: None}, {}, unknown={name: "the Python calls of 3 warm calls differ"})[name]
+    assert found.status is Status.UNDECIDED
+    assert found.detail.endswith("the Python calls of 3 warm calls differ")
+
+
+def test_what_jax_does_inside_itself_is_compared_within_its_release():
+    """Another release, or another Python, does it otherwise; what the project calls is held against the old count."""
+    now = {"python_calls": 1000, "jax_calls": 1000}
+    for name in ("jax", "jaxlib", "python"):
+        found = compared(now, {}, environment=ENVIRONMENT | {name: "0.12.0"})
+        assert (found["jax_calls"].status, found["python_calls"].status) == (Status.SAME, Status.REGRESSED)
+        assert found["jax_calls"].detail == f"not compared: {name} is another one than the baseline's"
+    assert compared(now, {})["jax_calls"].status is Status.REGRESSED

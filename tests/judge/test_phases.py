@@ -14,9 +14,18 @@ from jaxgate.model import Finding, HardwareKey, Phases, Status
 ONCE = ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
 SECOND = 1_000_000_000
 QUICK = Phases(
-    trace_ns=SECOND, lower_ns=SECOND, compile_ns=SECOND, first_call_ns=SECOND, host_ns=1_000_000, yardstick_ns=2_000_000
+    trace_ns=SECOND,
+    lower_ns=SECOND,
+    compile_ns=SECOND,
+    first_call_ns=SECOND,
+    host_ns=1_000_000,
+    dispatch_ns=100_000,
+    yardstick_ns=2_000_000,
 )
-LIMITS = dict.fromkeys(ONCE, 1_850_000_000) | {"host_ns": 2_100_000}  # + 75 % + 100 ms; twice + 100 µs
+LIMITS = dict.fromkeys(ONCE, 1_850_000_000) | {
+    "host_ns": 2_100_000,
+    "dispatch_ns": 250_000,
+}  # + 75 % + 100 ms; twice + 100 µs or 50 µs
 CHANGED = replace(FINGERPRINTS, program="p1", source="s1")
 
 
@@ -56,6 +65,8 @@ SIZES = [
     ("host_ns", 10_000, 100_000, Status.SAME),  # Python's part of a call has limits of its own: twice, and 100 µs
     ("host_ns", 10_000_000, 19_000_000, Status.SAME),
     ("host_ns", 100_000, 400_000, Status.REGRESSED),
+    ("dispatch_ns", 0, 50_000, Status.SAME),
+    ("dispatch_ns", 0, 50_001, Status.REGRESSED),
 ]
 
 
@@ -98,10 +109,13 @@ def test_other_hardware_is_not_judged(hardware):
     assert compared(SLOW, borrowed=True) == {}
 
 
-def test_of_an_identical_program_only_the_trace_is_judged():
+def test_of_an_identical_program_only_what_python_does_is_judged():
     """The compiler gets the same text in the same environment: what it takes longer is not the project's doing."""
     found = compared(SLOW, fingerprints=FINGERPRINTS)
-    assert {name: finding.status for name, finding in found.items()} == {"trace_ns": Status.REGRESSED}
+    assert {name: finding.status for name, finding in found.items()} == {
+        "trace_ns": Status.REGRESSED,
+        "dispatch_ns": Status.REGRESSED,
+    }
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ class Lab:
         looks: What looks at the machine see, one after the other; quiet once they are used up.
         fresh_ns: Times of a call in fresh processes that record, one after the other.
         call_ns: Time of a call in this process.
+        dispatch_ns: Python's part of one.
         breaks: What a fresh process that records does to each baseline.
         accepted: The baselines that a fresh process records again.
         duelled: The opponents of the duels that were run, in order.
@@ -105,6 +106,7 @@ class Lab:
         self.looks: list[MachineState] = []
         self.fresh_ns: list[int] = []
         self.call_ns = CALL_NS
+        self.dispatch_ns = 1_000
         self.breaks: Callable[[dict[str, Any]], object] = lambda content: content
         self.accepted = folder / "baselines"
         self.environment = read_environment
@@ -125,6 +127,7 @@ class Lab:
         for module in ("jaxgate.keep.provenance", "jaxgate.cli.baselines"):
             monkeypatch.setattr(f"{module}.utc_today", lambda: TODAY)
         monkeypatch.setattr("jaxgate.observe.measure.sample", self._sample)
+        monkeypatch.setattr("jaxgate.observe.measure.dispatch_time", self._dispatch_time)
         monkeypatch.setattr("jaxgate.observe.measure.read_yardstick", lambda _clock: 1_000_000)
 
     def change_environment(self) -> None:
@@ -185,6 +188,9 @@ class Lab:
 
     def _sample(self, *_: object, **__: object) -> Sampled:
         return Sampled(Samples(bursts_ns=(self.call_ns,) * 3, calls_per_burst=1), 0, 0)
+
+    def _dispatch_time(self, *_: object, **__: object) -> int:
+        return self.dispatch_ns
 
     def _record(self, _side: object, chosen: Selection, into: Path) -> dict[str, str]:
         """What a fresh process would have recorded: the accepted baselines in today's environment, with the next time."""

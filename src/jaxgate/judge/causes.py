@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from jaxgate.judge.growth import count_of, grown, heaviest, shrunk
+from jaxgate.judge.policy import BY_NAME
 from jaxgate.model import EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
@@ -15,6 +16,9 @@ _COMPILED = (
 )
 _WORK = frozenset({"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "stablehlo_ops", "run_ns", "peak_bytes"})
 _PHASES = frozenset({"trace_ns", "lower_ns", "compile_ns", "first_call_ns"})
+
+_MINOR = 20
+"""A function that grew by less than this part of what the first one did explains nothing."""
 
 Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
 
@@ -208,6 +212,26 @@ def _launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         yield Cause(text=text, explains=frozenset({"host_transfers", "host_ns"}))
 
 
+def _calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Functions that are called more often than before; a few more calls than allowed are no cause of a slower call."""
+    names, facts = ("python_calls", "jax_calls"), None if baseline is None else baseline.facts
+    pairs = {name: (getattr(now.facts, name), getattr(facts, name, None)) for name in names}
+    worse = any(BY_NAME[name].is_worse(*(n or 0 for n in pair)) for name, pair in pairs.items() if None not in pair)
+    before = None if baseline is None else baseline.called
+    more = {name: count - (before or {}).get(name, 0) for name, count in now.called.items()}
+    most = {name: now.called[name] for name in more if more[name] * _MINOR > max(more.values())}
+    text = grown(most, before and {name: before.get(name, 0) for name in most}, now.culprits.lines)
+    if text and (worse or baseline is None):
+        explains = _explained(baseline, set(names), {"run_ns", "host_ns", "dispatch_ns"})
+        yield Cause(text=f"Python in each call: {text}", explains=explains)
+    elif now.called:  # as many calls, and one of them takes longer
+        text = text or grown(now.called, None, now.culprits.lines)
+        yield Cause(text=f"Python in each call: {text}", explains=frozenset({"dispatch_ns"}), sure=False)
+    if now.culprits.reads:
+        text = f"read back in each call: {'; '.join(now.culprits.reads[:MAX_NAMED])}"
+        yield Cause(text=text, explains=frozenset({"host_reads", "host_ns"}))
+
+
 def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """The same program, compiled to something else: not the code. Of plain Python no fingerprint says that."""
     if baseline is None or now.host or now.fingerprints.program != baseline.fingerprints.program:
@@ -254,6 +278,7 @@ _FINDERS: tuple[Finder, ...] = (
     _widens,
     _returns_more,
     _launches,
+    _calls_more_python,
     _same_program,
     _takes_most,
     _operates,

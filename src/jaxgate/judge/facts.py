@@ -66,10 +66,15 @@ def compare_facts(
             yield Finding(
                 kind="fact",
                 name=policy.name,
-                status=Status.INVALID,
+                status=Status.UNDECIDED if policy.unsteady and why else Status.INVALID,
                 against=before,
                 detail="the baseline has it, today's measurement does not: " + (why or "it cannot be compared"),
             )
+            continue
+        other = [name for name in policy.within if now.environment.get(name) != baseline.environment.get(name)]
+        if other:
+            detail = f"not compared: {other[0]} is another one than the baseline's"
+            yield Finding(kind="fact", name=policy.name, status=Status.SAME, now=today, against=before, detail=detail)
             continue
         if policy.name in _COUNTED_IN and _changed_loops(now, baseline, _COUNTED_IN[policy.name]):
             yield Finding(

@@ -64,6 +64,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     # The options of the programs that plain Python launches stand in its source, or come from outside of it.
     options = True if now.host else _same(now.fingerprints.options, baseline.fingerprints.options)
     environment = environment_differences(now.environment, baseline.environment)
+    called = None in (now.facts.python_calls, baseline.facts.python_calls) or now.called == baseline.called
     if now.hardware != baseline.hardware:
         environment = (f"hardware {baseline.hardware.slug} → {now.hardware.slug}", *environment)
 
@@ -74,13 +75,15 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
             ("source", source),
             ("compiler options", options),
             ("input values", inputs),
+            ("Python's calls", called),
         )
         if not same
     )
     separate = ""
     if source is True and options is True:
         if not environment:
-            where = "nothing changed" if program and inputs else "values outside the source"
+            unseen = "nothing changed" if called else "code outside the subject's source"
+            where = unseen if program and inputs else "values outside the source"
         elif program:
             where = "environment"
         elif any(line.split(" ", 1)[0] in RELEASES for line in environment):

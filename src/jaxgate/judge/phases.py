@@ -14,7 +14,7 @@ from jaxgate.judge.origin import differs
 from jaxgate.judge.policy import STORED_PHASE_POLICIES
 from jaxgate.model import Finding, Measurement, Phases, Status, StoredBaseline
 
-STILL_OPEN = frozenset({"trace_ns"})
+STILL_OPEN = frozenset({"trace_ns", "dispatch_ns"})
 """What an identical program in the same environment leaves open: how Python gets there."""
 
 
@@ -75,6 +75,9 @@ def _settled(finding: Finding, before: Phases, launches: Sequence[Phases | str],
         if isinstance(launch, str):
             return replace(finding, status=Status.INVALID, detail=f"it could not be confirmed: {launch}")
         again = getattr(launch, finding.name)
+        if again is None and policy.name == "dispatch_ns":
+            detail = f"it could not be timed in fresh process {number} of {wanted}"
+            return replace(finding, status=Status.UNDECIDED, detail=detail)
         if again is None:
             return replace(finding, status=Status.INVALID, detail="it could not be confirmed: it came out of a cache")
         if again <= policy.worst_allowed(base) * slower_machine(launch, before):

@@ -75,6 +75,28 @@ POLICIES: tuple[FactPolicy, ...] = (
     _rule(name="launches", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
     _rule(name="host_transfers", where=_HOST, why="what each call sends to the device again, or stops to read back"),
     _rule(
+        name="host_reads",
+        where="plain Python around programs on CPU; elsewhere reads are among `host_transfers`",
+        unsteady=True,
+        why="`x.item()` and `np.asarray(x)` wait for the device, though they move nothing on CPU",
+    ),
+    _rule(
+        name="python_calls",
+        relative=0.25,
+        absolute=50,
+        unsteady=True,
+        why="functions called and turns of loops in a warm call, outside of JAX; 50 of them take a few µs",
+    ),
+    _rule(
+        name="jax_calls",
+        relative=0.25,
+        absolute=50,
+        where="the versions of JAX and Python that recorded the baseline",
+        within=("jax", "jaxlib", "python"),
+        unsteady=True,
+        why="the same inside of JAX: none where a jitted function takes its fast path",
+    ),
+    _rule(
         name="largest_batch",
         better="higher",
         relative=0.05,
@@ -105,6 +127,13 @@ STORED_PHASE_POLICIES: tuple[FactPolicy, ...] = (
         for name in ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
     ),
     _rule(name="host_ns", relative=1.0, absolute=100_000, where=_STORED, why="Python's part of a call"),
+    _rule(
+        name="dispatch_ns",
+        relative=1.0,
+        absolute=50_000,
+        where=f"jitted functions whose calls take less than 5 ms; {_STORED}",
+        why="what a call takes beyond its own executable: trees that are flattened, static arguments that are hashed",
+    ),
 )
 """How phases are held against the baseline's, in nanoseconds: wide, scaled by the yardstick, confirmed."""
 

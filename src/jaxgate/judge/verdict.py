@@ -28,6 +28,8 @@ from jaxgate.model import (
     utilisation,
 )
 
+PYTHON = frozenset({"python_calls", "jax_calls"})
+"""What a call does besides the device program, which identity speaks of."""
 NOT_TIMED = TimeVerdict(status=Status.UNDECIDED, reason="not judged")
 
 
@@ -84,6 +86,8 @@ def judge(
             origin = place(now, baseline)
             time = judge_time(now, baseline, decision, no_duel, same_executable=same_executable)
             time = withdraw(time, beyond_stored(now, record))
+            if red_quantities(findings) & PYTHON and time.status is Status.SAME:
+                time = replace(time, reason=f"{time.reason}, but each call of it runs more Python")
             if time.decision is not None:
                 findings.append(timed(time.decision))
     verdict = replace(

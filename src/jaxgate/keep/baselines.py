@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
-from jaxgate.model import BASELINE_SCHEMA, Baseline, HardwareKey, StoredBaseline
+from jaxgate.model import BASELINE_SCHEMA, LATER_KEYS, Baseline, HardwareKey, StoredBaseline
 
 __all__ = ["BaselineStore", "CorruptBaselineError"]
 
@@ -99,7 +99,7 @@ class BaselineStore:
                 yield folder.name
 
     def _read(self, path: Path, case: str, hardware: HardwareKey | None) -> Baseline:
-        baseline = read_strict(path, Baseline, schema=BASELINE_SCHEMA)
+        baseline = read_strict(path, Baseline, schema=BASELINE_SCHEMA, may_lack=LATER_KEYS)
         if baseline.case != case:
             raise CorruptBaselineError(path, f"expected the case `{case}`, found `{baseline.case}`: was it renamed?")
         for key, found, form in (

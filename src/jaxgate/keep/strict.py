@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import reprlib
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,8 +41,14 @@ def adapter_of(kind: type[Content]) -> TypeAdapter[Content]:
     return _ADAPTERS[kind]
 
 
-def read_strict(path: Path, kind: type[Content], *, schema: int) -> Content:
+def read_strict(path: Path, kind: type[Content], *, schema: int, may_lack: Collection[str] = ()) -> Content:
     """Read one file.
+
+    Args:
+        path: The file.
+        kind: What it holds.
+        schema: The one that it must be of.
+        may_lack: Keys that came later than the schema, dotted; they have their defaults where they are not there.
 
     Raises:
         CorruptBaselineError: If it cannot be trusted; names the key.
@@ -53,8 +60,9 @@ def read_strict(path: Path, kind: type[Content], *, schema: int) -> Content:
         raise CorruptBaselineError(path, "is nested too deeply") from None
     except ValueError as error:
         raise CorruptBaselineError(path, first_problem(error)) from error
-    lost = _missing_key(content, adapter.dump_python(found, mode="json"))
-    if lost:
+    for lost in _missing_keys(content, adapter.dump_python(found, mode="json")):
+        if lost in may_lack:
+            continue
         raise CorruptBaselineError(path, f"key `{lost}` is missing")
     return found
 
@@ -105,13 +113,11 @@ def first_problem(error: Any) -> str:
     return f"key `{key}`: {problem['msg']}, found {reprlib.repr(problem['input'])}"
 
 
-def _missing_key(found: Any, whole: Any, prefix: str = "") -> str:
-    """The first key that the file lacks and reading filled in by a default."""
+def _missing_keys(found: Any, whole: Any, prefix: str = "") -> Iterator[str]:
+    """The keys that the file lacks and reading filled in by a default."""
     if isinstance(whole, dict) and isinstance(found, dict):
         for key, value in whole.items():
-            if key not in found:
-                return f"{prefix}{key}"
-            deeper = _missing_key(found[key], value, f"{prefix}{key}.")
-            if deeper:
-                return deeper
-    return ""
+            if key in found:
+                yield from _missing_keys(found[key], value, f"{prefix}{key}.")
+            else:
+                yield f"{prefix}{key}"

@@ -1,7 +1,7 @@
 """Plain frozen data that the rooms of jaxgate hand to each other. No JAX, no files, no pytest."""
 
 from jaxgate.model.allocator import AllocatorFigures, AllocatorPeak, PeakRecord
-from jaxgate.model.baseline import BASELINE_SCHEMA, Baseline, Launches, Provenance, StoredBaseline
+from jaxgate.model.baseline import BASELINE_SCHEMA, LATER_KEYS, Baseline, Launches, Provenance, StoredBaseline
 from jaxgate.model.calibration import (
     CALIBRATION_SCHEMA,
     FLOORS_SCHEMA,

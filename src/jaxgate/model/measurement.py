@@ -125,8 +125,9 @@ class Culprits:
         lost: One line per donated array that was not reused: its path and why.
         callbacks: The Python functions that the program calls.
         transfers: What plain Python puts on devices: the program that it is for, and how many.
+        reads: How and where plain Python reads the memory of arrays, and how often.
         allocations: The largest buffers of the program; read only when memory is red.
-        lines: Operation, product, collective, cast or launched program, as named in the histograms, to the source line of one.
+        lines: Operation, product, collective, cast, launched program or called function, as named in the histograms, to the source line of one.
     """
 
     retraces: tuple[str, ...] = ()
@@ -134,6 +135,7 @@ class Culprits:
     lost: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
     transfers: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     allocations: tuple[str, ...] = ()
     lines: Mapping[str, str] = field(default_factory=dict)
 
@@ -179,6 +181,7 @@ class MeasuredProgram(Measured):
         collectives: Communication of one call by kind, array and mesh axes, loops counted where known.
         widened: Casts to a wider float type in one call.
         launched: Device programs that one warm call of plain Python launches, by name; empty where unknown.
+        called: Functions that one warm call calls most, with their turns of loops, by name; empty where unknown.
     """
 
     signature: tuple[Leaf, ...]
@@ -188,6 +191,7 @@ class MeasuredProgram(Measured):
     collectives: Mapping[str, int] = field(default_factory=dict)
     widened: Mapping[str, int] = field(default_factory=dict)
     launched: Mapping[str, int] = field(default_factory=dict)
+    called: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

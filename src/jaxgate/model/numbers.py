@@ -55,9 +55,13 @@ class Facts:
     xla_bytes: int | None = None
     transcendentals: int | None = None
     # What plain Python around device programs does in one warm call (``host=True``): programs that it starts, arrays
-    # and numbers that it puts on devices.
+    # and numbers that it puts on devices or waits for, arrays whose memory it reads.
     launches: int | None = None
     host_transfers: int | None = None
+    host_reads: int | None = None
+    # What Python does in one warm call, of either kind: functions called and turns of loops, and those inside of JAX.
+    python_calls: int | None = None
+    jax_calls: int | None = None
     # Of a case that asks for it (``fits=``): the largest batch within its budget of memory, found by compiling.
     largest_batch: int | None = None
 
@@ -85,6 +89,7 @@ class Phases:
 
     ``host_ns`` is the median time until a call that nobody waits for returns: what Python and the runtime need
     to launch it. ``None`` where the backend may run programs inline (CPU): it would be the program's own time.
+    ``dispatch_ns`` is Python's part of a call alone: what it takes beyond its own executable, both waited for in turn.
     ``yardstick_ns`` is no phase: fixed work in plain Python, which tells how fast the machine was.
 
     Of a subject on the host ``host_ns`` is the median time of the whole warm call, waited for, on any backend; its
@@ -98,6 +103,7 @@ class Phases:
     compile_ns: int | None = None
     first_call_ns: int | None = None
     host_ns: int | None = None
+    dispatch_ns: int | None = None
     yardstick_ns: int | None = None
 
 

@@ -21,6 +21,8 @@ class FactPolicy:
         absolute: Units that it may move besides.
         why: Why it gates, and why this tolerance.
         where: Where it is known and gates.
+        within: What of the environment must be the baseline's for it to be compared.
+        unsteady: Whether calls of some subjects differ in it, so that it may be unknown today: undecided, not INVALID.
     """
 
     name: str
@@ -29,6 +31,8 @@ class FactPolicy:
     absolute: int = 0
     why: str
     where: str = EVERYWHERE
+    within: tuple[str, ...] = ()
+    unsteady: bool = False
 
     def worst_allowed(self, baseline: int) -> float:
         """The worst value that still passes."""

@@ -93,7 +93,8 @@ class Origin:
 
     Attributes:
         place: ``nothing changed``, ``environment``, ``code``, ``JAX tracing and lowering``, ``values outside
-            the source`` (constants, arguments, configuration) or ``not separable here``.
+            the source`` (constants, arguments, configuration), ``code outside the subject's source`` (methods of its
+            arguments, libraries) or ``not separable here``.
         differences: The fingerprint and environment differences, one per line.
         separate: The command that separates causes, where several changed at once.
     """

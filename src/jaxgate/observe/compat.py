@@ -117,6 +117,21 @@ def traced_call(function: str) -> tuple[ArgumentKey, ...]:
         return ()
 
 
+def flat_executable(compiled: jax.stages.Compiled) -> Any:
+    """A compiled program as a function of its flat arguments, by the fast path that jitted functions take.
+
+    Returns:
+        ``None`` if this release keeps its parts elsewhere, or the program cannot take that path.
+    """
+    try:
+        executable, params = compiled._executable, compiled._params  # noqa: SLF001 - what this file is for
+        given = jax.tree.structure(((0,) * params.in_tree.num_leaves, {}))
+        made = jax.tree.structure([0] * params.out_tree.num_leaves)
+        return executable.create_cpp_call(params._replace(in_tree=given, out_tree=made, no_kwargs=True))
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
 def stop_trace() -> None:
     """Stop the profile that is being taken; whatever its export raises, none is open afterwards.
 

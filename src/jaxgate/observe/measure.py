@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax
 
@@ -14,7 +13,6 @@ from jaxgate.model import (
     Facts,
     Fingerprints,
     HardwareKey,
-    InvalidCaseError,
     Measurement,
 )
 from jaxgate.observe.arguments import (
@@ -22,7 +20,7 @@ from jaxgate.observe.arguments import (
     Call,
     Lockstep,
     carry_donated,
-    dynamic_leaves,
+    given_leaves,
     inputs_fingerprint,
     on_device,
     processes_of,
@@ -31,12 +29,15 @@ from jaxgate.observe.arguments import (
 from jaxgate.observe.compat import output_shardings
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute import (
+    Called,
     JittedSubject,
     Reference,
     Sampled,
     Stepped,
     check_agreement,
     check_batch,
+    count_python,
+    dispatch_time,
     launch_time,
     observe_alternatives,
     observe_reference,
@@ -164,19 +165,11 @@ def _compile(computation: Computation, tools: Tools) -> _Compiled:
         environment=found,
         communication=communication,
         surroundings=fingerprint(hardware, sorted(found.items())),
-        inputs=inputs_fingerprint(_given(lowered, call), {}),
+        inputs=inputs_fingerprint(given_leaves(lowered.stage, call), {}),
         yardstick_ns=yardstick_ns,
     )
     refuse_shared_buffers(lowered, call)
     return compiled
-
-
-def _given(lowered: Lowered, call: Call) -> list[Any]:
-    """What the program is given: a static argument stands in the program already, and may have an address for a name."""
-    try:
-        return dynamic_leaves(lowered.stage, *call)
-    except InvalidCaseError:  # trees that cannot be told apart: all of them, then
-        return list(jax.tree.leaves(tuple(call)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +181,9 @@ class _Run:
     reference: Reference | None
     feeds: tuple[int | None, ...] | None
     sampled: Sampled
+    called: Called
     launch_ns: int | None
+    dispatch_ns: int | None
 
 
 def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
@@ -210,9 +205,18 @@ def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
     feeds = find_feeds(lowered, call, stepped.next_args)
     apart = stepped.next_args is not None and feeds is None
     sampled = sample(subject, stepped, tools, apart=apart, contract=computation.contract)
+    called = count_python(subject, reads=False, together=tools.together)
     launch_ns = launch_time(subject, platform=compiled.hardware.platform, clock=wall) if tools.sampling else None
+    timed = tools.sampling and compiled.processes == 1 and not compiled.hardware.is_virtual
     return _Run(
-        stepped=stepped, donation=donation, reference=reference, feeds=feeds, sampled=sampled, launch_ns=launch_ns
+        stepped=stepped,
+        donation=donation,
+        reference=reference,
+        feeds=feeds,
+        sampled=sampled,
+        called=called,
+        launch_ns=launch_ns,
+        dispatch_ns=dispatch_time(subject, compiled.program, call_ns=stepped.call_ns, clock=wall) if timed else None,
     )
 
 
@@ -240,6 +244,7 @@ def _measurement(
             program.phases,
             first_call_ns=run.stepped.first_call_ns,
             host_ns=run.launch_ns,
+            dispatch_ns=run.dispatch_ns,
             yardstick_ns=compiled.yardstick_ns,
         ),
         results=read_results(lowered.stage, output_shardings(program.executable)),
@@ -248,7 +253,8 @@ def _measurement(
         matmuls=program.work.matmuls,
         collectives=compiled.communication.counts,
         widened=program.work.widened,
-        unknown=compiled.communication.unknown | lost_unknown(run.donation),
+        called=run.called.functions,
+        unknown=compiled.communication.unknown | lost_unknown(run.donation) | run.called.unknown,
         samples=run.sampled.samples if tools.sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
@@ -268,6 +274,8 @@ def _facts(compiled: _Compiled, run: _Run) -> Facts:
         compiles=1 + run.stepped.compiles,
         sampled_traces=run.sampled.traces,
         sampled_compiles=run.sampled.compiles,
+        python_calls=run.called.calls,
+        jax_calls=run.called.jax_calls,
         collectives=compiled.communication.count,
         collective_bytes=compiled.communication.nbytes,
     )
@@ -278,7 +286,7 @@ def _culprits(compiled: _Compiled, run: _Run, *functions: Callable[..., object])
     return Culprits(
         constants=describe_constants(structure.constants, *functions),
         callbacks=tuple(f"{name}{at(work.lines.get(name, ''))}" for name in work.callbacks),
-        lines={**structure.lines, **compiled.communication.lines, **work.lines},
+        lines={**structure.lines, **compiled.communication.lines, **work.lines, **run.called.lines},
         retraces=_retraces(run.stepped, run.sampled),
         lost=lost_lines(run.donation),
     )

@@ -37,6 +37,7 @@ from jaxgate.observe.arguments import (
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute import (
     VALUES,
+    Called,
     EagerSubject,
     Launched,
     Sampled,
@@ -45,6 +46,7 @@ from jaxgate.observe.execute import (
     check_agreement,
     check_batch,
     count_launches,
+    count_python,
     refuse_nan,
     sample,
     take_steps,
@@ -85,6 +87,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
         stepped=stepped,
         reference=reference,
         launched=_count(subject, tools),
+        called=count_python(subject, reads=subject.devices[0].platform == "cpu", together=tools.together),
         sampled=sample(subject, stepped, tools, apart=apart, contract=computation.contract),
         call_ns=_call_ns(subject, stepped.call_ns, tools),
     )
@@ -109,6 +112,7 @@ class _Run:
     stepped: Stepped
     reference: ReferenceFacts | None
     launched: Launched
+    called: Called
     sampled: Sampled
     call_ns: int | None
 
@@ -142,8 +146,9 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         reference=run.reference,
         culprits=_culprits(run),
         host=True,
-        unknown=_unknown(launched),
+        unknown=_unknown(launched) | run.called.unknown,
         launched=launched.programs or {},
+        called=run.called.functions,
     )
 
 
@@ -232,6 +237,9 @@ def _facts(signature: tuple[Leaf, ...], run: _Run) -> Facts:
         donated_bytes=sum(leaf.nbytes for leaf in signature if leaf.donated),
         launches=_total(run.launched.programs),
         host_transfers=_total(run.launched.transfers),
+        host_reads=run.called.reads,
+        python_calls=run.called.calls,
+        jax_calls=run.called.jax_calls,
     )
 
 
@@ -241,7 +249,8 @@ def _culprits(run: _Run) -> Culprits:
     return Culprits(
         retraces=tuple(run.stepped.retraces),
         transfers=tuple(f"{count} for {name}{at(launched.transfer_lines.get(name, ''))}" for name, count in most),
-        lines={**find_jitted_functions(run.subject.function), **launched.program_lines},
+        reads=run.called.read_lines,
+        lines={**run.called.lines, **find_jitted_functions(run.subject.function), **launched.program_lines},
     )
 
 

@@ -35,7 +35,8 @@ A workload may have a tolerance of its own, with its reason, which the text of a
 
 Numbers from another day, so they gate only on the hardware that recorded them, scaled by how much slower the machine
 runs plain Python at that moment, and a red one is measured again in two fresh processes. An identical program in the same
-environment can only be traced more slowly: then the other phases are not held against anything. Tracing and lowering are
+environment can only be traced more slowly, and called more slowly by Python: then the other phases are not held
+against anything. Tracing and lowering are
 Python in one thread, and are timed by what that thread ran: other processes do not count.
 
 {stored}

@@ -80,6 +80,7 @@ def test_facts_of_a_loop_body():
     assert now.launched == {"step": 1, "multiply": 1}
     known = {"traces": 1, "lowerings": 1, "compiles": 1, "sampled_traces": 0, "sampled_compiles": 0, "donated_bytes": 0}
     known |= {"launches": 2, "host_transfers": 3}
+    known |= {"host_reads": 0, "python_calls": 3, "jax_calls": now.facts.jax_calls}  # the last is of this release
     facts = {item.name: getattr(now.facts, item.name) for item in fields(now.facts)}
     assert {name: value for name, value in facts.items() if value is not None} == known
     first, second = (f"{short_path(__file__)}:{body.__code__.co_firstlineno + line}" for line in (2, 3))
@@ -88,7 +89,8 @@ def test_facts_of_a_loop_body():
         f"1 for step at {first}",
         f"1 for the host at {second}",
     )
-    assert now.culprits.lines == {"step": first, "multiply": second}
+    launched = {name: line for name, line in now.culprits.lines.items() if name not in now.called}
+    assert launched == {"step": first, "multiply": second}
     assert [(leaf.path, leaf.aval, leaf.donated) for leaf in now.signature] == [
         ("w", "float32[8]", False),
         ("x", "float32[8]", False),

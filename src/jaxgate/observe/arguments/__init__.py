@@ -28,4 +28,4 @@ from jaxgate.observe.arguments.signature import (
     short,
     to_host,
 )
-from jaxgate.observe.arguments.static_arguments import dynamic_leaves
+from jaxgate.observe.arguments.static_arguments import dynamic_leaves, given_leaves

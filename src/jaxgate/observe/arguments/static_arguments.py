@@ -33,6 +33,14 @@ def dynamic_leaves(stage: jax.stages.Lowered, args: Sequence[Any], kwargs: Mappi
     return leaves
 
 
+def given_leaves(stage: jax.stages.Lowered, call: tuple[Sequence[Any], Mapping[str, Any]]) -> list[Any]:
+    """What a program is given: a static argument stands in it already, and may have an address for a name."""
+    try:
+        return dynamic_leaves(stage, *call)
+    except InvalidCaseError:  # trees that cannot be told apart: all of them, then
+        return list(jax.tree.leaves(tuple(call)))
+
+
 def _align(args: list[Any], infos: list[Any]) -> list[Any] | None:
     """The arguments that belong to ``infos``, in order; ``None`` if some array would be left over."""
     if len(args) == len(infos):

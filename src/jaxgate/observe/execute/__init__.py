@@ -1,7 +1,9 @@
 """Calls of a case: how a subject is called, its steps, samples and launches, and the reference's result."""
 
 from jaxgate.observe.execute.correctness import check_agreement, check_batch
+from jaxgate.observe.execute.dispatch_time import dispatch_time
 from jaxgate.observe.execute.dispatches import Launched, count_launches
+from jaxgate.observe.execute.python_calls import Called, count_python
 from jaxgate.observe.execute.references import Reference, observe_alternatives, observe_reference
 from jaxgate.observe.execute.samples import Sampled, call_time, launch_time, sample, take_samples
 from jaxgate.observe.execute.subjects import VALUES, WHY_NOT, EagerSubject, JittedSubject

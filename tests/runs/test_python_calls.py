@@ -1,0 +1,148 @@
+"""Python that each call of an unchanged device program runs: counted, and red with the function that grew."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.fakes import judge_phases_by
+
+from jaxgate.judge import STORED_PHASE_POLICIES
+from jaxgate.model import Phases
+
+HASHED = """
+import dataclasses, functools, hashlib, json
+import jax, jax.numpy as jnp
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    depth: int = 2
+
+@functools.partial(jax.jit, static_argnums=0)
+def step(config, w, x):
+    for _ in range(config.depth):
+        x = jnp.tanh(x @ w)
+    return x
+
+def test_step(gate):
+    gate(step, Config(), jnp.eye(8), jnp.ones((8, 8)))
+"""
+DEAR_HASH = """    depth: int = 2
+
+    def __hash__(self):
+        text = json.dumps({str(i): self.depth for i in range(2000)})
+        return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
+"""
+TREE = """
+import hashlib
+import jax, jax.numpy as jnp
+
+@jax.tree_util.register_pytree_node_class
+class State:
+    def __init__(self, parts):
+        self.parts = parts
+
+    def tree_flatten(self):
+        keys = tuple(sorted(self.parts))
+        return tuple(self.parts[key] for key in keys), keys
+
+    @classmethod
+    def tree_unflatten(cls, keys, values):
+        return cls(dict(zip(keys, values)))
+
+@jax.jit
+def step(state, x):
+    return sum(state.parts.values()) + x
+
+def test_step(gate):
+    gate(step, State({f"k{i}": jnp.ones(4) for i in range(30)}), jnp.ones(4))
+"""
+DEAR_FLATTEN = """        keys = tuple(sorted(self.parts))
+        for key in keys:
+            hashlib.sha256(key.encode()).hexdigest()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "shown"),
+    [
+        (
+            HASHED,
+            "    depth: int = 2\n",
+            DEAR_HASH,
+            ("python_calls 2,009 against 2", "test_model.Config.__hash__ 0 → 2000 at test_model.py:9"),
+        ),
+        (
+            TREE,
+            "        keys = tuple(sorted(self.parts))\n",
+            DEAR_FLATTEN,
+            (
+                "python_calls",
+                "_hashlib.openssl_sha256 0 → 30 at test_model.py:13",
+                "str.encode 0 → 30 at test_model.py:13",
+            ),
+        ),
+    ],
+    ids=["the hash of a static argument", "the flattening of a pytree"],
+)
+def test_dear_python_around_an_identical_program_is_red(project, lab, text, old, new, shown):
+    """The device program is the same; what each call runs to get there is counted, and who grew is named."""
+    project.write("test_model.py", text).record()
+    assert project.run().code == 0
+    project.edit("test_model.py", old, new)
+    result = project.run()
+    assert (result.code, lab.duelled, lab.recorded) == (1, [], [])
+    result.shows("REGRESSED  model/step", "culprit   Python in each call: ", *shown)
+    result.shows("identical program, but each call of it runs more Python", "code outside the subject's source")
+    assert project.run("--perf-update").code == 0
+    assert project.run().code == 0
+
+
+def test_a_baseline_from_before_the_count_is_not_judged_by_it(project, lab):
+    """Its file has none of the keys; the case is what it was."""
+    del lab
+    project.write("test_model.py", HASHED).record()
+    path = project.baseline()
+    content = json.loads(path.read_text())
+    assert content["facts"]["python_calls"] == 2
+    del content["called"]
+    for name in ("host_reads", "jax_calls", "python_calls"):
+        del content["facts"][name]
+    path.write_text(json.dumps(content))
+    project.edit("test_model.py", "    depth: int = 2\n", DEAR_HASH)
+    result = project.run()
+    assert result.code == 0
+    result.shows("SAME", "identical program")
+
+
+@pytest.fixture
+def judged_by_the_clock(project, lab, monkeypatch):
+    """A recorded case of which Python's part takes 1 µs, and the only phase that is judged."""
+    policies = [policy for policy in STORED_PHASE_POLICIES if policy.name == "dispatch_ns"]
+    judge_phases_by(monkeypatch, *policies)
+    return project.write("test_model.py", HASHED).record()
+
+
+def test_what_no_count_sees_is_red_by_its_clock(judged_by_the_clock, lab):
+    """A sleep in a hash is one call: where fresh processes find it too, the identical program is red."""
+    judged_by_the_clock.edit(
+        "test_model.py", "    depth: int = 2\n", "    depth: int = 2\n\n    def __hash__(self):\n        return 7\n"
+    )
+    lab.dispatch_ns, lab.phases = 400_000, [Phases(dispatch_ns=300_000)] * 2
+    result = judged_by_the_clock.run()
+    assert (result.code, len(lab.recorded)) == (1, 2)
+    result.shows(
+        "REGRESSED  model/step",
+        "dispatch_ns 400 µs against 1 µs = 400 ×, allowed 52 µs (confirmed in 2 fresh processes)",
+        "perhaps Python in each call: test_model.Config.__hash__ 0 → 1 at test_model.py:9",
+        "identical program",
+    )
+
+
+@pytest.mark.parametrize("again", [1_000, None], ids=["quick", "not to be timed"])
+def test_a_clock_that_finds_it_once_is_undecided(judged_by_the_clock, lab, again):
+    """A fresh process in which it is quick, or too unsteady to be timed, clears the case of red."""
+    lab.dispatch_ns, lab.phases = 400_000, [Phases(dispatch_ns=again)] * 2
+    result = judged_by_the_clock.run("--perf-max-undecided=1")
+    assert (result.code, len(lab.recorded)) == (0, 1)
+    result.shows("UNDECIDED", "in fresh process 1 of 2")
