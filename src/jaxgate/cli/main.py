@@ -15,7 +15,7 @@ from jaxgate.cli.comment import comment
 from jaxgate.cli.gate import gate
 from jaxgate.cli.selection import SUITE, suite
 from jaxgate.cli.tensorboard import open_tensorboard
-from jaxgate.judge import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
+from jaxgate.judge import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.report import policy_page
 
 Command = Callable[[argparse.Namespace, list[str]], int]
@@ -155,7 +155,7 @@ def _policy(_: argparse.Namespace, rest: list[str]) -> int:
     if rest:
         print(f"jaxgate policy takes no arguments, found {' '.join(rest)}", file=sys.stderr)  # noqa: T201 - a command
         return 2
-    sys.stdout.write(policy_page(POLICIES, STORED_PHASE_POLICIES, PHASE_POLICIES))
+    sys.stdout.write(policy_page((*POLICIES, *ARRIVAL_POLICIES), STORED_PHASE_POLICIES, PHASE_POLICIES))
     return 0
 
 

@@ -21,6 +21,7 @@ from jaxgate.judge import (
     judge_time,
     memory_decides,
     waits_for_confirmation,
+    withdraw_identity,
 )
 from jaxgate.keep import CorruptBaselineError, ProgramStore
 from jaxgate.model import (
@@ -120,6 +121,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         repeats.append(PhaseRepeat(project=session.project, test=test, now=now, before=before))
     if stored is not None and timing.decision is None and verdict.time.decision is not None:
         plain = judge_time(now, stored.baseline, None, timing.why_not, same_executable=timing.same_executable)
+        plain = withdraw_identity(plain, verdict.findings)
         repeats.append(BackstopRepeat(project=session.project, test=test, now=now, stored=stored, plain=plain))
     if settings.update is Update.REVIEW:
         made_from = partial(getattr, session, "provenance")

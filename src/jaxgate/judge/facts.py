@@ -6,8 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from jaxgate.judge.policy import POLICIES
-from jaxgate.model import EACH_TURN, Baseline, FactPolicy, Finding, Measurement, Status, Tolerance
+from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
+from jaxgate.model import (
+    ARRIVAL_FACTS,
+    EACH_TURN,
+    Baseline,
+    FactPolicy,
+    Finding,
+    MeasuredProgram,
+    Measurement,
+    Status,
+    Tolerance,
+)
 
 _COUNTED_IN = {
     "matmul_flops": "matmuls",
@@ -34,8 +44,8 @@ def compare_facts(now: Measurement, baseline: Baseline, tolerances: Iterable[Tol
         tolerances: The workload's own, which take the place of the policy's.
     """
     own = {tolerance.fact: tolerance for tolerance in tolerances}
-    for policy in POLICIES:
-        today, before = getattr(now.facts, policy.name), getattr(baseline.facts, policy.name)
+    for policy in (*POLICIES, *ARRIVAL_POLICIES):
+        today, before = (_value(side, policy.name) for side in (now, baseline))
         if before is None:
             if today is not None:
                 detail = "the baseline does not have it: not judged until it is recorded again"
@@ -57,6 +67,11 @@ def compare_facts(now: Measurement, baseline: Baseline, tolerances: Iterable[Tol
             )
             continue
         yield _judged(policy, today, before, own.get(policy.name))
+
+
+def _value(side: MeasuredProgram, name: str) -> int | None:
+    found: int | None = getattr(side if name in ARRIVAL_FACTS else side.facts, name)
+    return found
 
 
 def _changed_loops(now: Measurement, baseline: Baseline, histogram: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from jaxgate.judge.arrival import withdraw_identity
 from jaxgate.judge.backstop import beyond_stored, withdraw
 from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.claims import NO_DUEL, check_claims
@@ -83,6 +84,7 @@ def judge(
             findings += compare_phases(now, record)
             origin = place(now, baseline)
             time = judge_time(now, baseline, decision, no_duel, same_executable=same_executable)
+            time = withdraw_identity(time, findings)
             time = withdraw(time, beyond_stored(now, record))
             if time.decision is not None:
                 findings.append(timed(time.decision))

@@ -182,6 +182,7 @@ def _given(lowered: Lowered, call: Call) -> list[Any]:
 class _Run:
     """What calls of the subject showed, and the reference, which agrees with them."""
 
+    subject: JittedSubject
     stepped: Stepped
     donation: tuple[DonatedLeaf, ...]
     reference: Reference | None
@@ -211,7 +212,13 @@ def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
     sampled = sample(subject, stepped, tools, apart=apart, contract=computation.contract)
     launch_ns = launch_time(subject, platform=compiled.hardware.platform, clock=wall) if tools.sampling else None
     return _Run(
-        stepped=stepped, donation=donation, reference=reference, feeds=feeds, sampled=sampled, launch_ns=launch_ns
+        subject=subject,
+        stepped=stepped,
+        donation=donation,
+        reference=reference,
+        feeds=feeds,
+        sampled=sampled,
+        launch_ns=launch_ns,
     )
 
 
@@ -233,7 +240,7 @@ def _measurement(
             options=lowered.options_text,
             inputs=compiled.inputs,
         ),
-        signature=program.lowered.signature,
+        signature=run.subject.arguments(program, (computation.args, dict(computation.kwargs))),
         facts=replace(_facts(compiled, run), largest_batch=largest),
         phases=replace(
             program.phases,
