@@ -45,7 +45,7 @@ def arrivals(subject, *args, **computation):
         (True, ("Python bool", 1)),
         (2j, ("Python complex", 16)),
     ],
-    ids=str,
+    ids=lambda value: None if isinstance(value, tuple) else f"{type(value).__name__} {getattr(value, 'dtype', '')}",
 )
 def test_what_is_given_is_told(given, expected):
     """Its kind, its type before JAX converts it, and what a call sends for it."""
