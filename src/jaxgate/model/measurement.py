@@ -129,6 +129,11 @@ class Argument(Leaf):
     arrival: str | None = None
     sent_bytes: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse half of what is known of it."""
+        if (self.arrival is None) != (self.sent_bytes is None):
+            raise ValueError(f"{self.path}: expected arrival and sent_bytes, found one of them")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprits:
