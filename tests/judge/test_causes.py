@@ -18,7 +18,7 @@ from support.factories import (
 )
 
 from jaxgate.judge import judge, rank_causes
-from jaxgate.model import Culprits, Leaf, Status, at_most
+from jaxgate.model import Argument, Culprits, Leaf, Status, at_most
 from jaxgate.model.claim import QUANTITIES
 
 ADD, DOT = "stablehlo.add 8x64xf32", "float32[8,64] x float32[64,64]"
@@ -187,7 +187,7 @@ def test_what_is_no_longer_donated_is_named():
     assert explained(baseline(), **changes) == {
         "no longer donated: state['w'] (16,384 bytes)": {"donated_bytes", "aliased_bytes"} | MEMORY
     }
-    before = tuple(Leaf(path=f"state[{i}]", aval="float32[4]", nbytes=1000, donated=True) for i in range(5))
+    before = tuple(Argument(path=f"state[{i}]", aval="float32[4]", nbytes=1000, donated=True) for i in range(5))
     now = tuple(replace(leaf, donated=False) for leaf in before)
     assert causes("donated_bytes", baseline(signature=before), signature=now) == [
         "no longer donated: state[0], state[1], state[2] and 2 more (5,000 bytes)"
@@ -442,7 +442,7 @@ def test_without_a_baseline_the_commonest_operation_is_a_guess():
 
 def test_without_a_baseline_the_largest_argument_is_a_guess():
     """It is most of what a call must be given, and says more of it than any operation."""
-    large = Leaf(path="xs", aval="float32[32,64,64]", nbytes=524288, donated=False)
+    large = Argument(path="xs", aval="float32[32,64,64]", nbytes=524288, donated=False)
     first = causes("argument_bytes", None, signature=(W, large, BATCH))[0]
     assert first == "perhaps largest argument: xs is float32[32,64,64] (524,288 bytes)"
     assert not any("largest argument" in text for text in causes("argument_bytes", baseline()))

@@ -8,7 +8,7 @@ import pytest
 from support.factories import ENVIRONMENT, FACTS, FINGERPRINTS, OTHER_CPU, baseline, measurement
 
 from jaxgate.judge import POLICIES, compare_facts
-from jaxgate.model import EACH_TURN, Facts, HardwareKey, Status, Tolerance
+from jaxgate.model import ARRIVAL_FACTS, EACH_TURN, Facts, HardwareKey, Status, Tolerance
 
 LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "traces": (1, 1, 1),
@@ -60,7 +60,7 @@ def one(name, now, before):
     """The finding of the fact that was planted in another program; no other fact may have moved."""
     findings = compared({name: now}, {name: before}, fingerprints=replace(FINGERPRINTS, program="p1"))
     assert {other: f.status for other, f in findings.items() if other != name} == dict.fromkeys(
-        set(LIMITS) - {name}, Status.SAME
+        {*LIMITS, *ARRIVAL_FACTS} - {name}, Status.SAME
     )
     return findings[name]
 
@@ -75,7 +75,10 @@ def test_the_limits_cover_every_fact():
 def test_an_identical_measurement_does_not_differ():
     """The first question: what was recorded is the same as itself, in every fact."""
     findings = list(compare_facts(measurement(), baseline()))
-    assert {f.name: (f.now, f.against) for f in findings} == {name: (n, n) for name, n in asdict(FACTS).items()}
+    assert {f.name: (f.now, f.against) for f in findings} == {
+        **{name: (n, n) for name, n in asdict(FACTS).items()},
+        **dict.fromkeys(ARRIVAL_FACTS, (0, 0)),
+    }
     assert {(f.kind, f.status, f.detail) for f in findings} == {("fact", Status.SAME, "")}
 
 

@@ -19,14 +19,14 @@ from support.factories import (
     record,
 )
 
-from jaxgate.judge import ALWAYS_FAIL, POLICIES, judge, judge_invalid
+from jaxgate.judge import ALWAYS_FAIL, ARRIVAL_POLICIES, POLICIES, judge, judge_invalid
 from jaxgate.judge.verdict import describe
 from jaxgate.model import (
+    Argument,
     Culprits,
     ExhaustedError,
     HardwareKey,
     InvalidCaseError,
-    Leaf,
     Samples,
     Status,
     StoredBaseline,
@@ -57,7 +57,7 @@ def test_identical_work_is_the_same(strict):
     assert (verdict.case, verdict.hardware) == ("scan/rnn", HARDWARE)
     assert (verdict.status, verdict.fails) == (Status.SAME, False)
     assert {finding.status for finding in verdict.findings} == {Status.SAME}
-    assert sum(finding.kind == "fact" for finding in verdict.findings) == len(POLICIES)
+    assert sum(finding.kind == "fact" for finding in verdict.findings) == len(POLICIES) + len(ARRIVAL_POLICIES)
     assert sum(finding.kind == "claim" for finding in verdict.findings) == 7
     assert (verdict.time.status, verdict.time.reason) == (Status.SAME, "identical program")
     assert (verdict.origin.place, verdict.origin.differences) == ("nothing changed", ())
@@ -142,7 +142,7 @@ STALE = {
     ),
     "order": (SIGNATURE[::-1], "batch: float32[64,64] then, float32[8,64] now"),
     "fewer": (SIGNATURE[:1], "2 arrays then, 1 now"),
-    "more": ((*SIGNATURE, Leaf(path="key", aval="uint32[2]", nbytes=8, donated=False)), "2 arrays then, 3 now"),
+    "more": ((*SIGNATURE, Argument(path="key", aval="uint32[2]", nbytes=8, donated=False)), "2 arrays then, 3 now"),
     "none": ((), "2 arrays then, 0 now"),
 }
 
@@ -242,7 +242,7 @@ def test_the_worst_finding_comes_first():
     ]
     assert {finding.status for finding in verdict.findings[7:]} == {Status.SAME}
     universal, own, phases = 6, 2, 1  # of an identical program only the trace is a phase to judge
-    assert len(verdict.findings) == len(POLICIES) + universal + own + phases
+    assert len(verdict.findings) == len(POLICIES) + len(ARRIVAL_POLICIES) + universal + own + phases
 
 
 def test_exhausted_memory_is_told_apart():

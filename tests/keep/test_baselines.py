@@ -17,6 +17,7 @@ TWO_CPUS = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=2)
 OWN_FILE = "cpu-amd-epyc-1/scan/rnn.json"
 
 # The file of ``factories.baseline()``, written by hand.
+IN_PLACE = {"arrival": "device array", "sent_bytes": 0}
 CONTENT = {
     "called": {},
     "case": "scan/rnn",
@@ -72,8 +73,8 @@ CONTENT = {
     "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2, "contract": "pipelined"},
     "schema": 4,
     "signature": [
-        {"aval": "float32[64,64]", "donated": True, "nbytes": 16384, "path": "state['w']"},
-        {"aval": "float32[8,64]", "donated": False, "nbytes": 2048, "path": "batch"},
+        {**IN_PLACE, "aval": "float32[64,64]", "donated": True, "nbytes": 16384, "path": "state['w']"},
+        {**IN_PLACE, "aval": "float32[8,64]", "donated": False, "nbytes": 2048, "path": "batch"},
     ],
     "test": "perf/test_scan.py::test_scan[rnn]",
     "widened": {},
@@ -100,8 +101,11 @@ def keys(content=CONTENT, place=()):
             yield from keys(value, (*place, key))
 
 
-KEYS = [place for place in keys() if place[-1] not in range(9) and place != ("schema",)]
-LATER = {("called",): {}, **{("facts", name): None for name in ("host_reads", "jax_calls", "python_calls")}}
+KEYS = [place for place in keys() if place[-1] not in {*range(9), *IN_PLACE} and place != ("schema",)]
+LATER = {
+    ("called",): {},
+    **{("facts", name): None for name in ("host_reads", "jax_calls", "python_calls", "transcendentals")},
+}
 LATER[("phases", "dispatch_ns")] = None
 """Keys that came after files of this schema, and what is read where they are not there."""
 
@@ -258,6 +262,19 @@ def test_a_file_from_before_a_key_is_read(store, place):
     assert found == LATER[place]
 
 
+def test_how_arguments_arrive_may_be_unknown(store):
+    """A baseline that was recorded before it was looked at has neither key; one alone is a merge that lost the other."""
+    older = changed(
+        ("signature",), [{k: v for k, v in leaf.items() if k not in IN_PLACE} for leaf in CONTENT["signature"]]
+    )
+    put(store, older)
+    loaded = store.load(HARDWARE, CASE).baseline
+    assert [(leaf.arrival, leaf.sent_bytes) for leaf in loaded.signature] == [(None, None)] * 2
+    assert (loaded.sent_bytes, loaded.moved_arrays) == (None, None)
+    for key in IN_PLACE:
+        assert "expected arrival and sent_bytes" in refusal(store, changed(("signature", 1, key), remove=True))
+
+
 LEVELS = [(), ("signature", 1), *((key,) for key in ("facts", "phases", "samples", "hardware", "fingerprints"))]
 LEVELS += [("provenance",)]
 
@@ -277,6 +294,8 @@ WRONG = {
     ("provenance", "dirty"): (0, "false", None),
     ("provenance", "date"): (20261120, None),
     ("signature", 0, "donated"): (1, "true", None),
+    ("signature", 0, "arrival"): (0, ["device array"]),
+    ("signature", 0, "sent_bytes"): (0.0, "0", False),
     ("signature", 0): (None, ["state", "float32[64,64]", 16384, True]),
     ("signature",): ({}, "batch"),
     ("results",): ({}, None),

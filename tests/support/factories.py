@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.model import (
+    Argument,
     Baseline,
     Decision,
     Duel,
     Facts,
     Fingerprints,
     HardwareKey,
-    Leaf,
     Measurement,
     Phases,
     ProgramRecord,
@@ -33,9 +33,16 @@ HARDWARE = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=1)
 OTHER_CPU = HardwareKey(platform="cpu", device_kind="Intel Xeon", devices=1)
 ENVIRONMENT = {"jax": "0.10.2", "jaxlib": "0.10.2", "python": "3.11"}
 FINGERPRINTS = Fingerprints(source="s0", program="0" * 32, options="", inputs="i0")
+
+
+def argument(path="batch", aval="float32[8,64]", nbytes=2048, *, donated=False, arrival="device array", sent_bytes=0):
+    """An argument in place."""
+    return Argument(path=path, aval=aval, nbytes=nbytes, donated=donated, arrival=arrival, sent_bytes=sent_bytes)
+
+
 SIGNATURE = (
-    Leaf(path="state['w']", aval="float32[64,64]", nbytes=16384, donated=True),
-    Leaf(path="batch", aval="float32[8,64]", nbytes=2048, donated=False),
+    argument("state['w']", "float32[64,64]", 16384, donated=True),
+    argument("batch", "float32[8,64]", 2048),
 )
 FACTS = Facts(
     traces=1,

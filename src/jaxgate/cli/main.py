@@ -16,7 +16,7 @@ from jaxgate.cli.console import complain, refuse
 from jaxgate.cli.gate import gate
 from jaxgate.cli.selection import SUITE, suite
 from jaxgate.cli.tensorboard import open_tensorboard
-from jaxgate.judge import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
+from jaxgate.judge import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.report import policy_page
 
 Command = Callable[[argparse.Namespace, list[str]], int]
@@ -156,7 +156,7 @@ def _policy(_: argparse.Namespace, rest: list[str]) -> int:
     if rest:
         complain(f"jaxgate policy takes no arguments, found {' '.join(rest)}")
         return 2
-    sys.stdout.write(policy_page(POLICIES, STORED_PHASE_POLICIES, PHASE_POLICIES))
+    sys.stdout.write(policy_page((*POLICIES, *ARRIVAL_POLICIES), STORED_PHASE_POLICIES, PHASE_POLICIES))
     return 0
 
 

@@ -22,6 +22,7 @@ from jaxgate.judge import (
     judge_time,
     memory_decides,
     waits_for_confirmation,
+    withdraw_identity,
 )
 from jaxgate.keep import CorruptBaselineError, ProgramStore
 from jaxgate.model import (
@@ -121,6 +122,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         repeats.append(PhaseRepeat(again=session.again, test=test, now=now, before=before))
     if stored is not None and timing.decision is None and verdict.time.decision is not None:
         plain = judge_time(now, stored.baseline, None, timing.why_not, same_executable=timing.same_executable)
+        plain = withdraw_identity(plain, verdict.findings)
         repeats.append(BackstopRepeat(again=session.again, test=test, now=now, stored=stored, plain=plain))
     if settings.update is Update.REVIEW:
         made_from = partial(getattr, session, "provenance")

@@ -1,6 +1,7 @@
 """Pure functions from measurements and baselines to verdicts. No JAX, no files, no clock."""
 
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS, Ageing, age_days, find_ageing, last_day, window_note
+from jaxgate.judge.arrival import withdraw_identity
 from jaxgate.judge.backstop import hold_stored
 from jaxgate.judge.calibration import (
     PLANTS,
@@ -39,7 +40,7 @@ from jaxgate.judge.origin import (
     takes_same_arguments,
 )
 from jaxgate.judge.phases import settle_phases
-from jaxgate.judge.policy import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
+from jaxgate.judge.policy import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.judge.ranks import STAGE, merge, name_ranks
 from jaxgate.judge.scaling import scaling
 from jaxgate.judge.stored import (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
+from jaxgate.judge.arrival import describe_arrivals
 from jaxgate.judge.growth import count_of, grown, heaviest, shrunk
 from jaxgate.judge.policy import BY_NAME
-from jaxgate.model import EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
+from jaxgate.model import ARRIVAL_FACTS, EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
 _MEMORY = frozenset({"peak_bytes", "state_bytes"})
@@ -111,6 +112,12 @@ def _spread_less(now: Sequence[Leaf], before: Sequence[Leaf], explains: frozense
         more = f"; and {len(pairs) - 1} more" if len(pairs) > 1 else ""
         text = f"{leaf.path} takes {leaf.nbytes:,} bytes of each device, {old.nbytes:,} before: sharded less{more}"
         yield Cause(text=text, explains=explains)
+
+
+def _arrives(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    text = "" if baseline is None else describe_arrivals(now, baseline)
+    if text:
+        yield Cause(text=text, explains=frozenset(ARRIVAL_FACTS))
 
 
 def _sends(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -269,6 +276,7 @@ _FINDERS: tuple[Finder, ...] = (
     _calls_python,
     _captures,
     _placed,
+    _arrives,
     _sends,
     _unrolled,
     _done_at_once,

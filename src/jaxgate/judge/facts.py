@@ -6,8 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from jaxgate.judge.policy import POLICIES
-from jaxgate.model import EACH_TURN, Baseline, FactPolicy, Facts, Finding, Measurement, Status, Tolerance
+from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
+from jaxgate.model import (
+    ARRIVAL_FACTS,
+    EACH_TURN,
+    Baseline,
+    FactPolicy,
+    Facts,
+    Finding,
+    MeasuredProgram,
+    Measurement,
+    Status,
+    Tolerance,
+)
 
 _COUNTED_IN = {
     "matmul_flops": "matmuls",
@@ -52,10 +63,10 @@ def compare_facts(
     """
     own = {tolerance.fact: tolerance for tolerance in tolerances}
     exact = _same_compilation(now, baseline)
-    for general in POLICIES:
+    for general in (*POLICIES, *ARRIVAL_POLICIES):
         tolerance = own.get(general.name)
         policy = general if tolerance is None else _of_its_own(general, tolerance)
-        today, before = getattr(now.facts, policy.name), getattr(baseline.facts, policy.name)
+        today, before = (_value(side, policy.name) for side in (now, baseline))
         if before is None:
             if today is not None:
                 detail = "the baseline does not have it: not judged until it is recorded again"
@@ -107,6 +118,11 @@ def _same_compilation(now: Measurement, baseline: Baseline) -> frozenset[str]:
     if not same or now.host:
         return frozenset()
     return _COMPILED | (_COMPILED_ON_CPU if now.hardware.platform == "cpu" else frozenset())
+
+
+def _value(side: MeasuredProgram, name: str) -> int | None:
+    found: int | None = getattr(side if name in ARRIVAL_FACTS else side.facts, name)
+    return found
 
 
 def _changed_loops(now: Measurement, baseline: Baseline, histogram: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jaxgate.judge.arrival import has_changed_arrivals
 from jaxgate.model import Baseline, Decision, Measurement, Origin, Status, TimeVerdict, shortlist
 
 RELEASES = frozenset({"jax", "jaxlib"})
@@ -63,6 +64,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     inputs = now.fingerprints.inputs == baseline.fingerprints.inputs
     # The options of the programs that plain Python launches stand in its source, or come from outside of it.
     options = True if now.host else _same(now.fingerprints.options, baseline.fingerprints.options)
+    arrivals = not has_changed_arrivals(now, baseline)
     environment = environment_differences(now.environment, baseline.environment)
     called = None in (now.facts.python_calls, baseline.facts.python_calls) or now.called == baseline.called
     if now.hardware != baseline.hardware:
@@ -76,6 +78,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
             ("compiler options", options),
             ("input values", inputs),
             ("Python's calls", called),
+            ("arrival of arguments", arrivals),
         )
         if not same
     )
@@ -83,7 +86,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     if source is True and options is True:
         if not environment:
             unseen = "nothing changed" if called else "code outside the subject's source"
-            where = unseen if program and inputs else "values outside the source"
+            where = unseen if program and inputs and arrivals else "values outside the source"
         elif program:
             where = "environment"
         elif any(line.split(" ", 1)[0] in RELEASES for line in environment):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from functools import partial
 
-from jaxgate.model import FactPolicy, Facts
+from jaxgate.model import ARRIVAL_FACTS, FactPolicy, Facts
 
 _PROGRAMS = "programs (not plain Python around them)"
 _DEVICES = "programs on several devices, virtual ones too"
@@ -105,6 +105,21 @@ POLICIES: tuple[FactPolicy, ...] = (
     ),
 )
 
+ARRIVAL_POLICIES: tuple[FactPolicy, ...] = (
+    _program(
+        name="sent_bytes",
+        relative=0.10,
+        absolute=1_000_000,
+        why="what each call sends from the host or moves between devices for its arguments; 1 MB takes some 100 µs",
+    ),
+    _program(
+        name="moved_arrays",
+        absolute=1,
+        why="arguments on other devices than the program takes them from: 0.1 ms each beside their bytes; one number may",
+    ),
+)
+"""How what arguments need to arrive is held against the baseline: sums over the signature."""
+
 _BETWEEN = "anywhere; not on CPU for `host_ns` of programs"
 _STORED = "the hardware that recorded the baseline; confirmed in two fresh processes"
 _ANOTHER_DAY = "a number from another day; the least of several processes differs by up to 46 % on a busy machine"
@@ -139,5 +154,7 @@ STORED_PHASE_POLICIES: tuple[FactPolicy, ...] = (
 
 BY_NAME = {policy.name: policy for policy in POLICIES}
 
-if set(BY_NAME) != {field.name for field in fields(Facts)}:  # pragma: no cover - a fact without a policy never ships
+if {policy.name for policy in ARRIVAL_POLICIES} != set(ARRIVAL_FACTS) or set(BY_NAME) != {
+    field.name for field in fields(Facts)
+}:  # pragma: no cover - a fact without a policy never ships
     raise RuntimeError("every fact needs exactly one policy")

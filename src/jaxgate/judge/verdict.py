@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from jaxgate.judge.arrival import withdraw_identity
 from jaxgate.judge.backstop import beyond_stored, withdraw
 from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.claims import NO_DUEL, check_claims
@@ -85,6 +86,7 @@ def judge(
             findings += compare_phases(now, record)
             origin = place(now, baseline)
             time = judge_time(now, baseline, decision, no_duel, same_executable=same_executable)
+            time = withdraw_identity(time, findings)
             time = withdraw(time, beyond_stored(now, record))
             if red_quantities(findings) & PYTHON and time.status is Status.SAME:
                 time = replace(time, reason=f"{time.reason}, but each call of it runs more Python")

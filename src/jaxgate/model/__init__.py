@@ -30,8 +30,10 @@ from jaxgate.model.inventory import Inventory, KeptCase, LogEntry, StoreChanges,
 from jaxgate.model.jax_defaults import JaxDefaults
 from jaxgate.model.measurement import (
     EACH_TURN,
+    ELSEWHERE,
     MAX_NAMED,
     SHARED_CORES,
+    Argument,
     Culprits,
     ExhaustedError,
     Fingerprints,
@@ -39,10 +41,11 @@ from jaxgate.model.measurement import (
     InvalidCaseError,
     Leaf,
     Measured,
+    MeasuredProgram,
     Measurement,
     ReferenceFacts,
 )
-from jaxgate.model.numbers import Contract, Facts, Phases, Samples
+from jaxgate.model.numbers import ARRIVAL_FACTS, FACT_NAMES, Contract, Facts, Phases, Samples
 from jaxgate.model.outcome import GateExit, Outcome, Point, Review, Scaling, UsageError
 from jaxgate.model.plural import plural, shortlist
 from jaxgate.model.policy import FactPolicy

@@ -12,7 +12,14 @@ from jaxgate.model.stored_program import ProgramRecord
 
 BASELINE_SCHEMA = 4
 LATER_KEYS = frozenset(
-    {"called", "facts.host_reads", "facts.jax_calls", "facts.python_calls", "facts.transcendentals", "phases.dispatch_ns"}
+    {
+        "called",
+        "facts.host_reads",
+        "facts.jax_calls",
+        "facts.python_calls",
+        "facts.transcendentals",
+        "phases.dispatch_ns",
+    }
 )
 """Keys that files of this schema were written without at first: they may lack them, and are not judged by them then."""
 

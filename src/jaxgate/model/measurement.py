@@ -14,6 +14,8 @@ SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
 """Why nothing is timed on virtual devices."""
 EACH_TURN = " each turn"
 """Ends a label of what stands in a loop of unknown length: it counts once."""
+ELSEWHERE = " on other devices"
+"""Ends the arrival of a device array that is not where its program takes it: it is moved at every call."""
 MAX_NAMED = 3
 """Arguments, functions, operations that a message names; the rest is counted."""
 
@@ -116,6 +118,24 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Argument(Leaf):
+    """An array among the arguments, and how it arrives at every call; unknown in baselines that are older than that.
+
+    Attributes:
+        arrival: What the project gives: ``device array``, ``NumPy float64``, ``Python float``.
+        sent_bytes: What JAX has to send to devices for it, or to move between them; of host data before it is converted.
+    """
+
+    arrival: str | None = None
+    sent_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse half of what is known of it."""
+        if (self.arrival is None) != (self.sent_bytes is None):
+            raise ValueError(f"{self.path}: expected arrival and sent_bytes, found one of them")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Culprits:
     """Explanations taken from today's program and calls. They never gate and never reach a file.
 
@@ -184,7 +204,7 @@ class MeasuredProgram(Measured):
         called: Functions that one warm call calls most, with their turns of loops, by name; empty where unknown.
     """
 
-    signature: tuple[Leaf, ...]
+    signature: tuple[Argument, ...]
     operations: Mapping[str, int]
     matmuls: Mapping[str, int]
     results: tuple[Leaf, ...] = ()
@@ -192,6 +212,19 @@ class MeasuredProgram(Measured):
     widened: Mapping[str, int] = field(default_factory=dict)
     launched: Mapping[str, int] = field(default_factory=dict)
     called: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def sent_bytes(self) -> int | None:
+        """What JAX has to send or move for all arguments at every call; unknown of a subject on the host."""
+        sent = [leaf.sent_bytes for leaf in self.signature]
+        return None if self.host or None in sent else sum(size or 0 for size in sent)
+
+    @property
+    def moved_arrays(self) -> int | None:
+        """Device arrays among the arguments that are moved to other devices at every call."""
+        if self.sent_bytes is None:
+            return None
+        return sum((leaf.arrival or "").endswith(ELSEWHERE) for leaf in self.signature)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

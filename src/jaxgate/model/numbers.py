@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import ceil
 from statistics import median
 from typing import Any, ClassVar, Literal
@@ -81,6 +81,11 @@ class Facts:
         if self.state_bytes is None or self.temp_bytes is None:
             return None
         return self.state_bytes + self.temp_bytes
+
+
+ARRIVAL_FACTS = ("sent_bytes", "moved_arrays")
+"""Sums over the arguments of a program, which gate as ``Facts`` do."""
+FACT_NAMES = frozenset(field.name for field in fields(Facts)) | frozenset(ARRIVAL_FACTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import date
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from jaxgate.model.numbers import Facts
+from jaxgate.model.numbers import FACT_NAMES
 
 TIME = "time"
 """The quantity of a waiver that accepts a slow-down; its ``up_to`` is a ratio to the baseline."""
 
-_FACTS = frozenset(field.name for field in fields(Facts))
 _SIGNS = (" ≤ ", " ≥ ", " = ")
 
 
@@ -48,7 +47,7 @@ class Waiver:
         for name in ("owner", "reason"):
             if not getattr(self, name).strip():
                 raise ValueError(f"key `{name}`: expected some words, found none")
-        if self.quantity != TIME and self.quantity not in _FACTS and not self.is_claim:
+        if self.quantity != TIME and self.quantity not in FACT_NAMES and not self.is_claim:
             raise ValueError(
                 "key `quantity`: expected a fact's name such as `temp_bytes`, a claim as printed such as "
                 f"`donated_bytes ≥ 1`, or `{TIME}`, found {self.quantity!r}"

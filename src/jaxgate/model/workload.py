@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, get_args
 
 from jaxgate.model.claim import Claim
-from jaxgate.model.numbers import Contract, Facts
+from jaxgate.model.numbers import FACT_NAMES, Contract
 from jaxgate.settings import Size
 
 
@@ -32,7 +32,7 @@ class Tolerance:
 
     def __post_init__(self) -> None:
         """Refuse a tolerance that nobody can account for, or that lets anything pass."""
-        if self.fact not in {f.name for f in fields(Facts)}:
+        if self.fact not in FACT_NAMES:
             raise ValueError(f"expected a fact such as temp_bytes, found {self.fact!r}")
         if not self.why.strip():
             raise ValueError(f"expected the reason why {self.fact} may move here (why=...), found none")

@@ -176,6 +176,7 @@ def _compile(computation: Computation, tools: Tools) -> _Compiled:
 class _Run:
     """What calls of the subject showed, and the reference, which agrees with them."""
 
+    subject: JittedSubject
     stepped: Stepped
     donation: tuple[DonatedLeaf, ...]
     reference: Reference | None
@@ -209,6 +210,7 @@ def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
     launch_ns = launch_time(subject, platform=compiled.hardware.platform, clock=wall) if tools.sampling else None
     timed = tools.sampling and compiled.processes == 1 and not compiled.hardware.is_virtual
     return _Run(
+        subject=subject,
         stepped=stepped,
         donation=donation,
         reference=reference,
@@ -238,7 +240,7 @@ def _measurement(
             options=lowered.options_text,
             inputs=compiled.inputs,
         ),
-        signature=program.lowered.signature,
+        signature=run.subject.arguments(program, (computation.args, dict(computation.kwargs))),
         facts=replace(_facts(compiled, run), largest_batch=largest),
         phases=replace(
             program.phases,

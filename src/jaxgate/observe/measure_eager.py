@@ -14,12 +14,12 @@ import jax
 import numpy as np
 
 from jaxgate.model import (
+    Argument,
     Computation,
     Culprits,
     Facts,
     Fingerprints,
     InvalidCaseError,
-    Leaf,
     Measurement,
     Phases,
     ReferenceFacts,
@@ -196,11 +196,11 @@ def _count(subject: EagerSubject, tools: Tools) -> Launched:
     return launched
 
 
-def _signature(subject: EagerSubject, call: Call) -> tuple[Leaf, ...]:
+def _signature(subject: EagerSubject, call: Call) -> tuple[Argument, ...]:
     leaves = jax.tree.leaves(call)
     order = {id(leaf): index for index, leaf in enumerate(leaves)}
     return tuple(
-        Leaf(
+        Argument(
             path=path,
             aval=short(leaf) if _is_array(leaf) else f"Python {type(leaf).__name__}",
             nbytes=int(leaf.nbytes) if _is_array(leaf) else 0,
@@ -222,12 +222,12 @@ def _inputs(call: Call) -> str:
     return inputs_fingerprint(*values)
 
 
-def _fingerprint(launched: Launched, signature: tuple[Leaf, ...]) -> str:
+def _fingerprint(launched: Launched, signature: tuple[Argument, ...]) -> str:
     programs = "unknown" if launched.programs is None else sorted(launched.programs.items())
     return fingerprint("host", programs, [leaf.aval for leaf in signature])
 
 
-def _facts(signature: tuple[Leaf, ...], run: _Run) -> Facts:
+def _facts(signature: tuple[Argument, ...], run: _Run) -> Facts:
     return Facts(
         traces=1 + run.stepped.traces,
         lowerings=1 + run.stepped.lowerings,

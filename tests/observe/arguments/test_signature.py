@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgate.model import Leaf
+from jaxgate.model import Argument
 from jaxgate.observe.arguments import (
     argument_keys,
     argument_names,
@@ -80,10 +80,10 @@ def test_signature_of_a_lowered_function():
     jitted = jax.jit(step, donate_argnames="state")
     state = {"w": X, "n": jnp.int32(0)}
     assert lines_of(jitted, (state, X.astype("bfloat16")), {"rate": 0.5}) == (
-        Leaf(path="state['n']", aval="int32[]", nbytes=4, donated=True),
-        Leaf(path="state['w']", aval="float32[2,3]", nbytes=24, donated=True),
-        Leaf(path="batch", aval="bfloat16[2,3]", nbytes=12, donated=False),
-        Leaf(path="rate", aval="float32[]", nbytes=4, donated=False),
+        Argument(path="state['n']", aval="int32[]", nbytes=4, donated=True),
+        Argument(path="state['w']", aval="float32[2,3]", nbytes=24, donated=True),
+        Argument(path="batch", aval="bfloat16[2,3]", nbytes=12, donated=False),
+        Argument(path="rate", aval="float32[]", nbytes=4, donated=False),
     )
 
 

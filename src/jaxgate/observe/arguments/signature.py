@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model import MAX_NAMED, Leaf
+from jaxgate.model import MAX_NAMED, Argument, Leaf
 
 UNKNOWN = "no argument differs in shape, dtype, weak type or placement: cause unknown"
 
@@ -117,7 +117,7 @@ def join(items: Sequence[str]) -> str:
     return "; ".join(items[:MAX_NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
-def read_signature(lowered: jax.stages.Lowered, names: Sequence[str], leaves: Sequence[Any]) -> tuple[Leaf, ...]:
+def read_signature(lowered: jax.stages.Lowered, names: Sequence[str], leaves: Sequence[Any]) -> tuple[Argument, ...]:
     """List the dynamic arguments of a lowered function with sizes and donation.
 
     Args:
@@ -129,7 +129,7 @@ def read_signature(lowered: jax.stages.Lowered, names: Sequence[str], leaves: Se
     labels = names if len(names) == len(positional) else [f"args[{i}]" for i in range(len(positional))]
     infos = leaves_with_paths(positional, keyword, labels)
     return tuple(
-        Leaf(
+        Argument(
             path=path,
             aval=short(info),
             nbytes=device_bytes(info, leaf.sharding if isinstance(leaf, jax.Array) else None),
@@ -150,9 +150,9 @@ def read_results(stage: jax.stages.Lowered, shardings: Sequence[Any]) -> tuple[L
 
 
 def place_signature(
-    signature: Sequence[Leaf], lowered: jax.stages.Lowered, shardings: Sequence[Any]
-) -> tuple[Leaf, ...]:
-    """Give each argument the bytes that it has on one device as the compiled program spreads it.
+    signature: Sequence[Argument], lowered: jax.stages.Lowered, shardings: Sequence[Any]
+) -> tuple[Argument, ...]:
+    """Give each argument the bytes that it has on one device as the compiled program takes it.
 
     The program's sharding counts, not the one the argument was given in: JAX moves it there before the call.
     An argument that the program does not use has no place in it, and keeps the bytes that it was given with.

@@ -41,6 +41,12 @@ def given_leaves(stage: jax.stages.Lowered, call: tuple[Sequence[Any], Mapping[s
         return list(jax.tree.leaves(tuple(call)))
 
 
+def dynamic_places(stage: jax.stages.Lowered, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """Where the leaves that ``dynamic_leaves`` lists stand among all leaves of the call, static arguments included."""
+    everything = enumerate(jax.tree.leaves((tuple(args), dict(kwargs))))
+    return [next(place for place, leaf in everything if leaf is found) for found in dynamic_leaves(stage, args, kwargs)]
+
+
 def _align(args: list[Any], infos: list[Any]) -> list[Any] | None:
     """The arguments that belong to ``infos``, in order; ``None`` if some array would be left over."""
     if len(args) == len(infos):

@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model import InvalidCaseError
-from jaxgate.observe.arguments import Call, Feeder, argument_names, on_device
+from jaxgate.model import Argument, InvalidCaseError
+from jaxgate.observe.arguments import Call, Feeder, Given, add_arrivals, argument_names, describe_next, on_device
 from jaxgate.observe.compat import argument_leaf_names
-from jaxgate.observe.trace import Lowered
+from jaxgate.observe.trace import Lowered, Program
 
 WHY_NOT = "plain Python around jitted calls cannot be stored"
 VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
@@ -40,6 +40,7 @@ class JittedSubject:
         reads_results: Whether Python reads its results anyway, so that those of every step may be looked at.
         consumes: Whether a call eats arguments, so that one that threads nothing needs fresh ones.
         first_fed: Arguments of the first call, as it left them: some are consumed.
+        following: How the leaves of the second call were given, by ``describe_next``; empty if nothing is threaded.
     """
 
     reads_results = False
@@ -49,6 +50,8 @@ class JittedSubject:
         self.names, self.static = lowered.names, _static_names(lowered, feeder.call[1])
         self.fresh, self.consumes = feeder.fresh, feeder.copies
         self.first_fed: Call = ((), {})
+        self._call = feeder.call
+        self.following: list[int | Given] = []
 
     @classmethod
     def of(cls, lowered: Lowered, call: Call) -> JittedSubject:
@@ -60,7 +63,8 @@ class JittedSubject:
         return self.fresh()
 
     def placed(self, call: Call) -> Call:
-        """Threaded arguments where the next call wants them: on the device, and there."""
+        """Threaded arguments where the next call wants them: on the device, and there; the first tell how they come."""
+        self.following = self.following or describe_next(call, self.first_fed)
         placed = on_device(*call)
         jax.block_until_ready(self.arrays(None, placed))
         return placed
@@ -72,6 +76,18 @@ class JittedSubject:
     def learn(self, _output: Any, call: Call, _held: Sequence[jax.Array]) -> None:
         """Keep what the first call was fed with."""
         self.first_fed = call
+
+    def arguments(self, program: Program, given: Call) -> tuple[Argument, ...]:
+        """The arguments of its program, each with how it arrives where a project gives them like this."""
+        lowered = program.lowered
+        return add_arrivals(
+            lowered.signature,
+            lowered.stage,
+            program.executable,
+            given=given,
+            call=self._call,
+            following=self.following,
+        )
 
     def wait(self, output: Any, _: Call) -> None:
         """Wait for everything that a call started."""

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import jax
 
-from jaxgate.model import Facts, InvalidCaseError, Leaf, Phases
+from jaxgate.model import Argument, Facts, InvalidCaseError, Leaf, Phases
 from jaxgate.observe.arguments import argument_names, dynamic_leaves, place_signature, read_signature
 from jaxgate.observe.compat import argument_leaf_names, compiler_options, input_shardings, output_shardings
 from jaxgate.observe.errors import guarded
@@ -63,7 +63,7 @@ class Lowered:
     name: str
     names: tuple[str, ...]
     fingerprint: str
-    signature: tuple[Leaf, ...]
+    signature: tuple[Argument, ...]
     options: tuple[tuple[str, str], ...] | None
     trace_ns: int | None
     lower_ns: int

@@ -1,0 +1,139 @@
+"""How arguments arrive: what each call sends or moves for them, against the baseline's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from support.factories import CASE, SIGNATURE, argument, baseline, decision, measurement, record
+
+from jaxgate.judge import apply_waivers, compare_facts, judge
+from jaxgate.judge.origin import place
+from jaxgate.model import ELSEWHERE, Status, Tolerance, Waiver
+
+MEGA = 1_000_000
+
+
+def sending(*sizes, arrival="NumPy float32"):
+    """Arguments that cost this much at each call."""
+    return tuple(argument(f"x{place}", arrival=arrival, sent_bytes=size) for place, size in enumerate(sizes))
+
+
+def found(name, now, before, tolerances=()):
+    """The finding of a sum over arguments."""
+    findings = compare_facts(measurement(signature=now), baseline(signature=before), tolerances)
+    return next((finding for finding in findings if finding.name == name), None)
+
+
+def judged(now, before=SIGNATURE, **how):
+    """The verdict on arguments that arrive in another way."""
+    return judge(CASE, (), measurement(signature=now), record(signature=before), strict=True, **how)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "status"),
+    [
+        ((MEGA,), (0,), Status.SAME),
+        ((MEGA + 1,), (0,), Status.REGRESSED),
+        ((MEGA // 2, MEGA // 2 + 1), (0, 0), Status.REGRESSED),
+        ((21 * MEGA,), (20 * MEGA,), Status.SAME),
+        ((23 * MEGA,), (20 * MEGA,), Status.SAME),
+        ((23 * MEGA + 1,), (20 * MEGA,), Status.REGRESSED),
+        ((20 * MEGA,), (20 * MEGA,), Status.SAME),
+        ((0,), (20 * MEGA,), Status.IMPROVED),
+    ],
+)
+def test_bytes_that_each_call_sends(now, before, status):
+    """A tenth and a megabyte more may be: that takes as long as the machine is late anyway."""
+    assert found("sent_bytes", sending(*now), sending(*before)).status is status
+
+
+@pytest.mark.parametrize(("now", "status"), [(0, Status.SAME), (1, Status.SAME), (2, Status.REGRESSED)])
+def test_arrays_that_each_call_moves(now, status):
+    """Each costs as much as a small program, however few its bytes; a single number may."""
+    moved = sending(*[4] * now, arrival=f"device array{ELSEWHERE}") + sending(*[0] * (3 - now), arrival="device array")
+    assert found("moved_arrays", moved, sending(0, 0, 0, arrival="device array")).status is status
+
+
+def test_host_arrays_are_not_moved():
+    """They cost their bytes alone."""
+    assert found("moved_arrays", sending(4, 4, 4), sending(0, 0, 0)).status is Status.SAME
+
+
+def test_a_baseline_that_does_not_know_is_not_judged():
+    """One that was recorded before this was looked at says so, and nothing is red."""
+    older = tuple(replace(leaf, arrival=None, sent_bytes=None) for leaf in sending(0))
+    finding = found("sent_bytes", sending(20 * MEGA), older)
+    assert (finding.status, finding.now, finding.against) == (Status.SAME, 20 * MEGA, None)
+    assert "not judged until it is recorded again" in finding.detail
+    verdict = judged(sending(20 * MEGA), older)
+    assert (verdict.status, verdict.time.reason, verdict.causes) == (Status.SAME, "identical program", ())
+    assert verdict.origin.differences == ()
+
+
+def test_a_subject_on_the_host_has_no_arrivals():
+    """What plain Python sends is counted in a profile of its call."""
+    now, before = measurement(host=True, signature=sending(0)), baseline(host=True, signature=sending(0))
+    assert not {"sent_bytes", "moved_arrays"} & {finding.name for finding in compare_facts(now, before)}
+
+
+def test_an_argument_that_costs_more_is_named():
+    """By its path, with what it was, what it is and its bytes; the program is the same, and a call is not."""
+    large = argument(aval="float32[4096,4096]", arrival="NumPy float64", sent_bytes=134_217_728)
+    before = (SIGNATURE[0], replace(large, arrival="device array", sent_bytes=0))
+    verdict = judged((SIGNATURE[0], large), before)
+    assert (verdict.status, verdict.fails, verdict.worst.name) == (Status.REGRESSED, True, "sent_bytes")
+    assert str(verdict.causes[0]) == (
+        "batch: device array then, NumPy float64 now: 134,217,728 bytes are converted and sent at every call"
+    )
+    assert (verdict.time.status, verdict.origin.place) == (Status.UNDECIDED, "values outside the source")
+    assert verdict.time.reason.startswith("identical program, but its arguments arrive otherwise")
+    assert verdict.origin.differences == ("arrival of arguments changed",)
+
+
+@pytest.mark.parametrize(
+    ("arrival", "verb"),
+    [
+        ("NumPy float32", "sent"),
+        ("NumPy float64", "converted and sent"),
+        ("Python float", "converted and sent"),
+        (f"uncommitted device array{ELSEWHERE}", "moved"),
+        (f"pinned_host array{ELSEWHERE}", "moved"),
+    ],
+)
+def test_what_a_call_does_with_an_argument(arrival, verb):
+    """Host data is sent, and converted if JAX makes another type of it; a device array is moved."""
+    verdict = judged(sending(20 * MEGA, 5, arrival=arrival), sending(0, 0, arrival="device array"))
+    assert str(verdict.causes[0]) == (
+        f"x0: device array then, {arrival} now: 20,000,000 bytes are {verb} at every call; and 1 more"
+    )
+
+
+def test_another_commitment_alone_is_no_loss():
+    """It is said where something else is red, and takes nothing of identity."""
+    verdict = judged(sending(0, arrival="device array"), sending(0, arrival="uncommitted device array"))
+    assert (verdict.status, verdict.time.status, verdict.time.reason) == (Status.SAME, Status.SAME, "identical program")
+    assert place(measurement(signature=SIGNATURE), baseline(signature=SIGNATURE)).differences == ()
+
+
+def test_what_was_duelled_keeps_its_word():
+    """A duel times the changed program; the arguments are red beside it."""
+    now = measurement(signature=sending(20 * MEGA), fingerprints=replace(measurement().fingerprints, program="p1"))
+    told = decision(Status.FASTER)
+    verdict = judge(CASE, (), now, record(signature=sending(0)), strict=True, decision=told)
+    assert (verdict.status, verdict.time.status) == (Status.REGRESSED, Status.FASTER)
+
+
+def test_a_tolerance_and_a_waiver_may_accept_it():
+    """They go by the name of the fact, as for every other one."""
+    own = Tolerance(fact="sent_bytes", absolute=30 * MEGA, why="the loader hands over NumPy")
+    assert found("sent_bytes", sending(20 * MEGA), sending(0), [own]).status is Status.SAME
+    verdict = judged(sending(20 * MEGA), sending(0), tolerances=[own])
+    assert (verdict.status, verdict.time.reason) == (Status.SAME, "identical program")
+    today = date(2026, 11, 22)
+    waiver = Waiver(
+        case=CASE, quantity="sent_bytes", up_to=30 * MEGA, owner="ann", reason="until the loader is new", expires=today
+    )
+    waived = apply_waivers(judged(sending(20 * MEGA), sending(0)), [waiver], today=today, strict=True)
+    assert (waived.status, waived.fails) == (Status.WAIVED, False)
