@@ -47,6 +47,7 @@ CONTENT = {
         "sampled_traces": 0,
         "stablehlo_ops": 40,
         "temp_bytes": 20000,
+        "transcendentals": 1000,
         "traces": 1,
         "widened_bytes": 0,
         "xla_bytes": 100000,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jaxgate.engine.baseline_duel import BaselineTiming, Opponent
+from jaxgate.engine.baseline_owner import refuse_foreign
 from jaxgate.engine.provisional import Provisional
 from jaxgate.engine.record import candidate, record_case
 from jaxgate.engine.reference_duel import ReferenceTiming
@@ -82,7 +83,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         return JudgedCase(verdict=_waived(session, verdict, strict=False), is_final=True)
     recording = settings.update.records(exists=os.path.lexists(session.store.path(now.hardware, case.name)))
     try:
-        stored = _load(session, case, now.hardware, recording=recording)
+        stored = _load(session, case, now.hardware, test=test, recording=recording)
         timing = BaselineTiming(stored)
         if not recording:
             timing = _time(session, case, observed, stored, test=test, progress=progress)
@@ -132,7 +133,9 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
     return found(verdict=_waived(session, verdict, strict=session.strict), repeats=tuple(repeats))
 
 
-def _load(session: GateSession, case: Case, hardware: HardwareKey, *, recording: bool) -> StoredBaseline | None:
+def _load(
+    session: GateSession, case: Case, hardware: HardwareKey, *, test: str, recording: bool
+) -> StoredBaseline | None:
     """The baseline as it is stored; one that cannot be read is replaced by a recording, and judges nothing."""
     try:
         stored = session.store.load(hardware, case.name)
@@ -142,6 +145,8 @@ def _load(session: GateSession, case: Case, hardware: HardwareKey, *, recording:
         path = session.short(error.path)
         mend = f"restore it (git checkout -- {path}) or record it again with --perf-update"
         raise InvalidCaseError("reading the baseline", f"{path} {error.reason}; {mend}") from None
+    if stored is not None:
+        refuse_foreign(session.project, stored.baseline.test, test)
     if stored is not None and stored.baseline.program.stored:
         session.result.dates[case.name] = stored.baseline.provenance.date
     return stored

@@ -63,41 +63,44 @@ def compare_facts(
     """
     own = {tolerance.fact: tolerance for tolerance in tolerances}
     exact = _same_compilation(now, baseline)
-    for general in (*POLICIES, *ARRIVAL_POLICIES):
-        tolerance = own.get(general.name)
-        policy = general if tolerance is None else _of_its_own(general, tolerance)
+    for policy in (*POLICIES, *ARRIVAL_POLICIES):
         today, before = (_value(side, policy.name) for side in (now, baseline))
-        if before is None:
-            if today is not None:
-                detail = "the baseline does not have it: not judged until it is recorded again"
-                yield Finding(kind="fact", name=policy.name, status=Status.SAME, now=today, detail=detail)
+        if today is None and before is None:
             continue
-        if today is None:
-            why = now.unknown.get(policy.name)
-            yield Finding(
-                kind="fact",
-                name=policy.name,
-                status=Status.UNDECIDED if policy.unsteady and why else Status.INVALID,
-                against=before,
-                detail="the baseline has it, today's measurement does not: " + (why or "it cannot be compared"),
-            )
+        left_out = _not_compared(policy, now, baseline)
+        if left_out is not None:
+            yield left_out
             continue
-        other = [name for name in policy.within if now.environment.get(name) != baseline.environment.get(name)]
-        if other:
-            detail = f"not compared: {other[0]} is another one than the baseline's"
-            yield Finding(kind="fact", name=policy.name, status=Status.SAME, now=today, against=before, detail=detail)
-            continue
-        if policy.name in _COUNTED_IN and _changed_loops(now, baseline, _COUNTED_IN[policy.name]):
-            yield Finding(
-                kind="fact", name=policy.name, status=Status.INVALID, now=today, against=before, detail=_UNEQUAL
-            )
-            continue
-        finding = _judged(policy, today, before, tolerance)
-        if policy.name in exact and finding.status is Status.IMPROVED and general.is_better(today, before):
+        assert today is not None  # for both sides have it
+        assert before is not None
+        tolerance = own.get(policy.name)
+        its_own = policy if tolerance is None else _of_its_own(policy, tolerance)
+        finding = _judged(its_own, today, before, "" if tolerance is None else tolerance.why)
+        if policy.name in exact and finding.status is Status.IMPROVED and policy.is_better(today, before):
             # What is worse is red as it is; a tolerance of the workload's own may be finer than what may move.
             finding = replace(finding, status=Status.INVALID, detail=EDITED)
-        then = None if recorded is None else getattr(recorded, policy.name)
-        yield from [finding] if then in (None, before) else _beside(finding, policy, today, before, then)
+        then = getattr(recorded, policy.name, None)
+        yield from [finding] if then in (None, before) else _beside(finding, its_own, today, before, then)
+
+
+def _not_compared(policy: FactPolicy, now: Measurement, baseline: Baseline) -> Finding | None:
+    """What is said of a fact that one side lacks, or that means something else there; ``None`` if it can be compared."""
+    today, before = (_value(side, policy.name) for side in (now, baseline))
+    other = [name for name in policy.within if now.environment.get(name) != baseline.environment.get(name)]
+    status = Status.SAME
+    if before is None:
+        detail = "the baseline does not have it: not judged until it is recorded again"
+    elif today is None:
+        why = now.unknown.get(policy.name)
+        status = Status.UNDECIDED if policy.unsteady and why else Status.INVALID
+        detail = "the baseline has it, today's measurement does not: " + (why or "it cannot be compared")
+    elif other:
+        detail = f"not compared: {other[0]} is another one than the baseline's"
+    elif policy.name in _COUNTED_IN and _changed_loops(now, baseline, _COUNTED_IN[policy.name]):
+        status, detail = Status.INVALID, _UNEQUAL
+    else:
+        return None
+    return Finding(kind="fact", name=policy.name, status=status, now=today, against=before, detail=detail)
 
 
 def _same_compilation(now: Measurement, baseline: Baseline) -> frozenset[str]:
@@ -148,7 +151,7 @@ def _of_its_own(policy: FactPolicy, own: Tolerance) -> FactPolicy:
     return replace(policy, relative=own.relative, absolute=own.absolute)
 
 
-def _judged(policy: FactPolicy, today: int, before: int, own: Tolerance | None) -> Finding:
+def _judged(policy: FactPolicy, today: int, before: int, why: str) -> Finding:
     if policy.is_worse(today, before):
         status = Status.REGRESSED
     elif policy.is_better(today, before):
@@ -162,5 +165,5 @@ def _judged(policy: FactPolicy, today: int, before: int, own: Tolerance | None) 
         now=today,
         against=before,
         allowed=policy.worst_allowed(before),
-        detail="" if own is None else f"by this workload's own tolerance: {own.why}",
+        detail=why and f"by this workload's own tolerance: {why}",
     )

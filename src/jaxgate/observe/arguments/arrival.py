@@ -18,7 +18,6 @@ import numpy as np
 from jaxgate.model import ELSEWHERE, Argument
 from jaxgate.observe.arguments.feeder import Call
 from jaxgate.observe.arguments.static_arguments import dynamic_places
-from jaxgate.observe.compat import input_shardings
 
 _PYTHON = (bool, int, float, complex)
 _PYTHON_BYTES = {bool: 1, complex: 16}
@@ -65,7 +64,7 @@ def describe_next(call: Call, before: Call) -> list[int | Given]:
 def add_arrivals(
     signature: Sequence[Argument],
     stage: jax.stages.Lowered,
-    executable: jax.stages.Compiled,
+    wanted: Sequence[Any],
     *,
     given: Call,
     call: Call,
@@ -76,7 +75,7 @@ def add_arrivals(
     Args:
         signature: The arguments of the program.
         stage: The program.
-        executable: Its executable, which says where each argument has to be.
+        wanted: The sharding of each argument in its executable; ``None`` for one that it does not use.
         given: The arguments as the project gives them.
         call: The same, on the device.
         following: Leaves of the second call, by ``describe_next``; empty where nothing is threaded.
@@ -86,7 +85,6 @@ def add_arrivals(
     if len(following) == len(first):
         later = [first[found] if isinstance(found, int) else found for found in following]
     infos = jax.tree.leaves(stage.args_info)
-    wanted = input_shardings(executable)
     places = dynamic_places(stage, *call)
     return tuple(
         _arriving(leaf, later[place], info, sharding)

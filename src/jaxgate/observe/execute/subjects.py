@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxgate.model import Argument, InvalidCaseError
 from jaxgate.observe.arguments import Call, Feeder, Given, add_arrivals, argument_names, describe_next, on_device
-from jaxgate.observe.compat import argument_leaf_names
+from jaxgate.observe.compat import argument_leaf_names, input_shardings
 from jaxgate.observe.trace import Lowered, Program
 
 WHY_NOT = "plain Python around jitted calls cannot be stored"
@@ -83,7 +83,7 @@ class JittedSubject:
         return add_arrivals(
             lowered.signature,
             lowered.stage,
-            program.executable,
+            input_shardings(program.executable),
             given=given,
             call=self._call,
             following=self.following,
