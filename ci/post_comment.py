@@ -25,7 +25,7 @@ from runpy import run_path
 from typing import Any
 
 # One file of the package: importing the package itself needs what is not installed where this runs.
-_COMMENT = run_path(str(Path(__file__).resolve().parents[1] / "src" / "jaxgate" / "cli" / "comment.py"))
+_COMMENT = run_path(str(Path(__file__).resolve().parents[1] / "src" / "jaxgate" / "report" / "comment.py"))
 MARK: str = _COMMENT["MARK"]
 shortened: Callable[[str, int], str] = _COMMENT["shortened"]
 

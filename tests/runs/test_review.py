@@ -59,7 +59,7 @@ def test_yes_and_no(moved, lab):
     assert asked[2] == "accept? [y]es [n]o [a]ll [q]uit "
     result.shows("REFRESHED  model/first", "REVIEW: 2 moved, 1 accepted.", "Accept what is left: pytest 'test_model.py")
     (entry,) = [text for text in moved.log() if "by hand" in text]
-    assert "refreshed `model/first`. Why: by hand" in entry
+    assert re.search(r"refreshed `model/first` \(.*\)\. Why: by hand", entry)
     assert moved.run("-k", "first", "--perf-strict").code == 0
     assert moved.run("-k", "second").code == 1
 

@@ -178,7 +178,7 @@ def says(**failed):
 
 AGAIN = "changed since the baseline; record that first: --perf-update"
 REFUSED = {
-    "another program": (MODEL, other(program="another"), f"its program {AGAIN}"),
+    "another program": (MODEL, other(program="f" * 32), f"its program {AGAIN}"),
     "other inputs": (MODEL, other(inputs="other"), f"its inputs {AGAIN}"),
     "other options": (MODEL, other(options="others"), f"its compiler options {AGAIN}"),
     "another environment": (MODEL, Lab.change_environment, f"its environment {AGAIN}"),
@@ -391,7 +391,7 @@ def suspect(project, lab, accepted):
 
 FAILED_REPEATS = {
     "a busy machine": (lambda lab: lab.looks.extend([QUIET, BUSY]), "could not be confirmed: the machine is not quiet"),
-    "another program": (other(program="another"), "a fresh process ran another program, or in another environment"),
+    "another program": (other(program="f" * 32), "a fresh process ran another program, or in another environment"),
     "it fails": (says(test_wave="out of memory"), "it could not be confirmed: out of memory"),
     "it cannot start": (
         lambda lab: lab.instruments.update(record=Mock(side_effect=UsageError("no such file"))),

@@ -10,10 +10,7 @@ from pathlib import Path
 
 from jaxgate.cli.console import write
 from jaxgate.keep import read_json, read_text
-
-MARK = "<!-- jaxgate -->"
-LONGEST = 65_000
-"""Characters that GitHub takes are 65,536."""
+from jaxgate.report import MARK, shortened
 
 
 def comment(folder: Path, commit: str = "") -> int:
@@ -39,29 +36,3 @@ def _text(folder: Path, commit: str) -> str:
     if commit and found != commit:
         return f"## ❌ jaxgate: no result of this commit\n\nThe results are of `{str(found)[:10]}`, expected `{commit[:10]}`."
     return page.rstrip()
-
-
-def shortened(page: str, longest: int = LONGEST) -> str:
-    """As much of a page as fits, cut between two blocks, never within a fold."""
-    if len(page) <= longest:
-        return page
-    note = "\n\n… cut here: the whole page is `summary.md` in the artifacts of the run."
-    room, kept = longest - len(note), ""
-    for block in _blocks(page):
-        if len(kept) + len(block) > room:
-            break
-        kept += block
-    return kept.rstrip() + note
-
-
-def _blocks(page: str) -> list[str]:
-    """A page in pieces that stand alone: a fold is one, however many empty lines it has."""
-    found: list[str] = []
-    inside = False
-    for piece in page.split("\n\n"):
-        if inside:
-            found[-1] += f"{piece}\n\n"
-        else:
-            found.append(f"{piece}\n\n")
-        inside = (inside or piece.startswith("<details>")) and not piece.endswith("</details>")
-    return found

@@ -13,9 +13,14 @@ from jaxgate.model import ARRIVAL_FACTS, EACH_TURN, MAX_NAMED, Baseline, Cause, 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
 _MEMORY = frozenset({"peak_bytes", "state_bytes"})
 _COMPILED = (
-    frozenset({"temp_bytes", "xla_bytes", "xla_flops", "aliased_bytes", "argument_bytes", "output_bytes"}) | _MEMORY
+    frozenset(
+        {"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "aliased_bytes", "argument_bytes", "output_bytes"}
+    )
+    | _MEMORY
 )
 _WORK = frozenset({"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "stablehlo_ops", "run_ns", "peak_bytes"})
+_AROUND = frozenset({"python_calls", "jax_calls", "host_reads", "dispatch_ns", *ARRIVAL_FACTS})
+"""What happens around the program: it follows where the program changed, and is the cause where nothing else is red."""
 _PHASES = frozenset({"trace_ns", "lower_ns", "compile_ns", "first_call_ns"})
 
 _MINOR = 20
@@ -36,7 +41,8 @@ def rank_causes(
         changed: What is known of a baseline that cannot be compared: how today's arguments differ.
 
     Returns:
-        Causes that explain at least one of them. Of two that explain as many the sure one comes first, then the one
+        Causes that explain at least one of them: what explains more of the program first, then of what is around it.
+        Of two that explain as many the sure one comes first, then the one
         that others follow from: a retrace before what it compiles, a lost loop before the operations it leaves.
     """
     found = [cause for finder in _FINDERS for cause in finder(now, baseline)]
@@ -45,7 +51,12 @@ def rank_causes(
         explains = (_COMPILED | _WORK | _PHASES) - {"argument_bytes"}
         found.insert(0, Cause(text=changed, explains=explains, sure=False))
     told = [cause for cause in found if cause.explains & set(red)]
-    return tuple(sorted(told, key=lambda cause: (-len(cause.explains & set(red)), not cause.sure)))
+    of_the_program = set(red) - _AROUND
+
+    def rank(cause: Cause) -> tuple[int, int, bool]:
+        return -len(cause.explains & of_the_program), -len(cause.explains & set(red)), not cause.sure
+
+    return tuple(sorted(told, key=rank))
 
 
 def _retraced(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
@@ -117,13 +128,13 @@ def _spread_less(now: Sequence[Leaf], before: Sequence[Leaf], explains: frozense
 def _arrives(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = "" if baseline is None else describe_arrivals(now, baseline)
     if text:
-        yield Cause(text=text, explains=frozenset(ARRIVAL_FACTS))
+        yield Cause(text=text, explains=frozenset({*ARRIVAL_FACTS, "jax_calls", "dispatch_ns"}))
 
 
 def _sends(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = grown(now.collectives, None if baseline is None else baseline.collectives, now.culprits.lines)
     if text:
-        moves = {"xla_bytes", "temp_bytes", "run_ns", "peak_bytes"}
+        moves = {"xla_bytes", "temp_bytes", "transcendentals", "run_ns", "peak_bytes"}
         yield Cause(text=text, explains=_explained(baseline, {"collectives", "collective_bytes"}, moves))
 
 
@@ -145,7 +156,11 @@ def _done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
     text = grown(now.operations, baseline.operations, now.culprits.lines)
     if loops < before and text and sum(now.operations.values()) <= sum(baseline.operations.values()):
         told = f"the steps of a loop are done all at once: stablehlo.while {before} → {loops}; {text}"
-        yield Cause(text=told, explains=frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "xla_flops"}), sure=False)
+        yield Cause(
+            text=told,
+            explains=frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "xla_flops", "transcendentals"}),
+            sure=False,
+        )
 
 
 def _keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:

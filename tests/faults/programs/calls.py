@@ -230,6 +230,16 @@ HOST = (
         at=("losses.append(loss + 0.0",),
     ),
     host(
+        "names are sorted in Python in every step",
+        "host_loop",
+        (
+            "losses.append(loss)",
+            "losses.append(loss)\n        sorted(map(str, range(100)), key=lambda name: name[::-1])",
+        ),
+        moves={"python_calls"},
+        at=("key=lambda name",),
+    ),
+    host(
         "a function is jitted anew in every step",
         "host_loop",
         ("params, loss = step(params, x, y)", "params, loss = jax.jit(lambda p: step(p, x, y))(params)"),
