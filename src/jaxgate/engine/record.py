@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 from jaxgate.judge import severest
 from jaxgate.keep import BaselineStore, ProgramStore
-from jaxgate.model import Baseline, Provenance, Status, StoredBaseline, Verdict
+from jaxgate.model import Baseline, Phases, Provenance, Status, StoredBaseline, Verdict
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import serves_as
@@ -39,11 +39,13 @@ class Candidate:
     def of(
         cls, observed: Observation, record: StoredBaseline | None, *, case: str, test: str, provenance: Provenance
     ) -> Candidate:
-        """Take what was measured as it is."""
+        """Take what was measured; a phase that came out of a cache, or was too unsteady, stays as it was."""
         program = observed.export()
         baseline = Baseline.of(
             observed.measurement, case=case, test=test, provenance=provenance, program=program.record
         )
+        if record is not None and not record.borrowed:
+            baseline = _with_known_phases(baseline, record.baseline)
         own = record is not None and not record.borrowed and record.baseline.program.stored
         return cls(
             baseline=baseline,
@@ -62,6 +64,16 @@ class Candidate:
             baseline = replace(baseline, program=replace(about, digest=digest))
         store.save(baseline)
         return replace(verdict, fails=False, recorded="refreshed" if existed else "created", replaced=self.replaces)
+
+
+def _with_known_phases(now: Baseline, before: Baseline) -> Baseline:
+    """Keep phases that this process could not measure, where nothing differs that they depend on."""
+    ours, theirs = now.fingerprints, before.fingerprints
+    same = (ours.program, ours.options, now.environment) == (theirs.program, theirs.options, before.environment)
+    if not same:
+        return now
+    unknown = [field.name for field in fields(Phases) if getattr(now.phases, field.name) is None]
+    return replace(now, phases=replace(now.phases, **{name: getattr(before.phases, name) for name in unknown}))
 
 
 def record_case(
