@@ -14,6 +14,7 @@ reason.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import asdict
@@ -107,10 +108,10 @@ def differences(usual: dict[str, Any], found: dict[str, Any]) -> list[str]:
     return changed
 
 
-def child(name: str, value: Any) -> dict[str, Any] | str:
-    """What a fresh process sees, or its last word."""
+def child(name: str, value: Any, **variables: str) -> dict[str, Any] | str:
+    """What a fresh process with these variables sees, or its last word."""
     command = [sys.executable, __file__, "--child", json.dumps([name, value])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **variables})
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["it ended"])[-1][:100]
     return json.loads(done.stdout.splitlines()[-1])
