@@ -19,7 +19,7 @@ from pathlib import Path
 
 import jax
 import jaxlib
-from settings import child, differences, usual_look
+from settings import changed_by, usual_look
 
 from jaxgate.observe.machine import read_defaults
 
@@ -73,8 +73,8 @@ def main() -> int:
     for name, values in quiet:
         changed: list[str] = []
         for value in values:
-            found = child("", None, XLA_FLAGS=f"--{name}={value}")
-            changed += [f"not run: {found}"] if isinstance(found, str) else differences(before, found)
+            found = changed_by(before, "", None, XLA_FLAGS=f"--{name}={value}")
+            changed += [f"not run: {found}"] if isinstance(found, str) else found[1]
         unnamed += [name] if changed else []
         print(f"| {name} | {', '.join(values)} | {', '.join(changed) or 'nothing'} |", flush=True)
     print(f"\nchanged something and not named: {', '.join(unnamed) or 'none'}")
