@@ -230,6 +230,29 @@ def test_identity_is_refused(now, before, reason):
     assert reason in verdict.reason
 
 
+def on_several(side, devices, **changes):
+    """A measurement or a baseline of a program with a device assignment."""
+    eight = HardwareKey(platform="tpu", device_kind="v5e", devices=8)
+    return side(hardware=eight, fingerprints=replace(FINGERPRINTS, devices=devices), **changes)
+
+
+def test_another_device_assignment_is_another_program():
+    """StableHLO does not hold the order of devices: it is asked for on its own, and named."""
+    verdict = timed(on_several(measurement, "1 0"), on_several(baseline, "0 1"))
+    assert (verdict.status, verdict.reason) == (Status.UNDECIDED, "device assignment changed and no duel was run")
+    assert not may_share_executable(on_several(measurement, "1 0"), on_several(baseline, "0 1"))
+    origin = place(on_several(measurement, "1 0"), on_several(baseline, "0 1"))
+    assert (origin.place, origin.differences) == ("values outside the source", ("device assignment changed",))
+
+
+@pytest.mark.parametrize(("now", "before"), [("0 1", "0 1"), ("0 1", None), (None, "0 1"), (None, None)])
+def test_a_device_assignment_that_one_side_does_not_know_is_not_compared(now, before):
+    """Baselines that are older than it are identical as before."""
+    verdict = timed(on_several(measurement, now), on_several(baseline, before))
+    assert (verdict.status, verdict.reason) == (Status.SAME, "identical program")
+    assert may_share_executable(on_several(measurement, now), on_several(baseline, before))
+
+
 @pytest.mark.parametrize("status", [Status.SAME, Status.FASTER, Status.SLOWER, Status.UNDECIDED])
 def test_a_duel_judges_what_identity_does_not(status):
     """Where the program changed, the duel's word is the verdict on time, with its numbers and what differed."""

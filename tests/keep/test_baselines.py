@@ -53,7 +53,7 @@ CONTENT = {
         "xla_bytes": 100000,
         "xla_flops": 1100000,
     },
-    "fingerprints": {"inputs": "i0", "options": "", "program": "0" * 32, "source": "s0"},
+    "fingerprints": {"devices": None, "inputs": "i0", "options": "", "program": "0" * 32, "source": "s0"},
     "hardware": {"device_kind": "AMD EPYC", "devices": 1, "platform": "cpu"},
     "host": False,
     "launched": {},
@@ -107,7 +107,7 @@ LATER = {
     ("called",): {},
     **{("facts", name): None for name in ("host_reads", "jax_calls", "python_calls", "transcendentals")},
 }
-LATER[("phases", "dispatch_ns")] = None
+LATER |= {("phases", "dispatch_ns"): None, ("fingerprints", "devices"): None}
 """Keys that came after files of this schema, and what is read where they are not there."""
 
 
@@ -183,7 +183,12 @@ def test_the_file_says_what_the_schema_says(store):
 
 
 NULLABLE = [("facts", name) for name in CONTENT["facts"]] + [("phases", name) for name in CONTENT["phases"]]
-NULLABLE += [("provenance", "commit"), ("fingerprints", "source"), ("fingerprints", "options")]
+NULLABLE += [
+    ("provenance", "commit"),
+    ("fingerprints", "source"),
+    ("fingerprints", "options"),
+    ("fingerprints", "devices"),
+]
 
 
 @pytest.mark.parametrize("place", NULLABLE, ids=dotted)

@@ -15,6 +15,7 @@ from jaxgate.judge import (
     LOOKS,
     decide,
     differs,
+    has_same_devices,
     is_settled,
     may_share_executable,
     name_margin,
@@ -159,6 +160,8 @@ class BaselineDuels:
                 return replace(timing, same_executable=True)
         if observed.measurement.hardware.is_virtual:  # the facts above are of this machine none the less
             return replace(timing, why_not=SHARED_CORES)
+        if not has_same_devices(observed.measurement, record.baseline):
+            return replace(timing, why_not="a duel would lay both programs out in one order")
         if observed.measurement.samples is None:
             return replace(timing, why_not="the clock is switched off (--benchmark-disable)")
         if not self._budget.is_left:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from jaxgate.judge.origin import has_same_devices
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
 from jaxgate.model import (
     ARRIVAL_FACTS,
@@ -115,6 +116,7 @@ def _same_compilation(now: Measurement, baseline: Baseline) -> frozenset[str]:
         and ours.source == theirs.source
         and ours.options is not None
         and ours.options == theirs.options
+        and has_same_devices(now, baseline)
         and now.environment == baseline.environment
         and now.hardware == baseline.hardware
     )

@@ -65,6 +65,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     # The options of the programs that plain Python launches stand in its source, or come from outside of it.
     options = True if now.host else _same(now.fingerprints.options, baseline.fingerprints.options)
     arrivals = not has_changed_arrivals(now, baseline)
+    devices = has_same_devices(now, baseline)
     environment = environment_differences(now.environment, baseline.environment)
     called = None in (now.facts.python_calls, baseline.facts.python_calls) or now.called == baseline.called
     if now.hardware != baseline.hardware:
@@ -79,6 +80,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
             ("input values", inputs),
             ("Python's calls", called),
             ("arrival of arguments", arrivals),
+            ("device assignment", devices),
         )
         if not same
     )
@@ -86,7 +88,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     if source is True and options is True:
         if not environment:
             unseen = "nothing changed" if called else "code outside the subject's source"
-            where = unseen if program and inputs and arrivals else "values outside the source"
+            where = unseen if program and inputs and arrivals and devices else "values outside the source"
         elif program:
             where = "environment"
         elif any(line.split(" ", 1)[0] in RELEASES for line in environment):
@@ -111,22 +113,29 @@ def takes_same_arguments(now: Measurement, baseline: Baseline) -> bool:
     return [leaf.aval for leaf in now.signature] == [leaf.aval for leaf in baseline.signature]
 
 
+def has_same_devices(now: Measurement, baseline: Baseline) -> bool:
+    """Whether the program is laid out on its devices in the baseline's order, as far as that is known."""
+    ours, theirs = now.fingerprints.devices, baseline.fingerprints.devices
+    return None in (ours, theirs) or ours == theirs
+
+
 def may_share_executable(now: Measurement, baseline: Baseline) -> bool:
     """Whether programs that compile alike would also take the same time: fed alike, with the same compiler options.
 
-    Some options leave no trace in the optimised program (seen: the backend's optimisation level on CPU), and argument
-    values may decide how often a loop runs.
+    Some options leave no trace in the optimised program (seen: the backend's optimisation level on CPU), as the order of
+    its devices does, and argument values may decide how often a loop runs.
     """
     ours, theirs = now.fingerprints, baseline.fingerprints
-    return ours.inputs == theirs.inputs and ours.options is not None and ours.options == theirs.options
+    fed_alike = ours.inputs == theirs.inputs and ours.options is not None and ours.options == theirs.options
+    return fed_alike and has_same_devices(now, baseline)
 
 
 def differs(now: Measurement, baseline: Baseline) -> str:
     """Say why time cannot be judged by identity; empty if it can.
 
     An identical program cannot have been made slower by the change. Identity needs the same program
-    structure, compiler options, input values, environment and hardware, and a program that calls nothing on
-    the host and no native code of somebody's own. A subject on the host has no such identity at all.
+    structure, compiler options, input values, device assignment, environment and hardware, and a program that
+    calls nothing on the host and no native code of somebody's own. A subject on the host has no such identity at all.
     """
     if now.host or baseline.host:
         return "the subject is plain Python around device programs, which no fingerprint covers"
@@ -145,6 +154,7 @@ def differs(now: Measurement, baseline: Baseline) -> str:
             ("program", now.fingerprints.program == baseline.fingerprints.program),
             ("compiler options", now.fingerprints.options == baseline.fingerprints.options),
             ("inputs", now.fingerprints.inputs == baseline.fingerprints.inputs),
+            ("device assignment", has_same_devices(now, baseline)),
             ("environment", not environment),
             ("hardware", now.hardware == baseline.hardware),
         )

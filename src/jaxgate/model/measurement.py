@@ -88,6 +88,7 @@ class Fingerprints:
             subject on the host: names of the programs that a call launches, and types of its arguments; says no more.
         options: Compiler options of the subject; ``None`` if they could not be read.
         inputs: Values of the arguments.
+        devices: Device assignment of a program on several devices, as positions among all; ``None`` if unknown.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -96,6 +97,7 @@ class Fingerprints:
     program: str
     options: str | None
     inputs: str
+    devices: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

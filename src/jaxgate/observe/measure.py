@@ -7,14 +7,7 @@ from dataclasses import dataclass, replace
 
 import jax
 
-from jaxgate.model import (
-    Computation,
-    Culprits,
-    Facts,
-    Fingerprints,
-    HardwareKey,
-    Measurement,
-)
+from jaxgate.model import Computation, Culprits, Facts, Fingerprints, HardwareKey, Measurement
 from jaxgate.observe.arguments import (
     ALONE,
     Call,
@@ -69,6 +62,7 @@ from jaxgate.observe.trace import (
     Program,
     compile_program,
     describe_constants,
+    device_assignment,
     devices_of,
     lower,
     refuse_idle,
@@ -239,6 +233,7 @@ def _measurement(
             program=lowered.fingerprint,
             options=lowered.options_text,
             inputs=compiled.inputs,
+            devices=device_assignment(lowered.stage),
         ),
         signature=run.subject.arguments(program, (computation.args, dict(computation.kwargs))),
         facts=replace(_facts(compiled, run), largest_batch=largest),

@@ -2,6 +2,7 @@
 
 from jaxgate.observe.trace.captured_constants import describe_constants
 from jaxgate.observe.trace.compile_events import Events, record
+from jaxgate.observe.trace.device_assignment import device_assignment, devices_of
 from jaxgate.observe.trace.fingerprint import program_fingerprint
 from jaxgate.observe.trace.jitted_functions import find_jitted_functions
 from jaxgate.observe.trace.retraces import PMAP, Blame, Culprit, retrace_lines
@@ -15,7 +16,6 @@ from jaxgate.observe.trace.stages import (
     as_jitted,
     compile_program,
     compiled_facts,
-    devices_of,
     lower,
     refuse_idle,
 )

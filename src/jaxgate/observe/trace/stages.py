@@ -12,7 +12,7 @@ import jax
 
 from jaxgate.model import Argument, Facts, InvalidCaseError, Leaf, Phases
 from jaxgate.observe.arguments import argument_names, dynamic_leaves, place_signature, read_signature
-from jaxgate.observe.compat import argument_leaf_names, compiler_options, input_shardings, output_shardings
+from jaxgate.observe.compat import argument_leaf_names, compiler_options, input_shardings
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.observe.trace.compile_events import record
@@ -272,16 +272,3 @@ def refuse_idle(program: Program) -> None:
             f"compiling the {program.lowered.role}",
             "expected a result, found none: JAX drops all work that nothing returned depends on; return what it computes",
         )
-
-
-def devices_of(executable: jax.stages.Compiled) -> list[jax.Device]:
-    """The devices that a program runs on, by their numbers.
-
-    Raises:
-        InvalidCaseError: If its shardings name none.
-    """
-    shardings = [one for one in (*input_shardings(executable), *output_shardings(executable)) if one is not None]
-    if not shardings:
-        raise InvalidCaseError("reading the devices", "expected an input or an output; the function has neither")
-    widest = max((sharding.device_set for sharding in shardings), key=len)
-    return sorted(widest, key=lambda device: device.id)
