@@ -253,6 +253,41 @@ def test_a_device_assignment_that_one_side_does_not_know_is_not_compared(now, be
     assert may_share_executable(on_several(measurement, now), on_several(baseline, before))
 
 
+OTHER_CODE = "the same program compiles to another executable here, and nothing that is known explains it"
+
+
+def coded(side, code, **changes):
+    """A measurement or a baseline whose machine code is known."""
+    return side(fingerprints=replace(FINGERPRINTS, code=code, **changes))
+
+
+def test_other_machine_code_of_the_same_program_is_not_identical():
+    """Something that nobody listed changed what the compiler made; the line says so, and no place in the code is blamed."""
+    verdict = timed(coded(measurement, "c1"), coded(baseline, "c0"))
+    assert (verdict.status, verdict.reason) == (Status.UNDECIDED, f"{OTHER_CODE} and no duel was run")
+    origin = place(coded(measurement, "c1"), coded(baseline, "c0"))
+    assert (origin.place, origin.differences) == ("environment", ("machine code of the program changed",))
+
+
+@pytest.mark.parametrize(("now", "before"), [("c0", "c0"), ("c0", None), (None, "c0"), (None, None)])
+def test_machine_code_that_one_side_does_not_know_is_not_compared(now, before):
+    """It came out of a cache, or the baseline is older."""
+    assert timed(coded(measurement, now), coded(baseline, before)).reason == "identical program"
+    assert place(coded(measurement, now), coded(baseline, before)).differences == ()
+
+
+@pytest.mark.parametrize("source", ["s1", None])
+def test_another_source_explains_other_machine_code(source):
+    """Names and the order of independent lines reach the code, and not the fingerprint of the program."""
+    assert timed(coded(measurement, "c1", source=source), coded(baseline, "c0")).reason == "identical program"
+
+
+def test_a_known_difference_is_named_and_not_the_code():
+    """Other options compile to other code: that is no riddle."""
+    verdict = timed(coded(measurement, "c1", options="x=1"), coded(baseline, "c0"))
+    assert verdict.reason == "compiler options changed and no duel was run"
+
+
 @pytest.mark.parametrize("status", [Status.SAME, Status.FASTER, Status.SLOWER, Status.UNDECIDED])
 def test_a_duel_judges_what_identity_does_not(status):
     """Where the program changed, the duel's word is the verdict on time, with its numbers and what differed."""

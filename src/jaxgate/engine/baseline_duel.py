@@ -15,6 +15,7 @@ from jaxgate.judge import (
     LOOKS,
     decide,
     differs,
+    has_other_code,
     has_same_devices,
     is_settled,
     may_share_executable,
@@ -218,6 +219,8 @@ def _hopeless(now: Measurement, record: StoredBaseline) -> str:
         return "it cannot be stored and duelled"
     if only_settings_changed(now, record.baseline):
         return "a duel would run both sides under today's settings: --perf-against-env NAME=VALUE times both"
+    if has_other_code(now, record.baseline):
+        return "a duel would compile both sides here"
     if ours.program == theirs.program and ours.inputs != theirs.inputs:
         return "a duel would feed today's input values to both sides"
     return ""

@@ -34,6 +34,7 @@ from jaxgate.judge.order import (
 from jaxgate.judge.origin import (
     differs,
     environment_differences,
+    has_other_code,
     has_same_devices,
     judge_time,
     may_share_executable,

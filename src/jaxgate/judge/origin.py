@@ -8,6 +8,7 @@ from jaxgate.judge.arrival import has_changed_arrivals
 from jaxgate.model import Baseline, Decision, Measurement, Origin, Status, TimeVerdict, shortlist
 
 RELEASES = frozenset({"jax", "jaxlib"})
+OTHER_CODE = "the same program compiles to another executable here, and nothing that is known explains it"
 MAX_CHANGES_NAMED = 2
 """Environment differences that the reason of a time verdict names; a red case names more."""
 
@@ -71,6 +72,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     if now.hardware != baseline.hardware:
         environment = (f"hardware {baseline.hardware.slug} → {now.hardware.slug}", *environment)
 
+    code = not has_other_code(now, baseline)
     differences = tuple(
         f"{what} {'unknown' if same is None else 'changed'}"
         for what, same in (
@@ -81,6 +83,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
             ("Python's calls", called),
             ("arrival of arguments", arrivals),
             ("device assignment", devices),
+            ("machine code of the program", code),
         )
         if not same
     )
@@ -88,6 +91,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     if source is True and options is True:
         if not environment:
             unseen = "nothing changed" if called else "code outside the subject's source"
+            unseen = unseen if code else "environment"
             where = unseen if program and inputs and arrivals and devices else "values outside the source"
         elif program:
             where = "environment"
@@ -119,6 +123,18 @@ def has_same_devices(now: Measurement, baseline: Baseline) -> bool:
     return None in (ours, theirs) or ours == theirs
 
 
+def has_other_code(now: Measurement, baseline: Baseline) -> bool:
+    """Whether the compiler made other machine code of what is the same in all that is known.
+
+    The source must be the same, too: names, and the order of independent lines, to which the fingerprint of the program
+    is blind, reach the code.
+    """
+    ours, theirs = now.fingerprints, baseline.fingerprints
+    if None in (ours.code, theirs.code) or ours.code == theirs.code:
+        return False
+    return _same(ours.source, theirs.source) is True and not _changed(now, baseline)
+
+
 def may_share_executable(now: Measurement, baseline: Baseline) -> bool:
     """Whether programs that compile alike would also take the same time: fed alike, with the same compiler options.
 
@@ -147,6 +163,12 @@ def differs(now: Measurement, baseline: Baseline) -> str:
         return f"the program calls {shortlist(now.native_calls, MAX_CHANGES_NAMED)}, native code that no fingerprint covers"
     if now.fingerprints.options is None or baseline.fingerprints.options is None:
         return "compiler options are unknown, so programs cannot be called identical"
+    if changed := _changed(now, baseline):
+        return changed
+    return OTHER_CODE if has_other_code(now, baseline) else ""
+
+
+def _changed(now: Measurement, baseline: Baseline) -> str:
     environment = environment_differences(now.environment, baseline.environment)
     changed = [
         name

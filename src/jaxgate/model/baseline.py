@@ -18,6 +18,7 @@ LATER_KEYS = frozenset(
         "facts.jax_calls",
         "facts.python_calls",
         "facts.transcendentals",
+        "fingerprints.code",
         "fingerprints.devices",
         "phases.dispatch_ns",
     }

@@ -88,6 +88,7 @@ class Fingerprints:
             subject on the host: names of the programs that a call launches, and types of its arguments; says no more.
         options: Compiler options of the subject; ``None`` if they could not be read.
         inputs: Values of the arguments.
+        code: Machine code that the compiler made of the program; ``None`` if unknown, as anywhere but on CPU.
         devices: Device assignment of a program on several devices, as positions among all; ``None`` if unknown.
     """
 
@@ -97,6 +98,7 @@ class Fingerprints:
     program: str
     options: str | None
     inputs: str
+    code: str | None = None
     devices: str | None = None
 
 

@@ -37,6 +37,7 @@ from jaxgate.observe.execute import (
     sample,
     take_steps,
 )
+from jaxgate.observe.hlo import machine_code_fingerprint
 from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick, refuse_settings
 from jaxgate.observe.measure_eager import measure_eager
 from jaxgate.observe.memory import Fitting
@@ -233,6 +234,7 @@ def _measurement(
             program=lowered.fingerprint,
             options=lowered.options_text,
             inputs=compiled.inputs,
+            code=_machine_code(compiled),
             devices=device_assignment(lowered.stage),
         ),
         signature=run.subject.arguments(program, (computation.args, dict(computation.kwargs))),
@@ -260,6 +262,13 @@ def _measurement(
         reference=known,
         culprits=_culprits(compiled, run, computation.subject, build),
     )
+
+
+def _machine_code(compiled: _Compiled) -> str | None:
+    """That of a program for one process on CPU: elsewhere the compiler tries out on the device what it chooses."""
+    alone = compiled.hardware.platform == "cpu" and compiled.processes == 1
+    calls_python = compiled.program.facts.host_callbacks  # the code of the callback has an address
+    return machine_code_fingerprint(compiled.program.executable) if alone and not calls_python else None
 
 
 def _facts(compiled: _Compiled, run: _Run) -> Facts:
