@@ -253,38 +253,62 @@ def test_a_device_assignment_that_one_side_does_not_know_is_not_compared(now, be
     assert may_share_executable(on_several(measurement, now), on_several(baseline, before))
 
 
-OTHER_CODE = "the same program compiles to another executable here, and nothing that is known explains it"
+@pytest.mark.parametrize(
+    ("program", "operations", "reason"),
+    [
+        (SAME, (), "identical program (input values changed; no operation's work depends on them)"),
+        (SAME, ("stablehlo.while",), "inputs changed and no duel was run"),
+        (SAME, None, "inputs changed and no duel was run"),
+        (CHANGED, (), "program and inputs changed and no duel was run"),
+    ],
+)
+def test_other_values_count_where_work_may_depend_on_them(program, operations, reason):
+    """Today's program is the baseline's, so that what is known of it holds for both; of another one it does not."""
+    now = replace(changed(program=program, inputs=CHANGED), depends_on_values=operations)
+    verdict = timed(now, baseline())
+    assert verdict.reason == reason
+    assert (verdict.status is Status.SAME) == reason.startswith("identical")
+    assert "input values changed" in place(now, baseline()).differences
 
 
-def coded(side, code, **changes):
-    """A measurement or a baseline whose machine code is known."""
-    return side(fingerprints=replace(FINGERPRINTS, code=code, **changes))
+def test_other_values_do_not_explain_another_executable():
+    """Where no work depends on them the compiler was given the same."""
+    now = replace(built(measurement, "e1", inputs="i1"), depends_on_values=())
+    assert timed(now, built(baseline, "e0")).reason == f"{OTHER_EXECUTABLE} and no duel was run"
 
 
-def test_other_machine_code_of_the_same_program_is_not_identical():
+OTHER_EXECUTABLE = "the same program compiles to another executable here, and nothing that is known explains it"
+
+
+def built(side, executable, **changes):
+    """A measurement or a baseline whose executable is known."""
+    return side(fingerprints=replace(FINGERPRINTS, executable=executable, **changes))
+
+
+def test_another_executable_of_the_same_program_is_not_identical():
     """Something that nobody listed changed what the compiler made; the line says so, and no place in the code is blamed."""
-    verdict = timed(coded(measurement, "c1"), coded(baseline, "c0"))
-    assert (verdict.status, verdict.reason) == (Status.UNDECIDED, f"{OTHER_CODE} and no duel was run")
-    origin = place(coded(measurement, "c1"), coded(baseline, "c0"))
-    assert (origin.place, origin.differences) == ("environment", ("machine code of the program changed",))
+    verdict = timed(built(measurement, "e1"), built(baseline, "e0"))
+    assert (verdict.status, verdict.reason) == (Status.UNDECIDED, f"{OTHER_EXECUTABLE} and no duel was run")
+    origin = place(built(measurement, "e1"), built(baseline, "e0"))
+    assert (origin.place, origin.differences) == ("environment", ("executable changed",))
 
 
-@pytest.mark.parametrize(("now", "before"), [("c0", "c0"), ("c0", None), (None, "c0"), (None, None)])
-def test_machine_code_that_one_side_does_not_know_is_not_compared(now, before):
-    """It came out of a cache, or the baseline is older."""
-    assert timed(coded(measurement, now), coded(baseline, before)).reason == "identical program"
-    assert place(coded(measurement, now), coded(baseline, before)).differences == ()
+@pytest.mark.parametrize(("now", "before"), [("e0", "e0"), ("e0", None), (None, "e0"), (None, None)])
+def test_an_executable_that_one_side_does_not_know_is_not_compared(now, before):
+    """It holds more constants than are printed, or the baseline is older."""
+    assert timed(built(measurement, now), built(baseline, before)).reason == "identical program"
+    assert place(built(measurement, now), built(baseline, before)).differences == ()
 
 
 @pytest.mark.parametrize("source", ["s1", None])
-def test_another_source_explains_other_machine_code(source):
-    """Names and the order of independent lines reach the code, and not the fingerprint of the program."""
-    assert timed(coded(measurement, "c1", source=source), coded(baseline, "c0")).reason == "identical program"
+def test_another_source_explains_another_executable(source):
+    """The order of independent lines reaches the executable, and not the fingerprint of the program."""
+    assert timed(built(measurement, "e1", source=source), built(baseline, "e0")).reason == "identical program"
 
 
-def test_a_known_difference_is_named_and_not_the_code():
-    """Other options compile to other code: that is no riddle."""
-    verdict = timed(coded(measurement, "c1", options="x=1"), coded(baseline, "c0"))
+def test_a_known_difference_is_named_and_not_the_executable():
+    """Other options compile to another one: that is no riddle."""
+    verdict = timed(built(measurement, "e1", options="x=1"), built(baseline, "e0"))
     assert verdict.reason == "compiler options changed and no duel was run"
 
 

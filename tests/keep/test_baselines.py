@@ -53,7 +53,14 @@ CONTENT = {
         "xla_bytes": 100000,
         "xla_flops": 1100000,
     },
-    "fingerprints": {"code": None, "devices": None, "inputs": "i0", "options": "", "program": "0" * 32, "source": "s0"},
+    "fingerprints": {
+        "devices": None,
+        "executable": None,
+        "inputs": "i0",
+        "options": "",
+        "program": "0" * 32,
+        "source": "s0",
+    },
     "hardware": {"device_kind": "AMD EPYC", "devices": 1, "platform": "cpu"},
     "host": False,
     "launched": {},
@@ -107,7 +114,7 @@ LATER = {
     ("called",): {},
     **{("facts", name): None for name in ("host_reads", "jax_calls", "python_calls", "transcendentals")},
 }
-LATER |= {("phases", "dispatch_ns"): None, ("fingerprints", "devices"): None, ("fingerprints", "code"): None}
+LATER |= {("phases", "dispatch_ns"): None, ("fingerprints", "devices"): None, ("fingerprints", "executable"): None}
 """Keys that came after files of this schema, and what is read where they are not there."""
 
 
@@ -187,7 +194,7 @@ NULLABLE += [
     ("provenance", "commit"),
     ("fingerprints", "source"),
     ("fingerprints", "options"),
-    ("fingerprints", "code"),
+    ("fingerprints", "executable"),
     ("fingerprints", "devices"),
 ]
 

@@ -18,8 +18,8 @@ LATER_KEYS = frozenset(
         "facts.jax_calls",
         "facts.python_calls",
         "facts.transcendentals",
-        "fingerprints.code",
         "fingerprints.devices",
+        "fingerprints.executable",
         "phases.dispatch_ns",
     }
 )

@@ -37,7 +37,6 @@ from jaxgate.observe.execute import (
     sample,
     take_steps,
 )
-from jaxgate.observe.hlo import machine_code_fingerprint
 from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick, refuse_settings
 from jaxgate.observe.measure_eager import measure_eager
 from jaxgate.observe.memory import Fitting
@@ -45,6 +44,7 @@ from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import (
     Communication,
     DonatedLeaf,
+    executable_fingerprint,
     find_feeds,
     lost_bytes,
     lost_lines,
@@ -68,6 +68,7 @@ from jaxgate.observe.trace import (
     lower,
     refuse_idle,
     source_fingerprint,
+    value_dependent,
 )
 
 
@@ -234,7 +235,7 @@ def _measurement(
             program=lowered.fingerprint,
             options=lowered.options_text,
             inputs=compiled.inputs,
-            code=_machine_code(compiled),
+            executable=_executable(compiled),
             devices=device_assignment(lowered.stage),
         ),
         signature=run.subject.arguments(program, (computation.args, dict(computation.kwargs))),
@@ -249,6 +250,7 @@ def _measurement(
         results=read_results(lowered.stage, output_shardings(program.executable)),
         operations=program.structure.operations,
         native_calls=native_calls(program.structure.operations),
+        depends_on_values=value_dependent(lowered.stage.compiler_ir("stablehlo")),
         matmuls=program.work.matmuls,
         collectives=compiled.communication.counts,
         widened=program.work.widened,
@@ -264,11 +266,11 @@ def _measurement(
     )
 
 
-def _machine_code(compiled: _Compiled) -> str | None:
+def _executable(compiled: _Compiled) -> str | None:
     """That of a program for one process on CPU: elsewhere the compiler tries out on the device what it chooses."""
     alone = compiled.hardware.platform == "cpu" and compiled.processes == 1
-    calls_python = compiled.program.facts.host_callbacks  # the code of the callback has an address
-    return machine_code_fingerprint(compiled.program.executable) if alone and not calls_python else None
+    calls_python = compiled.program.facts.host_callbacks  # whose addresses are in it
+    return executable_fingerprint(compiled.program.executable) if alone and not calls_python else None
 
 
 def _facts(compiled: _Compiled, run: _Run) -> Facts:

@@ -3,6 +3,5 @@
 from jaxgate.observe.hlo.buffers import largest_allocations, rows_of
 from jaxgate.observe.hlo.collectives import COLLECTIVES, KINDS, Collective, read_collectives
 from jaxgate.observe.hlo.diff import program_diff
-from jaxgate.observe.hlo.machine_code import machine_code_fingerprint
 from jaxgate.observe.hlo.parser import HloText, Instruction, read_hlo
 from jaxgate.observe.hlo.replica_groups import axes_of

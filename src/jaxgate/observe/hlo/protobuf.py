@@ -33,14 +33,6 @@ def read_message(content: bytes) -> Message:
     return fields
 
 
-def read_delimited(content: bytes) -> tuple[bytes, bytes]:
-    """Part a message that begins with its length from what follows it."""
-    size, at = _varint(content, 0)
-    if at + size > len(content):
-        raise ValueError("it ends within a message")
-    return content[at : at + size], content[at + size :]
-
-
 def _length(content: bytes, at: int, wire: int) -> tuple[int, int]:
     if wire == _BYTES:
         return _varint(content, at)
@@ -79,11 +71,6 @@ def text(message: Message, field: int) -> str:
 def texts(message: Message, field: int) -> list[str]:
     """All texts of a repeated field."""
     return [_content(value, field).decode() for value in message.get(field, [])]
-
-
-def contents(message: Message, field: int) -> list[bytes]:
-    """All byte strings of a repeated field."""
-    return [_content(value, field) for value in message.get(field, [])]
 
 
 def messages(message: Message, field: int) -> list[Message]:

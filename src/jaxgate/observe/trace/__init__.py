@@ -19,3 +19,4 @@ from jaxgate.observe.trace.stages import (
     lower,
     refuse_idle,
 )
+from jaxgate.observe.trace.value_dependence import value_dependent
