@@ -69,6 +69,7 @@ CONTENT = {
     "phases": {
         "compile_ns": 50000000,
         "dispatch_ns": None,
+        "trace_wait_ns": None,
         "first_call_ns": 1000000,
         "host_ns": None,
         "lower_ns": 5000000,
@@ -114,7 +115,12 @@ LATER = {
     ("called",): {},
     **{("facts", name): None for name in ("host_reads", "jax_calls", "python_calls", "transcendentals")},
 }
-LATER |= {("phases", "dispatch_ns"): None, ("fingerprints", "devices"): None, ("fingerprints", "executable"): None}
+LATER |= {
+    ("phases", "dispatch_ns"): None,
+    ("phases", "trace_wait_ns"): None,
+    ("fingerprints", "devices"): None,
+    ("fingerprints", "executable"): None,
+}
 """Keys that came after files of this schema, and what is read where they are not there."""
 
 

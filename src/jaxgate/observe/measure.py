@@ -143,7 +143,7 @@ def _compile(computation: Computation, tools: Tools) -> _Compiled:
         jax.block_until_ready(call)
     yardstick_ns = read_yardstick(tools.clocks.wall)
     tools.progress("tracing")
-    lowered = lower(computation.subject, *call, role="subject", clock=tools.clocks.thread)
+    lowered = lower(computation.subject, *call, role="subject", clock=tools.clocks.thread, asleep=tools.clocks.asleep)
     tools.progress("compiling")
     program = compile_program(lowered, clocks=tools.clocks)
     refuse_idle(program)
