@@ -11,7 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-CLOCKED = re.compile(r"(trace|trace_wait|lower|compile|first_call|host|yardstick|engine)_ns|seconds|began|ended|machine_info")
+CLOCKED = re.compile(
+    r"(trace|trace_wait|lower|compile|first_call|host|yardstick|engine)_ns|seconds|began|ended|machine_info"
+)
 """Keys whose numbers a real clock found, even in a run whose duels are faked."""
 RELEASED = {"flax", "jax", "jaxlib", "jaxgate", "numpy", "optax", "python", "scipy", "system"}
 """Keys whose values are releases."""
