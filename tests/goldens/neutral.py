@@ -11,16 +11,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-CLOCKED = re.compile(r"(trace|lower|compile|first_call|host|yardstick|engine)_ns|seconds|began|ended|machine_info")
+CLOCKED = re.compile(
+    r"(trace|trace_wait|lower|compile|first_call|host|yardstick|engine)_ns|seconds|began|ended|machine_info"
+)
 """Keys whose numbers a real clock found, even in a run whose duels are faked."""
 RELEASED = {"flax", "jax", "jaxlib", "jaxgate", "numpy", "optax", "python", "scipy", "system"}
 """Keys whose values are releases."""
-HASHED = {"digest", "inputs", "program", "source", "commit", "options"}
+HASHED = {"digest", "inputs", "program", "source", "commit", "options", "executable"}
 _TIME = r"\d[\d,.]*(?:e[-+]\d+)? ?(?:ns|µs|us|ms|s|min|h)"
 _PROGRESS = re.compile(r"(?m)^[.FEsxX?]+$")
 """Of several workers, whose tests end in any order."""
 _SIZE = r"\d[\d.,]* k?B"
-_PHASES = "trace_ns|lower_ns|compile_ns|first_call_ns|host_ns"
+_PHASES = "trace_ns|trace_wait_ns|lower_ns|compile_ns|first_call_ns|host_ns"
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (

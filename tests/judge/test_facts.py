@@ -287,7 +287,8 @@ def beyond(name):
 def statuses(*, on=None, **changes):
     """The status of each compiled fact, all of them edited in the baseline."""
     where = {"hardware": on} if on else {}
-    stored = baseline(facts={name: beyond(name) for name in BETTER}, **where)
+    prints = replace(FINGERPRINTS, executable="e0", devices="0 1")
+    stored = baseline(facts={name: beyond(name) for name in BETTER}, fingerprints=prints, **where)
     found = {f.name: f for f in compare_facts(measurement(**{**where, **changes}), stored)}
     return {name: found[name].status for name in BETTER}
 
@@ -315,11 +316,13 @@ def test_a_gpu_compiler_may_choose_otherwise():
         {"fingerprints": replace(FINGERPRINTS, program="p1")},
         {"fingerprints": replace(FINGERPRINTS, options="xla_x=1")},
         {"fingerprints": replace(FINGERPRINTS, options=None)},
+        {"fingerprints": replace(FINGERPRINTS, executable="e1")},
+        {"fingerprints": replace(FINGERPRINTS, devices="1 0")},
         {"environment": {**ENVIRONMENT, "jaxlib": "0.10.3"}},
         {"hardware": OTHER_CPU},
         {"host": True},
     ],
-    ids=["program", "options", "unknown options", "environment", "hardware", "host"],
+    ids=["program", "options", "unknown options", "executable", "devices", "environment", "hardware", "host"],
 )
 def test_anything_else_that_differs_may_explain_a_gain(changes):
     """Improved, as before."""

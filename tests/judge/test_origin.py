@@ -230,6 +230,88 @@ def test_identity_is_refused(now, before, reason):
     assert reason in verdict.reason
 
 
+def on_several(side, devices, **changes):
+    """A measurement or a baseline of a program with a device assignment."""
+    eight = HardwareKey(platform="tpu", device_kind="v5e", devices=8)
+    return side(hardware=eight, fingerprints=replace(FINGERPRINTS, devices=devices), **changes)
+
+
+def test_another_device_assignment_is_another_program():
+    """StableHLO does not hold the order of devices: it is asked for on its own, and named."""
+    verdict = timed(on_several(measurement, "1 0"), on_several(baseline, "0 1"))
+    assert (verdict.status, verdict.reason) == (Status.UNDECIDED, "device assignment changed and no duel was run")
+    assert not may_share_executable(on_several(measurement, "1 0"), on_several(baseline, "0 1"))
+    origin = place(on_several(measurement, "1 0"), on_several(baseline, "0 1"))
+    assert (origin.place, origin.differences) == ("values outside the source", ("device assignment changed",))
+
+
+@pytest.mark.parametrize(("now", "before"), [("0 1", "0 1"), ("0 1", None), (None, "0 1"), (None, None)])
+def test_a_device_assignment_that_one_side_does_not_know_is_not_compared(now, before):
+    """Baselines that are older than it are identical as before."""
+    verdict = timed(on_several(measurement, now), on_several(baseline, before))
+    assert (verdict.status, verdict.reason) == (Status.SAME, "identical program")
+    assert may_share_executable(on_several(measurement, now), on_several(baseline, before))
+
+
+@pytest.mark.parametrize(
+    ("program", "operations", "reason"),
+    [
+        (SAME, (), "identical program (input values changed; no operation's work depends on them)"),
+        (SAME, ("stablehlo.while",), "inputs changed and no duel was run"),
+        (SAME, None, "inputs changed and no duel was run"),
+        (CHANGED, (), "program and inputs changed and no duel was run"),
+    ],
+)
+def test_other_values_count_where_work_may_depend_on_them(program, operations, reason):
+    """Today's program is the baseline's, so that what is known of it holds for both; of another one it does not."""
+    now = replace(changed(program=program, inputs=CHANGED), depends_on_values=operations)
+    verdict = timed(now, baseline())
+    assert verdict.reason == reason
+    assert (verdict.status is Status.SAME) == reason.startswith("identical")
+    assert "input values changed" in place(now, baseline()).differences
+
+
+def test_other_values_do_not_explain_another_executable():
+    """Where no work depends on them the compiler was given the same."""
+    now = replace(built(measurement, "e1", inputs="i1"), depends_on_values=())
+    assert timed(now, built(baseline, "e0")).reason == f"{OTHER_EXECUTABLE} and no duel was run"
+
+
+OTHER_EXECUTABLE = "the same program compiles to another executable here, and nothing that is known explains it"
+
+
+def built(side, executable, **changes):
+    """A measurement or a baseline whose executable is known."""
+    return side(fingerprints=replace(FINGERPRINTS, executable=executable, **changes))
+
+
+def test_another_executable_of_the_same_program_is_not_identical():
+    """Something that nobody listed changed what the compiler made; the line says so, and no place in the code is blamed."""
+    verdict = timed(built(measurement, "e1"), built(baseline, "e0"))
+    assert (verdict.status, verdict.reason) == (Status.UNDECIDED, f"{OTHER_EXECUTABLE} and no duel was run")
+    origin = place(built(measurement, "e1"), built(baseline, "e0"))
+    assert (origin.place, origin.differences) == ("environment", ("executable changed",))
+
+
+@pytest.mark.parametrize(("now", "before"), [("e0", "e0"), ("e0", None), (None, "e0"), (None, None)])
+def test_an_executable_that_one_side_does_not_know_is_not_compared(now, before):
+    """It holds more constants than are printed, or the baseline is older."""
+    assert timed(built(measurement, now), built(baseline, before)).reason == "identical program"
+    assert place(built(measurement, now), built(baseline, before)).differences == ()
+
+
+@pytest.mark.parametrize("source", ["s1", None])
+def test_another_source_explains_another_executable(source):
+    """The order of independent lines reaches the executable, and not the fingerprint of the program."""
+    assert timed(built(measurement, "e1", source=source), built(baseline, "e0")).reason == "identical program"
+
+
+def test_a_known_difference_is_named_and_not_the_executable():
+    """Other options compile to another one: that is no riddle."""
+    verdict = timed(built(measurement, "e1", options="x=1"), built(baseline, "e0"))
+    assert verdict.reason == "compiler options changed and no duel was run"
+
+
 @pytest.mark.parametrize("status", [Status.SAME, Status.FASTER, Status.SLOWER, Status.UNDECIDED])
 def test_a_duel_judges_what_identity_does_not(status):
     """Where the program changed, the duel's word is the verdict on time, with its numbers and what differed."""

@@ -15,6 +15,7 @@ ONCE = ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
 SECOND = 1_000_000_000
 QUICK = Phases(
     trace_ns=SECOND,
+    trace_wait_ns=0,
     lower_ns=SECOND,
     compile_ns=SECOND,
     first_call_ns=SECOND,
@@ -23,6 +24,7 @@ QUICK = Phases(
     yardstick_ns=2_000_000,
 )
 LIMITS = dict.fromkeys(ONCE, 1_850_000_000) | {
+    "trace_wait_ns": 1_750_000_000,  # 1 s, and 75 % of a second of tracing
     "host_ns": 2_100_000,
     "dispatch_ns": 250_000,
 }  # + 75 % + 100 ms; twice + 100 µs or 50 µs
@@ -77,6 +79,32 @@ def test_share_and_time_must_both_be_large(name, before, now, status):
     assert found[name].status is status
 
 
+@pytest.mark.parametrize(
+    ("traced", "before", "now", "status"),
+    [
+        (SECOND, 0, 1_750_000_000, Status.SAME),  # 1 s, and 75 % of a second of tracing
+        (60 * SECOND, 0, 46 * SECOND, Status.SAME),  # beside a busy neighbour a long trace waits long
+        (60 * SECOND, 0, 46 * SECOND + 1, Status.REGRESSED),
+        (10_000_000, 0, 4 * SECOND, Status.REGRESSED),
+        (10_000_000, 4 * SECOND, 7 * SECOND, Status.SAME),  # it waited before, too
+        (10_000_000, 4 * SECOND, 9 * SECOND, Status.REGRESSED),
+        (None, 0, SECOND, Status.SAME),
+    ],
+)
+def test_waiting_is_held_against_all_of_the_tracing(traced, before, now, status):
+    """More than a second, and more than 75 % of what the baseline's tracing took, run and waited for."""
+    then = replace(QUICK, trace_ns=traced, trace_wait_ns=before)
+    assert compared({"trace_wait_ns": now}, then)["trace_wait_ns"].status is status
+
+
+def test_waiting_is_confirmed_by_the_same_limit():
+    """Fresh processes that wait no longer than is allowed clear it."""
+    waits = Finding(kind="phase", name="trace_wait_ns", status=Status.REGRESSED, now=4 * SECOND, against=0)
+    for again, status in ((1_750_000_000, Status.UNDECIDED), (1_750_000_001, Status.REGRESSED)):
+        found = settle_phases((waits,), QUICK, [Phases(trace_wait_ns=again)] * 2, wanted=2)
+        assert [finding.status for finding in found] == [status]
+
+
 def test_a_gain_is_seen():
     """Much less time than before is a win, and green."""
     found = compared({"compile_ns": SECOND // 10})["compile_ns"]
@@ -114,6 +142,7 @@ def test_of_an_identical_program_only_what_python_does_is_judged():
     found = compared(SLOW, fingerprints=FINGERPRINTS)
     assert {name: finding.status for name, finding in found.items()} == {
         "trace_ns": Status.REGRESSED,
+        "trace_wait_ns": Status.REGRESSED,
         "dispatch_ns": Status.REGRESSED,
     }
 

@@ -53,7 +53,14 @@ CONTENT = {
         "xla_bytes": 100000,
         "xla_flops": 1100000,
     },
-    "fingerprints": {"inputs": "i0", "options": "", "program": "0" * 32, "source": "s0"},
+    "fingerprints": {
+        "devices": None,
+        "executable": None,
+        "inputs": "i0",
+        "options": "",
+        "program": "0" * 32,
+        "source": "s0",
+    },
     "hardware": {"device_kind": "AMD EPYC", "devices": 1, "platform": "cpu"},
     "host": False,
     "launched": {},
@@ -62,6 +69,7 @@ CONTENT = {
     "phases": {
         "compile_ns": 50000000,
         "dispatch_ns": None,
+        "trace_wait_ns": None,
         "first_call_ns": 1000000,
         "host_ns": None,
         "lower_ns": 5000000,
@@ -107,7 +115,12 @@ LATER = {
     ("called",): {},
     **{("facts", name): None for name in ("host_reads", "jax_calls", "python_calls", "transcendentals")},
 }
-LATER[("phases", "dispatch_ns")] = None
+LATER |= {
+    ("phases", "dispatch_ns"): None,
+    ("phases", "trace_wait_ns"): None,
+    ("fingerprints", "devices"): None,
+    ("fingerprints", "executable"): None,
+}
 """Keys that came after files of this schema, and what is read where they are not there."""
 
 
@@ -183,7 +196,13 @@ def test_the_file_says_what_the_schema_says(store):
 
 
 NULLABLE = [("facts", name) for name in CONTENT["facts"]] + [("phases", name) for name in CONTENT["phases"]]
-NULLABLE += [("provenance", "commit"), ("fingerprints", "source"), ("fingerprints", "options")]
+NULLABLE += [
+    ("provenance", "commit"),
+    ("fingerprints", "source"),
+    ("fingerprints", "options"),
+    ("fingerprints", "executable"),
+    ("fingerprints", "devices"),
+]
 
 
 @pytest.mark.parametrize("place", NULLABLE, ids=dotted)

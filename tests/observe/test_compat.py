@@ -17,6 +17,7 @@ from jaxgate.observe.compat import (
     TRACING_LOGGER,
     compiler_options,
     input_shardings,
+    lowered_devices,
     membership,
     output_shardings,
     stop_trace,
@@ -43,6 +44,14 @@ def test_options_do_not_show_in_the_program():
     tuned = jax.jit(lambda x: x + 1, compiler_options={"xla_cpu_enable_fast_math": True}).lower(X)
     assert plain.as_text() == tuned.as_text()
     assert compiler_options(plain) != compiler_options(tuned)
+
+
+@pytest.mark.jax_text
+def test_devices_are_those_that_a_function_was_lowered_for():
+    """One by default; where this release keeps them elsewhere there are none, and no order is compared."""
+    assert lowered_devices(jax.jit(lambda x: x + 1).lower(X)) == (jax.devices()[0],)
+    assert lowered_devices(SimpleNamespace()) == ()
+    assert lowered_devices(SimpleNamespace(_lowering=SimpleNamespace(_device_list=None))) == ()
 
 
 @pytest.mark.parametrize(

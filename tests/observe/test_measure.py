@@ -47,7 +47,7 @@ def measure(subject, *args, store=None, progress=lambda _: None, sampling=True, 
         store=store,
         progress=progress,
         sampling=sampling,
-        clocks=Clocks(wall=Clock(), thread=Clock(), process=Clock()),
+        clocks=Clocks(wall=Clock(), thread=Clock(), process=Clock(), asleep=Clock()),
     ).measurement
 
 
@@ -91,6 +91,7 @@ def test_phases_and_samples_are_the_clocks():
     seen = measure(donated_step(), {"w": jnp.ones((4, 6)), "n": jnp.int32(0)}, X)
     phases = seen.phases
     assert (phases.trace_ns, phases.lower_ns, phases.compile_ns, phases.first_call_ns) == (1000, 1000, 1000, 1000)
+    assert phases.trace_wait_ns == 1000
     assert set(seen.samples.bursts_ns) == {1000}
 
 

@@ -134,19 +134,25 @@ def test_other_compiler_options_are_not_identical(project):
 
 
 def test_other_input_values_are_not_identical(project):
-    """A loop bound among the arguments makes another time of the same program: it is duelled, and said so."""
+    """A loop bound among the arguments makes another time of the same program; a number in a sum does not."""
     project.write(
         "test_model.py",
         "import jax, jax.numpy as jnp\n"
         "def loop(n, x):\n    return jax.lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 0.5), (0, x))[1]\n"
-        "def test_loop(gate):\n    gate(loop, jnp.int32(3), jnp.ones(8))\n",
+        "def test_loop(gate):\n    gate(loop, jnp.int32(3), jnp.ones(8))\n"
+        "def test_wave(gate):\n    gate(jnp.sin, jnp.full(8, 7.0))\n",
     )
     project.run("--perf-update")
     assert project.run().line("model/loop").startswith("SAME")
     project.edit("test_model.py", "jnp.int32(3)", "jnp.int32(3000)")
+    project.edit("test_model.py", "7.0", "9.0")
     result = project.run()
-    result.counts(passed=1)
+    result.counts(passed=2)
     assert "inputs changed" in result.line("model/loop")
+    assert "to both sides, and stablehlo.while may depend on them" in result.line("model/loop")
+    wave = result.line("model/wave")
+    assert wave.startswith("SAME")
+    assert "identical program (input values changed; no operation's work depends on them)" in wave
 
 
 METHOD = """

@@ -113,3 +113,13 @@ def test_a_thread_that_compiles_beside_a_case_is_not_the_case(project):
     project.write("test_model.py", HEAD + THREAD).record()
     found, output = status(project)
     assert found == "SAME", output
+
+
+def test_an_executable_that_nothing_explains_is_not_identical(project):
+    """Another one than the baseline's, of the same source in the same environment: time is open, and no duel is run."""
+    text = "import jax, jax.numpy as jnp\n\n@jax.jit\ndef step(x):\n    return jnp.tanh(x) * 2\n"
+    project.write("test_model.py", text + "\ndef test_step(gate):\n    gate(step, jnp.ones((64, 64)))\n").record()
+    project.edit_baseline(fingerprints={"executable": "0" * 32})
+    found, output = status(project)
+    assert found == "UNDECIDED", output
+    assert "nothing that is known explains it and a duel would compile both sides here" in output

@@ -9,10 +9,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from support.fakes import QUICK, SLOW
+from support.fakes import QUICK, SLOW, judge_phases_by
 from support.projects import model
 
-NO_TIME = {"trace_ns": 1, "lower_ns": 1, "compile_ns": 1, "first_call_ns": 1}
+from jaxgate.judge import STORED_PHASE_POLICIES
+from jaxgate.model import Phases
+
+NO_TIME = {"trace_ns": 1, "lower_ns": 1, "compile_ns": 1, "first_call_ns": 1, "trace_wait_ns": None}
 
 
 @pytest.fixture
@@ -140,3 +143,17 @@ def test_recording_waits_for_nobody(recorded, lab):
     """--perf-update accepts the phases of today."""
     assert run(recorded, "--perf-update").code == 0
     assert lab.recorded == []
+
+
+@pytest.mark.parametrize(("again", "status"), [(400_000_000, "REGRESSED"), (1_000_000, "UNDECIDED")])
+def test_a_sleep_while_tracing_is_red_where_it_comes_again(project, lab, monkeypatch, again, status):
+    """The program is the same, and the tracing thread ran no longer: it waited."""
+    (policy,) = (policy for policy in STORED_PHASE_POLICIES if policy.name == "trace_wait_ns")
+    judge_phases_by(monkeypatch, replace(policy, absolute=20_000_000))
+    project.write("test_model.py", model("jnp.ones(64)", step="jnp.tanh(x) * 2")).record()
+    project.edit_baseline(phases={"trace_ns": 1, "trace_wait_ns": 0, "yardstick_ns": None})
+    project.edit("test_model.py", "jnp.tanh(x) * 2", "(__import__('time').sleep(0.1), jnp.tanh(x) * 2)[1]")
+    lab.phases = [Phases(trace_wait_ns=again)] * 2
+    result = run(project, "--perf-max-undecided=1")
+    result.shows(f"{status}  model/step", "trace_wait_ns ", "identical program")
+    assert result.code == (1 if status == "REGRESSED" else 0)

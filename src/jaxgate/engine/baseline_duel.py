@@ -15,6 +15,9 @@ from jaxgate.judge import (
     LOOKS,
     decide,
     differs,
+    has_other_executable,
+    has_same_devices,
+    inputs_matter,
     is_settled,
     may_share_executable,
     name_margin,
@@ -25,6 +28,7 @@ from jaxgate.judge import (
 )
 from jaxgate.keep import ProgramStore
 from jaxgate.model import (
+    MAX_NAMED,
     SHARED_CORES,
     BrokenDuelError,
     Decision,
@@ -32,6 +36,7 @@ from jaxgate.model import (
     Measurement,
     StoredBaseline,
     StoredProgram,
+    shortlist,
 )
 from jaxgate.observe.duel import Contender, Opponents, agree, prepare
 from jaxgate.observe.errors import describe
@@ -159,6 +164,8 @@ class BaselineDuels:
                 return replace(timing, same_executable=True)
         if observed.measurement.hardware.is_virtual:  # the facts above are of this machine none the less
             return replace(timing, why_not=SHARED_CORES)
+        if not has_same_devices(observed.measurement, record.baseline):
+            return replace(timing, why_not="a duel would lay both programs out in one order")
         if observed.measurement.samples is None:
             return replace(timing, why_not="the clock is switched off (--benchmark-disable)")
         if not self._budget.is_left:
@@ -215,6 +222,11 @@ def _hopeless(now: Measurement, record: StoredBaseline) -> str:
         return "it cannot be stored and duelled"
     if only_settings_changed(now, record.baseline):
         return "a duel would run both sides under today's settings: --perf-against-env NAME=VALUE times both"
-    if ours.program == theirs.program and ours.inputs != theirs.inputs:
-        return "a duel would feed today's input values to both sides"
+    if has_other_executable(now, record.baseline):
+        return "a duel would compile both sides here"
+    if ours.program == theirs.program and inputs_matter(now, record.baseline):
+        decide = (
+            f", and {shortlist(now.depends_on_values, MAX_NAMED)} may depend on them" if now.depends_on_values else ""
+        )
+        return f"a duel would feed today's input values to both sides{decide}"
     return ""

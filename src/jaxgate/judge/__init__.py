@@ -34,6 +34,9 @@ from jaxgate.judge.order import (
 from jaxgate.judge.origin import (
     differs,
     environment_differences,
+    has_other_executable,
+    has_same_devices,
+    inputs_matter,
     judge_time,
     may_share_executable,
     only_settings_changed,

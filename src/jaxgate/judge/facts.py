@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from jaxgate.judge.origin import has_other_executable, has_same_devices
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
 from jaxgate.model import (
     ARRIVAL_FACTS,
@@ -109,12 +110,13 @@ def _same_compilation(now: Measurement, baseline: Baseline) -> frozenset[str]:
     The fingerprint is blind to the order of independent lines, which may move some: the source must be the same, too.
     """
     ours, theirs = now.fingerprints, baseline.fingerprints
-    same = (
+    same = not has_other_executable(now, baseline) and (
         ours.program == theirs.program
         and ours.source is not None
         and ours.source == theirs.source
         and ours.options is not None
         and ours.options == theirs.options
+        and has_same_devices(now, baseline)
         and now.environment == baseline.environment
         and now.hardware == baseline.hardware
     )

@@ -8,6 +8,8 @@ from jaxgate.judge.arrival import has_changed_arrivals
 from jaxgate.model import Baseline, Decision, Measurement, Origin, Status, TimeVerdict, shortlist
 
 RELEASES = frozenset({"jax", "jaxlib"})
+OTHER_EXECUTABLE = "the same program compiles to another executable here, and nothing that is known explains it"
+OTHER_VALUES = " (input values changed; no operation's work depends on them)"
 MAX_CHANGES_NAMED = 2
 """Environment differences that the reason of a time verdict names; a red case names more."""
 
@@ -65,11 +67,13 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     # The options of the programs that plain Python launches stand in its source, or come from outside of it.
     options = True if now.host else _same(now.fingerprints.options, baseline.fingerprints.options)
     arrivals = not has_changed_arrivals(now, baseline)
+    devices = has_same_devices(now, baseline)
     environment = environment_differences(now.environment, baseline.environment)
     called = None in (now.facts.python_calls, baseline.facts.python_calls) or now.called == baseline.called
     if now.hardware != baseline.hardware:
         environment = (f"hardware {baseline.hardware.slug} → {now.hardware.slug}", *environment)
 
+    executable = not has_other_executable(now, baseline)
     differences = tuple(
         f"{what} {'unknown' if same is None else 'changed'}"
         for what, same in (
@@ -79,6 +83,8 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
             ("input values", inputs),
             ("Python's calls", called),
             ("arrival of arguments", arrivals),
+            ("device assignment", devices),
+            ("executable", executable),
         )
         if not same
     )
@@ -86,7 +92,8 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     if source is True and options is True:
         if not environment:
             unseen = "nothing changed" if called else "code outside the subject's source"
-            where = unseen if program and inputs and arrivals else "values outside the source"
+            unseen = unseen if executable else "environment"
+            where = unseen if program and inputs and arrivals and devices else "values outside the source"
         elif program:
             where = "environment"
         elif any(line.split(" ", 1)[0] in RELEASES for line in environment):
@@ -111,22 +118,49 @@ def takes_same_arguments(now: Measurement, baseline: Baseline) -> bool:
     return [leaf.aval for leaf in now.signature] == [leaf.aval for leaf in baseline.signature]
 
 
+def inputs_matter(now: Measurement, baseline: Baseline) -> bool:
+    """Whether other values of the arguments may be other work: not where no operation of the same program depends on them."""
+    ours, theirs = now.fingerprints, baseline.fingerprints
+    independent = ours.program == theirs.program and now.depends_on_values == ()
+    return ours.inputs != theirs.inputs and not independent
+
+
+def has_same_devices(now: Measurement, baseline: Baseline) -> bool:
+    """Whether the program is laid out on its devices in the baseline's order, as far as that is known."""
+    ours, theirs = now.fingerprints.devices, baseline.fingerprints.devices
+    return None in (ours, theirs) or ours == theirs
+
+
+def has_other_executable(now: Measurement, baseline: Baseline) -> bool:
+    """Whether the compiler made something else of what is the same in all that is known.
+
+    The source must be the same, too: the order of independent lines, to which the fingerprint of the program is blind,
+    reaches the executable.
+    """
+    ours, theirs = now.fingerprints, baseline.fingerprints
+    if None in (ours.executable, theirs.executable) or ours.executable == theirs.executable:
+        return False
+    return _same(ours.source, theirs.source) is True and not _changed(now, baseline)
+
+
 def may_share_executable(now: Measurement, baseline: Baseline) -> bool:
     """Whether programs that compile alike would also take the same time: fed alike, with the same compiler options.
 
-    Some options leave no trace in the optimised program (seen: the backend's optimisation level on CPU), and argument
-    values may decide how often a loop runs.
+    Some options leave no trace in the optimised program (seen: the backend's optimisation level on CPU), as the order of
+    its devices does, and argument values may decide how often a loop runs.
     """
     ours, theirs = now.fingerprints, baseline.fingerprints
-    return ours.inputs == theirs.inputs and ours.options is not None and ours.options == theirs.options
+    fed_alike = ours.inputs == theirs.inputs and ours.options is not None and ours.options == theirs.options
+    return fed_alike and has_same_devices(now, baseline)
 
 
 def differs(now: Measurement, baseline: Baseline) -> str:
     """Say why time cannot be judged by identity; empty if it can.
 
     An identical program cannot have been made slower by the change. Identity needs the same program
-    structure, compiler options, input values, environment and hardware, and a program that calls nothing on
-    the host and no native code of somebody's own. A subject on the host has no such identity at all.
+    structure, compiler options, device assignment, environment and hardware, the same input values where its
+    work may depend on them, and a program that
+    calls nothing on the host and no native code of somebody's own. A subject on the host has no such identity at all.
     """
     if now.host or baseline.host:
         return "the subject is plain Python around device programs, which no fingerprint covers"
@@ -138,13 +172,20 @@ def differs(now: Measurement, baseline: Baseline) -> str:
         return f"the program calls {shortlist(now.native_calls, MAX_CHANGES_NAMED)}, native code that no fingerprint covers"
     if now.fingerprints.options is None or baseline.fingerprints.options is None:
         return "compiler options are unknown, so programs cannot be called identical"
+    if changed := _changed(now, baseline):
+        return changed
+    return OTHER_EXECUTABLE if has_other_executable(now, baseline) else ""
+
+
+def _changed(now: Measurement, baseline: Baseline) -> str:
     environment = environment_differences(now.environment, baseline.environment)
     changed = [
         name
         for name, same in (
             ("program", now.fingerprints.program == baseline.fingerprints.program),
             ("compiler options", now.fingerprints.options == baseline.fingerprints.options),
-            ("inputs", now.fingerprints.inputs == baseline.fingerprints.inputs),
+            ("inputs", not inputs_matter(now, baseline)),
+            ("device assignment", has_same_devices(now, baseline)),
             ("environment", not environment),
             ("hardware", now.hardware == baseline.hardware),
         )
@@ -172,7 +213,8 @@ def judge_time(
     """Judge time: by identity of programs or executables where no clock is needed, else by the duel that was run."""
     difference = differs(now, baseline)
     if not difference:
-        return TimeVerdict(status=Status.SAME, reason="identical program")
+        values = now.fingerprints.inputs != baseline.fingerprints.inputs
+        return TimeVerdict(status=Status.SAME, reason=f"identical program{OTHER_VALUES if values else ''}")
     if same_executable and decision is None and not settings_changed(now, baseline):  # a stored time speaks of both
         return TimeVerdict(status=Status.SAME, reason=f"the same executable as the baseline's ({difference})")
     if decision is None:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from jaxgate.judge.order import worst_first
 from jaxgate.judge.origin import differs
 from jaxgate.judge.policy import STORED_PHASE_POLICIES
-from jaxgate.model import Finding, Measurement, Phases, Status, StoredBaseline
+from jaxgate.model import FactPolicy, Finding, Measurement, Phases, Status, StoredBaseline
 
-STILL_OPEN = frozenset({"trace_ns", "dispatch_ns"})
+STILL_OPEN = frozenset({"trace_ns", "trace_wait_ns", "dispatch_ns"})
 """What an identical program in the same environment leaves open: how Python gets there."""
 
 
@@ -29,13 +29,19 @@ def compare_phases(now: Measurement, record: StoredBaseline) -> Iterator[Finding
         today, before = getattr(now.phases, policy.name), getattr(baseline.phases, policy.name)
         if today is None or before is None or (identical and policy.name not in STILL_OPEN):
             continue  # it came out of a cache, the backend does not tell, or nothing can have changed it
-        allowed = policy.worst_allowed(before) * slowness
+        allowed = _worst_allowed(policy, baseline.phases) * slowness
         better = policy.best_expected(before)
         status = Status.REGRESSED if today > allowed else Status.IMPROVED if today < better else Status.SAME
         busy = f"this machine runs Python {slowness:.2f} × slower than when it was recorded" if slowness > 1 else ""
         yield Finding(
             kind="phase", name=policy.name, status=status, now=today, against=before, allowed=allowed, detail=busy
         )
+
+
+def _worst_allowed(policy: FactPolicy, before: Phases) -> float:
+    """The limit of a phase; of waiting while tracing it grows with all of the tracing: a busy machine makes any thread wait."""
+    allowed = policy.worst_allowed(getattr(before, policy.name))
+    return allowed + policy.relative * (before.trace_ns or 0) if policy.name == "trace_wait_ns" else allowed
 
 
 def slower_machine(now: Phases, before: Phases) -> float:
@@ -70,7 +76,6 @@ def settle_phases(
 
 def _settled(finding: Finding, before: Phases, launches: Sequence[Phases | str], wanted: int) -> Finding:
     policy = next(policy for policy in STORED_PHASE_POLICIES if policy.name == finding.name)
-    base = getattr(before, finding.name)
     for number, launch in enumerate(launches, 1):
         if isinstance(launch, str):
             return replace(finding, status=Status.INVALID, detail=f"it could not be confirmed: {launch}")
@@ -80,7 +85,7 @@ def _settled(finding: Finding, before: Phases, launches: Sequence[Phases | str],
             return replace(finding, status=Status.UNDECIDED, detail=detail)
         if again is None:
             return replace(finding, status=Status.INVALID, detail="it could not be confirmed: it came out of a cache")
-        if again <= policy.worst_allowed(base) * slower_machine(launch, before):
+        if again <= _worst_allowed(policy, before) * slower_machine(launch, before):
             detail = f"it did not come again in fresh process {number} of {wanted}"
             return replace(finding, status=Status.UNDECIDED, detail=detail)
     if len(launches) < wanted:

@@ -141,6 +141,13 @@ STORED_PHASE_POLICIES: tuple[FactPolicy, ...] = (
         _rule(name=name, relative=0.75, absolute=100_000_000, where=_STORED, why=_ANOTHER_DAY)
         for name in ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
     ),
+    _rule(
+        name="trace_wait_ns",
+        relative=0.75,
+        absolute=1_000_000_000,
+        where=f"the share is one of all of the tracing, run and waited for; {_STORED}",
+        why="a traced function that sleeps, starts a program or waits for a disk: `trace_ns` is what its thread has run",
+    ),
     _rule(name="host_ns", relative=1.0, absolute=100_000, where=_STORED, why="Python's part of a call"),
     _rule(
         name="dispatch_ns",

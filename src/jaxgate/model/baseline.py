@@ -18,7 +18,10 @@ LATER_KEYS = frozenset(
         "facts.jax_calls",
         "facts.python_calls",
         "facts.transcendentals",
+        "fingerprints.devices",
+        "fingerprints.executable",
         "phases.dispatch_ns",
+        "phases.trace_wait_ns",
     }
 )
 """Keys that files of this schema were written without at first: they may lack them, and are not judged by them then."""

@@ -88,6 +88,8 @@ class Fingerprints:
             subject on the host: names of the programs that a call launches, and types of its arguments; says no more.
         options: Compiler options of the subject; ``None`` if they could not be read.
         inputs: Values of the arguments.
+        executable: What the compiler made of the program, on CPU; ``None`` if unknown.
+        devices: Device assignment of a program on several devices, as positions among all; ``None`` if unknown.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -96,6 +98,8 @@ class Fingerprints:
     program: str
     options: str | None
     inputs: str
+    executable: str | None = None
+    devices: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +241,7 @@ class Measurement(MeasuredProgram):
         rivals: Facts and phases of other ways of doing the same, which claims are held against.
         processes: How many processes its devices belong to.
         native_calls: Targets of its program's custom calls whose code comes with neither JAX nor XLA.
+        depends_on_values: Operations of its program whose work may depend on the values of its arguments; ``None`` if unknown.
     """
 
     unknown: Mapping[str, str] = field(default_factory=dict)
@@ -248,3 +253,4 @@ class Measurement(MeasuredProgram):
     culprits: Culprits = field(default_factory=Culprits)
     processes: int = 1
     native_calls: tuple[str, ...] = ()
+    depends_on_values: tuple[str, ...] | None = None

@@ -90,20 +90,22 @@ FACT_NAMES = frozenset(field.name for field in fields(Facts)) | frozenset(ARRIVA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phases:
-    """Wall time outside the steady state, in nanoseconds; the first four are measured once.
+    """Wall time outside the steady state, in nanoseconds; the first five are measured once.
 
     ``host_ns`` is the median time until a call that nobody waits for returns: what Python and the runtime need
     to launch it. ``None`` where the backend may run programs inline (CPU): it would be the program's own time.
     ``dispatch_ns`` is Python's part of a call alone: what it takes beyond its own executable, both waited for in turn.
+    ``trace_ns`` is what the tracing thread has run, and ``trace_wait_ns`` what it waited meanwhile for anything but a core.
     ``yardstick_ns`` is no phase: fixed work in plain Python, which tells how fast the machine was.
 
     Of a subject on the host ``host_ns`` is the median time of the whole warm call, waited for, on any backend; its
-    ``first_call_ns`` holds all tracing, lowering and compiling, and the first three are unknown.
+    ``first_call_ns`` holds all tracing, lowering and compiling, and the first four are unknown.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     trace_ns: int | None = None
+    trace_wait_ns: int | None = None
     lower_ns: int | None = None
     compile_ns: int | None = None
     first_call_ns: int | None = None

@@ -34,6 +34,18 @@ def compiler_options(lowered: jax.stages.Lowered) -> tuple[tuple[str, str], ...]
         return None
 
 
+def lowered_devices(lowered: jax.stages.Lowered) -> tuple[jax.Device, ...]:
+    """The devices that a function was lowered for, in the order in which its replicas and partitions are given to them.
+
+    Returns:
+        None at all if this release keeps them elsewhere; no order is then compared.
+    """
+    try:
+        return tuple(lowered._lowering._device_list)  # noqa: SLF001 - what this file is for
+    except (AttributeError, TypeError):
+        return ()
+
+
 def input_shardings(executable: jax.stages.Compiled) -> list[Any]:
     """The sharding of each argument in the compiled program; ``None`` for one that it does not use, and JAX dropped.
 

@@ -7,14 +7,7 @@ from dataclasses import dataclass, replace
 
 import jax
 
-from jaxgate.model import (
-    Computation,
-    Culprits,
-    Facts,
-    Fingerprints,
-    HardwareKey,
-    Measurement,
-)
+from jaxgate.model import Computation, Culprits, Facts, Fingerprints, HardwareKey, Measurement
 from jaxgate.observe.arguments import (
     ALONE,
     Call,
@@ -51,6 +44,7 @@ from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import (
     Communication,
     DonatedLeaf,
+    executable_fingerprint,
     find_feeds,
     lost_bytes,
     lost_lines,
@@ -69,10 +63,12 @@ from jaxgate.observe.trace import (
     Program,
     compile_program,
     describe_constants,
+    device_assignment,
     devices_of,
     lower,
     refuse_idle,
     source_fingerprint,
+    value_dependent,
 )
 
 
@@ -147,7 +143,7 @@ def _compile(computation: Computation, tools: Tools) -> _Compiled:
         jax.block_until_ready(call)
     yardstick_ns = read_yardstick(tools.clocks.wall)
     tools.progress("tracing")
-    lowered = lower(computation.subject, *call, role="subject", clock=tools.clocks.thread)
+    lowered = lower(computation.subject, *call, role="subject", clock=tools.clocks.thread, asleep=tools.clocks.asleep)
     tools.progress("compiling")
     program = compile_program(lowered, clocks=tools.clocks)
     refuse_idle(program)
@@ -239,6 +235,8 @@ def _measurement(
             program=lowered.fingerprint,
             options=lowered.options_text,
             inputs=compiled.inputs,
+            executable=_executable(compiled),
+            devices=device_assignment(lowered.stage),
         ),
         signature=run.subject.arguments(program, (computation.args, dict(computation.kwargs))),
         facts=replace(_facts(compiled, run), largest_batch=largest),
@@ -252,6 +250,7 @@ def _measurement(
         results=read_results(lowered.stage, output_shardings(program.executable)),
         operations=program.structure.operations,
         native_calls=native_calls(program.structure.operations),
+        depends_on_values=value_dependent(lowered.stage.compiler_ir("stablehlo")),
         matmuls=program.work.matmuls,
         collectives=compiled.communication.counts,
         widened=program.work.widened,
@@ -265,6 +264,13 @@ def _measurement(
         reference=known,
         culprits=_culprits(compiled, run, computation.subject, build),
     )
+
+
+def _executable(compiled: _Compiled) -> str | None:
+    """That of a program for one process on CPU: elsewhere the compiler tries out on the device what it chooses."""
+    alone = compiled.hardware.platform == "cpu" and compiled.processes == 1
+    calls_python = compiled.program.facts.host_callbacks  # whose addresses are in it
+    return executable_fingerprint(compiled.program.executable) if alone and not calls_python else None
 
 
 def _facts(compiled: _Compiled, run: _Run) -> Facts:

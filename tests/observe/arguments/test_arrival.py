@@ -121,6 +121,8 @@ from jaxgate.keep import ReferenceCache
 from jaxgate.model import Baseline, Computation, ProgramRecord, Provenance, Samples, StoredBaseline
 from jaxgate.observe.measure import observe
 
+GRID = np.array(jax.devices()).reshape(2, 4)
+ORDERS = {"rows": GRID, "columns": GRID.reshape(4, 2).T[::-1], "first four": GRID[:1], "last four": GRID[1:]}
 mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
 SPLIT, WHOLE = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
 X = jnp.ones((1024, 512))
@@ -147,6 +149,7 @@ def case(name, function, before, now):
     verdict = judge("a/b", (), second, StoredBaseline(baseline=old, path=Path("a"), borrowed=False), strict=True)
     red = sorted(finding.name for finding in verdict.findings if finding.status == "REGRESSED")
     found[name] = {
+        "reason": verdict.time.reason, "devices": second.fingerprints.devices,
         "program": first.fingerprints.program == second.fingerprints.program, "red": red, "time": verdict.time.status,
         "cause": str(verdict.causes[0]) if verdict.causes else "", "status": verdict.status,
         "leaves": [(leaf.arrival, leaf.sent_bytes) for leaf in second.signature],
@@ -165,6 +168,13 @@ case("small state", STEP, (split, *(put(leaf, WHOLE) for leaf in few)), (split, 
 case("another device", STEP, (put(X, devices[0]),), (put(X, devices[3]),))
 keys = put(jax.random.split(jax.random.key(0), 8), SPLIT)
 case("keys", jax.jit(jax.vmap(lambda key: jax.random.normal(key, (3,)))), (keys,), (keys,))
+for name, first, second in (("another order", "rows", "columns"), ("the same order", "columns", "columns"),
+                            ("other devices", "first four", "last four")):
+    both = []
+    for order in (first, second):
+        grid = jax.sharding.Mesh(ORDERS[order], ("a", "b"))
+        both.append((put(X, NamedSharding(grid, P("a", "b"))),))
+    case(name, STEP, *both)
 print(json.dumps(found))
 """
 
@@ -189,6 +199,22 @@ def test_a_host_array_for_several_devices_is_red(eight):
     found = eight["from the host"]
     assert (found["program"], found["red"]) == (True, ["jax_calls", "sent_bytes"])
     assert found["leaves"] == [["NumPy float64", 1024 * 512 * 8]]
+
+
+def test_the_order_of_devices_is_part_of_identity(eight):
+    """The StableHLO is the same, and the program is laid out on its devices otherwise."""
+    found = eight["another order"]
+    assert (found["program"], found["red"], found["time"]) == (True, [], "UNDECIDED")
+    assert found["devices"] == "1 3 5 7 0 2 4 6"
+    assert found["reason"].startswith("device assignment changed and ")
+    same, none = eight["the same order"], eight["another device"]
+    assert (same["status"], same["devices"], none["devices"]) == ("SAME", "1 3 5 7 0 2 4 6", None)
+
+
+def test_other_devices_are_another_assignment(eight):
+    """Positions among all devices are compared, not only their order."""
+    found = eight["other devices"]
+    assert (found["program"], found["time"], found["devices"]) == (True, "UNDECIDED", "4 5 6 7")
 
 
 @pytest.mark.parametrize("name", ["the same", "keys"])

@@ -251,7 +251,7 @@ warnings.simplefilter("ignore")
 jax.config.update("jax_num_cpu_devices", 8)
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxgate.model import InvalidCaseError
-from jaxgate.observe.trace.stages import CLOCKS, compile_program, lower
+from jaxgate.observe.trace import CLOCKS, compile_program, lower
 from jaxgate.observe.program.donation import read_donation, refuse_shared_buffers
 
 mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))

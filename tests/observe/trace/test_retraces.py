@@ -588,7 +588,7 @@ import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 jax.config.update("jax_num_cpu_devices", 2)
 from jaxgate.observe.execute import JittedSubject, take_steps
-from jaxgate.observe.trace.stages import CLOCKS, compile_program, lower
+from jaxgate.observe.trace import CLOCKS, compile_program, lower
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.retraces import Blame, retrace_lines
 

@@ -47,7 +47,7 @@ def observe_reference(
         InvalidCaseError: If the reference fails at any stage or returns NaN.
     """
     tools.progress("tracing the reference")
-    lowered = lower(function, *call, role="reference", clock=tools.clocks.thread)
+    lowered = lower(function, *call, role="reference", clock=tools.clocks.thread, asleep=tools.clocks.asleep)
     tree = jax.tree.structure(lowered.stage.out_info)
     key = _key("reference", lowered, inputs, surroundings, tree)
     found = tools.store.load(key)
@@ -82,7 +82,9 @@ def observe_alternatives(
     known = {}
     for name, rival in sorted(alternatives.items()):
         tools.progress(f"tracing the rival {name}")
-        lowered = lower(rival.function, rival.args, {}, role=f"rival {name}", clock=tools.clocks.thread)
+        lowered = lower(
+            rival.function, rival.args, {}, role=f"rival {name}", clock=tools.clocks.thread, asleep=tools.clocks.asleep
+        )
         key = _key("rival", lowered, surroundings)
         found = tools.store.load(key)
         if not tools.together.anyone(f"the rival {name} is not remembered", found is None) and found is not None:
@@ -104,7 +106,12 @@ def _numbers(known: ReferenceFacts) -> dict[str, Any]:
 
 
 def _recalled(lowered: Lowered, numbers: Mapping[str, Any]) -> ReferenceFacts:
-    phases = Phases(trace_ns=lowered.trace_ns, lower_ns=lowered.lower_ns, compile_ns=numbers["compile_ns"])
+    phases = Phases(
+        trace_ns=lowered.trace_ns,
+        trace_wait_ns=lowered.trace_wait_ns,
+        lower_ns=lowered.lower_ns,
+        compile_ns=numbers["compile_ns"],
+    )
     return ReferenceFacts(facts=Facts(**numbers["facts"]), phases=phases, cached=True)
 
 

@@ -1,21 +1,20 @@
 """Tracing, lowering and compiling once, with what it cost, why it happened again, and what the program says."""
 
 from jaxgate.observe.trace.captured_constants import describe_constants
+from jaxgate.observe.trace.clocks import CLOCKS, Clock, Clocks
 from jaxgate.observe.trace.compile_events import Events, record
+from jaxgate.observe.trace.device_assignment import device_assignment, devices_of
 from jaxgate.observe.trace.fingerprint import program_fingerprint
 from jaxgate.observe.trace.jitted_functions import find_jitted_functions
 from jaxgate.observe.trace.retraces import PMAP, Blame, Culprit, retrace_lines
 from jaxgate.observe.trace.source_hash import source_fingerprint
 from jaxgate.observe.trace.stages import (
-    CLOCKS,
-    Clock,
-    Clocks,
     Lowered,
     Program,
     as_jitted,
     compile_program,
     compiled_facts,
-    devices_of,
     lower,
     refuse_idle,
 )
+from jaxgate.observe.trace.value_dependence import value_dependent

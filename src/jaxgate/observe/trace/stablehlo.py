@@ -71,7 +71,7 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
     constant_bytes = 0
     constants: list[Constant] = []
     callers = _Callers()
-    for function, operation in _walk(module.operation):
+    for function, operation in walk(module.operation):
         name = operation.name
         if name == "func.call":
             callers.note(operation, function, lines=lines)
@@ -115,16 +115,16 @@ def _inside(tensor: str) -> str:
     return tensor.removeprefix("tensor<").removesuffix(">").partition(",")[0]
 
 
-def _walk(operation: Any, function: str = "") -> Iterator[tuple[str, Any]]:
+def walk(operation: Any, function: str = "") -> Iterator[tuple[str, Any]]:
     """Every operation, with the function that it stands in: ``@main``."""
     for region in operation.regions:
         for block in region.blocks:
             for inner in block.operations:
                 yield function, inner.operation
                 if inner.operation.name == "func.func":
-                    yield from _walk(inner.operation, f"@{inner.operation.attributes['sym_name'].value}")
+                    yield from walk(inner.operation, f"@{inner.operation.attributes['sym_name'].value}")
                 else:
-                    yield from _walk(inner.operation, function)
+                    yield from walk(inner.operation, function)
 
 
 class _Callers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -12,36 +11,14 @@ import jax
 
 from jaxgate.model import Argument, Facts, InvalidCaseError, Leaf, Phases
 from jaxgate.observe.arguments import argument_names, dynamic_leaves, place_signature, read_signature
-from jaxgate.observe.compat import argument_leaf_names, compiler_options, input_shardings, output_shardings
+from jaxgate.observe.compat import argument_leaf_names, compiler_options, input_shardings
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.source_lines import without_folders
+from jaxgate.observe.trace.clocks import Clock, Clocks, asleep_ns
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.fingerprint import program_fingerprint
 from jaxgate.observe.trace.jaxpr_cost import Work, count_work
 from jaxgate.observe.trace.stablehlo import Structure, read_structure
-
-Clock = Callable[[], int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clocks:
-    """The clocks of an observation, in nanoseconds: calls take the first, what a busy machine must not slow the others.
-
-    Beside eight busy processes on two cores the first one more than doubled tracing and quadrupled compiling; the
-    others moved by less than half.
-
-    Attributes:
-        wall: Monotonic.
-        thread: What this thread has run: all of tracing and lowering is Python in it.
-        process: What all threads of this process have run: a compile on CPU takes no longer than that if it is alone.
-    """
-
-    wall: Clock = time.perf_counter_ns
-    thread: Clock = time.thread_time_ns
-    process: Clock = time.process_time_ns
-
-
-CLOCKS = Clocks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +30,7 @@ class Lowered:
         role: ``subject`` or ``reference``, for messages.
         names: Names of the positional arguments.
         trace_ns: Time of tracing, or ``None`` if JAX could not be made to trace again.
+        trace_wait_ns: What it waited meanwhile, or ``None`` likewise.
         options: Its compiler options, name and value, or ``None`` if they cannot be read.
     """
 
@@ -66,6 +44,7 @@ class Lowered:
     signature: tuple[Argument, ...]
     options: tuple[tuple[str, str], ...] | None
     trace_ns: int | None
+    trace_wait_ns: int | None
     lower_ns: int
 
     @property
@@ -83,7 +62,13 @@ def as_jitted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lower(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, role: str, clock: Clock
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    role: str,
+    clock: Clock,
+    asleep: Clock = asleep_ns,
 ) -> Lowered:
     """Trace and lower a function.
 
@@ -92,7 +77,8 @@ def lower(
     """
     jitted = _with_own_donation(function, as_jitted(function), args, kwargs, role)
     names = argument_names(function, len(args))
-    trace_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clock)
+    clocks = (clock, asleep)
+    trace_ns, wait_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clocks)
     if trace_ns is None or _forgotten(jitted, args, kwargs, role):
         # Somebody called the function before: its phases would be those of a cache. Or tracing imported what adds to
         # JAX's settings (0.12: the first Pallas kernel), and no later call would find the trace. Measure it cold.
@@ -100,7 +86,7 @@ def lower(
             jax.clear_caches()
         else:
             cast("Any", jitted).clear_cache()  # the subject keeps its executable
-        trace_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clock)
+        trace_ns, wait_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clocks)
     return Lowered(
         function=jitted,
         traced=traced,
@@ -112,6 +98,7 @@ def lower(
         signature=read_signature(stage, _dynamic(names, traced), dynamic_leaves(stage, args, kwargs)),
         options=compiler_options(stage),
         trace_ns=trace_ns,
+        trace_wait_ns=wait_ns,
         lower_ns=lower_ns,
     )
 
@@ -146,14 +133,15 @@ def _dynamic(names: tuple[str, ...], traced: Any) -> tuple[str, ...]:
 
 
 def _trace_and_lower(
-    jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str, clock: Clock
-) -> tuple[int | None, int, Any, Any]:
-    """Trace and lower; the trace time is ``None`` if JAX did not trace because it had done so before."""
+    jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str, clocks: tuple[Clock, Clock]
+) -> tuple[int | None, int | None, int, Any, Any]:
+    """Trace and lower; the trace times are ``None`` if JAX did not trace because it had done so before."""
+    clock, asleep = clocks
     with record(others=False) as events:
-        begin = clock()
+        begin, slept = clock(), asleep()
         with guarded(f"tracing the {role}"):
             traced = jitted.trace(*args, **kwargs)
-        traced_at = clock()
+        traced_at, slept = clock(), max(0, asleep() - slept)
         if not isinstance(traced, jax.stages.Traced):
             raise InvalidCaseError(
                 f"tracing the {role}",
@@ -164,7 +152,8 @@ def _trace_and_lower(
             stage = traced.lower()
         lowered_at = clock()
     cached = events.traces_of(traced.fun_name) == 0
-    return None if cached else traced_at - begin, lowered_at - traced_at, traced, stage
+    trace_ns, wait_ns = (None, None) if cached else (traced_at - begin, slept)
+    return trace_ns, wait_ns, lowered_at - traced_at, traced, stage
 
 
 def _forgotten(jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str) -> bool:
@@ -193,7 +182,13 @@ class Program:
     @property
     def phases(self) -> Phases:
         """The phases so far; the first call is not among them."""
-        return Phases(trace_ns=self.lowered.trace_ns, lower_ns=self.lowered.lower_ns, compile_ns=self.compile_ns)
+        traced = self.lowered
+        return Phases(
+            trace_ns=traced.trace_ns,
+            trace_wait_ns=traced.trace_wait_ns,
+            lower_ns=traced.lower_ns,
+            compile_ns=self.compile_ns,
+        )
 
 
 def compile_program(lowered: Lowered, *, clocks: Clocks) -> Program:
@@ -272,16 +267,3 @@ def refuse_idle(program: Program) -> None:
             f"compiling the {program.lowered.role}",
             "expected a result, found none: JAX drops all work that nothing returned depends on; return what it computes",
         )
-
-
-def devices_of(executable: jax.stages.Compiled) -> list[jax.Device]:
-    """The devices that a program runs on, by their numbers.
-
-    Raises:
-        InvalidCaseError: If its shardings name none.
-    """
-    shardings = [one for one in (*input_shardings(executable), *output_shardings(executable)) if one is not None]
-    if not shardings:
-        raise InvalidCaseError("reading the devices", "expected an input or an output; the function has neither")
-    widest = max((sharding.device_set for sharding in shardings), key=len)
-    return sorted(widest, key=lambda device: device.id)

@@ -1,0 +1,56 @@
+"""What tracing waits for: the clock that runs while a thread sleeps, and not while it is kept from a core."""
+
+from __future__ import annotations
+
+import time
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.observe.trace import lower
+from jaxgate.observe.trace.clocks import asleep_ns, queued_ns
+
+X = jnp.ones(3)
+
+
+def ticking(*readings):
+    """A clock with these readings."""
+    left = iter(readings)
+    return lambda: next(left)
+
+
+def test_waiting_while_tracing_is_kept_beside_what_the_thread_has_run():
+    """Both from the first reading to the second; lowering has no part in it."""
+    clock, asleep = ticking(10, 15, 40), ticking(1_000, 5_000)
+    lowered = lower(jax.jit(lambda x: x * 2), (X,), {}, role="subject", clock=clock, asleep=asleep)
+    assert (lowered.trace_ns, lowered.trace_wait_ns, lowered.lower_ns) == (5, 4_000, 25)
+
+
+def test_clocks_that_are_read_one_after_the_other_give_no_less_than_nothing():
+    """A thread that ran between the readings has not slept for a negative time."""
+    asleep = ticking(1_000, 990)
+    lowered = lower(jax.jit(lambda x: x * 3), (X,), {}, role="subject", clock=lambda: 0, asleep=asleep)
+    assert lowered.trace_wait_ns == 0
+
+
+@pytest.mark.parametrize(("text", "queued"), [("700 300 2\n", 300), ("0 0 1\n", 0), ("", 0), ("some text\n", 0)])
+def test_waiting_for_a_core_is_read_where_the_system_tells(tmp_path, text, queued):
+    """The second number; a system that tells nothing leaves it within what is called waiting."""
+    told = tmp_path / "schedstat"
+    told.write_text(text)
+    assert queued_ns(told) == queued
+    assert queued_ns(tmp_path / "gone") == 0
+
+
+def test_a_sleep_is_seen_and_a_loop_is_not():
+    """The clock is the wall's without what the thread has run."""
+    begin = asleep_ns()
+    time.sleep(0.02)
+    slept = asleep_ns() - begin
+    wall, thread, begin = time.perf_counter_ns(), time.thread_time_ns(), asleep_ns()
+    while time.thread_time_ns() - thread < 5_000_000:
+        pass
+    ran = asleep_ns() - begin
+    assert slept >= 19_000_000
+    assert ran <= time.perf_counter_ns() - wall - 5_000_000 + 1_000_000
