@@ -29,6 +29,8 @@ def compare_phases(now: Measurement, record: StoredBaseline) -> Iterator[Finding
         today, before = getattr(now.phases, policy.name), getattr(baseline.phases, policy.name)
         if today is None or before is None or (identical and policy.name not in STILL_OPEN):
             continue  # it came out of a cache, the backend does not tell, or nothing can have changed it
+        if any(now.environment.get(name) != baseline.environment.get(name) for name in policy.within):
+            continue
         allowed = _worst_allowed(policy, baseline.phases) * slowness
         better = policy.best_expected(before)
         status = Status.REGRESSED if today > allowed else Status.IMPROVED if today < better else Status.SAME

@@ -153,7 +153,8 @@ STORED_PHASE_POLICIES: tuple[FactPolicy, ...] = (
         name="dispatch_ns",
         relative=1.0,
         absolute=50_000,
-        where=f"jitted functions whose calls take less than 5 ms; {_STORED}",
+        where=f"jitted functions whose calls take less than 5 ms, within one release of JAX and Python; {_STORED}",
+        within=("jax", "jaxlib", "python"),
         why="what a call takes beyond its own executable: trees that are flattened, static arguments that are hashed",
     ),
 )
