@@ -171,9 +171,8 @@ def test_a_failed_installation_leaves_nothing(tmp_path):
     assert list((tmp_path / "made").iterdir()) == []
 
 
-def test_the_environment_of_this_run_stays_here(monkeypatch):
+def test_the_environment_of_this_run_stays_here():
     """Options of this run of pytest do not reach the other process."""
-    monkeypatch.delenv("JAXGATE_MACHINE_HELD")
     found = child_environment(settings(JAXGATE_STRICT="1", PYTEST_ADDOPTS="-x", PATH="p"))
     assert found == {"PATH": "p", "COLUMNS": "400"}
 
@@ -186,7 +185,6 @@ def test_the_projects_own_options_reach_it():
 
 def test_what_a_conftest_set_since_does_not_reach_it(monkeypatch):
     """It is the code of this side; the size that this run chose is not."""
-    monkeypatch.delenv("JAXGATE_MACHINE_HELD")
     monkeypatch.setenv("XLA_FLAGS", "--xla_slow")
     monkeypatch.setenv("JAXGATE_SIZE", "full")
     assert child_environment(settings(XLA_FLAGS="--before")) == {

@@ -61,7 +61,7 @@ def child_environment(settings: Settings) -> dict[str, str]:
     """
     dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS", "PYTEST_XDIST")
     found = {name: value for name, value in settings.started_with.items() if not name.startswith(dropped)}
-    found |= {name: os.environ[name] for name in (SIZE, CPU_DEVICES, HELD) if name in os.environ}
+    found |= {name: os.environ[name] for name in (SIZE, CPU_DEVICES) if name in os.environ}
     found["COLUMNS"] = "400"  # pytest cuts its reasons to the width of the terminal
     if settings.options:
         found["PYTEST_ADDOPTS"] = shlex.join(settings.options)
@@ -90,6 +90,8 @@ def record_selection(
     command += ["-m", chosen.markers] if chosen.markers else []
     command += ["--perf-update", f"--perf-baselines={into}", "--no-perf-strict", "--perf-max-undecided=1"]
     environment = {**side.environment, OTHER_SIDE: "1"}
+    if HELD in os.environ:  # this process has the machine to itself, and the other one would wait for it for ever
+        environment[HELD] = os.environ[HELD]
     done = run(command, folder=side.project, variables=environment)
     if done.status not in _RECORDED:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL:])
