@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 
-from jaxgate.judge.arrival import describe_arrivals
+from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, explained, launches
 from jaxgate.judge.growth import count_of, grown, heaviest, shrunk
-from jaxgate.judge.policy import BY_NAME
-from jaxgate.model import ARRIVAL_FACTS, EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
+from jaxgate.model import EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
 _MEMORY = frozenset({"peak_bytes", "state_bytes"})
@@ -19,12 +17,8 @@ _COMPILED = (
     | _MEMORY
 )
 _WORK = frozenset({"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "stablehlo_ops", "run_ns", "peak_bytes"})
-_AROUND = frozenset({"python_calls", "jax_calls", "host_reads", "dispatch_ns", *ARRIVAL_FACTS})
-"""What happens around the program: it follows where the program changed, and is the cause where nothing else is red."""
 _PHASES = frozenset({"trace_ns", "lower_ns", "compile_ns", "first_call_ns"})
 
-_MINOR = 20
-"""A function that grew by less than this part of what the first one did explains nothing."""
 
 Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
 
@@ -51,7 +45,7 @@ def rank_causes(
         explains = (_COMPILED | _WORK | _PHASES) - {"argument_bytes"}
         found.insert(0, Cause(text=changed, explains=explains, sure=False))
     told = [cause for cause in found if cause.explains & set(red)]
-    of_the_program = set(red) - _AROUND
+    of_the_program = set(red) - AROUND
 
     def rank(cause: Cause) -> tuple[int, int, bool]:
         return -len(cause.explains & of_the_program), -len(cause.explains & set(red)), not cause.sure
@@ -125,17 +119,11 @@ def _spread_less(now: Sequence[Leaf], before: Sequence[Leaf], explains: frozense
         yield Cause(text=text, explains=explains)
 
 
-def _arrives(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    text = "" if baseline is None else describe_arrivals(now, baseline)
-    if text:
-        yield Cause(text=text, explains=frozenset({*ARRIVAL_FACTS, "jax_calls", "dispatch_ns"}))
-
-
 def _sends(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = grown(now.collectives, None if baseline is None else baseline.collectives, now.culprits.lines)
     if text:
         moves = {"xla_bytes", "temp_bytes", "transcendentals", "run_ns", "peak_bytes"}
-        yield Cause(text=text, explains=_explained(baseline, {"collectives", "collective_bytes"}, moves))
+        yield Cause(text=text, explains=explained(baseline, {"collectives", "collective_bytes"}, moves))
 
 
 def _unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -191,14 +179,14 @@ def _multiplies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if baseline is None or (now.facts.matmul_flops or 0) > (baseline.facts.matmul_flops or 0):
         text = grown(now.matmuls, None if baseline is None else baseline.matmuls, now.culprits.lines)
         if text:
-            yield Cause(text=text, explains=_explained(baseline, {"matmul_flops"}, _WORK | {"compile_ns"}))
+            yield Cause(text=text, explains=explained(baseline, {"matmul_flops"}, _WORK | {"compile_ns"}))
 
 
 def _widens(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = grown(now.widened, None if baseline is None else baseline.widened, now.culprits.lines)
     if text:
         moves = {"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "run_ns", "peak_bytes", "output_bytes"}
-        yield Cause(text=f"wider floats: {text}", explains=_explained(baseline, {"widened_bytes"}, moves))
+        yield Cause(text=f"wider floats: {text}", explains=explained(baseline, {"widened_bytes"}, moves))
 
 
 def _returns_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -222,36 +210,6 @@ def _takes_most(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         leaf = max(now.signature, key=lambda leaf: leaf.nbytes)
         text = f"largest argument: {leaf.path} is {leaf.aval} ({leaf.nbytes:,} bytes)"
         yield Cause(text=text, explains=frozenset({"argument_bytes"}), sure=False)
-
-
-def _launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    text = grown(now.launched, None if baseline is None else baseline.launched, now.culprits.lines)
-    if text:
-        explains = frozenset({"launches", "host_ns", "run_ns"})
-        yield Cause(text=f"programs started in a call: {text}", explains=explains)
-    if now.culprits.transfers:
-        text = f"moved between host and device in each call: {'; '.join(now.culprits.transfers[:MAX_NAMED])}"
-        yield Cause(text=text, explains=frozenset({"host_transfers", "host_ns"}))
-
-
-def _calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Functions that are called more often than before; a few more calls than allowed are no cause of a slower call."""
-    names, facts = ("python_calls", "jax_calls"), None if baseline is None else baseline.facts
-    pairs = {name: (getattr(now.facts, name), getattr(facts, name, None)) for name in names}
-    worse = any(BY_NAME[name].is_worse(*(n or 0 for n in pair)) for name, pair in pairs.items() if None not in pair)
-    before = None if baseline is None else baseline.called
-    more = {name: count - (before or {}).get(name, 0) for name, count in now.called.items()}
-    most = {name: now.called[name] for name in more if more[name] * _MINOR > max(more.values())}
-    text = grown(most, before and {name: before.get(name, 0) for name in most}, now.culprits.lines)
-    if text and (worse or baseline is None):
-        explains = _explained(baseline, set(names), {"run_ns", "host_ns", "dispatch_ns"})
-        yield Cause(text=f"Python in each call: {text}", explains=explains)
-    elif now.called:  # as many calls, and one of them takes longer
-        text = text or grown(now.called, None, now.culprits.lines)
-        yield Cause(text=f"Python in each call: {text}", explains=frozenset({"dispatch_ns"}), sure=False)
-    if now.culprits.reads:
-        text = f"read back in each call: {'; '.join(now.culprits.reads[:MAX_NAMED])}"
-        yield Cause(text=text, explains=frozenset({"host_reads", "host_ns"}))
 
 
 def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -291,7 +249,7 @@ _FINDERS: tuple[Finder, ...] = (
     _calls_python,
     _captures,
     _placed,
-    _arrives,
+    arrives,
     _sends,
     _unrolled,
     _done_at_once,
@@ -300,19 +258,14 @@ _FINDERS: tuple[Finder, ...] = (
     _multiplies,
     _widens,
     _returns_more,
-    _launches,
-    _calls_more_python,
+    launches,
+    calls_more_python,
     _same_program,
     _takes_most,
     _operates,
     _holds,
 )
 """In the order in which one follows from another."""
-
-
-def _explained(baseline: Baseline | None, counted: AbstractSet[str], moves: AbstractSet[str]) -> frozenset[str]:
-    """What a count explains: its own facts, and what follows where it is known to have grown."""
-    return frozenset(counted if baseline is None else counted | moves)
 
 
 def _leaves(leaves: Sequence[Leaf]) -> str:

@@ -30,6 +30,7 @@ from jaxgate.observe.execute import (
     check_agreement,
     check_batch,
     count_python,
+    describe_retraces,
     dispatch_time,
     launch_time,
     observe_alternatives,
@@ -295,15 +296,6 @@ def _culprits(compiled: _Compiled, run: _Run, *functions: Callable[..., object])
         constants=describe_constants(structure.constants, *functions),
         callbacks=tuple(f"{name}{at(work.lines.get(name, ''))}" for name in work.callbacks),
         lines={**structure.lines, **compiled.communication.lines, **work.lines, **run.called.lines},
-        retraces=_retraces(run.stepped, run.sampled),
+        retraces=describe_retraces(run.stepped, run.sampled),
         lost=lost_lines(run.donation),
     )
-
-
-def _retraces(stepped: Stepped, sampled: Sampled) -> tuple[str, ...]:
-    """Who traced or compiled again, the root cause first, and what the persistent cache hid of it."""
-    lines = [*stepped.retraces, *sampled.retraces]
-    hits = stepped.cache_hits + sampled.cache_hits
-    if lines and hits:
-        lines[0] += f" ({hits} of {stepped.compiles + sampled.compiles} compiles out of the persistent cache)"
-    return tuple(lines)

@@ -207,3 +207,12 @@ def _median_ns(subject: Subject, count: int, clock: Clock, *, waited: bool) -> i
             if not waited:
                 subject.wait(output, call)
     return round(median(taken))
+
+
+def describe_retraces(stepped: Stepped, sampled: Sampled) -> tuple[str, ...]:
+    """Who traced or compiled again, the root cause first, and what the persistent cache hid of it."""
+    lines = [*stepped.retraces, *sampled.retraces]
+    hits = stepped.cache_hits + sampled.cache_hits
+    if lines and hits:
+        lines[0] += f" ({hits} of {stepped.compiles + sampled.compiles} compiles out of the persistent cache)"
+    return tuple(lines)

@@ -1,0 +1,59 @@
+"""What made a call dearer around its program: how arguments arrive, what plain Python starts, Python in each call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
+from jaxgate.judge.arrival import describe_arrivals
+from jaxgate.judge.growth import grown
+from jaxgate.judge.policy import BY_NAME
+from jaxgate.model import ARRIVAL_FACTS, MAX_NAMED, Baseline, Cause, Measurement
+
+AROUND = frozenset({"python_calls", "jax_calls", "host_reads", "dispatch_ns", *ARRIVAL_FACTS})
+"""What happens around the program: it follows where the program changed, and is the cause where nothing else is red."""
+_MINOR = 20
+"""A function that grew by less than this part of what the first one did explains nothing."""
+
+
+def arrives(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Arguments that JAX converts, sends or moves at every call."""
+    text = "" if baseline is None else describe_arrivals(now, baseline)
+    if text:
+        yield Cause(text=text, explains=frozenset({*ARRIVAL_FACTS, "jax_calls", "dispatch_ns"}))
+
+
+def launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Programs that plain Python starts, and what it moves between host and devices."""
+    text = grown(now.launched, None if baseline is None else baseline.launched, now.culprits.lines)
+    if text:
+        explains = frozenset({"launches", "host_ns", "run_ns"})
+        yield Cause(text=f"programs started in a call: {text}", explains=explains)
+    if now.culprits.transfers:
+        text = f"moved between host and device in each call: {'; '.join(now.culprits.transfers[:MAX_NAMED])}"
+        yield Cause(text=text, explains=frozenset({"host_transfers", "host_ns"}))
+
+
+def calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Functions that are called more often than before; a few more calls than allowed are no cause of a slower call."""
+    names, facts = ("python_calls", "jax_calls"), None if baseline is None else baseline.facts
+    pairs = {name: (getattr(now.facts, name), getattr(facts, name, None)) for name in names}
+    worse = any(BY_NAME[name].is_worse(*(n or 0 for n in pair)) for name, pair in pairs.items() if None not in pair)
+    before = None if baseline is None else baseline.called
+    more = {name: count - (before or {}).get(name, 0) for name, count in now.called.items()}
+    most = {name: now.called[name] for name in more if more[name] * _MINOR > max(more.values())}
+    text = grown(most, before and {name: before.get(name, 0) for name in most}, now.culprits.lines)
+    if text and (worse or baseline is None):
+        explains = explained(baseline, set(names), {"run_ns", "host_ns", "dispatch_ns"})
+        yield Cause(text=f"Python in each call: {text}", explains=explains)
+    elif now.called:  # as many calls, and one of them takes longer
+        text = text or grown(now.called, None, now.culprits.lines)
+        yield Cause(text=f"Python in each call: {text}", explains=frozenset({"dispatch_ns"}), sure=False)
+    if now.culprits.reads:
+        text = f"read back in each call: {'; '.join(now.culprits.reads[:MAX_NAMED])}"
+        yield Cause(text=text, explains=frozenset({"host_reads", "host_ns"}))
+
+
+def explained(baseline: Baseline | None, counted: AbstractSet[str], moves: AbstractSet[str]) -> frozenset[str]:
+    """What a count explains: its own facts, and what follows where it is known to have grown."""
+    return frozenset(counted if baseline is None else counted | moves)
