@@ -170,6 +170,7 @@ def test_a_recording_for_another_process_leaves_nothing_else(half, monkeypatch, 
 
     with monkeypatch.context() as patched:
         patched.setattr(subprocess, "run", run)
+        patched.delenv("JAXGATE_MACHINE_HELD")
         side = pytest_child.Side(half.path, {"A": "b"}, "--option")
         pytest_child.record_selection(side, pytest_child.Selection((), "", ""), tmp_path)
     assert seen == {"A": "b", OTHER_SIDE: "1"}
