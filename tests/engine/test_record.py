@@ -17,8 +17,8 @@ WARM = Phases(trace_ns=3, compile_ns=None, host_ns=4)
 class Observed:
     """A case as it was observed."""
 
-    def __init__(self, **changes):
-        self.measurement = measurement(phases=WARM, **changes)
+    def __init__(self, now=WARM, **changes):
+        self.measurement = measurement(phases=now, **changes)
 
     def export(self):
         """Its program."""
@@ -48,6 +48,20 @@ def test_a_compile_that_came_out_of_a_cache_keeps_the_time_of_the_cold_one():
 def test_another_program_has_no_known_time(changes):
     """What it takes to compile is not known."""
     assert phases(record(phases=BEFORE), **changes) == WARM
+
+
+def test_a_cold_compile_is_recorded_as_it_was():
+    """What was measured comes before what is known."""
+    cold = replace(WARM, compile_ns=3_000_000_000)
+    assert phases(record(phases=BEFORE), now=cold) == cold
+
+
+@pytest.mark.parametrize("name", ["trace_ns", "dispatch_ns", "host_ns"])
+def test_no_other_phase_is_taken_over(name):
+    """They depend on the code around the program, which no fingerprint of the program covers: unknown stays unknown."""
+    known = record(phases=replace(BEFORE, **{name: 7}))
+    now = replace(WARM, **{name: None})
+    assert phases(known, now=now) == replace(now, compile_ns=BEFORE.compile_ns)
 
 
 def test_what_other_hardware_took_is_not_its_time():

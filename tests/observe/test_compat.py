@@ -20,11 +20,24 @@ from jaxgate.observe.compat import (
     lowered_devices,
     membership,
     output_shardings,
+    source_of_jitted,
     stop_trace,
     traced_call,
 )
 
 X = jnp.ones(3)
+
+
+def test_a_call_of_a_jitted_function_tells_its_source():
+    """By name, file and line; other equations have none, nor what another release calls otherwise."""
+
+    def doubled(x):
+        return x * 2
+
+    call, product = jax.make_jaxpr(lambda x: jax.jit(doubled)(x) * 3)(X).jaxpr.eqns
+    assert source_of_jitted(call) == ("doubled", __file__, doubled.__code__.co_firstlineno)
+    assert source_of_jitted(product) is None
+    assert source_of_jitted(SimpleNamespace(params={"jaxpr": SimpleNamespace()}, primitive=call.primitive)) is None
 
 
 @pytest.mark.jax_text

@@ -63,7 +63,7 @@ class Pending:
 def subject(machine, feeder):
     """A lowered function whose calls go to a machine."""
     lowered = lower(lambda x: x * 2, (X,), {}, role="subject", clock=machine.clock)
-    return JittedSubject(replace(lowered, function=machine.call), feeder)
+    return JittedSubject(replace(lowered, called=machine.call), feeder)
 
 
 FEEDS = {

@@ -61,6 +61,15 @@ def test_hardware_with_baselines_keeps_its_own(here):
     assert {path: path.read_bytes() for path in (here.path / "baselines").rglob("*") if path.is_file()} == before
 
 
+def test_a_case_that_takes_other_arguments_now_is_left_out(here):
+    """Its baseline of that revision would be stale as soon as it is committed."""
+    commit(here.write("test_wider.py", MODEL.replace("test_step", "test_wide")).path)
+    here.edit("test_wider.py", "jnp.ones((16, 16))", "jnp.ones((32, 32))")
+    result = here.run("--perf-against", "HEAD")
+    result.shows("1 SAME, 1 STALE_BASELINE", "it had no baselines; 1 of that revision are in")
+    assert [path.stem for path in here.baselines()] == ["step"]
+
+
 def test_baselines_that_cannot_be_written_do_not_hide_the_comparison(here):
     """A file where the folder should be: the run tells, and judges all the same."""
     here.write("baselines", "not a folder")

@@ -213,3 +213,23 @@ def test_without_a_gate_nothing_is_touched(project):
     result = project.run("-n", "1")
     assert (result.code, "jaxgate on" in result.text) == (0, False)
     assert (project.path / "perf-artifacts/mine.txt").exists()
+
+
+OPTION = """
+def pytest_addoption(parser):
+    parser.addoption("--width", type=int, default=8)
+"""
+WIDE = """
+import jax.numpy as jnp
+from jaxgate.plugin.stash import SETTINGS
+def test_step(gate, request):
+    options = request.config.stash[SETTINGS].options
+    assert (request.config.getoption("width"), options) == (16, ("--width", "16"))
+    gate(lambda x: jnp.tanh(x @ x), jnp.ones((16, 16)))
+"""
+
+
+def test_workers_know_the_projects_own_options(project):
+    """Processes that a worker starts get them on a command line; pytest-xdist hands them to a worker in another way."""
+    project.write("conftest.py", OPTION).write("test_model.py", WIDE)
+    project.run("-n", "1", "--width", "16", "--perf-update").counts(passed=1)

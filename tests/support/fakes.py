@@ -128,7 +128,7 @@ class Lab:
             monkeypatch.setattr(f"{module}.utc_today", lambda: TODAY)
         monkeypatch.setattr("jaxgate.observe.measure.sample", self._sample)
         monkeypatch.setattr("jaxgate.observe.measure.dispatch_time", self._dispatch_time)
-        monkeypatch.setattr("jaxgate.observe.measure.read_yardstick", lambda _clock: 1_000_000)
+        monkeypatch.setattr("jaxgate.observe.compiled_subject.read_yardstick", lambda _clock: 1_000_000)
 
     def change_environment(self) -> None:
         """From now on a flag is set."""

@@ -81,7 +81,10 @@ def compare(
     causes = rank_causes(now.measurement, baseline, red_quantities(facts))
     decision, why_not, agrees = None, "", None
     if not differs(now.measurement, baseline):
-        return FunctionComparison(facts=facts, decision=None, why_no_duel="identical program", agrees=True)
+        why_not = "; ".join(
+            filter(None, ("identical program", *dict.fromkeys(side.measurement.unseen for side in sides)))
+        )
+        return FunctionComparison(facts=facts, decision=None, why_no_duel=why_not, agrees=True)
     try:
         left, right = (prepare(side.export(), side.leaves()) for side in sides)
         agrees = agree(left, right, rtol=rtol, atol=atol)

@@ -141,6 +141,8 @@ def recorded_worse(verdicts: Iterable[Verdict]) -> list[Verdict]:
 def adopt_baselines(session: GateSession) -> dict[str, str]:
     """Keep what the other revision recorded, where this hardware has no baselines yet: ready to be committed.
 
+    A case that takes other arguments today is left out: its baseline would be stale as soon as it is committed.
+
     Returns:
         By hardware, what became of it.
     """
@@ -150,10 +152,11 @@ def adopt_baselines(session: GateSession) -> dict[str, str]:
     from jaxgate.observe.program import serves_as  # noqa: PLC0415 - imports JAX, which a run without gates does without
 
     adopted = {}
+    stale = {verdict.case for verdict in session.result.verdicts if verdict.status is Status.STALE_BASELINE}
     for slug in sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware}):
         why = f"recorded from {settings.against[:10]}, this hardware had none"
         try:
-            names = adopt_revision(settings.baselines, settings.stored, slug, serves=serves_as, why=why)
+            names = adopt_revision(settings.baselines, settings.stored, slug, without=stale, serves=serves_as, why=why)
         except OSError as error:  # the comparison was made all the same
             adopted[slug] = f"its baselines could not be written: {error}"
             continue

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from jaxgate.judge import severest
 from jaxgate.keep import BaselineStore, ProgramStore
-from jaxgate.model import Baseline, Phases, Provenance, Status, StoredBaseline, Verdict
+from jaxgate.model import Baseline, Provenance, Status, StoredBaseline, Verdict
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import serves_as
@@ -39,13 +39,13 @@ class Candidate:
     def of(
         cls, observed: Observation, record: StoredBaseline | None, *, case: str, test: str, provenance: Provenance
     ) -> Candidate:
-        """Take what was measured; a phase that came out of a cache, or was too unsteady, stays as it was."""
+        """Take what was measured; the time of a compile that came out of a cache stays that of the cold one."""
         program = observed.export()
         baseline = Baseline.of(
             observed.measurement, case=case, test=test, provenance=provenance, program=program.record
         )
         if record is not None and not record.borrowed:
-            baseline = _with_known_phases(baseline, record.baseline)
+            baseline = _with_cold_compile(baseline, record.baseline)
         own = record is not None and not record.borrowed and record.baseline.program.stored
         return cls(
             baseline=baseline,
@@ -66,14 +66,13 @@ class Candidate:
         return replace(verdict, fails=False, recorded="refreshed" if existed else "created", replaced=self.replaces)
 
 
-def _with_known_phases(now: Baseline, before: Baseline) -> Baseline:
-    """Keep phases that this process could not measure, where nothing differs that they depend on."""
+def _with_cold_compile(now: Baseline, before: Baseline) -> Baseline:
+    """Keep the time of the cold compile where this process had none, and nothing differs that it depends on."""
     ours, theirs = now.fingerprints, before.fingerprints
     same = (ours.program, ours.options, now.environment) == (theirs.program, theirs.options, before.environment)
-    if not same:
+    if now.phases.compile_ns is not None or not same:
         return now
-    unknown = [field.name for field in fields(Phases) if getattr(now.phases, field.name) is None]
-    return replace(now, phases=replace(now.phases, **{name: getattr(before.phases, name) for name in unknown}))
+    return replace(now, phases=replace(now.phases, compile_ns=before.phases.compile_ns))
 
 
 def record_case(

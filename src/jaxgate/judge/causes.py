@@ -19,7 +19,6 @@ _COMPILED = (
 _WORK = frozenset({"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "stablehlo_ops", "run_ns", "peak_bytes"})
 _PHASES = frozenset({"trace_ns", "lower_ns", "compile_ns", "first_call_ns"})
 
-
 Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
 
 
@@ -36,8 +35,8 @@ def rank_causes(
 
     Returns:
         Causes that explain at least one of them: what explains more of the program first, then of what is around it.
-        Of two that explain as many the sure one comes first, then the one
-        that others follow from: a retrace before what it compiles, a lost loop before the operations it leaves.
+        Of two that explain as many the sure one comes first, then the one that others follow from: a retrace before
+        what it compiles, a lost loop before the operations it leaves.
     """
     found = [cause for finder in _FINDERS for cause in finder(now, baseline)]
     if changed:

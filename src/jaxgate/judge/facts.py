@@ -87,7 +87,7 @@ def compare_facts(
 def _not_compared(policy: FactPolicy, now: Measurement, baseline: Baseline) -> Finding | None:
     """What is said of a fact that one side lacks, or that means something else there; ``None`` if it can be compared."""
     today, before = (_value(side, policy.name) for side in (now, baseline))
-    other = [name for name in policy.within if now.environment.get(name) != baseline.environment.get(name)]
+    other = policy.other_within(now.environment, baseline.environment)
     status = Status.SAME
     if before is None:
         detail = "the baseline does not have it: not judged until it is recorded again"
@@ -96,7 +96,7 @@ def _not_compared(policy: FactPolicy, now: Measurement, baseline: Baseline) -> F
         status = Status.UNDECIDED if policy.unsteady and why else Status.INVALID
         detail = "the baseline has it, today's measurement does not: " + (why or "it cannot be compared")
     elif other:
-        detail = f"not compared: {other[0]} is another one than the baseline's"
+        detail = f"not compared: {other} is another one than the baseline's"
     elif policy.name in _COUNTED_IN and _changed_loops(now, baseline, _COUNTED_IN[policy.name]):
         status, detail = Status.INVALID, _UNEQUAL
     else:

@@ -13,7 +13,6 @@ OTHER_VALUES = " (input values changed; no operation's work depends on them)"
 MAX_CHANGES_NAMED = 2
 """Environment differences that the reason of a time verdict names; a red case names more."""
 
-
 TRACED = frozenset(
     {
         "jax_default_matmul_precision", "jax_default_prng_impl", "jax_enable_x64", "jax_numpy_dtype_promotion",
@@ -157,10 +156,9 @@ def may_share_executable(now: Measurement, baseline: Baseline) -> bool:
 def differs(now: Measurement, baseline: Baseline) -> str:
     """Say why time cannot be judged by identity; empty if it can.
 
-    An identical program cannot have been made slower by the change. Identity needs the same program
-    structure, compiler options, device assignment, environment and hardware, the same input values where its
-    work may depend on them, and a program that
-    calls nothing on the host and no native code of somebody's own. A subject on the host has no such identity at all.
+    Identity needs the same program structure, compiler options, device assignment, environment and hardware, the same
+    input values where its work may depend on them, and a program that calls nothing on the host and no native code of
+    somebody's own. A subject on the host has no such identity at all.
     """
     if now.host or baseline.host:
         return "the subject is plain Python around device programs, which no fingerprint covers"

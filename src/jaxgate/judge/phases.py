@@ -29,7 +29,7 @@ def compare_phases(now: Measurement, record: StoredBaseline) -> Iterator[Finding
         today, before = getattr(now.phases, policy.name), getattr(baseline.phases, policy.name)
         if today is None or before is None or (identical and policy.name not in STILL_OPEN):
             continue  # it came out of a cache, the backend does not tell, or nothing can have changed it
-        if any(now.environment.get(name) != baseline.environment.get(name) for name in policy.within):
+        if policy.other_within(now.environment, baseline.environment):
             continue
         allowed = _worst_allowed(policy, baseline.phases) * slowness
         better = policy.best_expected(before)
@@ -82,7 +82,7 @@ def _settled(finding: Finding, before: Phases, launches: Sequence[Phases | str],
         if isinstance(launch, str):
             return replace(finding, status=Status.INVALID, detail=f"it could not be confirmed: {launch}")
         again = getattr(launch, finding.name)
-        if again is None and policy.name == "dispatch_ns":
+        if again is None and policy.unsteady:
             detail = f"it could not be timed in fresh process {number} of {wanted}"
             return replace(finding, status=Status.UNDECIDED, detail=detail)
         if again is None:

@@ -155,6 +155,7 @@ STORED_PHASE_POLICIES: tuple[FactPolicy, ...] = (
         absolute=50_000,
         where=f"jitted functions whose calls take less than 5 ms, within one release of JAX and Python; {_STORED}",
         within=("jax", "jaxlib", "python"),
+        unsteady=True,
         why="what a call takes beyond its own executable: trees that are flattened, static arguments that are hashed",
     ),
 )

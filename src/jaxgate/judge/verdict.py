@@ -92,6 +92,8 @@ def judge(
                 time = replace(time, reason=f"{time.reason}, but each call of it runs more Python")
             if time.decision is not None:
                 findings.append(timed(time.decision))
+    if now.unseen:
+        time = replace(time, reason=f"{time.reason}; {now.unseen}")
     verdict = replace(
         measured(case, now, time),
         origin=origin,

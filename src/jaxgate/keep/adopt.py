@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,13 +12,16 @@ from jaxgate.keep.log import append_log
 from jaxgate.keep.programs import ProgramStore
 
 
-def adopt_revision(other: Path, into: Path, slug: str, *, serves: Callable[..., bool], why: str) -> list[str]:
+def adopt_revision(
+    other: Path, into: Path, slug: str, *, without: Collection[str], serves: Callable[..., bool], why: str
+) -> list[str]:
     """Copy the baselines of one hardware with their programs, and log it.
 
     Args:
         other: Folder of baselines that holds them.
         into: Folder of baselines that has none for this hardware.
         slug: The hardware.
+        without: Names of cases whose baselines are left there.
         serves: Whether a stored program may stand for a new one of its structure: ``serves(stored, content=new)``.
         why: The reason, for the log.
 
@@ -32,6 +35,8 @@ def adopt_revision(other: Path, into: Path, slug: str, *, serves: Callable[..., 
     names = []
     for path in baseline_files(other, slug):
         baseline = source.read(path)
+        if baseline.case in without:
+            continue
         fingerprint, record = baseline.fingerprints.program, baseline.program
         if record.stored:  # the program first: a baseline never names a file that is not there
             content = programs.load(fingerprint, record.digest)

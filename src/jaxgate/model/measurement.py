@@ -241,6 +241,7 @@ class Measurement(MeasuredProgram):
         rivals: Facts and phases of other ways of doing the same, which claims are held against.
         processes: How many processes its devices belong to.
         native_calls: Targets of its program's custom calls whose code comes with neither JAX nor XLA.
+        unseen: What the calls that are made do not show of a loop around it, in words; empty if there is nothing.
         depends_on_values: Operations of its program whose work may depend on the values of its arguments; ``None`` if unknown.
     """
 
@@ -253,4 +254,5 @@ class Measurement(MeasuredProgram):
     culprits: Culprits = field(default_factory=Culprits)
     processes: int = 1
     native_calls: tuple[str, ...] = ()
+    unseen: str = ""
     depends_on_values: tuple[str, ...] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +23,7 @@ class FactPolicy:
         why: Why it gates, and why this tolerance.
         where: Where it is known and gates.
         within: What of the environment must be the baseline's for it to be compared.
-        unsteady: Whether calls of some subjects differ in it, so that it may be unknown today: undecided, not INVALID.
+        unsteady: Whether some subjects cannot be measured so every time: unknown today is undecided then, not INVALID.
     """
 
     name: str
@@ -33,6 +34,10 @@ class FactPolicy:
     where: str = EVERYWHERE
     within: tuple[str, ...] = ()
     unsteady: bool = False
+
+    def other_within(self, now: Mapping[str, str], before: Mapping[str, str]) -> str:
+        """Name what makes two environments differ in what must be the same to compare; empty if nothing does."""
+        return next((name for name in self.within if now.get(name) != before.get(name)), "")
 
     def worst_allowed(self, baseline: int) -> float:
         """The worst value that still passes."""

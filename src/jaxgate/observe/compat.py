@@ -94,6 +94,19 @@ def argument_leaf_names(traced: jax.stages.Traced) -> frozenset[str]:
     return frozenset(match.group() for match in leaves if match)
 
 
+def source_of_jitted(equation: Any) -> tuple[str, str, int] | None:
+    """The function that an equation calls, if it is a call of a jitted one: its name, file and line.
+
+    Returns:
+        ``None`` for any other equation, and where this release keeps them elsewhere.
+    """
+    info = getattr(getattr(equation.params.get("jaxpr"), "jaxpr", None), "debug_info", None)
+    found = re.fullmatch(r"(.+) at (.+):(\d+)", str(getattr(info, "func_src_info", "")))
+    if found is None or equation.primitive.name not in ("jit", "pjit"):
+        return None
+    return found[1], found[2], int(found[3])
+
+
 def traced_call(function: str) -> tuple[ArgumentKey, ...]:
     """Read the arguments of the jitted function that is about to be traced, from JAX's own frame.
 

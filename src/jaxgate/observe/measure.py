@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import jax
-
-from jaxgate.model import Computation, Culprits, Facts, Fingerprints, HardwareKey, Measurement
+from jaxgate.model import Computation, Culprits, Facts, Fingerprints, Measurement
 from jaxgate.observe.arguments import (
     ALONE,
-    Call,
     Lockstep,
     carry_donated,
-    given_leaves,
-    inputs_fingerprint,
-    on_device,
-    processes_of,
     read_results,
 )
 from jaxgate.observe.compat import output_shardings
+from jaxgate.observe.compiled_subject import CompiledSubject, compile_subject
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute import (
     Called,
@@ -36,14 +30,14 @@ from jaxgate.observe.execute import (
     observe_alternatives,
     observe_reference,
     sample,
+    take_further_steps,
     take_steps,
 )
-from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick, refuse_settings
+from jaxgate.observe.machine import refuse_settings
 from jaxgate.observe.measure_eager import measure_eager
 from jaxgate.observe.memory import Fitting
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import (
-    Communication,
     DonatedLeaf,
     executable_fingerprint,
     find_feeds,
@@ -51,23 +45,15 @@ from jaxgate.observe.program import (
     lost_lines,
     lost_unknown,
     native_calls,
-    read_communication,
     read_donation,
-    refuse_shared_buffers,
 )
 from jaxgate.observe.source_lines import at
 from jaxgate.observe.tools import Progress, ReferenceStore, Tools
 from jaxgate.observe.trace import (
     CLOCKS,
     Clocks,
-    Lowered,
-    Program,
-    compile_program,
     describe_constants,
     device_assignment,
-    devices_of,
-    lower,
-    refuse_idle,
     source_fingerprint,
     value_dependent,
 )
@@ -104,7 +90,7 @@ def observe(
 
 
 def _measure_jitted(computation: Computation, build: Callable[[], Computation], tools: Tools) -> Observation:
-    compiled = _compile(computation, tools)
+    compiled = compile_subject(computation, tools)
     run = _run(computation, compiled, tools)
     reference = None if run.reference is None else run.reference.lowered
     threaded = run.stepped.next_args
@@ -123,53 +109,6 @@ def _measure_jitted(computation: Computation, build: Callable[[], Computation], 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Compiled:
-    """The subject, compiled for its arguments, which lie on the device, and the place where it runs."""
-
-    call: Call
-    lowered: Lowered
-    program: Program
-    hardware: HardwareKey
-    processes: int
-    environment: Mapping[str, str]
-    communication: Communication
-    surroundings: str
-    inputs: str
-    yardstick_ns: int
-
-
-def _compile(computation: Computation, tools: Tools) -> _Compiled:
-    with guarded("building the workload"):
-        call = on_device(computation.args, computation.kwargs)
-        jax.block_until_ready(call)
-    yardstick_ns = read_yardstick(tools.clocks.wall)
-    tools.progress("tracing")
-    lowered = lower(computation.subject, *call, role="subject", clock=tools.clocks.thread, asleep=tools.clocks.asleep)
-    tools.progress("compiling")
-    program = compile_program(lowered, clocks=tools.clocks)
-    refuse_idle(program)
-    devices = devices_of(program.executable)
-    processes = processes_of(devices)
-    hardware = hardware_key(devices[0], len(devices), processes)
-    communication = read_communication(program, devices)
-    found = read_environment(devices[0])
-    compiled = _Compiled(
-        call=call,
-        lowered=lowered,
-        program=program,
-        hardware=hardware,
-        processes=processes,
-        environment=found,
-        communication=communication,
-        surroundings=fingerprint(hardware, sorted(found.items())),
-        inputs=inputs_fingerprint(given_leaves(lowered.stage, call), {}),
-        yardstick_ns=yardstick_ns,
-    )
-    refuse_shared_buffers(lowered, call)
-    return compiled
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
     """What calls of the subject showed, and the reference, which agrees with them."""
 
@@ -184,12 +123,15 @@ class _Run:
     dispatch_ns: int | None
 
 
-def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
+def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _Run:
     lowered, call, wall = compiled.lowered, compiled.call, tools.clocks.wall
     subject = JittedSubject.of(lowered, call)
     tools.progress("running")
     next_args = computation.next_args or carry_donated(lowered.stage, call[0])
     stepped = take_steps(subject, next_args, clock=wall)
+    stepped.further = take_further_steps(
+        subject, stepped, told=next_args is not None, clock=wall, together=tools.together
+    )
     donation = read_donation(compiled.program, subject.first_fed)
     if computation.batch is not None:
         tools.progress("checking the batch")
@@ -220,7 +162,7 @@ def _run(computation: Computation, compiled: _Compiled, tools: Tools) -> _Run:
 
 
 def _measurement(
-    computation: Computation, build: Callable[[], Computation], compiled: _Compiled, run: _Run, tools: Tools
+    computation: Computation, build: Callable[[], Computation], compiled: CompiledSubject, run: _Run, tools: Tools
 ) -> Measurement:
     tools.progress("reading")
     lowered, program, surroundings = compiled.lowered, compiled.program, compiled.surroundings
@@ -251,6 +193,7 @@ def _measurement(
         results=read_results(lowered.stage, output_shardings(program.executable)),
         operations=program.structure.operations,
         native_calls=native_calls(program.structure.operations),
+        unseen="; ".join(filter(None, (lowered.unseen, run.stepped.further.untold))),
         depends_on_values=value_dependent(lowered.stage.compiler_ir("stablehlo")),
         matmuls=program.work.matmuls,
         collectives=compiled.communication.counts,
@@ -267,22 +210,22 @@ def _measurement(
     )
 
 
-def _executable(compiled: _Compiled) -> str | None:
+def _executable(compiled: CompiledSubject) -> str | None:
     """That of a program for one process on CPU: elsewhere the compiler tries out on the device what it chooses."""
     alone = compiled.hardware.platform == "cpu" and compiled.processes == 1
     calls_python = compiled.program.facts.host_callbacks  # whose addresses are in it
     return executable_fingerprint(compiled.program.executable) if alone and not calls_python else None
 
 
-def _facts(compiled: _Compiled, run: _Run) -> Facts:
+def _facts(compiled: CompiledSubject, run: _Run) -> Facts:
     return replace(
         compiled.program.facts,
         lost_bytes=lost_bytes(run.donation),
         traces=1 + run.stepped.traces,
         lowerings=1 + run.stepped.lowerings,
         compiles=1 + run.stepped.compiles,
-        sampled_traces=run.sampled.traces,
-        sampled_compiles=run.sampled.compiles,
+        sampled_traces=run.stepped.further.traces + run.sampled.traces,
+        sampled_compiles=run.stepped.further.compiles + run.sampled.compiles,
         python_calls=run.called.calls,
         jax_calls=run.called.jax_calls,
         collectives=compiled.communication.count,
@@ -290,12 +233,12 @@ def _facts(compiled: _Compiled, run: _Run) -> Facts:
     )
 
 
-def _culprits(compiled: _Compiled, run: _Run, *functions: Callable[..., object]) -> Culprits:
+def _culprits(compiled: CompiledSubject, run: _Run, *functions: Callable[..., object]) -> Culprits:
     structure, work = compiled.program.structure, compiled.program.work
     return Culprits(
         constants=describe_constants(structure.constants, *functions),
         callbacks=tuple(f"{name}{at(work.lines.get(name, ''))}" for name in work.callbacks),
         lines={**structure.lines, **compiled.communication.lines, **work.lines, **run.called.lines},
-        retraces=describe_retraces(run.stepped, run.sampled),
+        retraces=describe_retraces(run.stepped, run.stepped.further, run.sampled),
         lost=lost_lines(run.donation),
     )

@@ -49,6 +49,7 @@ from jaxgate.observe.execute import (
     count_python,
     refuse_nan,
     sample,
+    take_further_steps,
     take_steps,
 )
 from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick
@@ -69,6 +70,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
     tools.progress("running")
     jax.clear_caches()  # the first step is a cold one: what an earlier call compiled would hide a later miss
     stepped = take_steps(subject, computation.next_args, clock=tools.clocks.wall)
+    stepped.further = take_further_steps(subject, stepped, told=True, clock=tools.clocks.wall, together=tools.together)
     processes = processes_of(subject.devices)
     if computation.batch is not None:
         tools.progress("checking the batch")
@@ -232,8 +234,8 @@ def _facts(signature: tuple[Argument, ...], run: _Run) -> Facts:
         traces=1 + run.stepped.traces,
         lowerings=1 + run.stepped.lowerings,
         compiles=1 + run.stepped.compiles,
-        sampled_traces=run.sampled.traces,
-        sampled_compiles=run.sampled.compiles,
+        sampled_traces=run.stepped.further.traces + run.sampled.traces,
+        sampled_compiles=run.stepped.further.compiles + run.sampled.compiles,
         donated_bytes=sum(leaf.nbytes for leaf in signature if leaf.donated),
         launches=_total(run.launched.programs),
         host_transfers=_total(run.launched.transfers),
@@ -247,7 +249,7 @@ def _culprits(run: _Run) -> Culprits:
     launched = run.launched
     most = sorted((launched.transfers or {}).items(), key=lambda item: (-item[1], item[0]))
     return Culprits(
-        retraces=tuple(run.stepped.retraces),
+        retraces=(*run.stepped.retraces, *run.stepped.further.retraces),
         transfers=tuple(f"{count} for {name}{at(launched.transfer_lines.get(name, ''))}" for name, count in most),
         reads=run.called.read_lines,
         lines={**run.called.lines, **find_jitted_functions(run.subject.function), **launched.program_lines},

@@ -35,7 +35,7 @@ def pytest_load_initial_conftests(
     """Note how the run was started, before a conftest changes that; which options are the project's own shows after."""
     line = CommandLine(parser, early_config.invocation_params.args)
     result = yield
-    early_config.stash[STARTED] = line.read(early_config)
+    early_config.stash[STARTED] = line.read()
     return result
 
 

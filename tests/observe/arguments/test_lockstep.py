@@ -55,7 +55,7 @@ def sample(together, next_args=None):
             calls.append(args)
             return function(*args)
 
-    counted = JittedSubject.of(replace(lowered, function=Counting()), call)
+    counted = JittedSubject.of(replace(lowered, called=Counting()), call)
     found = take_samples(
         counted, next_args, call_ns=1_000_000, single=False, apart=False, clock=clock, together=together
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import functools
 import gc
 import sys
@@ -147,6 +148,19 @@ def test_whoever_listens_has_its_place_again():
         sys.setprofile(None)
     assert heard
     assert (sys.gettrace(), np.asarray, gc.isenabled()) == (before, own, True)
+
+
+def test_a_run_under_cprofile_is_counted_as_any_other():
+    """It is no function that can be given its place: it has to take it. Newer ones listen in another way."""
+    profiler = cProfile.Profile()
+    with profiler:
+        before = sys.getprofile()
+        found = counted(lambda: sorted([2, 1]))
+        assert sys.getprofile() is before
+        "seen".upper()
+    assert found == counted(lambda: sorted([2, 1]))
+    profiler.create_stats()
+    assert any("upper" in name for _, _, name in profiler.stats)
 
 
 def test_a_call_without_end_is_counted_up_to_a_limit(monkeypatch):

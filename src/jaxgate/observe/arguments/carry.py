@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from jaxgate.observe.arguments.feeder import Call
 
@@ -81,6 +82,34 @@ def carry_donated(lowered: jax.stages.Lowered, args: tuple[Any, ...]) -> Carry |
     return Carry(donated, required=False) if donated else None
 
 
+def untold_state(output: Any, args: tuple[Any, ...], names: Sequence[str]) -> tuple[tuple[Any, ...] | None, str, str]:
+    """The tree among the arguments that a result is the next one of, where nobody said so and its weak types differ.
+
+    Only trees count: arrays of one shape are everywhere. Where nothing differs, JAX has the program of the next step.
+
+    Returns:
+        The arguments with it in place, and its name; ``None`` and no name where there is none, or several could be it.
+        Then, in words, that nothing is threaded.
+    """
+    parts: list[Any] = [output, *(output if isinstance(output, (tuple, list)) else ())]
+    found = [
+        (position, part)
+        for position, arg in enumerate(args)
+        for part in parts
+        if not jax.tree_util.treedef_is_leaf(jax.tree.structure(arg))
+        and jax.tree.leaves(arg)
+        and _alike(part, arg)
+        and _numbers(part) == _numbers(arg)
+    ]
+    if all(_weak(part) == _weak(args[position]) for position, part in found):
+        return None, "", ""
+    if len(found) == 1:
+        ((position, part),) = found
+        return (*args[:position], part, *args[position + 1 :]), names[position], ""
+    said = " or ".join(dict.fromkeys(f"carry={names[position]!r}" for position, _ in found))
+    return None, "", f"nothing is threaded ({said})"
+
+
 def _alike(left: Any, right: Any) -> bool:
     """Whether two trees have one structure and equal shapes; dtypes may drift, that is what is looked for.
 
@@ -94,6 +123,21 @@ def _alike(left: Any, right: Any) -> bool:
 
 def _dtypes(tree: Any) -> list[Any]:
     return [getattr(leaf, "dtype", None) for leaf in jax.tree.leaves(tree)]
+
+
+def _numbers(tree: Any) -> list[Any]:
+    """Dtypes, those that numbers of Python become among them."""
+    return [
+        jnp.result_type(leaf) if isinstance(leaf, (bool, int, float, complex)) else getattr(leaf, "dtype", None)
+        for leaf in jax.tree.leaves(tree)
+    ]
+
+
+def _weak(tree: Any) -> list[bool]:
+    return [
+        bool(getattr(leaf, "weak_type", isinstance(leaf, (bool, int, float, complex))))
+        for leaf in jax.tree.leaves(tree)
+    ]
 
 
 def _keys(tree: Any) -> list[Any]:

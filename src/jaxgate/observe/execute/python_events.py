@@ -83,7 +83,7 @@ class PythonEvents:
         try:
             return function(*args, **kwargs)
         finally:
-            sys.setprofile(profiler)
+            _profile_again(profiler)
             sys.settrace(tracer)
             vars(np).update(own)
             if collects:
@@ -195,3 +195,10 @@ def _name_of(function: Any) -> str:
 
 def _line(project: FrameType | None) -> str:
     return "" if project is None else f"{short_path(project.f_code.co_filename)}:{project.f_lineno}"
+
+
+def _profile_again(profiler: Any) -> None:
+    """Give a profiler its place again; cProfile, which is no function, takes it by itself."""
+    sys.setprofile(profiler if callable(profiler) else None)
+    if profiler is not None and not callable(profiler):
+        profiler.enable()

@@ -10,7 +10,7 @@ from jaxgate.model import MAX_NAMED, Contract, Samples
 from jaxgate.observe.arguments import ALONE, ArgumentKey, Call, Lockstep, NextArgs, advance, argument_keys, explain
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.subjects import Subject
-from jaxgate.observe.execute.warmup_steps import STEPS, Stepped
+from jaxgate.observe.execute.warmup_steps import STEPS, Further, Stepped
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace import Blame, Clock, Events, record, retrace_lines
 
@@ -76,7 +76,7 @@ def take_samples(
     """Time bursts of calls within a fixed budget.
 
     Every burst starts from the same fresh arguments, made outside the clock, so that a training step does
-    not drift into other numbers (or denormal ones) while it is timed.
+    not drift into other numbers (or denormal ones) while it is timed. The first burst that traces or compiles is the last.
 
     Args:
         subject: The subject, warm.
@@ -100,8 +100,10 @@ def take_samples(
         with record(others=not subject.name) as events, guarded("sampling the subject"):
             bursts.append(burst(subject, call, next_args, calls=calls, clock=clock))
         heard.log += events.log
+        if together is ALONE and _missed(subject, events):
+            break  # it is red, and each further call may compile for seconds
     traces = heard.traces_of(subject.name) if subject.name else len(heard.traces)
-    missed = bool(traces or heard.lowerings or heard.compiles)
+    missed = _missed(subject, heard)
     retraces: tuple[str, ...] = ()
     if subject.name and together.anyone("calling the sample again", missed):
         again = _call_again(subject, next_args, calls=calls, word="retraced" if traces else "recompiled")
@@ -114,6 +116,11 @@ def take_samples(
         cache_hits=len(heard.cache_hits),
         retraces=retraces,
     )
+
+
+def _missed(subject: Subject, heard: Events) -> bool:
+    traced = heard.traces_of(subject.name) if subject.name else len(heard.traces)
+    return bool(traced or heard.lowerings or heard.compiles)
 
 
 def plan(call_ns: int, *, consumed: bool, contract: Contract) -> tuple[int, int]:
@@ -209,10 +216,10 @@ def _median_ns(subject: Subject, count: int, clock: Clock, *, waited: bool) -> i
     return round(median(taken))
 
 
-def describe_retraces(stepped: Stepped, sampled: Sampled) -> tuple[str, ...]:
+def describe_retraces(*calls: Stepped | Further | Sampled) -> tuple[str, ...]:
     """Who traced or compiled again, the root cause first, and what the persistent cache hid of it."""
-    lines = [*stepped.retraces, *sampled.retraces]
-    hits = stepped.cache_hits + sampled.cache_hits
+    lines = [line for one in calls for line in one.retraces]
+    hits = sum(one.cache_hits for one in calls)
     if lines and hits:
-        lines[0] += f" ({hits} of {stepped.compiles + sampled.compiles} compiles out of the persistent cache)"
+        lines[0] += f" ({hits} of {sum(one.compiles for one in calls)} compiles out of the persistent cache)"
     return tuple(lines)

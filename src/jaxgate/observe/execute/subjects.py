@@ -46,7 +46,7 @@ class JittedSubject:
     reads_results = False
 
     def __init__(self, lowered: Lowered, feeder: Feeder) -> None:
-        self.function, self.role, self.name = lowered.function, lowered.role, lowered.name
+        self.function, self.role, self.name = lowered.called, lowered.role, lowered.name
         self.names, self.static = lowered.names, _static_names(lowered, feeder.call[1])
         self.fresh, self.consumes = feeder.fresh, feeder.copies
         self.first_fed: Call = ((), {})

@@ -27,6 +27,21 @@ STEPS = 3
 """Threaded steps: the commonest retrace comes at the second, and shows whether it settles at the third."""
 
 
+@dataclass(frozen=True, slots=True)
+class Further:
+    """What was traced and compiled in the step that ended those after the first ones (all must be 0).
+
+    Attributes are those of ``Stepped``, and:
+        untold: What is not threaded though it could be, in words; empty if there is nothing.
+    """
+
+    traces: int = 0
+    compiles: int = 0
+    cache_hits: int = 0
+    retraces: tuple[str, ...] = ()
+    untold: str = ""
+
+
 @dataclass(slots=True)
 class Stepped:
     """What the threaded steps showed.
@@ -41,7 +56,12 @@ class Stepped:
         first_output: Output of the first step, on the host.
         first_call_ns: Time of the first call: its executable is ready, or it is cold and plain Python compiles.
         call_ns: Time of the last step, to plan the sample with.
+        step_ns: Time from the beginning of the second step to that of the third.
         next_args: Threads the state in later calls too; ``None`` if nothing is threaded.
+        last: Result and arguments of the last step, until the steps go on from there.
+        blame: What was heard of functions, for steps that follow.
+        missed: Functions that were traced or compiled in a step, each with its line.
+        further: What steps that went on from the last one showed.
     """
 
     traces: int = 0
@@ -52,7 +72,12 @@ class Stepped:
     first_output: Any = None
     first_call_ns: int = 0
     call_ns: int = 0
+    step_ns: int = 0
     next_args: NextArgs | None = None
+    last: tuple[Any, Call] | None = None
+    blame: Blame = field(default_factory=lambda: Blame(complete=True))
+    missed: set[tuple[str, str]] = field(default_factory=set)
+    further: Further = Further()
 
 
 def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock) -> Stepped:
@@ -63,15 +88,17 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock) ->
     """
     stepped = Stepped(next_args=next_args)
     call = subject.fresh()
-    blame = Blame(complete=True)
     before: tuple[ArgumentKey, ...] = ()
+    begin = 0
     for step in range(1, STEPS + 1):
         seen, held = argument_keys(*call, subject.names, subject.static), subject.arrays(None, call)
         with record(explain=True, others=not subject.name) as events, guarded(f"step {step} of the {subject.role}"):
-            begin = clock()
+            begin, last = clock(), begin
             output = subject.call(call)
             stepped.call_ns = clock() - begin
-        culprits = blame.culprits(events)
+        stepped.step_ns = begin - last
+        culprits = stepped.blame.culprits(events)
+        stepped.missed |= {culprit.key for culprit in culprits}
         if step == 1:
             stepped.first_call_ns = stepped.call_ns
             stepped.first_output = jax.tree.map(on_host, output)
@@ -92,15 +119,17 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock) ->
         if subject.reads_results or step == STEPS:
             refuse_nan(output, f"the {subject.role}'s result at step {step}")
         if step < STEPS:
-            call = _following(subject, stepped, output, call)
+            call = following(subject, stepped, output, call)
+    stepped.last = output, call
     return stepped
 
 
-def _following(subject: Subject, stepped: Stepped, output: Any, call: Call) -> Call:
+def following(subject: Subject, stepped: Stepped, output: Any, call: Call) -> Call:
+    """The arguments of the step after one; from then on nothing is threaded where its result held no state."""
     with guarded("threading the state into the next step"):
-        following = advance(stepped.next_args, output, call)
-    if following is not None:
-        return subject.placed(following)
+        threaded = advance(stepped.next_args, output, call)
+    if threaded is not None:
+        return subject.placed(threaded)
     stepped.next_args = None
     return subject.again(call)
 

@@ -6,12 +6,12 @@ from jaxgate.observe.trace.compile_events import Events, record
 from jaxgate.observe.trace.device_assignment import device_assignment, devices_of
 from jaxgate.observe.trace.fingerprint import program_fingerprint
 from jaxgate.observe.trace.jitted_functions import find_jitted_functions
+from jaxgate.observe.trace.plain_functions import as_jitted
 from jaxgate.observe.trace.retraces import PMAP, Blame, Culprit, retrace_lines
 from jaxgate.observe.trace.source_hash import source_fingerprint
 from jaxgate.observe.trace.stages import (
     Lowered,
     Program,
-    as_jitted,
     compile_program,
     compiled_facts,
     lower,

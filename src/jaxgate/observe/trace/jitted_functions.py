@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from types import FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import jax
@@ -26,6 +26,13 @@ def find_jitted_functions(function: Callable[..., Any]) -> Mapping[str, str]:
         Name of the function, as JAX names its program, to ``file:line``; the first one where two have a name.
     """
     found: dict[str, str] = {}
+    for _, code in jitted_functions(function):
+        found.setdefault(code.co_name, f"{short_path(code.co_filename)}:{code.co_firstlineno}")
+    return found
+
+
+def jitted_functions(function: Callable[..., Any]) -> Iterator[tuple[Any, CodeType]]:
+    """The same as objects, the nearest first, each with the code of the function that it compiles."""
     seen: set[int] = set()
     pending: list[tuple[Any, int]] = [(function, _DEPTH)]
     while pending:
@@ -36,9 +43,8 @@ def find_jitted_functions(function: Callable[..., Any]) -> Mapping[str, str]:
         if isinstance(value, jax.stages.Wrapped):
             code = getattr(inspect.unwrap(value), "__code__", None)
             if code is not None and is_project_file(code.co_filename):
-                found.setdefault(code.co_name, f"{short_path(code.co_filename)}:{code.co_firstlineno}")
+                yield value, code
         pending += [(inner, depth - 1) for inner in _inside(value)]
-    return found
 
 
 def _inside(value: Any) -> Iterator[Any]:
@@ -59,3 +65,5 @@ def _inside(value: Any) -> Iterator[Any]:
         yield from known
         modules = [item for item in known if isinstance(item, ModuleType)]
         yield from (vars(module)[name] for module in modules for name in names.unbound if name in vars(module))
+    elif isinstance(value, FunctionType):
+        yield vars(value).get("__wrapped__")  # a decorator out of a library

@@ -59,6 +59,11 @@ class Culprit:
     cache_hits: int = 0
 
     @property
+    def key(self) -> tuple[str, str]:
+        """What it is known by from step to step: its name, and where it stands or is called."""
+        return self.function, self.defined or self.where
+
+    @property
     def word(self) -> str:
         """What happened to it."""
         return "retraced" if self.traces else "recompiled"

@@ -16,8 +16,10 @@ from jaxgate.observe.errors import guarded
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.observe.trace.clocks import Clock, Clocks, asleep_ns
 from jaxgate.observe.trace.compile_events import record
+from jaxgate.observe.trace.enclosed_functions import Enclosed, find_enclosed
 from jaxgate.observe.trace.fingerprint import program_fingerprint
 from jaxgate.observe.trace.jaxpr_cost import Work, count_work
+from jaxgate.observe.trace.plain_functions import as_jitted, donating, is_plain, with_own_donation
 from jaxgate.observe.trace.stablehlo import Structure, read_structure
 
 
@@ -27,6 +29,8 @@ class Lowered:
 
     Attributes:
         function: The jitted function itself; calling it with the same arguments hits JAX's caches.
+        called: What is called: the function itself, or a plain one that does nothing but hand on to it.
+        unseen: What of a plain function that calls jitted ones is not seen; empty if nothing is.
         role: ``subject`` or ``reference``, for messages.
         names: Names of the positional arguments.
         trace_ns: Time of tracing, or ``None`` if JAX could not be made to trace again.
@@ -35,6 +39,8 @@ class Lowered:
     """
 
     function: Callable[..., Any]
+    called: Callable[..., Any]
+    unseen: str
     traced: jax.stages.Traced
     stage: jax.stages.Lowered
     role: str
@@ -55,12 +61,6 @@ class Lowered:
         return without_folders(";".join(f"{name}={value}" for name, value in self.options))
 
 
-def as_jitted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Put a plain function under ``jax.jit``; leave a jitted one as its author made it."""
-    jitted: Callable[..., Any] = function if isinstance(function, jax.stages.Wrapped) else jax.jit(function)
-    return jitted
-
-
 def lower(
     function: Callable[..., Any],
     args: Sequence[Any],
@@ -70,15 +70,22 @@ def lower(
     clock: Clock,
     asleep: Clock = asleep_ns,
 ) -> Lowered:
-    """Trace and lower a function.
+    """Trace and lower a function; of a plain one that hands on to a jitted one of the project, that one.
 
     Raises:
         InvalidCaseError: If it cannot be traced or lowered.
     """
-    jitted = _with_own_donation(function, as_jitted(function), args, kwargs, role)
+    jitted = with_own_donation(function, as_jitted(function), args, kwargs, role)
     names = argument_names(function, len(args))
     clocks = (clock, asleep)
     trace_ns, wait_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clocks)
+    enclosed = find_enclosed(function, traced, args, kwargs) if is_plain(function) else Enclosed()
+    own = enclosed.only or donating(function, args, kwargs, enclosed.donated)
+    if own is not None:
+        if role == "subject":
+            jax.clear_caches()  # its trace would be that of a cache
+        jitted = own
+        trace_ns, wait_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clocks)
     if trace_ns is None or _forgotten(jitted, args, kwargs, role):
         # Somebody called the function before: its phases would be those of a cache. Or tracing imported what adds to
         # JAX's settings (0.12: the first Pallas kernel), and no later call would find the trace. Measure it cold.
@@ -89,6 +96,8 @@ def lower(
         trace_ns, wait_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clocks)
     return Lowered(
         function=jitted,
+        called=function if enclosed.only else jitted,
+        unseen=enclosed.unseen,
         traced=traced,
         stage=stage,
         role=role,
@@ -101,29 +110,6 @@ def lower(
         trace_wait_ns=wait_ns,
         lower_ns=lower_ns,
     )
-
-
-def _with_own_donation(
-    function: Any, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str
-) -> Callable[..., Any]:
-    """Donate under ``jax.jit`` what ``pmap`` donates: it gives a plain function, and inlining drops what it asks for."""
-    if jitted is function or not callable(getattr(function, "lower", None)):
-        return cast("Callable[..., Any]", jitted)
-    with guarded(f"tracing the {role}"):
-        body = jitted.trace(*args, **kwargs).jaxpr.jaxpr
-    donated = {
-        id(variable)
-        for equation in body.eqns
-        for variable, given in zip(equation.invars, equation.params.get("donated_invars", ()), strict=False)
-        if given
-    }
-    owners = [position for position, arg in enumerate(args) for _ in jax.tree.leaves(arg)]
-    positions = {owner for owner, variable in zip(owners, body.invars, strict=False) if id(variable) in donated}
-    if not positions:
-        return cast("Callable[..., Any]", jitted)
-    if role == "subject":
-        jax.clear_caches()  # its trace would be that of a cache
-    return cast("Callable[..., Any]", jax.jit(function, donate_argnums=tuple(sorted(positions))))
 
 
 def _dynamic(names: tuple[str, ...], traced: Any) -> tuple[str, ...]:

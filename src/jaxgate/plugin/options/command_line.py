@@ -43,22 +43,23 @@ class CommandLine:
         self._arguments = [*shlex.split(self._environ.get("PYTEST_ADDOPTS", "")), *invocation]
         self._has_options = any(argument.startswith("-") for argument in self._arguments)
         self._parser = parser
-        self._unclaimed = self._left() if self._has_options else Counter[str]()
+        self._unclaimed = self._left()[0] if self._has_options else Counter[str]()
 
-    def read(self, config: pytest.Config) -> Started:
+    def read(self) -> Started:
         """How the run was started, once the conftests were read: what nobody claimed before is theirs."""
         if not self._has_options:
             return Started(self._environ, ())
-        claimed, options = self._unclaimed - self._left(), []
+        left, ini_values = self._left()
+        claimed, options = self._unclaimed - left, []
         for argument in self._arguments:
             if claimed[argument] > 0:
                 claimed[argument] -= 1
                 options.append(argument)
-        for value in config.getoption("override_ini", None) or ():
+        for value in ini_values:
             options += ["-o", value]
         return Started(self._environ, tuple(options))
 
-    def _left(self) -> Counter[str]:
-        """Options that nobody has declared, and what stands for a path; their values are among the latter."""
+    def _left(self) -> tuple[Counter[str], list[str]]:
+        """Options that nobody has declared with what stands for a path, which may be their values; and ini values."""
         known, unknown = self._parser.parse_known_and_unknown_args(self._arguments)
-        return Counter([*unknown, *getattr(known, "file_or_dir", ())])
+        return Counter([*unknown, *getattr(known, "file_or_dir", ())]), getattr(known, "override_ini", None) or []

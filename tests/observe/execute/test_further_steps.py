@@ -1,0 +1,214 @@
+"""Steps that go on: how many, what they count, and a state that nobody said is threaded."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.model import Computation
+from jaxgate.observe.arguments import Carry
+from jaxgate.observe.execute import STEPS, EagerSubject, JittedSubject, take_steps
+from jaxgate.observe.execute.further_steps import MAX_STEPS, take_further_steps
+from jaxgate.observe.measure import observe
+from jaxgate.observe.trace import CLOCKS, Clocks, compile_program, lower
+
+MS = 1_000_000
+X = jnp.ones(4)
+_double = jax.jit(lambda x: x * 2)
+
+
+class Clock:
+    """Each reading is this much later than the one before."""
+
+    def __init__(self, tick=1000):
+        self.now, self.tick = 0, tick
+
+    def __call__(self):
+        self.now += self.tick
+        return self.now
+
+
+class Rank:
+    """This process beside others, which are like it."""
+
+    def first(self, _, numbers):
+        return numbers
+
+    def anyone(self, _, yes):
+        return yes
+
+
+def on_host(function, args, next_args=None, *, clock=None, **how):
+    """What further steps of plain Python show."""
+    clock = clock or Clock()
+    jax.clear_caches()
+    subject = EagerSubject(function, (args, {}), "subject")
+    stepped = take_steps(subject, next_args, clock=clock)
+    return stepped, take_further_steps(subject, stepped, told=True, clock=clock, **how)
+
+
+def jitted(function, args, next_args=None, *, told=None, clock=None):
+    """What those of a jitted function show."""
+    clock = clock or Clock()
+    call = (args, {})
+    lowered = lower(function, *call, role="subject", clock=clock)
+    compile_program(lowered, clocks=CLOCKS)
+    subject = JittedSubject.of(lowered, call)
+    stepped = take_steps(subject, next_args, clock=clock)
+    assert (stepped.traces, stepped.compiles) == (0, 0)
+    told = next_args is not None if told is None else told
+    return take_further_steps(subject, stepped, told=told, clock=clock)
+
+
+def now_and_then(every, make):
+    """A step that does something at every so many of them."""
+
+    def step(state):
+        count = state["i"] + 1
+        return {"i": count, "w": make(state["w"], count) if count % every == 0 else _double(state["w"])}
+
+    return step
+
+
+def carried():
+    """A state that counts, and what threads it."""
+    return ({"i": 0, "w": X},), Carry((0,), required=True)
+
+
+@pytest.mark.parametrize("every", [4, 5, 8, 10])
+def test_a_function_that_is_made_anew_at_every_so_many_steps(every):
+    """The first time it is new; the second time it is one too many, and the steps end: one trace, one compile."""
+    anew = now_and_then(every, lambda w, _: jax.jit(lambda v: v * 1.0)(w))
+    stepped, found = on_host(anew, *carried())
+    assert stepped.retraces == []
+    assert (found.traces, found.compiles) == (1, 1)
+    assert found.retraces[0].startswith(f"step {2 * every} retraced: <lambda>: a new function object per call at ")
+
+
+def test_another_shape_at_the_fifth_step():
+    """A function that was traced before is traced again: that counts at once."""
+    shorter = now_and_then(5, lambda w, _: jnp.concatenate([_double(w[:2]), w[2:]]))
+    _, found = on_host(shorter, *carried())
+    assert (found.traces > 0, found.compiles > 0) == (True, True)
+    assert any("<lambda>" in line and "float32[2]" in line for line in found.retraces)
+    assert found.retraces[0].startswith("step 5 ")
+
+
+def test_what_is_compiled_once_is_no_retrace():
+    """A loop that evaluates at every fifth step."""
+    evaluate = jax.jit(lambda w: w / 3)
+    _, found = on_host(now_and_then(5, lambda w, _: evaluate(w)), *carried())
+    assert (found.traces, found.compiles, found.retraces) == (0, 0, ())
+
+
+def test_a_jitted_step_whose_arguments_change_at_the_seventh():
+    """An input pipeline whose last batch is shorter."""
+    number = itertools.count(2)
+    found = jitted(jax.jit(lambda x: x + 1), (X,), lambda *_: (X[:3] if next(number) % 7 == 0 else X,))
+    assert (found.traces, found.compiles) == (1, 1)
+    assert found.retraces == ("step 7 retraced: x: float32[4] → float32[3]",)
+
+
+@pytest.mark.parametrize(
+    ("tick", "steps"), [(1, MAX_STEPS), (12 * MS, MAX_STEPS), (100 * MS, 3 + 4), (300 * MS, 3)], ids=str
+)
+def test_there_are_as_many_as_fit(tick, steps):
+    """The clock is read twice in a step: one of two readings takes two of them, and counts one."""
+    calls = []
+    on_host(lambda x: calls.append(x) or _double(x), (X,), clock=Clock(tick))
+    assert len(calls) == steps
+
+
+def test_ranks_take_none():
+    """How many there is time for differs between them, and a step that one of them takes alone waits for ever."""
+    calls = []
+    on_host(lambda x: calls.append(x) or _double(x), (X,), together=Rank())
+    assert len(calls) == STEPS
+
+
+def test_a_red_case_takes_no_further_ones():
+    """Each might compile for seconds."""
+    calls = []
+    stepped, found = on_host(lambda x: calls.append(x) or jax.jit(lambda v: v + 1)(x), (X,))
+    assert (len(stepped.retraces), found.retraces, len(calls)) == (2, (), STEPS)
+
+
+# a state that nobody said is threaded
+
+STATE = {"n": jnp.int32(0), "w": X, "lr": jnp.float32(0.1)}
+
+
+def train(rate):
+    """A step with a rate of its own."""
+
+    def step(state, x):
+        return {"n": state["n"] + 1, "w": state["w"] - state["lr"] * x, "lr": rate(state)}, x.sum()
+
+    return jax.jit(step)
+
+
+WEAK = train(lambda state: jnp.where(state["n"] > 100, 0.01, 0.1))
+STRONG = train(lambda state: jnp.where(state["n"] > 100, jnp.float32(0.01), jnp.float32(0.1)))
+
+
+def test_a_weakly_typed_leaf_of_the_state_is_seen():
+    """The loop would trace at its second step, and does not at its third."""
+    found = jitted(WEAK, (STATE, X))
+    assert (found.traces, found.compiles) == (1, 1)
+    assert found.retraces == (
+        "step 2, fed with state of step 1, retraced: state['lr']: float32[] → float32[] (weak type)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "told"),
+    [
+        (STRONG, (STATE, X), False),
+        (WEAK, (STATE, X), True),
+        (lambda x: jnp.where(x > 0, 1.0, 0.0), (X,), False),
+        (lambda x, tree: (x, {"n": tree["n"]}), (X, STATE), False),
+        (lambda x, tree: {"w": tree["w"] * 1.0, "n": x}, (X, {"n": jnp.int32(1), "w": X}), False),
+    ],
+    ids=["strong", "told", "an array", "a part of it", "other types"],
+)
+def test_nothing_is_threaded_that_is_no_state(function, args, told):
+    """Types that are as given, arrays alone, other trees, and whatever somebody said."""
+    found = jitted(function, args, told=told)
+    assert (found.traces, found.compiles, found.retraces, found.untold) == (0, 0, (), "")
+
+
+def test_one_of_two_states_is_not_guessed():
+    """The line says that nothing is threaded, and how to say what is."""
+
+    def mixed(params, average):
+        return {"w": params["w"] + average["w"], "lr": jnp.where(params["w"][0] > 0, 0.1, 0.2)}
+
+    tree = {"w": X, "lr": jnp.float32(1)}
+    found = jitted(mixed, (tree, tree))
+    assert (found.traces, found.untold) == (0, "nothing is threaded (carry='params' or carry='average')")
+    computation = Computation(subject=mixed, args=(tree, tree))
+    clocks = Clocks(wall=Clock())
+    assert observe(lambda: computation, store=None, sampling=False, clocks=clocks).measurement.unseen == found.untold
+
+
+def test_a_state_that_the_function_does_not_take_is_left_alone():
+    """It was a guess: what it raises is nobody's error."""
+
+    def picky(state):
+        if isinstance(state["lr"], jax.core.Tracer) and state["lr"].weak_type:
+            raise TypeError("expected a rate with a type of its own")
+        return {"w": state["w"] * state["lr"], "lr": jnp.where(state["w"][0] > 0, 0.1, 0.2)}
+
+    found = jitted(picky, ({"w": X, "lr": jnp.float32(1)},))
+    assert (found.traces, found.retraces, found.untold) == (0, (), "")
+
+
+def test_facts_count_further_steps_as_steady_ones():
+    """Three steps were clean; one trace and one compile after them are red."""
+    computation = Computation(subject=WEAK, args=(STATE, X))
+    seen = observe(lambda: computation, store=None, sampling=False, clocks=Clocks(wall=Clock())).measurement
+    assert (seen.facts.traces, seen.facts.sampled_traces, seen.facts.sampled_compiles) == (1, 1, 1)
+    assert "state['lr']" in seen.culprits.retraces[0]

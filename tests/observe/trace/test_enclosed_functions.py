@@ -1,0 +1,127 @@
+"""Jitted functions within a plain one: which are the project's, which one does everything, what of it is measured."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.observe.trace import lower
+
+W, X = {"a": jnp.ones((4, 4)), "b": jnp.ones(3)}, jnp.ones(4)
+
+
+def clock():
+    """Time stands still."""
+    return 0
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def step(w, x):
+    """A jitted function that donates its state."""
+    return {name: leaf + x.sum() for name, leaf in w.items()}
+
+
+@jax.jit
+def loss(w, x):
+    """Another one."""
+    return jnp.clip(w["a"], 0, 1).sum() + x.sum()
+
+
+@functools.wraps(step)
+def around(*args, **kwargs):
+    """Calls through."""
+    return step(*args, **kwargs)
+
+
+def turned(x, w):
+    """Hands on what it got, the other way round."""
+    return step(w, x)
+
+
+def between(w, x):
+    """Two jitted functions, and one operation."""
+    return step(w, x * 2), loss(w, x)
+
+
+def parted(w, b, x):
+    """Hands on a state that it puts together of two arguments, of which one is a part."""
+    return step({"a": w[0], "b": b}, x)
+
+
+def lowered(function, *args, **kwargs):
+    """It, traced as a subject."""
+    return lower(function, args, kwargs, role="subject", clock=clock)
+
+
+def donated(found):
+    """Paths of the leaves that are donated."""
+    return [leaf.path for leaf in found.signature if leaf.donated]
+
+
+@pytest.mark.parametrize(("args", "kwargs"), [((W, X), {}), ((W,), {"x": X})], ids=["positions", "keyword"])
+def test_a_function_that_calls_through_is_the_jitted_one(args, kwargs):
+    """Its program, donation and options are the function's own; what is called is what the loop calls."""
+    found, bare = lowered(around, *args, **kwargs), lowered(step, *args, **kwargs)
+    assert (found.function, found.called, found.unseen) == (step, around, "")
+    assert (found.fingerprint, found.signature) == (bare.fingerprint, bare.signature)
+    assert donated(found) == ["w['a']", "w['b']"]
+
+
+def test_arguments_in_another_order_keep_their_donation():
+    """The Python around it is not called, and the line says so."""
+    found = lowered(turned, X, W)
+    assert donated(found) == ["w['a']", "w['b']"]
+    assert found.unseen.startswith("calls jitted step(): gated without the Python around it")
+    assert donated(lowered(turned, x=X, w=W)) == ["w['a']", "w['b']"]
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "names"),
+    [
+        (between, (W, X), "step(), loss()"),
+        (lambda w, x: (step(w, x), w["a"] + 1), (W, X), "step()"),
+        (lambda w, x: step(w, x)["a"], (W, X), "step()"),
+        (lambda w, x, _: step(w, x), (W, X, X), "step()"),
+    ],
+    ids=["two", "and an operation", "not all its results", "not all its arguments"],
+)
+def test_more_than_one_call_is_one_program_that_nobody_runs(function, args, names):
+    """Nothing is donated, and the line names who else is called."""
+    found = lowered(function, *args)
+    assert donated(found) == []
+    assert found.called is found.function
+    assert found.unseen.startswith(f"calls jitted {names}: gated as one program; what Python does between them")
+
+
+def test_a_part_of_an_argument_is_not_donated():
+    """``jax.jit`` donates whole arguments only."""
+    found = lowered(parted, (W["a"], X), W["b"], X)
+    assert donated(found) == []
+    assert "donation" in found.unseen
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda w, x: jnp.where(x > 0, jnp.clip(x, 0, 1), w["b"].sum()), lambda w, x: jax.nn.relu(x) + w["b"][0]],
+    ids=["numpy", "nn"],
+)
+def test_helpers_of_jax_do_not_count(function):
+    """They are jitted, and nobody's loop is written around them."""
+    assert lowered(function, W, X).unseen == ""
+
+
+def test_a_jitted_function_is_what_the_loop_runs():
+    """What it calls is part of its program."""
+    assert lowered(jax.jit(between), W, X).unseen == ""
+
+
+def test_a_function_that_is_made_anew_is_not_the_one_that_is_found():
+    """Its loop traces at every call."""
+    found = lowered(lambda w, x: jax.jit(lambda w, x: loss.__wrapped__(w, x))(w, x), W, X)
+    assert found.called is found.function
+    assert found.unseen.startswith(
+        "calls jitted <lambda>(): gated without the Python around it, whose time and retraces"
+    )
