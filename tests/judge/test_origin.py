@@ -14,6 +14,7 @@ from jaxgate.model import HardwareKey, Status
 
 SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
 DRIVER, RELEASE = "driver", "release"
+SCALE = {"my_scale": "libscale.so 0"}
 NOW = {
     SAME: ENVIRONMENT,
     DRIVER: {**ENVIRONMENT, "driver": "590.1"},
@@ -218,7 +219,19 @@ def test_identity_does_not_ask_for_the_source(source):
         ),
         (measurement(facts={"host_callbacks": 1}), baseline(facts={"host_callbacks": 1}), "calls Python"),
         (measurement(facts={"host_callbacks": 1}), baseline(), "calls Python"),
-        (measurement(native_calls=("my_scale",)), baseline(), "the program calls my_scale, native code"),
+        (measurement(native_code=SCALE), baseline(), "the program calls my_scale, native code"),
+        (
+            measurement(native_code={"my_scale": ""}),
+            baseline(native_code={"my_scale": ""}),
+            "the program calls my_scale, native code",
+        ),
+        (measurement(native_code={"my_scale": ""}), baseline(native_code=SCALE), "the program calls my_scale, native"),
+        (measurement(native_code=SCALE), baseline(native_code={"my_scale": ""}), "calls my_scale, native"),
+        (
+            measurement(native_code=SCALE),
+            baseline(native_code={"my_scale": "libscale.so 1"}),
+            "native code changed [libscale.so]",
+        ),
         (measurement(facts={"host_callbacks": None}), baseline(), "Python"),
         (measurement(facts={"host_callbacks": None}), baseline(facts={"host_callbacks": None}), "Python"),
     ],
@@ -228,6 +241,14 @@ def test_identity_is_refused(now, before, reason):
     verdict = timed(now, before)
     assert verdict.status is Status.UNDECIDED
     assert reason in verdict.reason
+
+
+def test_the_same_library_is_the_same_program():
+    """Its target alone says nothing: a library is built anew under the same names."""
+    verdict = timed(measurement(native_code=SCALE), baseline(native_code=SCALE))
+    assert (verdict.status, verdict.reason) == (Status.SAME, "identical program")
+    other = {"my_scale": "libscale.so 1"}
+    assert place(measurement(native_code=SCALE), baseline(native_code=other)).differences == ("native code changed",)
 
 
 def on_several(side, devices, **changes):

@@ -65,6 +65,7 @@ CONTENT = {
     "host": False,
     "launched": {},
     "matmuls": {"float32[8,64] x float32[64,64]": 3},
+    "native_code": {},
     "operations": {"stablehlo.add 8x64xf32": 37, "stablehlo.dot_general 8x64xf32": 3},
     "phases": {
         "compile_ns": 50000000,
@@ -94,6 +95,7 @@ FREE = (
     "environment",
     "launched",
     "matmuls",
+    "native_code",
     "operations",
     "options",
     "widened",
@@ -113,6 +115,7 @@ def keys(content=CONTENT, place=()):
 KEYS = [place for place in keys() if place[-1] not in {*range(9), *IN_PLACE} and place != ("schema",)]
 LATER = {
     ("called",): {},
+    ("native_code",): {},
     **{("facts", name): None for name in ("host_reads", "jax_calls", "python_calls", "transcendentals")},
 }
 LATER |= {
@@ -327,7 +330,7 @@ WRONG = {
     ("operations", "stablehlo.add 8x64xf32"): (37.0, "37", None),
     ("facts",): ([],),
     **{(key,): (None,) for key in ("case", "test", "samples", "hardware", "provenance", "environment", "phases")},
-    **{(key,): (None, []) for key in ("called", "collectives", "widened", "launched")},
+    **{(key,): (None, []) for key in ("called", "collectives", "native_code", "widened", "launched")},
 }
 
 

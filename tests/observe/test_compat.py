@@ -19,11 +19,13 @@ from jaxgate.observe.compat import (
     input_shardings,
     lowered_devices,
     membership,
+    native_address,
     output_shardings,
     source_of_jitted,
     stop_trace,
     traced_call,
 )
+from jaxgate.observe.program.native_code import _file_at
 
 X = jnp.ones(3)
 
@@ -167,3 +169,12 @@ def test_the_users_tree_is_what_is_left():
     tree = jax.tree.structure([0, 0])
     compiled = SimpleNamespace(in_tree=tree, out_tree=tree, input_shardings=["a", "b"], output_shardings=["c", "d"])
     assert (input_shardings(compiled), output_shardings(compiled)) == (["a", "b"], ["c", "d"])
+
+
+@pytest.mark.jax_text
+def test_the_code_of_a_custom_call_is_found():
+    """By the name that it is registered by: JAX's own lies in jaxlib."""
+    path = _file_at(native_address("xla_ffi_python_cpu_callback", "cpu"))
+    assert path is not None
+    assert "jaxlib" in path.parts
+    assert native_address("nobody registered this", "cpu") is None

@@ -13,6 +13,7 @@ import pytest
 from jaxgate.cli import main as cli
 from jaxgate.keep import read_peak, write_peak
 from jaxgate.model import PeakRecord
+from jaxgate.observe.memory import allocator
 from jaxgate.plugin.modes import peak
 from jaxgate.processes.pytest_child import child_environment
 from jaxgate.report import PeakOutcome
@@ -55,6 +56,9 @@ allocator.statistics_of = statistics
 def test_figures_are_shown_and_a_case_that_fails_is_red(project, monkeypatch):
     """For real, with an allocator that counts: the row, the failure with its stage, the skip that is none of both."""
     monkeypatch.setenv("CI", "true")
+    monkeypatch.setattr(
+        allocator, "statistics_of", allocator.statistics_of
+    )  # the conftest is read in this process, too
     project.write("test_model.py", MODEL)
     project.write("conftest.py", COUNTS)
     result = project.run("--perf-peak")

@@ -133,7 +133,7 @@ class Lab:
     def change_environment(self) -> None:
         """From now on a flag is set."""
         self.environment = lambda device: read_environment(device) | {"XLA_FLAGS": "--xla_new"}
-        self._patch.setattr("jaxgate.observe.measure.read_environment", self.environment)
+        self._patch.setattr("jaxgate.observe.compiled_subject.read_environment", self.environment)
 
     def judge_phases(self) -> None:
         """Let a phase be red that took more than its baseline, however little that is."""

@@ -219,7 +219,7 @@ def _hopeless(now: Measurement, record: StoredBaseline) -> str:
     ours, theirs = now.fingerprints, record.baseline.fingerprints
     if now.processes > 1:
         return SEVERAL
-    if now.host or record.baseline.host or now.facts.host_callbacks or now.native_calls:
+    if now.host or record.baseline.host or now.facts.host_callbacks or now.native_code:
         return "it cannot be stored and duelled"
     if only_settings_changed(now, record.baseline):
         return "a duel would run both sides under today's settings: --perf-against-env NAME=VALUE times both"

@@ -67,6 +67,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     options = True if now.host else _same(now.fingerprints.options, baseline.fingerprints.options)
     arrivals = not has_changed_arrivals(now, baseline)
     devices = has_same_devices(now, baseline)
+    native = now.native_code == baseline.native_code
     environment = environment_differences(now.environment, baseline.environment)
     called = None in (now.facts.python_calls, baseline.facts.python_calls) or now.called == baseline.called
     if now.hardware != baseline.hardware:
@@ -83,6 +84,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
             ("Python's calls", called),
             ("arrival of arguments", arrivals),
             ("device assignment", devices),
+            ("native code", native),
             ("executable", executable),
         )
         if not same
@@ -90,7 +92,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     separate = ""
     if source is True and options is True:
         if not environment:
-            unseen = "nothing changed" if called else "code outside the subject's source"
+            unseen = "nothing changed" if called and native else "code outside the subject's source"
             unseen = unseen if executable else "environment"
             where = unseen if program and inputs and arrivals and devices else "values outside the source"
         elif program:
@@ -157,8 +159,8 @@ def differs(now: Measurement, baseline: Baseline) -> str:
     """Say why time cannot be judged by identity; empty if it can.
 
     Identity needs the same program structure, compiler options, device assignment, environment and hardware, the same
-    input values where its work may depend on them, and a program that calls nothing on the host and no native code of
-    somebody's own. A subject on the host has no such identity at all.
+    input values where its work may depend on them, the same libraries where it calls native code, and a program that calls
+    nothing on the host. A subject on the host has no such identity at all.
     """
     if now.host or baseline.host:
         return "the subject is plain Python around device programs, which no fingerprint covers"
@@ -166,8 +168,10 @@ def differs(now: Measurement, baseline: Baseline) -> str:
         return "it is unknown whether the program calls Python"
     if now.facts.host_callbacks:
         return "the program calls Python, which no fingerprint covers"
-    if now.native_calls:
-        return f"the program calls {shortlist(now.native_calls, MAX_CHANGES_NAMED)}, native code that no fingerprint covers"
+    theirs = baseline.native_code
+    unknown = [target for target, library in now.native_code.items() if not (library and theirs.get(target))]
+    if unknown:
+        return f"the program calls {shortlist(unknown, MAX_CHANGES_NAMED)}, native code that no fingerprint covers"
     if now.fingerprints.options is None or baseline.fingerprints.options is None:
         return "compiler options are unknown, so programs cannot be called identical"
     if changed := _changed(now, baseline):
@@ -177,6 +181,8 @@ def differs(now: Measurement, baseline: Baseline) -> str:
 
 def _changed(now: Measurement, baseline: Baseline) -> str:
     environment = environment_differences(now.environment, baseline.environment)
+    before = baseline.native_code
+    libraries = (library.split()[0] for target, library in now.native_code.items() if library != before.get(target))
     changed = [
         name
         for name, same in (
@@ -184,12 +190,13 @@ def _changed(now: Measurement, baseline: Baseline) -> str:
             ("compiler options", now.fingerprints.options == baseline.fingerprints.options),
             ("inputs", not inputs_matter(now, baseline)),
             ("device assignment", has_same_devices(now, baseline)),
+            ("native code", now.native_code == baseline.native_code),
             ("environment", not environment),
             ("hardware", now.hardware == baseline.hardware),
         )
         if not same
     ]
-    return f"{' and '.join(changed)} changed{_few(environment)}" if changed else ""
+    return f"{' and '.join(changed)} changed{_few((*libraries, *environment))}" if changed else ""
 
 
 def _few(differences: tuple[str, ...]) -> str:

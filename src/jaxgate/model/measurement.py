@@ -206,6 +206,8 @@ class MeasuredProgram(Measured):
         widened: Casts to a wider float type in one call.
         launched: Device programs that one warm call of plain Python launches, by name; empty where unknown.
         called: Functions that one warm call calls most, with their turns of loops, by name; empty where unknown.
+        native_code: By target of its program's custom calls, the library whose code is called, with a hash; an empty text
+            where that is not known. What comes with JAX or XLA is not in it.
     """
 
     signature: tuple[Argument, ...]
@@ -216,6 +218,7 @@ class MeasuredProgram(Measured):
     widened: Mapping[str, int] = field(default_factory=dict)
     launched: Mapping[str, int] = field(default_factory=dict)
     called: Mapping[str, int] = field(default_factory=dict)
+    native_code: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sent_bytes(self) -> int | None:
@@ -240,7 +243,6 @@ class Measurement(MeasuredProgram):
         amount: What one call gets done, in its natural unit.
         rivals: Facts and phases of other ways of doing the same, which claims are held against.
         processes: How many processes its devices belong to.
-        native_calls: Targets of its program's custom calls whose code comes with neither JAX nor XLA.
         unseen: What the calls that are made do not show of a loop around it, in words; empty if there is nothing.
         depends_on_values: Operations of its program whose work may depend on the values of its arguments; ``None`` if unknown.
     """
@@ -253,6 +255,5 @@ class Measurement(MeasuredProgram):
     rivals: Mapping[str, ReferenceFacts] = field(default_factory=dict)
     culprits: Culprits = field(default_factory=Culprits)
     processes: int = 1
-    native_calls: tuple[str, ...] = ()
     unseen: str = ""
     depends_on_values: tuple[str, ...] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import re
 from collections.abc import Iterator
@@ -204,3 +205,30 @@ def membership() -> Membership | None:
     if not usable or not isinstance(address, str) or not isinstance(process, int) or not isinstance(count, int):
         return None
     return Membership(process, count, address.rpartition(":")[0].strip("[]"), client)
+
+
+def native_address(target: str, platform: str) -> int | None:
+    """Where the code of a custom call lies in this process.
+
+    Args:
+        target: The name that it was registered by.
+        platform: JAX's name of the platform that it was registered for.
+
+    Returns:
+        ``None`` if nothing is registered by this name, or this release keeps it elsewhere.
+    """
+    try:
+        from jaxlib.xla_client import custom_call_targets, xla_platform_names  # noqa: PLC0415 - may be gone
+    except ImportError:
+        return None
+    names = (xla_platform_names.get(platform, platform), "any")
+    registered = next((found[target] for name in names if target in (found := custom_call_targets(name))), None)
+    capsule = registered.get("execute") if isinstance(registered, dict) else registered
+    if capsule is None:
+        return None
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.argtypes, pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    name = ctypes.pythonapi.PyCapsule_GetName
+    name.argtypes, name.restype = (ctypes.py_object,), ctypes.c_char_p
+    address: int | None = pointer(capsule, name(capsule))
+    return address

@@ -41,10 +41,10 @@ from jaxgate.observe.program import (
     DonatedLeaf,
     executable_fingerprint,
     find_feeds,
+    find_native_code,
     lost_bytes,
     lost_lines,
     lost_unknown,
-    native_calls,
     read_donation,
 )
 from jaxgate.observe.source_lines import at
@@ -192,7 +192,7 @@ def _measurement(
         ),
         results=read_results(lowered.stage, output_shardings(program.executable)),
         operations=program.structure.operations,
-        native_calls=native_calls(program.structure.operations),
+        native_code=find_native_code(program.structure.operations, compiled.hardware.platform),
         unseen="; ".join(filter(None, (lowered.unseen, run.stepped.further.untold))),
         depends_on_values=value_dependent(lowered.stage.compiler_ir("stablehlo")),
         matmuls=program.work.matmuls,

@@ -30,7 +30,6 @@ from jaxgate.observe.program import (
     export_program,
     find_feeds,
     load_program,
-    native_calls,
     serves_as,
     split_call,
 )
@@ -397,31 +396,3 @@ def test_an_older_format_does_not_serve():
     assert not serves_as(older, GOOD.content)
     unnamed = GOOD.content.replace(b"StableHLO_v", b"StableHLOxv")  # may be of any age
     assert not serves_as(unnamed, unnamed)
-
-
-@pytest.mark.parametrize(
-    ("operations", "found"),
-    [
-        (["stablehlo.custom_call @my_scale 64xf32", "stablehlo.add 64xf32"], ("my_scale",)),
-        (["stablehlo.custom_call @lapack_spotrf_ffi 64xf32", "stablehlo.custom_call @Sharding 8xf32"], ()),
-        (
-            [
-                "stablehlo.custom_call @xla_ffi_python_cpu_callback f32",
-                "stablehlo.custom_call @xla.sdy.FuncResultSharding",
-            ],
-            (),
-        ),
-        (["stablehlo.custom_call @b", "stablehlo.custom_call @a f32", "stablehlo.custom_call @a i32"], ("a", "b")),
-        ([], ()),
-    ],
-)
-def test_native_code_of_somebody_elses_is_named(operations, found):
-    """What comes with JAX and XLA is in the environment by its version; a library is not."""
-    assert native_calls(operations) == found
-
-
-def test_a_call_of_a_library_is_found_in_a_program():
-    """As ``jax.ffi`` writes it, without the library."""
-    call = jax.ffi.ffi_call("my_scale", jax.ShapeDtypeStruct((4,), jnp.float32))
-    module = jax.jit(lambda x: call(x) + 1).lower(jnp.ones(4)).compiler_ir("stablehlo")
-    assert native_calls(read_structure(module, lines=False).operations) == ("my_scale",)

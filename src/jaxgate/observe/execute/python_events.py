@@ -75,7 +75,9 @@ class PythonEvents:
         own = {name: getattr(np, name) for name in _FROM_NUMPY}
         watchers = {name: self._watched(function) for name, function in own.items()}
         self._watching = frozenset(watcher.__code__ for watcher in watchers.values())
-        profiler, tracer, collects = sys.getprofile(), sys.gettrace(), gc.isenabled()
+        profiler: Any = sys.getprofile()
+        tracer, collects = sys.gettrace(), gc.isenabled()
+        listener = profiler if callable(profiler) else None  # cProfile is no function, and takes its place by itself
         gc.disable()
         vars(np).update(watchers)
         sys.settrace(self._on_trace)
@@ -83,9 +85,11 @@ class PythonEvents:
         try:
             return function(*args, **kwargs)
         finally:
-            _profile_again(profiler)
+            sys.setprofile(listener)
             sys.settrace(tracer)
             vars(np).update(own)
+            if profiler is not listener:
+                profiler.enable()
             if collects:
                 gc.enable()
 
@@ -195,10 +199,3 @@ def _name_of(function: Any) -> str:
 
 def _line(project: FrameType | None) -> str:
     return "" if project is None else f"{short_path(project.f_code.co_filename)}:{project.f_lineno}"
-
-
-def _profile_again(profiler: Any) -> None:
-    """Give a profiler its place again; cProfile, which is no function, takes it by itself."""
-    sys.setprofile(profiler if callable(profiler) else None)
-    if profiler is not None and not callable(profiler):
-        profiler.enable()

@@ -16,8 +16,8 @@ from jaxgate.observe.program.export import (
     export_program,
     find_feeds,
     load_program,
-    native_calls,
     serves_as,
     split_call,
 )
+from jaxgate.observe.program.native_code import find_native_code
 from jaxgate.observe.program.stablehlo_diff import program_changes, readable

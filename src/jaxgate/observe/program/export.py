@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,17 +29,12 @@ _FORMAT = re.compile(rb"StableHLO_v[0-9.]+")
 _FORMAT_WITHIN = 64
 """Bytes at the start of a serialised module that name its version."""
 _CUSTOM_CALL = re.compile(r'custom_call @(?:"([^"]*)"|([\w.$-]+))')
-_ALLOWED_CALLS = re.compile(
+ALLOWED_CALLS = re.compile(
     r"Sharding|SPMD\w+|annotate_device_placement|shape_assertion|tpu_custom_call|__gpu\$xla\.gpu\.triton|triton_kernel_call"
     r"|Eigh|Qr|Lu\w*|Householder\w*|ProductOf\w+|ApproxTopK|PartialReduce|mhlo\.\w+|chlo\.\w+|stablehlo\.\w+"
     r"|lapack_\w+|(cu|hip)(solver|blas|fft|sparse|_)\w+|ducc_fft|dynamic_ducc_fft|__cudnn\$\w+|__cublas\$\w+"
 )
-_OWN_CALLS = re.compile(
-    _ALLOWED_CALLS.pattern + r"|xla\.[\w.]+|xla_(?:ffi_)?python_\w+|mosaic_gpu\w*|AllocateBuffer|LayoutConstraint|TopK"
-    r"|MoveTo(?:Host|Device)|ShardBarrier(?:From|To)|X64\w+|Pin|Unpin|CreateBuffer|InspectSharding"
-)
-"""Targets whose code comes with JAX or XLA, whose versions are in the environment, or is Python and counted as such."""
-_TARGET = re.compile(r"stablehlo\.custom_call @(\S+)")
+"""Targets of custom calls that a stored program may have."""
 _OPTION = re.compile(r"[a-z][a-z0-9_]*")
 _FILES = re.compile(r"dump|extra_options|(^|_)(files?|filename|paths?|dirs?|directory|cache|logs?)(_|$)|_(to|from)$")
 _OPTION_VALUE = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|[A-Za-z][A-Za-z0-9_-]*")
@@ -52,15 +47,6 @@ class NotReplayableError(Exception):
 
 class UnreadableProgramError(NotReplayableError):
     """A stored program that this jax cannot read: its format may be too old or too new."""
-
-
-def native_calls(operations: Iterable[str]) -> tuple[str, ...]:
-    """Targets of custom calls whose code comes with neither JAX nor XLA: a library that no fingerprint covers.
-
-    ``operations`` are labels of StableHLO operations, as ``Structure`` has them.
-    """
-    called = {match[1] for label in operations if (match := _TARGET.match(label))}
-    return tuple(sorted(name for name in called if not _OWN_CALLS.fullmatch(name)))
 
 
 def export_program(
@@ -240,7 +226,7 @@ def load_program(program: StoredProgram) -> export.Exported:
         ) from error
     refuse_options(program.record.options)
     called = {quoted or bare for quoted, bare in _CUSTOM_CALL.findall(text)}
-    foreign = sorted(name for name in called if not _ALLOWED_CALLS.fullmatch(name))
+    foreign = sorted(name for name in called if not ALLOWED_CALLS.fullmatch(name))
     if foreign:
         raise NotReplayableError(f"it calls {', '.join(foreign)}, which a stored program must not")
     platform = jax.default_backend()

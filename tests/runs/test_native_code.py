@@ -1,0 +1,73 @@
+"""A program that calls a library: identity asks for the same library, whose code no program shows."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import jax
+import pytest
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc) to build a library with")
+
+HANDLER = """
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "xla/ffi/api/c_api.h"
+
+XLA_FFI_Error *handle(XLA_FFI_CallFrame *frame) {
+  if (frame->extension_start && frame->extension_start->type == XLA_FFI_Extension_Metadata) {
+    XLA_FFI_Metadata *about = ((XLA_FFI_Metadata_Extension *)frame->extension_start)->metadata;
+    about->api_version.major_version = XLA_FFI_API_MAJOR;
+    about->api_version.minor_version = XLA_FFI_API_MINOR;
+    return NULL;
+  }
+  const float *from = ((XLA_FFI_Buffer *)frame->args.args[0])->data;
+  volatile float *to = ((XLA_FFI_Buffer *)frame->rets.rets[0])->data;
+  for (int turn = 0; turn < TURNS; turn++)
+    for (int i = 0; i < 4096; i++) to[i] = from[i] * 2;
+  return NULL;
+}
+"""
+GATES = """
+import ctypes, jax, jax.numpy as jnp
+
+def twice(name):
+    library = ctypes.CDLL(f"./lib{name}.so")
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(library.handle), platform="cpu")
+    return lambda x: jax.ffi.ffi_call(name, jax.ShapeDtypeStruct(x.shape, x.dtype))(x) + 1
+
+def test_kept(gate):
+    gate(twice("kept"), jnp.ones(4096))
+
+def test_rebuilt(gate):
+    gate(twice("rebuilt"), jnp.ones(4096))
+"""
+
+
+def build(project, name, *, turns):
+    """Build a library in the project's folder."""
+    library = project.path / f"lib{name}.so"
+    library.unlink(missing_ok=True)
+    (project.path / "handler.c").write_text(HANDLER)
+    options = ["-O1", "-shared", "-fPIC", f"-DTURNS={turns}", f"-I{jax.ffi.include_dir()}"]
+    subprocess.run(["cc", *options, "-o", library, "handler.c"], cwd=project.path, check=True)
+
+
+def test_a_library_that_was_built_anew_is_not_the_same(project):
+    """Seen with identity by the program alone: 20 times slower, and SAME."""
+    project.write("test_model.py", GATES)
+    for name in ("kept", "rebuilt"):
+        build(project, name, turns=1)
+    recorded = project.alone("-m", "pytest", "--perf-update")
+    assert recorded.returncode == 0, recorded.stdout
+    build(project, "rebuilt", turns=30)
+    shown = project.alone("-m", "pytest").stdout
+    kept, rebuilt = (
+        next(line for line in shown.splitlines() if f"model/{name}" in line) for name in ("kept", "rebuilt")
+    )
+    assert kept.startswith("SAME")
+    assert "identical program" in kept
+    assert not rebuilt.startswith("SAME")
+    assert "native code changed [librebuilt.so]" in rebuilt
