@@ -1,15 +1,18 @@
-"""What tracing waits for: the clock that runs while a thread sleeps, and not while it is kept from a core."""
+"""Clocks: what waits while tracing and what is kept from a core, and that no collection of garbage is timed."""
 
 from __future__ import annotations
 
+import gc
 import time
 
 import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxgate.model import Computation
+from jaxgate.observe.measure import observe
 from jaxgate.observe.trace import lower
-from jaxgate.observe.trace.clocks import asleep_ns, queued_ns
+from jaxgate.observe.trace.clocks import asleep_ns, queued_ns, uncollected
 
 X = jnp.ones(3)
 
@@ -54,3 +57,36 @@ def test_a_sleep_is_seen_and_a_loop_is_not():
     ran = asleep_ns() - begin
     assert slept >= 19_000_000
     assert ran <= time.perf_counter_ns() - wall - 5_000_000 + 1_000_000
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_is_collected_as_before(enabled):
+    """Also after what raises."""
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(ZeroDivisionError), uncollected():
+            1 / gc.isenabled()
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+def test_no_collection_counts_as_time_of_a_program():
+    """What the process did before decides when one comes: seen as 0.2 s of tracing in 7 of 246 unchanged cases."""
+    seen = []
+
+    def step(x):
+        seen.append(("traced", gc.isenabled()))
+        return x * 2
+
+    computation = Computation(subject=jax.jit(step), args=(jnp.ones(8),))
+    with pytest.MonkeyPatch.context() as patch:
+        compile_now = jax.stages.Lowered.compile
+        patch.setattr(
+            jax.stages.Lowered,
+            "compile",
+            lambda *args, **how: seen.append(("compiled", gc.isenabled())) or compile_now(*args, **how),
+        )
+        observe(lambda: computation, store=None, sampling=False)
+    assert set(seen) == {("traced", False), ("compiled", False)}

@@ -19,7 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxgate.model import ACCELERATOR_BURST_NS, BURSTS, DUEL_BURST_NS, LONG_CALL_NS, Contract, Duel, StoredProgram
 from jaxgate.observe.arguments import Feeder, to_host
 from jaxgate.observe.program import NotReplayableError, load_program
-from jaxgate.observe.trace import Clock, compiled_facts, record
+from jaxgate.observe.trace import Clock, compiled_facts, record, uncollected
 
 LONGEST_BURST = 10
 """Usual bursts that one of the slower side may take: on CPU a duel with one fifty times slower took ten seconds with 40."""
@@ -223,26 +223,20 @@ def run_duel(
     times: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
     duel = Duel(now_ns=(), baseline_ns=(), calls_per_burst=calls, seed=seed, contract=now.contract)
     gc.collect()
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        with record(others=False) as events:
-            while len(times[0]) < max_pairs:
-                first = order.randrange(2)
-                for side in (first, 1 - first, 1 - first, first):
-                    contender = sides[side]
-                    times[side].append(tuple(contender.burst(calls, clock) for _ in range(bursts)))
-                duel = replace(
-                    duel,
-                    now_ns=tuple(times[0]),
-                    baseline_ns=tuple(times[1]),
-                    traces=len(events.traces + events.compiles),
-                )
-                if settled(duel):
-                    break
-    finally:
-        if was_enabled:
-            gc.enable()
+    with uncollected(), record(others=False) as events:
+        while len(times[0]) < max_pairs:
+            first = order.randrange(2)
+            for side in (first, 1 - first, 1 - first, first):
+                contender = sides[side]
+                times[side].append(tuple(contender.burst(calls, clock) for _ in range(bursts)))
+            duel = replace(
+                duel,
+                now_ns=tuple(times[0]),
+                baseline_ns=tuple(times[1]),
+                traces=len(events.traces + events.compiles),
+            )
+            if settled(duel):
+                break
     return duel
 
 

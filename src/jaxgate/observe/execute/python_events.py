@@ -5,7 +5,6 @@ A turn of a loop is a line that begins again: a comprehension calls nothing, how
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import jax
 import numpy as np
 
 from jaxgate.observe.source_lines import is_project_file, places, short_path
+from jaxgate.observe.trace import uncollected
 
 MAX_EVENTS = 1_000_000
 """Events that are looked at, about a second of them: a call that makes more is counted up to there, each time alike."""
@@ -76,22 +76,20 @@ class PythonEvents:
         watchers = {name: self._watched(function) for name, function in own.items()}
         self._watching = frozenset(watcher.__code__ for watcher in watchers.values())
         profiler: Any = sys.getprofile()
-        tracer, collects = sys.gettrace(), gc.isenabled()
+        tracer = sys.gettrace()
         listener = profiler if callable(profiler) else None  # cProfile is no function, and takes its place by itself
-        gc.disable()
-        vars(np).update(watchers)
-        sys.settrace(self._on_trace)
-        sys.setprofile(self._on_profile)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            sys.setprofile(listener)
-            sys.settrace(tracer)
-            vars(np).update(own)
-            if profiler is not listener:
-                profiler.enable()
-            if collects:
-                gc.enable()
+        with uncollected():
+            vars(np).update(watchers)
+            sys.settrace(self._on_trace)
+            sys.setprofile(self._on_profile)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                sys.setprofile(listener)
+                sys.settrace(tracer)
+                vars(np).update(own)
+                if profiler is not listener:
+                    profiler.enable()
 
     def _watched(self, function: Callable[..., Any]) -> Any:
         array, name = _array_type(), f"np.{function.__name__}"

@@ -21,7 +21,7 @@ from jaxgate.observe.arguments import (
 )
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.subjects import Subject
-from jaxgate.observe.trace import Blame, Clock, record, retrace_lines
+from jaxgate.observe.trace import Blame, Clock, record, retrace_lines, uncollected
 
 STEPS = 3
 """Threaded steps: the commonest retrace comes at the second, and shows whether it settles at the third."""
@@ -92,7 +92,8 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock) ->
     begin = 0
     for step in range(1, STEPS + 1):
         seen, held = argument_keys(*call, subject.names, subject.static), subject.arrays(None, call)
-        with record(explain=True, others=not subject.name) as events, guarded(f"step {step} of the {subject.role}"):
+        at_step = guarded(f"step {step} of the {subject.role}")
+        with record(explain=True, others=not subject.name) as events, at_step, uncollected():
             begin, last = clock(), begin
             output = subject.call(call)
             stepped.call_ns = clock() - begin

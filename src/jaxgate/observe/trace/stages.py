@@ -14,7 +14,7 @@ from jaxgate.observe.arguments import argument_names, dynamic_leaves, place_sign
 from jaxgate.observe.compat import argument_leaf_names, compiler_options, input_shardings
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.source_lines import without_folders
-from jaxgate.observe.trace.clocks import Clock, Clocks, asleep_ns
+from jaxgate.observe.trace.clocks import Clock, Clocks, asleep_ns, uncollected
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.enclosed_functions import Enclosed, find_enclosed
 from jaxgate.observe.trace.fingerprint import program_fingerprint
@@ -123,7 +123,7 @@ def _trace_and_lower(
 ) -> tuple[int | None, int | None, int, Any, Any]:
     """Trace and lower; the trace times are ``None`` if JAX did not trace because it had done so before."""
     clock, asleep = clocks
-    with record(others=False) as events:
+    with record(others=False) as events, uncollected():
         begin, slept = clock(), asleep()
         with guarded(f"tracing the {role}"):
             traced = jitted.trace(*args, **kwargs)
@@ -183,7 +183,7 @@ def compile_program(lowered: Lowered, *, clocks: Clocks) -> Program:
     Raises:
         InvalidCaseError: If the compiler refuses it.
     """
-    with record(others=False) as events, guarded(f"compiling the {lowered.role}"):
+    with record(others=False) as events, guarded(f"compiling the {lowered.role}"), uncollected():
         begin, busy = clocks.wall(), clocks.process()
         executable = lowered.stage.compile()
         took_ns, busy_ns = clocks.wall() - begin, clocks.process() - busy
