@@ -246,9 +246,19 @@ def test_identity_is_refused(now, before, reason):
 def test_the_same_library_is_the_same_program():
     """Its target alone says nothing: a library is built anew under the same names."""
     verdict = timed(measurement(native_code=SCALE), baseline(native_code=SCALE))
-    assert (verdict.status, verdict.reason) == (Status.SAME, "identical program")
+    reason = "identical program; libscale.so as before, what it calls in others is not seen"
+    assert (verdict.status, verdict.reason) == (Status.SAME, reason)
     other = {"my_scale": "libscale.so 1"}
     assert place(measurement(native_code=SCALE), baseline(native_code=other)).differences == ("native code changed",)
+
+
+def test_an_unknown_library_is_no_error_beside_another_executable():
+    """It has no name; flags that changed are named all the same."""
+    one, other = (replace(FINGERPRINTS, executable=digit * 32) for digit in "12")
+    now = measurement(native_code={"my_scale": ""}, fingerprints=one)
+    verdict = timed(now, baseline(fingerprints=other))
+    assert verdict.reason.startswith("the program calls my_scale, native code")
+    assert "native code changed" in place(now, baseline(fingerprints=other)).differences
 
 
 def on_several(side, devices, **changes):

@@ -152,7 +152,11 @@ def adopt_baselines(session: GateSession) -> dict[str, str]:
     from jaxgate.observe.program import serves_as  # noqa: PLC0415 - imports JAX, which a run without gates does without
 
     adopted = {}
-    stale = {verdict.case for verdict in session.result.verdicts if verdict.status is Status.STALE_BASELINE}
+    stale = {
+        verdict.case
+        for verdict in session.result.verdicts
+        if any(finding.status is Status.STALE_BASELINE for finding in verdict.findings)  # it may be red besides
+    }
     for slug in sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware}):
         why = f"recorded from {settings.against[:10]}, this hardware had none"
         try:

@@ -182,7 +182,7 @@ def differs(now: Measurement, baseline: Baseline) -> str:
 def _changed(now: Measurement, baseline: Baseline) -> str:
     environment = environment_differences(now.environment, baseline.environment)
     before = baseline.native_code
-    libraries = (library.split()[0] for target, library in now.native_code.items() if library != before.get(target))
+    libraries = (_name_of(one) for target, one in now.native_code.items() if one and one != before.get(target))
     changed = [
         name
         for name, same in (
@@ -197,6 +197,11 @@ def _changed(now: Measurement, baseline: Baseline) -> str:
         if not same
     ]
     return f"{' and '.join(changed)} changed{_few((*libraries, *environment))}" if changed else ""
+
+
+def _name_of(library: str) -> str:
+    """Of a library and its hash."""
+    return library.rpartition(" ")[0]
 
 
 def _few(differences: tuple[str, ...]) -> str:
@@ -219,7 +224,13 @@ def judge_time(
     difference = differs(now, baseline)
     if not difference:
         values = now.fingerprints.inputs != baseline.fingerprints.inputs
-        return TimeVerdict(status=Status.SAME, reason=f"identical program{OTHER_VALUES if values else ''}")
+        libraries = sorted({_name_of(library) for library in now.native_code.values()})
+        native = (
+            f"; {shortlist(libraries, MAX_CHANGES_NAMED)} as before, what it calls in others is not seen"
+            if libraries
+            else ""
+        )
+        return TimeVerdict(status=Status.SAME, reason=f"identical program{OTHER_VALUES if values else ''}{native}")
     if same_executable and decision is None and not settings_changed(now, baseline):  # a stored time speaks of both
         return TimeVerdict(status=Status.SAME, reason=f"the same executable as the baseline's ({difference})")
     if decision is None:

@@ -136,6 +136,54 @@ def test_a_red_case_takes_no_further_ones():
     assert (len(stepped.retraces), found.retraces, len(calls)) == (2, (), STEPS)
 
 
+def runs_out(batches):
+    """Gives no more batches than so many."""
+    left = iter([X] * batches)
+    return lambda *_: (next(left),)
+
+
+@pytest.mark.parametrize("make", [on_host, jitted], ids=["plain Python", "jitted"])
+def test_who_has_no_more_arguments_ends_them(make):
+    """A pipeline of five batches is no error: the first steps had what they needed."""
+    found = make(jax.jit(lambda x: x + 1), (X,), runs_out(5))
+    found = found[1] if make is on_host else found
+    assert (found.retraces, found.traces) == ((), 0)
+    assert found.untold.startswith("threading the state into the next step: StopIteration")
+    assert found.untold.endswith(": no more steps are counted")
+
+
+def test_who_threads_nothing_any_more_ends_them_and_nothing_else():
+    """How many steps there is time for must not decide how the state is threaded later."""
+    left = iter(range(4))
+    stepped, found = on_host(_double, (X,), lambda result, _: None if next(left, None) is None else (result,))
+    assert (found.untold, found.retraces) == ("", ())
+    assert stepped.next_args is not None
+
+
+def test_a_later_step_that_fails_ends_them():
+    """The line says so; nothing is judged by it."""
+    count = itertools.count(1)
+
+    def fails_late(x):
+        if next(count) == 9:
+            raise RuntimeError("no more data")
+        return _double(x)
+
+    _, found = on_host(fails_late, (X,))
+    assert found.untold.startswith("step 9: RuntimeError: no more data")
+
+
+def test_a_wrapper_with_names_of_its_own_may_donate():
+    """What it calls consumes the state: nobody looks at it afterwards."""
+    inner = jax.jit(lambda w, x: jax.tree.map(lambda leaf: leaf + x.sum(), w), donate_argnums=0)
+
+    def around(params, batch):
+        return inner(params, batch)
+
+    computation = Computation(subject=around, args=({"a": jnp.ones(8)}, X))
+    assert observe(lambda: computation, store=None, sampling=False).measurement.facts.sampled_traces == 0
+
+
 # a state that nobody said is threaded
 
 STATE = {"n": jnp.int32(0), "w": X, "lr": jnp.float32(0.1)}
@@ -159,7 +207,7 @@ def test_a_weakly_typed_leaf_of_the_state_is_seen():
     found = jitted(WEAK, (STATE, X))
     assert (found.traces, found.compiles) == (1, 1)
     assert found.retraces == (
-        "step 2, fed with state of step 1, retraced: state['lr']: float32[] → float32[] (weak type)",
+        "step 2, fed with state of step 1 (is it no state? next_args=lambda *_: None), retraced: state['lr']: float32[] → float32[] (weak type)",
     )
 
 

@@ -8,6 +8,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxgate.keep import ReferenceCache
+from jaxgate.model import Computation
+from jaxgate.observe.measure import observe
 from jaxgate.observe.trace import lower
 
 W, X = {"a": jnp.ones((4, 4)), "b": jnp.ones(3)}, jnp.ones(4)
@@ -28,6 +31,12 @@ def step(w, x):
 def loss(w, x):
     """Another one."""
     return jnp.clip(w["a"], 0, 1).sum() + x.sum()
+
+
+@jax.jit
+def pair(w, x):
+    """Two results."""
+    return w["a"] * 2, x * 2
 
 
 @functools.wraps(step)
@@ -125,3 +134,42 @@ def test_a_function_that_is_made_anew_is_not_the_one_that_is_found():
     assert found.unseen.startswith(
         "calls jitted <lambda>(): gated without the Python around it, whose time and retraces"
     )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda w, x: pair(w, x)[::-1],
+        lambda w, x: dict(zip("ab", pair(w, x), strict=True)),
+        lambda w, x: (*pair(w, x), 1.0),
+    ],
+    ids=["in another order", "in another tree", "beside a constant"],
+)
+def test_results_that_are_given_otherwise_are_not_those_of_the_jitted_one(function):
+    """Its program would be threaded by places that the loop does not have."""
+    found = lowered(function, W, X)
+    assert found.called is found.function is not pair
+    assert found.unseen.startswith("calls jitted pair(): gated")
+
+
+def test_names_are_those_of_the_function_that_is_gated():
+    """Else each argument under another name would be taken for a static one, and looked at in each step."""
+    found = lowered(lambda params, batch: step(params, batch), W, X)
+    assert (found.function, found.names) == (step, ("w", "x"))
+    assert [leaf.path for leaf in found.signature] == [leaf.path for leaf in lowered(step, W, X).signature]
+
+
+def test_who_was_a_reference_before_is_gated_alike():
+    """What was measured before in a process decides nothing."""
+
+    @jax.jit
+    def inner(x):
+        return x * 2
+
+    def naive(x):
+        return inner(x)
+
+    computation = Computation(subject=lambda x: x + x, args=(X,), reference=naive)
+    observe(lambda: computation, store=ReferenceCache(None), sampling=False)
+    found = lowered(naive, X)
+    assert (found.function, found.unseen) == (inner, "")

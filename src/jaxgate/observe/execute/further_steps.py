@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from jaxgate.model import InvalidCaseError
 from jaxgate.observe.arguments import (
@@ -10,13 +11,14 @@ from jaxgate.observe.arguments import (
     ArgumentKey,
     Call,
     Lockstep,
+    advance,
     argument_keys,
     on_device,
     untold_state,
 )
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.subjects import Subject
-from jaxgate.observe.execute.warmup_steps import STEPS, Further, Stepped, following
+from jaxgate.observe.execute.warmup_steps import STEPS, Further, Stepped
 from jaxgate.observe.trace import Clock, Culprit, record, retrace_lines
 
 MAX_STEPS = 20
@@ -40,8 +42,8 @@ def take_further_steps(
         clock: Monotonic nanoseconds.
         together: The ranks that take the steps; where there are several, none goes on.
 
-    Raises:
-        InvalidCaseError: If a call fails.
+    Returns:
+        What was seen. A step that fails, or that there are no arguments for, is the end: the first ones went well.
     """
     assert stepped.last is not None  # the steps go on once
     (output, call), stepped.last = stepped.last, None
@@ -58,10 +60,16 @@ def take_further_steps(
         if spent_ns + stepped.step_ns > MORE_NS:
             break
         begin = clock()
-        call = following(subject, stepped, output, call)
-        seen = argument_keys(*call, subject.names, subject.static)
-        with record(explain=True, others=not subject.name) as events, guarded(f"step {step} of the {subject.role}"):
-            output = subject.call(call)
+        try:
+            following = _following(subject, stepped, output, call)
+            if following is None:
+                break
+            seen = argument_keys(*following, subject.names, subject.static)
+            with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"):
+                output = subject.call(following)
+        except InvalidCaseError as error:  # who made it may have had no more than so many in mind
+            return Further(untold=f"{error}: no more steps are counted")
+        call = following
         culprits = stepped.blame.culprits(events)
         again = [culprit for culprit in culprits if culprit.key in stepped.missed or culprit.function == subject.name]
         if again:
@@ -70,6 +78,15 @@ def take_further_steps(
         spent_ns += 0 if culprits else clock() - begin
         before = seen
     return Further(untold=untold)
+
+
+def _following(subject: Subject, stepped: Stepped, output: Any, call: Call) -> Call | None:
+    """The arguments of the next step; ``None`` if whoever threads the state has no more of them."""
+    if stepped.next_args is None:
+        return subject.again(call)
+    with guarded("threading the state into the next step"):
+        threaded = advance(stepped.next_args, output, call)
+    return None if threaded is None else subject.placed(threaded)
 
 
 def _threaded(subject: Subject, stepped: Stepped, name: str, threaded: Call, call: Call) -> Further:
@@ -81,7 +98,13 @@ def _threaded(subject: Subject, stepped: Stepped, name: str, threaded: Call, cal
             subject.call(arguments)
     except InvalidCaseError:  # nobody said that it takes that
         return Further()
-    return _found(subject, f"step 2, fed with {name} of step 1,", stepped.blame.culprits(events), before, seen)
+    return _found(
+        subject,
+        f"step 2, fed with {name} of step 1 (is it no state? next_args=lambda *_: None),",
+        stepped.blame.culprits(events),
+        before,
+        seen,
+    )
 
 
 def _found(

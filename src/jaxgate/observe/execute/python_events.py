@@ -89,7 +89,7 @@ class PythonEvents:
                 sys.settrace(tracer)
                 vars(np).update(own)
                 if profiler is not listener:
-                    profiler.enable()
+                    getattr(profiler, "enable", bool)()
 
     def _watched(self, function: Callable[..., Any]) -> Any:
         array, name = _array_type(), f"np.{function.__name__}"

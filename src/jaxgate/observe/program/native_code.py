@@ -39,8 +39,11 @@ def find_native_code(operations: Iterable[str], platform: str) -> dict[str, str]
 
 def _library(target: str, platform: str) -> str:
     address = native_address(target, platform)
-    path = None if address is None else _file_at(address)
-    return "" if path is None else f"{path.name} {_digest(path, path.stat().st_mtime_ns)}"
+    try:
+        path = None if address is None else _file_at(address)
+        return "" if path is None else f"{path.name} {_digest(path, path.stat().st_mtime_ns)}"
+    except OSError:  # it cannot be read, or is gone by now
+        return ""
 
 
 def _file_at(address: int) -> Path | None:

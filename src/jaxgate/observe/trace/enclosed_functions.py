@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 from jax.extend.core import Literal
 
 from jaxgate.model import MAX_NAMED, shortlist
@@ -21,7 +22,7 @@ class Enclosed:
     Attributes:
         names: The project's jitted functions that it calls, each once.
         whole: Whether one of them takes all its arguments, gives all its results, and nothing else is done.
-        only: That one itself, where it is found and takes the arguments as they are.
+        only: That one itself, where it is found, takes the arguments as they are, and its results are given as they are.
         donated: Places, among the leaves of the arguments, of those that it donates.
     """
 
@@ -58,15 +59,17 @@ def find_enclosed(
     if len(own) != 1 or len(body.eqns) != 1:
         return Enclosed(names)
     ((equation, source),) = own
-    if set(body.outvars) != set(equation.outvars) or not set(body.invars) <= _variables(equation):
+    constants = any(isinstance(result, Literal) for result in body.outvars)
+    if constants or set(body.outvars) != set(equation.outvars) or not set(body.invars) <= _variables(equation):
         return Enclosed(names)
     given = zip(equation.invars, equation.params["donated_invars"], strict=True)
     donated = {id(variable) for variable, is_donated in given if is_donated}
     places = frozenset(place for place, variable in enumerate(body.invars) if id(variable) in donated)
-    only = next(_taking(function, equation.params["jaxpr"], source, args, kwargs), None)
-    return Enclosed(
-        names, whole=True, only=only if list(equation.invars) == list(body.invars) else None, donated=places
+    as_it_is = equation.invars == body.invars and equation.outvars == body.outvars
+    found = _taking(
+        function, equation.params["jaxpr"], source, args, kwargs, results=jax.tree.structure(traced.out_info)
     )
+    return Enclosed(names, whole=True, only=next(found, None) if as_it_is else None, donated=places)
 
 
 def _variables(equation: Any) -> set[Any]:
@@ -74,9 +77,17 @@ def _variables(equation: Any) -> set[Any]:
 
 
 def _taking(
-    function: Any, program: Any, source: tuple[str, str, int], args: Sequence[Any], kwargs: Mapping[str, Any]
+    function: Any,
+    program: Any,
+    source: tuple[str, str, int],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    results: Any,
 ) -> Iterator[Callable[..., Any]]:
-    """The function objects that give this very program for the same arguments: JAX has it from the call within.
+    """The function objects that give this very program for the same arguments, and this tree of results.
+
+    JAX has the program from the call within.
 
     One that is made anew at each call is not to be found, and its loop traces at each call.
     """
@@ -87,5 +98,5 @@ def _taking(
             traced = candidate.trace(*args, **kwargs)
         except Exception:  # noqa: BLE001, S112 - it takes other arguments than the function around it
             continue
-        if traced.jaxpr is program:
+        if traced.jaxpr is program and jax.tree.structure(traced.out_info) == results:
             yield candidate

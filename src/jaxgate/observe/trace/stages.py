@@ -76,7 +76,6 @@ def lower(
         InvalidCaseError: If it cannot be traced or lowered.
     """
     jitted = with_own_donation(function, as_jitted(function), args, kwargs, role)
-    names = argument_names(function, len(args))
     clocks = (clock, asleep)
     trace_ns, wait_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clocks)
     enclosed = find_enclosed(function, traced, args, kwargs) if is_plain(function) else Enclosed()
@@ -92,8 +91,10 @@ def lower(
         if role == "subject":
             jax.clear_caches()
         else:
-            cast("Any", jitted).clear_cache()  # the subject keeps its executable
+            for one in (jitted, as_jitted(function)):  # a trace of what is around it holds the one of before
+                cast("Any", one).clear_cache()  # the subject keeps its executable
         trace_ns, wait_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clocks)
+    names = argument_names(enclosed.only or function, len(args))
     return Lowered(
         function=jitted,
         called=function if enclosed.only else jitted,
