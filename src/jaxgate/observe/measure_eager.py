@@ -150,6 +150,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         host=True,
         unknown=_unknown(launched) | run.called.unknown,
         launched=launched.programs or {},
+        unseen=run.stepped.further.untold,
         called=run.called.functions,
     )
 

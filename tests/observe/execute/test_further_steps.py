@@ -260,3 +260,18 @@ def test_facts_count_further_steps_as_steady_ones():
     seen = observe(lambda: computation, store=None, sampling=False, clocks=Clocks(wall=Clock())).measurement
     assert (seen.facts.traces, seen.facts.sampled_traces, seen.facts.sampled_compiles) == (1, 1, 1)
     assert "state['lr']" in seen.culprits.retraces[0]
+
+
+def test_the_line_of_plain_python_says_where_its_steps_end():
+    """What is not counted must not look like nothing to count."""
+    count = itertools.count(1)
+
+    def fails_late(x):
+        if next(count) == 5:
+            raise RuntimeError("no more data")
+        return _double(x)
+
+    computation = Computation(subject=fails_late, args=(X,), host=True)
+    clocks = Clocks(wall=Clock(MS))
+    found = observe(lambda: computation, store=None, sampling=False, clocks=clocks).measurement.unseen
+    assert found.startswith("step 5: RuntimeError: no more data")
