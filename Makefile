@@ -15,7 +15,7 @@ perf: $(READY)
 	@$(RUN) pytest perf $(if $(K),-k "$(K)") $(ARGS)
 
 test: $(READY)
-	@SHUFFLE=$(SHUFFLE) $(RUN) pytest tests -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@SHUFFLE=$(SHUFFLE) $(RUN) pytest tests -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 test-quick: $(READY)
 	@$(RUN) pytest tests/model tests/judge tests/keep tests/report -n auto --maxprocesses 4 $(ARGS)

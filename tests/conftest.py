@@ -25,15 +25,8 @@ if TYPE_CHECKING:
 SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
 
 
-LONG_FIRST = ("faults", "runs", "ci", "goldens", "processes", "plugin", "engine")
-"""Folders whose files take long, and come first: what is left at the end is short, and no worker waits for another one."""
 SHUFFLE = "SHUFFLE"
 """Variable with a number: tests run in an order drawn from it (``make test SHUFFLE=7``)."""
-
-
-def _place(item: pytest.Item) -> int:
-    path = item.path.as_posix()
-    return next((place for place, name in enumerate(LONG_FIRST) if f"/tests/{name}/" in path), len(LONG_FIRST))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -56,8 +49,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     seed = os.environ.pop(SHUFFLE, "")  # not for the runs in these tests
     if seed:
         random.Random(seed).shuffle(items)
-    else:
-        items.sort(key=_place)
     gc.collect()
     gc.freeze()  # what is imported is no garbage: looking at it takes every full collection 0.1 s, and a run makes several
 

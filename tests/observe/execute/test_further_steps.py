@@ -136,6 +136,18 @@ def test_a_red_case_takes_no_further_ones():
     assert (len(stepped.retraces), found.retraces, len(calls)) == (2, (), STEPS)
 
 
+def fails_at(step):
+    """Plain Python that has no data at one step."""
+    count = itertools.count(1)
+
+    def function(x):
+        if next(count) == step:
+            raise RuntimeError("no more data")
+        return _double(x)
+
+    return function
+
+
 def runs_out(batches):
     """Gives no more batches than so many."""
     left = iter([X] * batches)
@@ -162,14 +174,7 @@ def test_who_threads_nothing_any_more_ends_them_and_nothing_else():
 
 def test_a_later_step_that_fails_ends_them():
     """The line says so; nothing is judged by it."""
-    count = itertools.count(1)
-
-    def fails_late(x):
-        if next(count) == 9:
-            raise RuntimeError("no more data")
-        return _double(x)
-
-    _, found = on_host(fails_late, (X,))
+    _, found = on_host(fails_at(9), (X,))
     assert found.untold.startswith("step 9: RuntimeError: no more data")
 
 
@@ -264,14 +269,7 @@ def test_facts_count_further_steps_as_steady_ones():
 
 def test_the_line_of_plain_python_says_where_its_steps_end():
     """What is not counted must not look like nothing to count."""
-    count = itertools.count(1)
-
-    def fails_late(x):
-        if next(count) == 5:
-            raise RuntimeError("no more data")
-        return _double(x)
-
-    computation = Computation(subject=fails_late, args=(X,), host=True)
+    computation = Computation(subject=fails_at(5), args=(X,), host=True)
     clocks = Clocks(wall=Clock(MS))
     found = observe(lambda: computation, store=None, sampling=False, clocks=clocks).measurement.unseen
     assert found.startswith("step 5: RuntimeError: no more data")

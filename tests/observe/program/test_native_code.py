@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.program.native_code import _file_at, find_native_code
+from jaxgate.observe.program.native_code import _file_at, _library, find_native_code
 from jaxgate.observe.trace.stablehlo import read_structure
 
 
@@ -70,3 +70,15 @@ def test_a_file_that_was_replaced_since_it_was_loaded_is_not_hashed(monkeypatch,
         maps.write_text(f"1000-2000 r-xp 00000000 00:00 0\n2000-3000 r-xp 00000000 fe:00 1234    {library}{end}\n")
         assert _file_at(0x2FFF) == found
         assert _file_at(0x1000) is None
+
+
+def test_a_library_that_cannot_be_read_is_not_known(monkeypatch):
+    """The case is UNDECIDED by that; what was measured is not lost."""
+
+    def refuse(*_):
+        raise PermissionError("on purpose")
+
+    monkeypatch.setattr("jaxgate.observe.program.native_code._digest", refuse)
+    assert _library("xla_ffi_python_cpu_callback", "cpu") == ""
+    monkeypatch.undo()
+    assert _library("xla_ffi_python_cpu_callback", "cpu")

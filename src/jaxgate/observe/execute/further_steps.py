@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from jaxgate.model import InvalidCaseError
 from jaxgate.observe.arguments import (
@@ -11,14 +10,13 @@ from jaxgate.observe.arguments import (
     ArgumentKey,
     Call,
     Lockstep,
-    advance,
     argument_keys,
     on_device,
     untold_state,
 )
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.subjects import Subject
-from jaxgate.observe.execute.warmup_steps import STEPS, Further, Stepped
+from jaxgate.observe.execute.warmup_steps import STEPS, Further, Stepped, following
 from jaxgate.observe.trace import Clock, Culprit, record, retrace_lines
 
 MAX_STEPS = 20
@@ -51,9 +49,9 @@ def take_further_steps(
         return Further()
     untold = ""
     if not told and subject.name and not subject.consumes:
-        threaded, name, untold = untold_state(output, call[0], subject.names)
-        if threaded is not None:
-            return _threaded(subject, stepped, name, (threaded, call[1]), call)
+        args, name, untold = untold_state(output, call[0], subject.names)
+        if args is not None:
+            return _threaded(subject, stepped, name, (args, call[1]), call)
     spent_ns = 0
     before = argument_keys(*call, subject.names, subject.static)
     for step in range(STEPS + 1, MAX_STEPS + 1):
@@ -61,15 +59,15 @@ def take_further_steps(
             break
         begin = clock()
         try:
-            following = _following(subject, stepped, output, call)
-            if following is None:
-                break
-            seen = argument_keys(*following, subject.names, subject.static)
+            threaded = following(subject, stepped.next_args, output, call)
+            if threaded is None and stepped.next_args is not None:
+                break  # who threads the state has no more of it
+            call = subject.again(call) if threaded is None else threaded
+            seen = argument_keys(*call, subject.names, subject.static)
             with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"):
-                output = subject.call(following)
+                output = subject.call(call)
         except InvalidCaseError as error:  # who made it may have had no more than so many in mind
             return Further(untold=f"{error}: no more steps are counted")
-        call = following
         culprits = stepped.blame.culprits(events)
         again = [culprit for culprit in culprits if culprit.key in stepped.missed or culprit.function == subject.name]
         if again:
@@ -78,15 +76,6 @@ def take_further_steps(
         spent_ns += 0 if culprits else clock() - begin
         before = seen
     return Further(untold=untold)
-
-
-def _following(subject: Subject, stepped: Stepped, output: Any, call: Call) -> Call | None:
-    """The arguments of the next step; ``None`` if whoever threads the state has no more of them."""
-    if stepped.next_args is None:
-        return subject.again(call)
-    with guarded("threading the state into the next step"):
-        threaded = advance(stepped.next_args, output, call)
-    return None if threaded is None else subject.placed(threaded)
 
 
 def _threaded(subject: Subject, stepped: Stepped, name: str, threaded: Call, call: Call) -> Further:

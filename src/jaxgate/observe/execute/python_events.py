@@ -5,6 +5,7 @@ A turn of a loop is a line that begins again: a comprehension calls nothing, how
 
 from __future__ import annotations
 
+import cProfile
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -88,8 +89,8 @@ class PythonEvents:
                 sys.setprofile(listener)
                 sys.settrace(tracer)
                 vars(np).update(own)
-                if profiler is not listener:
-                    getattr(profiler, "enable", bool)()
+                if isinstance(profiler, cProfile.Profile):
+                    profiler.enable()
 
     def _watched(self, function: Callable[..., Any]) -> Any:
         array, name = _array_type(), f"np.{function.__name__}"

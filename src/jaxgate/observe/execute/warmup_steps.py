@@ -120,19 +120,19 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock) ->
         if subject.reads_results or step == STEPS:
             refuse_nan(output, f"the {subject.role}'s result at step {step}")
         if step < STEPS:
-            call = following(subject, stepped, output, call)
+            going_on = following(subject, stepped.next_args, output, call)
+            if going_on is None:
+                stepped.next_args = None
+            call = subject.again(call) if going_on is None else going_on
     stepped.last = output, call
     return stepped
 
 
-def following(subject: Subject, stepped: Stepped, output: Any, call: Call) -> Call:
-    """The arguments of the step after one; from then on nothing is threaded where its result held no state."""
+def following(subject: Subject, next_args: NextArgs | None, output: Any, call: Call) -> Call | None:
+    """The arguments of the step after one, fed from its result; ``None`` where nothing is threaded."""
     with guarded("threading the state into the next step"):
-        threaded = advance(stepped.next_args, output, call)
-    if threaded is not None:
-        return subject.placed(threaded)
-    stepped.next_args = None
-    return subject.again(call)
+        threaded = advance(next_args, output, call)
+    return None if threaded is None else subject.placed(threaded)
 
 
 def refuse_nan(output: Any, what: str) -> None:
