@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import pytest
 from support.factories import CASE, FINGERPRINTS, PROGRAM, measurement, record, reference
 
-from jaxgate.engine.fresh_process import FreshDuel, repeat_duel
+from jaxgate.engine.fresh_process import Environments, FreshDuel, repeat_duel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.provisional import Provisional, confirm, in_order
 from jaxgate.engine.repeats import BackstopRepeat, DuelRepeat, PhaseRepeat
@@ -30,6 +31,7 @@ from jaxgate.model import (
     at_most,
 )
 from jaxgate.processes.pytest_child import Side
+from jaxgate.processes.side_worker import SideError
 
 CALL_NS = 10_000_000
 
@@ -462,6 +464,36 @@ def test_a_fresh_process_needs_41_of_60(child):
     found = repeat_duel(DUEL)
     assert found.case.status is not Status.SLOWER
     assert found.control.status is Status.SLOWER
+
+
+def test_sides_with_environments_of_their_own_are_four_processes():
+    """Two for the case, two for the baseline's program against itself, under its own settings."""
+    opened, left = [], [duel(60), duel(0)]
+
+    @contextmanager
+    def open_sides(asked):
+        opened.append(asked)
+        yield object(), object()
+
+    given = Environments(now={"jax": "1", "A": "2"}, baseline={"jax": "1"}, variables={})
+    apart = replace(DUEL, environments=given)
+    found = repeat_duel(apart, open_sides=open_sides, run_duel=lambda *_, **__: left.pop(0))
+    assert (found.case.status, found.control.status, found.problem) == (Status.SLOWER, Status.SAME, "")
+    assert opened[0] == apart
+    assert (opened[1].now, opened[1].environments.now) == (DUEL.baseline, given.baseline)
+
+
+def test_a_side_that_cannot_be_had_confirms_nothing():
+    """No green, and the text says why."""
+
+    @contextmanager
+    def open_sides(_):
+        raise SideError("exit status 1")
+        yield
+
+    given = Environments(now={}, baseline={}, variables={})
+    found = repeat_duel(replace(DUEL, environments=given), open_sides=open_sides)
+    assert (found.case, found.problem) == (None, "two fresh processes failed: exit status 1")
 
 
 def test_a_claim_is_judged_by_its_limit_and_the_control_by_none(child):

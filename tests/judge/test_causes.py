@@ -399,6 +399,17 @@ def test_the_same_program_in_another_environment_is_named():
     assert causes("traces", baseline(), **changes) == []
 
 
+def test_what_somebody_set_is_named():
+    """The flag, and not the hash of all options, which moves with it; the hash where nothing else is known."""
+    hashed = {"compile_options": "12d4"}
+    flag = {"environment": ENVIRONMENT | hashed | {"XLA_FLAGS": "--xla_new"}}
+    text = "the same program under other settings: "
+    assert causes("run_ns", baseline(), **flag) == [f"{text}XLA_FLAGS absent → --xla_new"]
+    assert causes("temp_bytes", baseline(), environment=ENVIRONMENT | hashed) == [
+        f"{text}compile_options absent → 12d4"
+    ]
+
+
 def test_of_plain_python_nobody_knows_that_its_programs_are_the_same():
     """Their names are, while the source changed: the environment is no sure cause."""
     changes = {

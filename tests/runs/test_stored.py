@@ -352,7 +352,11 @@ def test_hardware_that_is_not_registered_is_not_judged_by_them(project, lab, acc
     lab.call_ns = 2 * CALL_NS
     result = project.run()
     assert (result.code, len(lab.recorded)) == (0, 0)
-    result.shows("1 case: 1 UNDECIDED", "environment changed", "a duel would run both sides under today's settings")
+    result.shows(
+        "1 case: 1 UNDECIDED",
+        "environment changed",
+        "no process of its own is to be had: --perf-against-env NAME=VALUE times both",
+    )
     assert "stored times" not in result.text
 
 

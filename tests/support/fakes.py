@@ -10,7 +10,8 @@ import importlib
 import json
 import os
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from jaxgate.observe.machine import MachineState, first_device, read_environment
 from jaxgate.observe.profile import Profiled
 from jaxgate.plugin.stash import INSTRUMENTS
 from jaxgate.processes.pytest_child import Selection
+from jaxgate.processes.side_worker import SideError
 
 TODAY = dt.date(2026, 11, 21)
 QUIET = MachineState(cores=2, load=0.1, busy_cores=0.0, steal=0.0, clock=None)
@@ -89,9 +91,11 @@ class Lab:
         fresh_ns: Times of a call in fresh processes that record, one after the other.
         call_ns: Time of a call in this process.
         dispatch_ns: Python's part of one.
+        no_sides: Why a side of a duel cannot have a process of its own; empty if it can.
         breaks: What a fresh process that records does to each baseline.
         accepted: The baselines that a fresh process records again.
         duelled: The opponents of the duels that were run, in order.
+        apart: The duels that had a process for each side.
         launched: The duels that were handed to fresh processes.
         recorded: What fresh processes were asked to record.
         looked: How the machine was looked at.
@@ -107,10 +111,12 @@ class Lab:
         self.fresh_ns: list[int] = []
         self.call_ns = CALL_NS
         self.dispatch_ns = 1_000
+        self.no_sides = "no process of its own is to be had"
         self.breaks: Callable[[dict[str, Any]], object] = lambda content: content
         self.accepted = folder / "baselines"
         self.environment = read_environment
         self.duelled: list[str] = []
+        self.apart: list[FreshDuel] = []
         self.launched: list[FreshDuel] = []
         self.recorded: list[Selection] = []
         self.looked: list[dict[str, bool]] = []
@@ -118,6 +124,7 @@ class Lab:
             "run_duel": self._duel("baseline"),
             "run_reference_duel": self._duel("reference"),
             "repeat_duel": self._fresh_duel,
+            "open_sides": self._open_sides,
             "record": self._record,
             "look": self._look,
             "find_hardware": lambda _project, _environ: first_device(),
@@ -173,6 +180,13 @@ class Lab:
             return found
 
         return run_duel
+
+    @contextmanager
+    def _open_sides(self, apart: FreshDuel) -> Iterator[tuple[object, object]]:
+        if self.no_sides:
+            raise SideError(self.no_sides)
+        self.apart.append(apart)
+        yield object(), object()
 
     def _fresh_duel(self, again: FreshDuel) -> RepeatOutcome:
         found = self.processes[len(self.launched) % len(self.processes)]

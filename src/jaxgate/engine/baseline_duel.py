@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
 from jaxgate.engine.duel_budget import DuelBudget
-from jaxgate.engine.fresh_process import FreshDuel
+from jaxgate.engine.fresh_process import Environments, FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.noise_floors import Margins
 from jaxgate.engine.repeats import DuelRepeat, Repeat
@@ -32,16 +33,18 @@ from jaxgate.model import (
     SHARED_CORES,
     BrokenDuelError,
     Decision,
+    Duel,
     InvalidCaseError,
     Measurement,
     StoredBaseline,
     StoredProgram,
     shortlist,
 )
-from jaxgate.observe.duel import Contender, Opponents, agree, prepare
+from jaxgate.observe.duel import Contender, Opponents, Side, agree, prepare
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import NotReplayableError, UnreadableProgramError, executable_fingerprint, same_executable
+from jaxgate.processes.side_worker import SideError
 
 Opponent = tuple[StoredProgram, Contender]
 """The baseline's program and its executable here. Holds arrays."""
@@ -83,6 +86,7 @@ class BaselineDuels:
         margins: What a calibration knows of the noise of each case.
         opponents: Baselines' programs, compiled here.
         instruments: The duel, the clock, and the date, which tells how old a program is that cannot be read.
+        variables: Of a process of its own, before anything was set.
     """
 
     def __init__(
@@ -93,12 +97,14 @@ class BaselineDuels:
         margins: Margins,
         opponents: Opponents,
         instruments: Instruments,
+        variables: Mapping[str, str],
     ) -> None:
         self._programs = programs
         self._budget = budget
         self._margins = margins
         self._opponents = opponents
         self._instruments = instruments
+        self._variables = variables
 
     def time(
         self, observed: Observation, stored: StoredBaseline | None, progress: Callable[[str], None]
@@ -119,8 +125,9 @@ class BaselineDuels:
         return replace(found, took_ns=self._instruments.clock() - begin)
 
     def _try(self, observed: Observation, stored: StoredBaseline, progress: Callable[[str], None]) -> BaselineTiming:
+        against = self._apart if only_settings_changed(observed.measurement, stored.baseline) else self._against
         try:
-            return self._against(observed, stored, progress)
+            return against(observed, stored, progress)
         except InvalidCaseError as error:
             raise error from None
         except BrokenDuelError as error:
@@ -137,17 +144,8 @@ class BaselineDuels:
         self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]
     ) -> BaselineTiming:
         """Compile the baseline's program here, for its facts; duel with it where only a clock can tell the two apart."""
-        stored = record.baseline.program
-        fingerprint = record.baseline.fingerprints.program
-        content = self._programs.load(fingerprint, stored.digest) if stored.stored else b""
-        if content is None:
-            raise InvalidCaseError(
-                "reading the baseline's program",
-                f"{self._programs.path(fingerprint).name} is missing or damaged; restore it with git, "
-                "or record the case again with --perf-update",
-            )
+        before = self._load(record)
         progress("compiling the baseline's program")
-        before = StoredProgram(record=stored, content=content)
         here = self._opponents.compiled(before, observed)
         timing = BaselineTiming(None, opponent=None if here.contender is None else (before, here.contender))
         now_at = (observed.measurement.environment, observed.measurement.hardware)
@@ -163,19 +161,86 @@ class BaselineDuels:
             # Without it JAX gives the executable that was observed: nothing is compiled again.
             if (ours or executable_fingerprint(observed.lowered.stage.compile())) == here.executable:
                 return replace(timing, same_executable=True)
-        if observed.measurement.hardware.is_virtual:  # the facts above are of this machine none the less
-            return replace(timing, why_not=SHARED_CORES)
-        if not has_same_devices(observed.measurement, record.baseline):
-            return replace(timing, why_not="a duel would lay both programs out in one order")
-        if observed.measurement.samples is None:
-            return replace(timing, why_not="the clock is switched off (--benchmark-disable)")
-        if not self._budget.is_left:
-            return replace(timing, why_not="the budget for duels is spent (--perf-budget)")
+        # The facts above are of this machine, whatever its clock may say.
+        if why_not := self._unclocked(observed.measurement, record):
+            return replace(timing, why_not=why_not)
+        with self._charged():
+            return self._duel(observed, timing, record, before, here.contender, alike=alike, progress=progress)
+
+    def _apart(self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]) -> BaselineTiming:
+        """Duel with a process for each side, where what differs is what somebody set: the stored facts are exact."""
+        timing = BaselineTiming(record)
+        if why_not := self._unclocked(observed.measurement, record):
+            return replace(timing, why_not=why_not)
+        before, today = self._load(record), observed.export()
+        if not (before.record.stored and today.record.stored):
+            why_not = before.record.why_not or today.record.why_not
+            return replace(timing, why_not=f"a program cannot be duelled: {why_not}")
+        now, floor = observed.measurement, self._margins.floor_of(record.baseline.case, observed.measurement)
+        own = own_margin(floor)
+        again = FreshDuel(
+            today,
+            before,
+            observed.leaves(),
+            now.hardware.platform,
+            observed.contract,
+            own_margin=own,
+            environments=Environments(
+                now=now.environment, baseline=record.baseline.environment, variables=self._variables
+            ),
+        )
+        progress("sampling")  # nothing else may run beside it
+        with self._charged():
+            try:
+                with self._instruments.open_sides(again) as sides:
+                    duel = self._run(*sides, own=own, platform=again.platform)
+            except SideError as error:
+                return replace(timing, why_not=f"{error}: --perf-against-env NAME=VALUE times both")
+        decision = name_margin(decide(duel, own_margin=own), floor)
+        return replace(timing, decision=decision, repeat=DuelRepeat(again))
+
+    def _load(self, record: StoredBaseline) -> StoredProgram:
+        """The program of a baseline; empty if it has none."""
+        stored = record.baseline.program
+        fingerprint = record.baseline.fingerprints.program
+        content = self._programs.load(fingerprint, stored.digest) if stored.stored else b""
+        if content is None:
+            raise InvalidCaseError(
+                "reading the baseline's program",
+                f"{self._programs.path(fingerprint).name} is missing or damaged; restore it with git, "
+                "or record the case again with --perf-update",
+            )
+        return StoredProgram(record=stored, content=content)
+
+    def _unclocked(self, now: Measurement, record: StoredBaseline) -> str:
+        """Why no clock may decide; empty if one may."""
+        if now.hardware.is_virtual:
+            return SHARED_CORES
+        if not has_same_devices(now, record.baseline):
+            return "a duel would lay both programs out in one order"
+        if now.samples is None:
+            return "the clock is switched off (--benchmark-disable)"
+        return "" if self._budget.is_left else "the budget for duels is spent (--perf-budget)"
+
+    @contextmanager
+    def _charged(self) -> Iterator[None]:
+        """Charge what the block takes to the budget."""
         begin = self._instruments.clock()
         try:
-            return self._duel(observed, timing, record, before, here.contender, alike=alike, progress=progress)
+            yield
         finally:
             self._budget.charge(self._instruments.clock() - begin)
+
+    def _run(self, now: Side, baseline: Side, *, own: float | None, platform: str) -> Duel:
+        """Time two sides in turn until it is settled."""
+        return self._instruments.run_duel(
+            now,
+            baseline,
+            settled=partial(is_settled, own_margin=own),
+            clock=self._instruments.clock,
+            max_pairs=max(LOOKS),
+            platform=platform,
+        )
 
     def _duel(
         self,
@@ -201,14 +266,7 @@ class BaselineDuels:
         own = own_margin(floor)
         progress("sampling")  # nothing else may run beside it
         platform = observed.measurement.hardware.platform
-        duel = self._instruments.run_duel(
-            now,
-            baseline,
-            settled=partial(is_settled, own_margin=own),
-            clock=self._instruments.clock,
-            max_pairs=max(LOOKS),
-            platform=platform,
-        )
+        duel = self._run(now, baseline, own=own, platform=platform)
         decision = replace(name_margin(decide(duel, own_margin=own), floor), agrees=same_results)
         again = FreshDuel(today, before, leaves, platform, contract, own_margin=own)
         return replace(timing, decision=decision, repeat=DuelRepeat(again))
@@ -221,8 +279,6 @@ def _hopeless(now: Measurement, record: StoredBaseline) -> str:
         return SEVERAL
     if now.host or record.baseline.host or now.facts.host_callbacks or now.native_code:
         return "it cannot be stored and duelled"
-    if only_settings_changed(now, record.baseline):
-        return "a duel would run both sides under today's settings: --perf-against-env NAME=VALUE times both"
     if has_other_executable(now, record.baseline):
         return "a duel would compile both sides here"
     if ours.program == theirs.program and inputs_matter(now, record.baseline):

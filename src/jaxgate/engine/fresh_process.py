@@ -1,20 +1,38 @@
-"""A duel that a fresh process does over again."""
+"""A duel in other processes than this one: done over again in a fresh one, or with a process for each side."""
 
 from __future__ import annotations
 
 import secrets
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jaxgate.judge import CONFIRM_COUNT, decide, decide_claim
+from jaxgate.judge import CONFIRM_COUNT, LOOKS, decide, decide_claim
 from jaxgate.keep import Job, read_duels, write_job
 from jaxgate.model import Claim, Contract, Decision, Duel, RepeatOutcome, StoredProgram
-from jaxgate.observe.duel import to_files
+from jaxgate.observe.duel import Side, run_duel, to_files
 from jaxgate.observe.errors import describe
-from jaxgate.observe.machine import settings
+from jaxgate.observe.machine import NotRecreatedError, settings, variables_of
 from jaxgate.processes.duel_worker import DUEL_TIMEOUT_S, run_fresh_duel
+from jaxgate.processes.side_worker import SideError, ready, start_side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environments:
+    """What each side of a duel is compiled and run under, where that is not the same.
+
+    Attributes:
+        now: Today's environment.
+        baseline: That of the baseline.
+        variables: Of a process that has neither, before anything was set.
+    """
+
+    now: Mapping[str, str]
+    baseline: Mapping[str, str]
+    variables: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +47,7 @@ class FreshDuel:
         contract: What the time of a call means.
         claim: What the duel with the reference decides; ``None`` for a duel with the baseline's program.
         own_margin: The case's own margin in a duel with the baseline's program.
+        environments: Those of the two sides, each of which then has a process of its own.
     """
 
     now: StoredProgram
@@ -38,10 +57,68 @@ class FreshDuel:
     contract: Contract = "pipelined"
     claim: Claim | None = None
     own_margin: float | None = None
+    environments: Environments | None = None
 
 
-def repeat_duel(duel: FreshDuel) -> RepeatOutcome:
-    """Run a duel again in a fresh process, one at a time."""
+@contextmanager
+def open_sides(duel: FreshDuel) -> Iterator[tuple[Side, Side]]:
+    """Today's program and the baseline's, each in a process that has its environment; both end with the block.
+
+    Raises:
+        SideError: If one of them cannot be had.
+        OSError: If no process could be started.
+    """
+    given = duel.environments
+    assert given is not None
+    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+        folder = Path(name)
+        try:
+            variables = [variables_of(environment, given.variables) for environment in (given.now, given.baseline)]
+        except NotRecreatedError as error:
+            raise SideError(str(error)) from None
+        _write(duel, folder)
+        with (
+            start_side(folder, "now", variables[0]) as now,
+            start_side(folder, "baseline", variables[1]) as baseline,
+        ):
+            yield ready(now), ready(baseline)
+
+
+def repeat_duel(
+    duel: FreshDuel,
+    *,
+    open_sides: Callable[[FreshDuel], AbstractContextManager[tuple[Side, Side]]] = open_sides,
+    run_duel: Callable[..., Duel] = run_duel,
+) -> RepeatOutcome:
+    """Run a duel again in a fresh process, one at a time; or in two, if each side has its own environment."""
+    if duel.environments is None:
+        return _repeat_together(duel)
+    return _repeat_apart(duel, duel.environments, open_sides, run_duel)
+
+
+def _repeat_apart(
+    duel: FreshDuel,
+    given: Environments,
+    open_sides: Callable[[FreshDuel], AbstractContextManager[tuple[Side, Side]]],
+    run_duel: Callable[..., Duel],
+) -> RepeatOutcome:
+    """The duel, and as its control the baseline's program against itself, with two new processes each."""
+    itself = replace(duel, now=duel.baseline, environments=replace(given, now=given.baseline))
+    decisions = []
+    try:
+        for sides in (duel, itself):
+            with open_sides(sides) as both:
+                found = run_duel(*both, settled=lambda _: False, max_pairs=max(LOOKS), platform=duel.platform)
+            decisions.append(_decide(duel, found))
+    except SideError as error:
+        return RepeatOutcome(problem=f"two fresh processes failed: {error}")
+    except Exception as error:  # noqa: BLE001 - deleted arrays, a full disk, a duel that means nothing
+        return RepeatOutcome(problem=f"two fresh processes gave nothing usable: {describe(error)}")
+    case, control = decisions
+    return RepeatOutcome(case, control)
+
+
+def _repeat_together(duel: FreshDuel) -> RepeatOutcome:
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         folder = Path(name)
         try:
@@ -74,6 +151,8 @@ def _write(duel: FreshDuel, folder: Path) -> None:
         "seed": secrets.randbits(32),
         "settings": settings(),
     }
+    if duel.environments is not None:
+        about["environments"] = {"now": dict(duel.environments.now), "baseline": dict(duel.environments.baseline)}
     write_job(folder, Job(now=duel.now, baseline=duel.baseline, leaves=leaves, about=about))
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from jaxgate.engine.fresh_process import FreshDuel, repeat_duel
+from jaxgate.engine.fresh_process import FreshDuel, open_sides, repeat_duel
 from jaxgate.engine.progress import PATIENCE_S
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_today
 from jaxgate.model import Duel, HardwareKey, JaxDefaults, OpTable, RepeatOutcome
-from jaxgate.observe.duel import Contender, Planter, Work, measure_work, prepare, prepare_planter, run_duel
+from jaxgate.observe.duel import Contender, Planter, Side, Work, measure_work, prepare, prepare_planter, run_duel
 from jaxgate.observe.machine import MachineState, look
 from jaxgate.observe.profile import Taken, take_profile
 from jaxgate.processes.defaults_worker import find_defaults
@@ -40,6 +41,7 @@ class Instruments:
         run_duel: Times a program in turn with its baseline's, or with itself, in this process.
         run_reference_duel: Times it with its reference.
         repeat_duel: Does it in a fresh process.
+        open_sides: Gives a process to each side of a duel.
         prepare: Compiles a stored program for a duel.
         prepare_planter: Compiles it with extra work behind it.
         measure_work: Measures how long that work takes.
@@ -60,6 +62,7 @@ class Instruments:
     run_duel: Callable[..., Duel] = run_duel
     run_reference_duel: Callable[..., Duel] = run_duel
     repeat_duel: Callable[[FreshDuel], RepeatOutcome] = repeat_duel
+    open_sides: Callable[[FreshDuel], AbstractContextManager[tuple[Side, Side]]] = open_sides
     prepare: Callable[..., Contender] = prepare
     prepare_planter: Callable[..., Planter] = prepare_planter
     measure_work: Callable[..., Work] = measure_work

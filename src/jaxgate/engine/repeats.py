@@ -109,7 +109,11 @@ class DuelRepeat(_TimeRepeat):
 
     duel: FreshDuel
     has_control: ClassVar[bool] = True
-    may_be_machine: ClassVar[bool] = True
+
+    @property
+    def may_be_machine(self) -> bool:
+        """Where both sides are run alike: else what somebody set is what many cases have in common."""
+        return self.duel.environments is None
 
     @property
     def claim(self) -> Claim | None:

@@ -131,6 +131,7 @@ class GateSession:
             margins=self.margins,
             opponents=Opponents(self.references),
             instruments=self.instruments,
+            variables=self.again.environment,
         )
         self.reference_duels: Final = ReferenceDuels(budget, DuelCache(self.references), self.instruments)
         quiet = () if settings.elsewhere else settings.quiet

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, explained, launches
 from jaxgate.judge.growth import count_of, grown, heaviest, shrunk
-from jaxgate.model import EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
+from jaxgate.judge.origin import environment_differences, only_settings_changed
+from jaxgate.model import COMPILE_OPTIONS, EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
 _MEMORY = frozenset({"peak_bytes", "state_bytes"})
@@ -218,6 +219,11 @@ def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
     ours, theirs = now.fingerprints.options, baseline.fingerprints.options
     if ours is not None and theirs is not None and ours != theirs:
         text = f"the same program, other compiler options: {theirs or 'none'} → {ours or 'none'}"
+        yield Cause(text=text, explains=_COMPILED | _PHASES | {"run_ns"})
+    elif only_settings_changed(now, baseline):
+        changed = environment_differences(now.environment, baseline.environment)
+        named = [line for line in changed if not line.startswith(f"{COMPILE_OPTIONS} ")] or changed
+        text = f"the same program under other settings: {shortlist(named, MAX_NAMED)}"
         yield Cause(text=text, explains=_COMPILED | _PHASES | {"run_ns"})
     elif now.environment != baseline.environment:
         text = "the same program in another environment: the compiler makes something else of it"

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jaxgate.judge.arrival import has_changed_arrivals
-from jaxgate.model import Baseline, Decision, Measurement, Origin, Status, TimeVerdict, shortlist
+from jaxgate.model import (
+    COMPILE_OPTIONS,
+    CORES,
+    UNKNOWN_SETTINGS,
+    Baseline,
+    Decision,
+    Measurement,
+    Origin,
+    Status,
+    TimeVerdict,
+    shortlist,
+)
 
 RELEASES = frozenset({"jax", "jaxlib"})
 OTHER_EXECUTABLE = "the same program compiles to another executable here, and nothing that is known explains it"
@@ -39,7 +50,7 @@ def settings_changed(now: Measurement, baseline: Baseline) -> tuple[str, ...]:
     """
     ours, theirs = now.environment, baseline.environment
     program = now.fingerprints.program == baseline.fingerprints.program
-    acts = {"compile_options", "settings", *(["cores"] if now.hardware == baseline.hardware else [])}
+    acts = {COMPILE_OPTIONS, UNKNOWN_SETTINGS, *([CORES] if now.hardware == baseline.hardware else [])}
     return tuple(
         name
         for name in sorted(ours.keys() | theirs.keys())

@@ -27,7 +27,7 @@ from jaxgate.model.duel import (
     RepeatOutcome,
 )
 from jaxgate.model.inventory import Inventory, KeptCase, LogEntry, StoreChanges, StoredFile
-from jaxgate.model.jax_defaults import JaxDefaults
+from jaxgate.model.jax_defaults import COMPILE_OPTIONS, CORES, UNKNOWN_SETTINGS, JaxDefaults
 from jaxgate.model.measurement import (
     EACH_TURN,
     ELSEWHERE,

@@ -42,11 +42,15 @@ def short_path(file: str) -> str:
     return file if relative.startswith("..") else relative
 
 
+HASHED_PATH = "=path:"
+"""Stands in options before the hash of a path."""
+
+
 def without_folders(options: str) -> str:
     """Options as text for a public file: values that are paths become hashes, which differ as the paths do."""
 
     def hashed(match: re.Match[str]) -> str:
-        return f"=path:{hashlib.blake2b(match[1].encode(), digest_size=4).hexdigest()}"
+        return f"{HASHED_PATH}{hashlib.blake2b(match[1].encode(), digest_size=4).hexdigest()}"
 
     return re.sub(r"=([^\s;]*[/\\][^\s;]*)", hashed, options)
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import jax
 import pytest
 
+from jaxgate.model import COMPILE_OPTIONS, UNKNOWN_SETTINGS
 from jaxgate.observe.machine import jax_settings as module
 from jaxgate.observe.machine import know_defaults, read_defaults
-from jaxgate.observe.machine.jax_settings import COMPILE_OPTIONS, HARMLESS, SETTINGS, UNKNOWN, unusual_settings
+from jaxgate.observe.machine.jax_settings import HARMLESS, SETTINGS, unusual_settings
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_what_the_compiler_is_given_is_seen(usual, monkeypatch):
 def test_without_the_defaults_nothing_is_called_usual(usual, known):
     """Nor with those of another installation."""
     know_defaults(known and replace(usual, **known))
-    assert set(unusual_settings()) == {UNKNOWN}
+    assert set(unusual_settings()) == {UNKNOWN_SETTINGS}
 
 
 def test_logging_is_excused(usual):

@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -31,9 +31,24 @@ MAX_PLANS = 3
 """Bursts to plan with: where a call takes 1 µs and waiting for it 50 µs, the third is long enough."""
 
 
+class Side(Protocol):
+    """What a duel asks of each side: its contract, whether a call eats what the next one needs, and bursts."""
+
+    @property
+    def contract(self) -> Contract:
+        """Whether the calls of a burst may overlap, or each is waited for before the next."""
+
+    @property
+    def consumed(self) -> bool:
+        """Whether a burst can be of one call only."""
+
+    def burst(self, calls: int, clock: Clock) -> int:
+        """Nanoseconds that some calls in a row take."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One side of a duel: a compiled program and the arguments to feed it.
+    """One side of a duel in this process: a compiled program and the arguments to feed it.
 
     Attributes:
         function: The flattened program.
@@ -189,8 +204,8 @@ def _close(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any], *, rtol: fl
 
 
 def run_duel(
-    now: Contender,
-    baseline: Contender,
+    now: Side,
+    baseline: Side,
     *,
     settled: Callable[[Duel], bool],
     max_pairs: int,
@@ -240,12 +255,12 @@ def run_duel(
     return duel
 
 
-def _warm(side: Contender, clock: Clock) -> int:
+def _warm(side: Side, clock: Clock) -> int:
     """Three warm calls; the time of the quickest, never zero: one that was interrupted must not plan the duel."""
     return max(1, min(side.burst(1, clock) for _ in range(WARM_CALLS)))
 
 
-def _calls_in_a_burst(sides: Sequence[Contender], warm: Sequence[int], burst_ns: int, clock: Clock) -> int:
+def _calls_in_a_burst(sides: Sequence[Side], warm: Sequence[int], burst_ns: int, clock: Clock) -> int:
     """One number of calls for both sides, which are warm, so that a burst of the quicker one takes ``burst_ns``."""
     most = min(MAX_BURST_CALLS, max(1, LONGEST_BURST * burst_ns // max(warm)))
     calls = min(most, math.ceil(burst_ns / min(warm)))

@@ -13,4 +13,5 @@ from jaxgate.observe.machine.jax_settings import (
 )
 from jaxgate.observe.machine.load import MachineState, Ticks, look, read_ticks
 from jaxgate.observe.machine.python_speed import read_yardstick
+from jaxgate.observe.machine.recreated_environment import NotRecreatedError, recreate, variables_of
 from jaxgate.observe.machine.virtual_devices import DevicesChosenError, devices_here, give_cpu_devices, usual_size

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import jax
 
-from jaxgate.model import HardwareKey
+from jaxgate.model import CORES, HardwareKey
 from jaxgate.observe.machine.jax_settings import SETTINGS, unusual_settings
 from jaxgate.observe.source_lines import without_folders
 
@@ -84,18 +84,25 @@ def read_environment(device: jax.Device) -> dict[str, str]:
     found["python"] = ".".join(platform.python_version_tuple()[:2])
     found["system"] = f"{platform.system()} {platform.machine()}"
     found["backend"] = " ".join(str(device.client.platform_version).split())
-    for name in _FLAGS:
-        if os.environ.get(name, "").strip():
-            found[name] = without_folders(" ".join(os.environ[name].split()))
     for name, value in os.environ.items():
-        if _RUNTIME.fullmatch(name) and not _SAYS_WHERE.fullmatch(name):
-            found[name] = without_folders(" ".join(value.split()))
+        if is_setting(name) and (value.strip() or name not in _FLAGS):
+            found[name] = shown(value)
     if device.platform == "cpu" and (cores := _usable_cores()) < (os.cpu_count() or cores):
-        found["cores"] = f"{cores} of {os.cpu_count()}"
+        found[CORES] = f"{cores} of {os.cpu_count()}"
     found |= unusual_settings()
     for name in SETTINGS:
         found[name] = str(getattr(jax.config, name))
     return dict(sorted(found.items()))
+
+
+def is_setting(variable: str) -> bool:
+    """Whether the compiler or a runtime reads a variable, and what it says stands in the environment."""
+    return variable in _FLAGS or bool(_RUNTIME.fullmatch(variable) and not _SAYS_WHERE.fullmatch(variable))
+
+
+def shown(value: str) -> str:
+    """The value of a variable as it stands in the environment: on one line, a hash for each path."""
+    return without_folders(" ".join(value.split()))
 
 
 def _usable_cores() -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 from jax.extend.backend import get_compile_options
 
-from jaxgate.model import InvalidCaseError, JaxDefaults
+from jaxgate.model import COMPILE_OPTIONS, UNKNOWN_SETTINGS, InvalidCaseError, JaxDefaults
 
 SETTINGS = (
     "jax_debug_nans",
@@ -29,11 +29,6 @@ SETTINGS = (
     "jax_use_simplified_jaxpr_constants",
 )
 """Named in every environment, also at their defaults: a release that changes such a default is a change."""
-
-COMPILE_OPTIONS = "compile_options"
-"""Entry of the environment: what the compiler is given differs from its defaults, by a setting, a variable or a file."""
-UNKNOWN = "settings"
-"""Entry of the environment where the defaults are not known: nothing may then be called unchanged."""
 
 HARMLESS: Mapping[str, frozenset[str]] = {
     "it says what is logged, printed or dumped": frozenset(
@@ -143,6 +138,11 @@ def know_defaults(defaults: JaxDefaults | None) -> None:
     _known[0] = defaults
 
 
+def usual_settings() -> Mapping[str, str]:
+    """JAX's own defaults, as text; empty where they are not known."""
+    return {} if _known[0] is None else _known[0].config
+
+
 def read_defaults() -> JaxDefaults:
     """The settings as they are now: the defaults, in a process that nobody told anything."""
     config = {name: str(value) for name, value in jax.config.values.items()}
@@ -153,11 +153,11 @@ def unusual_settings() -> dict[str, str]:
     """What differs from JAX's defaults and may change a program, its executable or its run: name to text.
 
     Beside options of ``jax.config`` there is ``COMPILE_OPTIONS``: a hash of what the compiler is given, as XLA understood
-    it when it started, whatever happened to the variables since. ``UNKNOWN`` stands where the defaults are not known.
+    it when it started, whatever happened to the variables since. ``UNKNOWN_SETTINGS`` stands where the defaults are not known.
     """
     usual = _known[0]
     if usual is None or (usual.jax, usual.file) != (jax.__version__, jax.__file__):
-        return {UNKNOWN: "unknown: JAX's defaults could not be read"}
+        return {UNKNOWN_SETTINGS: "unknown: JAX's defaults could not be read"}
     now = read_defaults()
     found = {
         name: value for name, value in now.config.items() if name not in _EXCUSED and value != usual.config.get(name)

@@ -1,0 +1,88 @@
+"""An environment had again in another process: its variables, JAX's settings and the cores that may be used.
+
+Flags of XLA are read once in a process. Who wants to run a program as it was run under others needs a process that is
+started with them, and has to see for itself that it came out as it was.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from jaxgate.model import CORES
+from jaxgate.observe.machine.environment import is_setting, read_environment, shown
+from jaxgate.observe.machine.jax_settings import all_settings, usual_settings
+from jaxgate.observe.source_lines import HASHED_PATH
+
+
+class NotRecreatedError(Exception):
+    """No process can have this environment; the text says why, in one line."""
+
+
+def variables_of(environment: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a process is started with, so that it has an environment.
+
+    Args:
+        environment: What ``read_environment`` gave there.
+        base: Variables that have nothing to do with it.
+
+    Raises:
+        NotRecreatedError: If a value names a path, of which the environment has the hash alone.
+    """
+    found = {name: value for name, value in base.items() if not is_setting(name)}
+    for name, value in environment.items():
+        if not is_setting(name):
+            continue
+        here = [held[name] for held in (os.environ, base) if name in held and shown(held[name]) == value]
+        if not here and HASHED_PATH in value:
+            raise NotRecreatedError(f"{name} names a path, of which a hash is stored")
+        found[name] = here[0] if here else value
+    return found
+
+
+def recreate(environment: Mapping[str, str], platform: str) -> None:
+    """Give this process an environment, before it asks for a device, and see that it has it.
+
+    Args:
+        environment: What ``read_environment`` gave where it was; the process was started with its ``variables_of``.
+        platform: Where programs ran there.
+
+    Raises:
+        NotRecreatedError: If something of it is otherwise here all the same.
+    """
+    if platform == "cpu" and hasattr(os, "sched_setaffinity"):
+        _use_cores(environment)
+    usual = usual_settings()
+    for name, value in all_settings().items():
+        wanted = environment.get(name, usual.get(name, str(value)))
+        if wanted != str(value):
+            jax.config.update(name, _value(wanted))
+    device = jax.devices()[0]
+    if device.platform != platform:
+        raise NotRecreatedError(f"a process of its own would run on {device.platform}")
+    here = read_environment(device)
+    for name in sorted(environment.keys() | here.keys()):
+        if environment.get(name) != here.get(name):
+            there = environment.get(name, "absent")
+            raise NotRecreatedError(f"{name} was {there}, a process of its own has {here.get(name, 'absent')}")
+
+
+def _use_cores(environment: Mapping[str, str]) -> None:
+    """Use as many cores as there; which ones is not known, and all where it says nothing of them."""
+    count = int(environment[CORES].split()[0]) if CORES in environment else os.cpu_count() or 1
+    try:
+        os.sched_setaffinity(0, range(count))
+    except OSError as error:
+        raise NotRecreatedError(f"{count} cores cannot be had: {error}") from None
+
+
+def _value(text: str) -> Any:
+    """What a setting was, of its text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

@@ -1,0 +1,77 @@
+"""The sides of a duel in processes of their own: real children, what they are refused for, and how they may end."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.keep import Job, write_job
+from jaxgate.observe.duel import to_files
+from jaxgate.observe.machine import know_defaults, read_environment, variables_of
+from jaxgate.observe.program import export_program, split_call
+from jaxgate.observe.trace import lower
+from jaxgate.processes.defaults_worker import find_defaults
+from jaxgate.processes.side_worker import SideError, ready, start_side
+
+OTHERWISE = {"NCCL_PROTO": "LL", "jax_default_matmul_precision": "float32"}
+"""A variable and a setting: neither changes what a CPU does."""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start sides of a job, each with an environment and, if they are to be others, the variables."""
+    know_defaults(find_defaults())
+    call = ((jnp.ones((8, 8)),), {})
+    lowered = lower(jax.jit(jnp.tanh, donate_argnums=0), *call, role="subject", clock=lambda: 0)
+    program = export_program(lowered, call, None, 0)
+    leaves, kinds = to_files(split_call(lowered, call)[0])
+    usual = read_environment(jax.devices()[0])
+    with ExitStack() as children:
+
+        def start_sides(timeout_s=60.0, variables=None, platform="cpu", **differs):
+            environments = {name: usual | other for name, other in differs.items()}
+            about = {"kinds": kinds, "platform": platform, "contract": "blocked", "environments": environments}
+            write_job(tmp_path, Job(now=program, baseline=program, leaves=leaves, about=about))
+            started = []
+            for name, environment in environments.items():
+                found = variables_of(environment, os.environ) if variables is None else variables
+                started.append(children.enter_context(start_side(tmp_path, name, found, timeout_s)))
+            return started
+
+        yield start_sides
+
+
+def test_each_has_its_own_environment(start):
+    """Both are there at the same time, and each is asked for bursts."""
+    now, baseline = map(ready, start(now={}, baseline=OTHERWISE))
+    for side in (now, baseline, now):
+        assert side.burst(1, time.perf_counter_ns) > 0
+    assert (now.contract, now.consumed, baseline.consumed) == ("blocked", True, True)
+
+
+def test_one_that_came_out_otherwise_is_none(start):
+    """What set it is not known here: a conftest, a file, the system. Nor may it run on another device."""
+    (side,) = start(now=OTHERWISE, variables=dict(os.environ))
+    with pytest.raises(SideError, match=r"^NCCL_PROTO was LL, a process of its own has absent$"):
+        ready(side)
+    (side,) = start(now={}, platform="gpu")
+    with pytest.raises(SideError, match=r"^a process of its own would run on cpu$"):
+        ready(side)
+
+
+def test_one_that_ended_is_none(start):
+    """Flags that XLA does not know abort it, the time limit kills it, or the system."""
+    for side in start(now={}, timeout_s=0.01):
+        with pytest.raises(SideError, match=r"^a process of its own ended: exit status -9$"):
+            ready(side)
+    (process,) = start(now={})
+    side = ready(process)
+    process.kill()
+    process.wait()
+    with pytest.raises(SideError, match="ended: exit status -9"):
+        side.burst(1, time.perf_counter_ns)

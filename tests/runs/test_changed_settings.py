@@ -1,0 +1,77 @@
+"""A flag or a setting that a change sets: the baseline's program under its own settings, in turn with today's."""
+
+from __future__ import annotations
+
+import pytest
+from support.fakes import duel
+from support.projects import model
+
+MODEL = model("jnp.ones((8, 8))", step="jnp.exp(-x)")
+
+
+@pytest.fixture
+def changed(project, lab):
+    """A recorded case; a flag is set since, and a process is to be had for each side."""
+    project.write("test_model.py", MODEL).record()
+    lab.change_environment()
+    lab.no_sides = ""
+    return project
+
+
+def test_nobody_has_to_ask_for_it(changed, lab):
+    """Each side has the environment that is its own, and what the project had before any conftest."""
+    result = changed.run()
+    (asked,) = lab.apart
+    assert (result.code, asked.environments.now["XLA_FLAGS"]) == (0, "--xla_new")
+    assert "XLA_FLAGS" not in asked.environments.baseline
+    assert asked.environments.variables["PATH"]
+    result.shows("1 case: 1 SAME")
+
+
+def test_a_slower_one_is_red_where_fresh_processes_agree(changed, lab):
+    """It is not the machine that is the suspect, however many cases it makes slower: they share the flag."""
+    lab.finds["baseline"] = duel(1.3)
+    result = changed.run()
+    assert (result.code, [again.environments is None for again in lab.launched]) == (1, [False, False])
+    result.shows("SLOWER  model/step", "environment changed [XLA_FLAGS absent → --xla_new")
+
+
+def test_many_slower_ones_are_not_the_machine(project, lab):
+    """All of a run share the flag."""
+    many = "\n\n@pytest.mark.parametrize('k', range(6))\ndef test_many(gate, k):\n    gate(step, jnp.ones(8))\n"
+    project.write("test_model.py", "import pytest\n" + MODEL + many).record()
+    lab.change_environment()
+    lab.no_sides, lab.finds["baseline"] = "", duel(1.3)
+    result = project.run("--perf-max-undecided=1")
+    assert (result.code, len(lab.launched)) == (1, 14)
+    result.shows("7 cases: 7 SLOWER")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--benchmark-disable"], "the clock is switched off"),
+        (["--perf-budget=0"], "the budget for duels is spent"),
+    ],
+)
+def test_it_is_undecided_where_no_clock_may_run(changed, lab, arguments, why):
+    """No process is started."""
+    result = changed.run("--perf-max-undecided=1", *arguments)
+    assert (result.code, lab.apart, lab.duelled) == (0, [], [])
+    result.shows("1 case: 1 UNDECIDED", "environment changed", why)
+
+
+def test_it_is_undecided_where_a_side_cannot_be_had(changed, lab):
+    """The line says why, and what times both."""
+    lab.no_sides = "XLA_FLAGS names a path, of which a hash is stored"
+    result = changed.run("--perf-max-undecided=1")
+    assert (result.code, lab.duelled) == (0, [])
+    result.shows("1 case: 1 UNDECIDED", f"{lab.no_sides}: --perf-against-env NAME=VALUE times both")
+
+
+def test_a_changed_program_runs_under_todays(changed, lab):
+    """The change is code and a flag at once: the duel says what both do together."""
+    changed.edit("test_model.py", "jnp.exp(-x)", "jnp.exp(-x) + 1")
+    changed.run()
+    (asked,) = lab.apart
+    assert asked.now.content != asked.baseline.content
