@@ -128,9 +128,55 @@ def test_allow_counts_programs_of_each_function():
         second({"w": X}, X)
     with pytest.raises(RetraceError) as caught, no_retrace(second, allow=1):
         [second({"w": x}, x) for x in (Y, jnp.ones(5))]
-    assert str(caught.value).startswith("expected at most 1 program of add, found 2 traces and 2 compiles:\n")
+    headline, *lines = str(caught.value).splitlines()
+    assert headline == "expected at most 1 program of add, found 2 traces and 2 compiles:"
+    (line,) = lines  # not of the first, which was allowed
+    assert line.startswith("  add: state['w']: float32[4] → float32[5]; batch: float32[4] → float32[5] at "), line
     with pytest.raises(ValueError, match="expected allow to be 0 or more, found -1"):
         no_retrace(allow=-1)
+
+
+def test_each_program_beyond_the_allowed_ones_is_explained():
+    """What was allowed is not, and what an earlier call had is no excuse."""
+    step = jax.jit(times)
+    with pytest.raises(RetraceError) as caught, no_retrace(step, allow=2):
+        [step(x, 2) for x in (X, Y, jnp.ones(5), jnp.ones((2, 3)), jnp.ones(6), jnp.ones(7))]
+    *lines, more = str(caught.value).splitlines()[1:]
+    found = [line.split(" at ")[0].removeprefix("  times: x: float32") for line in lines]
+    assert found == ["[4] → float32[5]", "[5] → float32[2,3]", "[2,3] → float32[6]"]
+    assert more == "  and 1 more"
+
+
+@pytest.mark.parametrize("jit", [jax.jit, nnx.jit, lambda function: Jitted(function)], ids=["jax", "nnx", "library"])
+@pytest.mark.parametrize("named", [True, False])
+def test_what_ran_before_changes_nothing_of_what_is_allowed(jit, named):
+    """Another test had the second shape already: alone this one would be red."""
+
+    def step(x):
+        return x * 7
+
+    jitted = jit(step)
+    jitted(Y)
+    functions = [jitted] if named else []
+    text = r"at most 1 program of (step|each function), found 2 traces"
+    with pytest.raises(RetraceError, match=text), no_retrace(*functions, allow=1):
+        [jitted(x) for x in (X, Y)]
+
+
+class Jitted:
+    """Another library's way to jit: no function and no wrapper of JAX, and its cache is its own."""
+
+    def __init__(self, function):
+        self.__name__ = function.__name__
+        self._jitted = jax.jit(function)
+
+    def __call__(self, *args):
+        """Call it."""
+        return self._jitted(*args)
+
+    def lower(self, *args):
+        """Lower it."""
+        return self._jitted.lower(*args)
 
 
 class Callable:
@@ -165,6 +211,7 @@ JITTED = {
     "checkpoint": lambda: jax.jit(jax.checkpoint(lambda x: jnp.sin(x))),
     "jit-of-jit": lambda: jax.jit(jax.jit(lambda x: x + 3)),
     "nnx": lambda: nnx.jit(lambda x: x + 4),
+    "library": lambda: Jitted(lambda x: x + 7),
     "pmap": lambda: jax.pmap(lambda x: x + 5),
     "linearize": lambda: jax.jit(jax.jacfwd(lambda x: x**2)),
     "shard-map": lambda: jax.jit(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import Any
 
 import jax
@@ -34,10 +35,12 @@ class no_retrace:  # noqa: N801 - reads like the function that it is to its user
     Causes, and functions that are traced inside others, are known for the thread of the block alone. What a
     function was called with before the block is JAX's own account: of several earlier calls it may pick another
     than you would.
+    What was traced before the block is no retrace. With ``allow`` a block begins with empty caches of the functions
+    that it counts, so that each program in it counts, whatever ran before.
     Blocks may be nested; each counts everything inside of it. Use each guard once.
 
     Args:
-        functions: Jitted functions (``jax.jit``, ``nnx.jit``, ``pmap``); all if none is given.
+        functions: Jitted functions (``jax.jit``, ``nnx.jit``, ``eqx.filter_jit``, ``pmap``); all if none is given.
         allow: How many programs each function may trace or compile: 1 where the first call is in the block.
 
     Raises:
@@ -48,13 +51,16 @@ class no_retrace:  # noqa: N801 - reads like the function that it is to its user
     def __init__(self, *functions: Callable[..., Any], allow: int = 0) -> None:
         if allow < 0:
             raise ValueError(f"expected allow to be 0 or more, found {allow}")
+        self._functions = functions
         self._names = tuple(_jitted_name(function) for function in functions)
         self._allow = allow
         self._stack = ExitStack()
         self._events: Events | None = None
 
     def __enter__(self) -> None:
-        """Begin to listen."""
+        """Begin to listen, with nothing in the caches that is to be counted."""
+        if self._allow:
+            _forget(self._functions)
         self._events = self._stack.enter_context(record(explain=True))
 
     def __exit__(
@@ -71,12 +77,19 @@ class no_retrace:  # noqa: N801 - reads like the function that it is to its user
             return
         culprits = Blame(complete=False, inner=self._names).culprits(self._events)
         guilty = [one for one in culprits if not self._names or one.function in self._names]
-        missed: dict[str, int] = {}
+        missed = Counter[str]()
         for culprit in guilty:
-            missed[culprit.function] = missed.get(culprit.function, 0) + culprit.misses
+            missed[culprit.function] += culprit.misses
         guilty = [culprit for culprit in guilty if missed[culprit.function] > self._allow]
         if guilty:
             raise RetraceError(_retrace_text(guilty, self._names, self._allow))
+
+
+def _forget(functions: Sequence[Callable[..., Any]]) -> None:
+    """Empty the caches of functions; all of JAX's, where one cannot be emptied alone or none is named."""
+    clears = [clear for function in functions if callable(clear := getattr(function, "clear_cache", None))]
+    for clear in clears if functions and len(clears) == len(functions) else [jax.clear_caches]:
+        clear()
 
 
 def _jitted_name(function: Callable[..., Any]) -> str:
@@ -86,10 +99,11 @@ def _jitted_name(function: Callable[..., Any]) -> str:
         TypeError: If it has none.
     """
     name = getattr(function, "__name__", None)
-    if isinstance(function, jax.stages.Wrapped) and name:
-        return str(name)
-    if callable(function) and callable(getattr(function, "lower", None)):  # pmap: a function with what jit has
-        return PMAP
+    if callable(function) and callable(getattr(function, "lower", None)):
+        if isinstance(function, FunctionType):  # pmap gives a plain function with what jit has
+            return PMAP
+        if name:  # jax.jit, nnx.jit, eqx.filter_jit: all keep the name of what they are put around
+            return str(name)
     raise TypeError(
         f"no_retrace expects functions that are jitted, found {name or type(function).__name__}: JAX would never name "
         "it; pass the function that jax.jit returned, or name none, and everything counts"
@@ -97,7 +111,7 @@ def _jitted_name(function: Callable[..., Any]) -> str:
 
 
 def _retrace_text(guilty: list[Culprit], names: tuple[str, ...], allow: int) -> str:
-    """A headline, and one line for each function."""
+    """A headline, and what it was of each function; where some were allowed, of each program beyond these."""
     traces = sum(culprit.traces for culprit in guilty)
     compiles = sum(culprit.compiles for culprit in guilty)
     hits = sum(culprit.cache_hits for culprit in guilty)
@@ -107,6 +121,17 @@ def _retrace_text(guilty: list[Culprit], names: tuple[str, ...], allow: int) -> 
         expected = f"at most {plural(allow, 'program')} of {who or 'each function'}"
     found = f"{plural(traces, 'trace')} and {plural(compiles, 'compile')}"
     found += f" ({hits} of them out of the persistent cache)" if hits else ""
-    lines = [f"  {culprit}" for culprit in guilty[:MAX_NAMED]]
-    lines += [f"  and {len(guilty) - MAX_NAMED} more functions"] if len(guilty) > MAX_NAMED else []
-    return "\n".join([f"expected {expected}, found {found}:", *lines])
+    lines = _beyond(guilty, allow)
+    more = [f"and {len(lines) - MAX_NAMED} more"] if len(lines) > MAX_NAMED else []
+    return "\n  ".join([f"expected {expected}, found {found}:", *lines[:MAX_NAMED], *more])
+
+
+def _beyond(guilty: list[Culprit], allow: int) -> list[str]:
+    """A line for each miss that was not allowed: the first ones of each function were."""
+    left = Counter({culprit.function: allow for culprit in guilty})
+    lines: list[str] = []
+    for culprit in guilty:
+        allowed = left[culprit.function]
+        lines += culprit.beyond(allowed) if allow else [str(culprit)]
+        left[culprit.function] = max(0, allowed - culprit.misses)
+    return lines

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jaxgate.model import MAX_NAMED
 from jaxgate.observe.arguments import UNKNOWN, ArgumentKey, difference
@@ -45,6 +45,7 @@ class Culprit:
         lowerings: How often it was lowered.
         compiles: How often it was asked to be compiled.
         cache_hits: How many of these the persistent cache answered.
+        each: Cause and line of each miss, in order.
     """
 
     function: str
@@ -57,6 +58,7 @@ class Culprit:
     lowerings: int = 0
     compiles: int = 0
     cache_hits: int = 0
+    each: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -76,6 +78,10 @@ class Culprit:
     def __str__(self) -> str:
         """``helper: x: float32[3] → float32[4] at model.py:12``."""
         return f"{self.shown}: {self.cause}{at(self.where)}"
+
+    def beyond(self, allowed: int) -> list[str]:
+        """The same of each miss beyond the first ones, alike ones once."""
+        return list(dict.fromkeys(f"{self.shown}: {cause}{at(where)}" for cause, where in self.each[allowed:]))
 
 
 class Blame:
@@ -110,6 +116,8 @@ class Blame:
             culprit.lowerings += event.phase == "lower"
             culprit.compiles += event.phase == "compile"
             culprit.cache_hits += event.phase == "hit"
+            if culprit.misses > len(culprit.each):
+                culprit.each.append((_COMPILED, event.where))
         return sorted(found, key=lambda culprit: culprit.function in within and culprit.kind is None)
 
     def _traced(self, found: list[Culprit], event: Event) -> None:
@@ -125,18 +133,19 @@ class Blame:
 
     def _count(self, found: list[Culprit], function: str, miss: Miss | None, where: str) -> None:
         defined = miss.defined if miss else ""
-        for culprit in found:
-            if (culprit.function, culprit.defined) == (function, defined) and (miss or culprit.where == where):
-                culprit.traces += 1
-                if miss and miss.kind == culprit.kind == "new":
-                    culprit.cause = _NEW
-                return
         kind, cause = (miss.kind, self._cause(miss)) if miss else (None, _PMAP if function == PMAP else _HELPER)
         line = (miss.where if miss else "") or where
-        shown = _shown(function, miss)
-        found.append(
-            Culprit(function=function, shown=shown, kind=kind, cause=cause, where=line, defined=defined, traces=1)
-        )
+        for culprit in found:
+            if (culprit.function, culprit.defined) == (function, defined) and (miss or culprit.where == where):
+                break
+        else:
+            shown = _shown(function, miss)
+            culprit = Culprit(function=function, shown=shown, kind=kind, cause=cause, where=line, defined=defined)
+            found.append(culprit)
+        culprit.traces += 1
+        culprit.each.append((cause, line))
+        if culprit.traces > 1 and kind == culprit.kind == "new":
+            culprit.cause = _NEW
 
     def _cause(self, miss: Miss) -> str:
         if miss.kind != "new":
