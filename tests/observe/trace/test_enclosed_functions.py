@@ -11,7 +11,7 @@ import pytest
 from jaxgate.keep import ReferenceCache
 from jaxgate.model import Computation
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import lower
+from jaxgate.observe.trace import lower, record
 
 W, X = {"a": jnp.ones((4, 4)), "b": jnp.ones(3)}, jnp.ones(4)
 
@@ -77,6 +77,14 @@ def test_a_function_that_calls_through_is_the_jitted_one(args, kwargs):
     assert (found.function, found.called, found.unseen) == (step, around, "")
     assert (found.fingerprint, found.signature) == (bare.fingerprint, bare.signature)
     assert donated(found) == ["w['a']", "w['b']"]
+
+
+@pytest.mark.parametrize(("function", "name"), [(around, "step"), (between, "between")])
+def test_only_what_is_gated_is_lowered(function, name):
+    """What is around a jitted function is traced to find it, and no more."""
+    with record() as events:
+        lowered(function, W, X)
+    assert events.lowerings == [name]
 
 
 def test_arguments_in_another_order_keep_their_donation():
