@@ -39,6 +39,17 @@ def pair(w, x):
     return w["a"] * 2, x * 2
 
 
+@functools.partial(jax.jit, donate_argnums=0)
+def swapped(old, new):
+    """Two arguments of one kind."""
+    return old + 2 * new
+
+
+def times(number):
+    """One of several jitted functions of the same code."""
+    return jax.jit(lambda x: x * number)
+
+
 @functools.wraps(step)
 def around(*args, **kwargs):
     """Calls through."""
@@ -158,6 +169,19 @@ def test_results_that_are_given_otherwise_are_not_those_of_the_jitted_one(functi
     found = lowered(function, W, X)
     assert found.called is found.function is not pair
     assert found.unseen.startswith("calls jitted pair(): gated")
+
+
+def test_arguments_of_one_kind_in_another_order_are_not_those_of_the_jitted_one():
+    """Its program fits them all the same, and would be fed with the other one's state."""
+    found = lowered(lambda new, old: swapped(old, new), X, X)
+    assert found.called is found.function is not swapped
+    assert donated(found) == ["old"]
+
+
+def test_another_function_of_the_same_code_is_not_the_one_that_is_called():
+    """A decorator makes many of one code: the nearest would be gated, and not what the loop runs."""
+    twice, thrice = times(2), times(3)
+    assert lowered(lambda x: (thrice, twice)[1](x), X).function is twice
 
 
 def test_names_are_those_of_the_function_that_is_gated():
