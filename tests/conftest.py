@@ -29,16 +29,23 @@ SHUFFLE = "SHUFFLE"
 """Variable with a number: tests run in an order drawn from it (``make test SHUFFLE=7``)."""
 
 
+def pytest_configure() -> None:
+    """Keep bytecode whatever the environment says.
+
+    Without it pytest rewrites all tests anew in every process of every run, for 6 s, and each process of the projects
+    of these tests compiles jaxgate anew, for 1.5 s.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Import JAX before the first test: pytester forgets modules that a run imports, and compiled ones must not load twice.
 
-    The projects of these tests are runs of their own: one inside a worker of pytest-xdist is no worker. Bytecode is
-    kept whatever the environment says: without it each of their processes compiles jaxgate anew, for 1.5 s.
+    The projects of these tests are runs of their own: one inside a worker of pytest-xdist is no worker.
     """
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
         del os.environ[name]
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    sys.dont_write_bytecode = False
     os.environ["JAXGATE_MACHINE_HELD"] = "tests"  # several files at a time; they judge no times of this machine
     import tensorboard.summary  # noqa: F401 - for the scalars at the end of a run, as what stands above it for its table
     from jax.experimental.pallas import triton  # noqa: F401 - the catalogue has a kernel

@@ -61,12 +61,16 @@ def test_hardware_with_baselines_keeps_its_own(here):
     assert {path: path.read_bytes() for path in (here.path / "baselines").rglob("*") if path.is_file()} == before
 
 
-def test_a_case_that_takes_other_arguments_now_is_left_out(here):
-    """Its baseline of that revision would be stale as soon as it is committed."""
+@pytest.mark.parametrize(
+    ("claim", "status"), [("", "STALE_BASELINE"), (", max_matmul_flops=1", "REGRESSED")], ids=["stale", "red besides"]
+)
+def test_a_case_that_takes_other_arguments_now_is_left_out(here, claim, status):
+    """Its baseline of that revision would be stale as soon as it is committed, whatever else is wrong with it."""
     commit(here.write("test_wider.py", MODEL.replace("test_step", "test_wide")).path)
-    here.edit("test_wider.py", "jnp.ones((16, 16))", "jnp.ones((32, 32))")
+    here.edit("test_wider.py", "jnp.ones((16, 16))", f"jnp.ones((32, 32)){claim}")
     result = here.run("--perf-against", "HEAD")
-    result.shows("1 SAME, 1 STALE_BASELINE", "it had no baselines; 1 of that revision are in")
+    assert result.line("wider/wide").startswith(status)
+    result.shows("1 SAME", "it had no baselines; 1 of that revision are in")
     assert [path.rsplit("/", 1)[1] for path in here.baselines()] == ["step.json"]
 
 

@@ -166,9 +166,14 @@ def test_who_has_no_more_arguments_ends_them(make):
 
 def test_who_threads_nothing_any_more_ends_them_and_nothing_else():
     """How many steps there is time for must not decide how the state is threaded later."""
-    left = iter(range(4))
-    stepped, found = on_host(_double, (X,), lambda result, _: None if next(left, None) is None else (result,))
-    assert (found.untold, found.retraces) == ("", ())
+    left, calls = iter(range(4)), []
+
+    def counted(x):
+        calls.append(x)
+        return _double(x)
+
+    stepped, found = on_host(counted, (X,), lambda result, _: None if next(left, None) is None else (result,))
+    assert (found.untold, found.retraces, len(calls)) == ("", (), 1 + 4)
     assert stepped.next_args is not None
 
 

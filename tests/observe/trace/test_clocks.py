@@ -24,8 +24,8 @@ def ticking(*readings):
 
 
 def test_waiting_while_tracing_is_kept_beside_what_the_thread_has_run():
-    """Both from the first reading to the second; lowering has no part in it."""
-    clock, asleep = ticking(10, 15, 40), ticking(1_000, 5_000)
+    """Both from the first reading to the second; lowering has the next two, and what is between belongs to neither."""
+    clock, asleep = ticking(10, 15, 100, 125), ticking(1_000, 5_000)
     lowered = lower(jax.jit(lambda x: x * 2), (X,), {}, role="subject", clock=clock, asleep=asleep)
     assert (lowered.trace_ns, lowered.trace_wait_ns, lowered.lower_ns) == (5, 4_000, 25)
 

@@ -11,7 +11,7 @@ import pytest
 from jaxgate.keep import ReferenceCache
 from jaxgate.model import Computation
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import lower
+from jaxgate.observe.trace import lower, record
 
 W, X = {"a": jnp.ones((4, 4)), "b": jnp.ones(3)}, jnp.ones(4)
 
@@ -37,6 +37,17 @@ def loss(w, x):
 def pair(w, x):
     """Two results."""
     return w["a"] * 2, x * 2
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def swapped(old, new):
+    """Two arguments of one kind."""
+    return old + 2 * new
+
+
+def times(number):
+    """One of several jitted functions of the same code."""
+    return jax.jit(lambda x: x * number)
 
 
 @functools.wraps(step)
@@ -77,6 +88,14 @@ def test_a_function_that_calls_through_is_the_jitted_one(args, kwargs):
     assert (found.function, found.called, found.unseen) == (step, around, "")
     assert (found.fingerprint, found.signature) == (bare.fingerprint, bare.signature)
     assert donated(found) == ["w['a']", "w['b']"]
+
+
+@pytest.mark.parametrize(("function", "name"), [(around, "step"), (between, "between")])
+def test_only_what_is_gated_is_lowered(function, name):
+    """What is around a jitted function is traced to find it, and no more."""
+    with record() as events:
+        lowered(function, W, X)
+    assert events.lowerings == [name]
 
 
 def test_arguments_in_another_order_keep_their_donation():
@@ -150,6 +169,19 @@ def test_results_that_are_given_otherwise_are_not_those_of_the_jitted_one(functi
     found = lowered(function, W, X)
     assert found.called is found.function is not pair
     assert found.unseen.startswith("calls jitted pair(): gated")
+
+
+def test_arguments_of_one_kind_in_another_order_are_not_those_of_the_jitted_one():
+    """Its program fits them all the same, and would be fed with the other one's state."""
+    found = lowered(lambda new, old: swapped(old, new), X, X)
+    assert found.called is found.function is not swapped
+    assert donated(found) == ["old"]
+
+
+def test_another_function_of_the_same_code_is_not_the_one_that_is_called():
+    """A decorator makes many of one code: the nearest would be gated, and not what the loop runs."""
+    twice, thrice = times(2), times(3)
+    assert lowered(lambda x: (thrice, twice)[1](x), X).function is twice
 
 
 def test_names_are_those_of_the_function_that_is_gated():

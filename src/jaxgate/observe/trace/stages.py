@@ -77,14 +77,15 @@ def lower(
     """
     jitted = with_own_donation(function, as_jitted(function), args, kwargs, role)
     clocks = (clock, asleep)
-    trace_ns, wait_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clocks)
+    traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
     enclosed = find_enclosed(function, traced, args, kwargs) if is_plain(function) else Enclosed()
     own = enclosed.only or donating(function, args, kwargs, enclosed.donated)
     if own is not None:
         if role == "subject":
             jax.clear_caches()  # its trace would be that of a cache
         jitted = own
-        trace_ns, wait_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clocks)
+        traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
+    stage, lower_ns = _lower(traced, role, clock)
     if trace_ns is None or _forgotten(jitted, args, kwargs, role):
         # Somebody called the function before: its phases would be those of a cache. Or tracing imported what adds to
         # JAX's settings (0.12: the first Pallas kernel), and no later call would find the trace. Measure it cold.
@@ -93,7 +94,8 @@ def lower(
         else:
             for one in (jitted, as_jitted(function)):  # a trace of what is around it holds the one of before
                 cast("Any", one).clear_cache()  # the subject keeps its executable
-        trace_ns, wait_ns, lower_ns, traced, stage = _trace_and_lower(jitted, args, kwargs, role, clocks)
+        traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
+        stage, lower_ns = _lower(traced, role, clock)
     names = argument_names(enclosed.only or function, len(args))
     return Lowered(
         function=jitted,
@@ -119,28 +121,31 @@ def _dynamic(names: tuple[str, ...], traced: Any) -> tuple[str, ...]:
     return tuple(name for name in names if name in dynamic) or names
 
 
-def _trace_and_lower(
+def _trace(
     jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str, clocks: tuple[Clock, Clock]
-) -> tuple[int | None, int | None, int, Any, Any]:
-    """Trace and lower; the trace times are ``None`` if JAX did not trace because it had done so before."""
+) -> tuple[jax.stages.Traced, int | None, int | None]:
+    """Trace; the times are ``None`` if JAX did not trace because it had done so before."""
     clock, asleep = clocks
     with record(others=False) as events, uncollected():
         begin, slept = clock(), asleep()
         with guarded(f"tracing the {role}"):
             traced = jitted.trace(*args, **kwargs)
-        traced_at, slept = clock(), max(0, asleep() - slept)
-        if not isinstance(traced, jax.stages.Traced):
-            raise InvalidCaseError(
-                f"tracing the {role}",
-                f"expected a function jitted by jax.jit, found {type(jitted).__module__}.{type(jitted).__name__}; gate "
-                "it as it is with host=True, or a jax.jit function of the model's state (nnx.split and nnx.merge)",
-            )
-        with guarded(f"lowering the {role}"):
-            stage = traced.lower()
-        lowered_at = clock()
+        took_ns, wait_ns = clock() - begin, max(0, asleep() - slept)
+    if not isinstance(traced, jax.stages.Traced):
+        raise InvalidCaseError(
+            f"tracing the {role}",
+            f"expected a function jitted by jax.jit, found {type(jitted).__module__}.{type(jitted).__name__}; gate "
+            "it as it is with host=True, or a jax.jit function of the model's state (nnx.split and nnx.merge)",
+        )
     cached = events.traces_of(traced.fun_name) == 0
-    trace_ns, wait_ns = (None, None) if cached else (traced_at - begin, slept)
-    return trace_ns, wait_ns, lowered_at - traced_at, traced, stage
+    return (traced, None, None) if cached else (traced, took_ns, wait_ns)
+
+
+def _lower(traced: jax.stages.Traced, role: str, clock: Clock) -> tuple[jax.stages.Lowered, int]:
+    with uncollected(), guarded(f"lowering the {role}"):
+        begin = clock()
+        stage = traced.lower()
+        return stage, clock() - begin
 
 
 def _forgotten(jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str) -> bool:
