@@ -86,19 +86,25 @@ class CheckoutHere(Checkout):
         def pytest_here(command, environ):
             for cache in self.path.rglob("__pycache__"):
                 shutil.rmtree(cache)  # a file that was edited within a second looks like the cached one
-            return project.run_here(command, folder=self.path, variables=environ).status
+            return project.run_here(command, folder=self.path, variables=environ)
 
         def run_here(command, **options):
             if command[0] != sys.executable:
                 return run(command, **options)
-            return subprocess.CompletedProcess(command, pytest_here(command, options["env"]))
+            done = pytest_here(command, options["env"])
+            return subprocess.CompletedProcess(command, done.status, done.stdout, done.stderr)
 
         patch.chdir(self.path)
         patch.setenv("JAX_PLATFORMS", "cpu")  # else a process is asked where JAX will run
-        patch.setattr(
-            commands, "gate", partial(commands.gate, run=lambda command, environ, _: pytest_here(command, environ))
-        )
+        gate = partial(commands.gate, run=lambda command, environ, _: pytest_here(command, environ).status)
+        patch.setattr(commands, "gate", gate)
         patch.setattr(record.subprocess, "run", run_here)
+
+    def pytest(self, *arguments):
+        """Run pytest; exit code and output."""
+        command = [sys.executable, "-m", "pytest", *arguments]
+        done = self.project.run_here(command, folder=self.path, variables=os.environ)
+        return done.status, done.stdout
 
     def jaxgate(self, *arguments):
         self.capsys.readouterr()
@@ -122,7 +128,7 @@ def trunk(project):
 
 @pytest.fixture
 def checkout(trunk):
-    """The branch, and real commands: one whole story of them is enough."""
+    """The branch, and real commands: one of each is enough."""
     return Checkout(trunk)
 
 
@@ -132,56 +138,66 @@ def here(trunk, monkeypatch, capsys):
     return CheckoutHere(trunk, monkeypatch, capsys)
 
 
-def test_a_pull_request(checkout):
+def test_a_pull_request(here):
     """Unknown hardware, green, planted regression, accepted by the printed command, green again, a new case."""
-    (checkout.path / "model.py").write_text(
+    (here.path / "model.py").write_text(
         MODEL.replace("def step(x)", "def step(value)").replace("tanh(x)", "tanh(value)")
     )
-    checkout.commit("rename an argument")
+    here.commit("rename an argument")
 
-    code, out = checkout.gate()
+    code, out = here.gate()
     assert code == 0, out
     assert "no baseline in baselines: comparing with the merge base" in out
     assert "2 cases: 2 SAME" in out
     assert "are in baselines/cpu-" in out  # ready, of the merge base
 
-    checkout.git("add", "--force", "baselines")
-    checkout.commit("baselines of this hardware")
-    code, out = checkout.gate()
+    here.git("add", "--force", "baselines")
+    here.commit("baselines of this hardware")
+    code, out = here.gate()
     assert code == 0, out
     assert "merge base" not in out
-    assert checkout.comment().startswith("<!-- jaxgate -->\n## ✅ jaxgate: 2 cases passed")
+    assert here.comment().startswith("<!-- jaxgate -->\n## ✅ jaxgate: 2 cases passed")
 
-    checkout.edit("model.py", "return jnp.tanh(value)", "return jnp.tanh(value), value * 2")
-    checkout.commit("return more")
-    code, out = checkout.gate()
+    here.edit("model.py", "return jnp.tanh(value)", "return jnp.tanh(value), value * 2")
+    here.commit("return more")
+    code, out = here.gate()
     assert code == 1, out
     assert "jaxgate gate: 1 case failed (exit code 1)" in out
-    comment = checkout.comment()
+    comment = here.comment()
     assert "## ❌ jaxgate: 1 of 2 cases failed" in comment
     assert "| ❌ REGRESSED | `model/step` | `output_bytes` |" in comment
-    bundle = checkout.path / "perf-artifacts/model/step"
-    assert (bundle / "report.md").exists()
-    assert (bundle / "now.hlo.txt").exists()
-    assert list(bundle.glob("now/plugins/profile/*/*.xplane.pb"))
+    assert (here.path / "perf-artifacts/model/step/report.md").exists()
 
     reproduce, accept = re.search(r"reproduce: (.*?)   accept: add (--perf-update)", comment).groups()
-    code, out = checkout.run(sys.executable, "-m", *shlex.split(reproduce), accept, "--perf-why=it is needed")
+    code, out = here.pytest(*shlex.split(reproduce)[1:], accept, "--perf-why=it is needed")
     assert code == 0, out
-    checkout.commit("accept")
-    code, out = checkout.gate()
+    here.commit("accept")
+    code, out = here.gate()
     assert code == 0, out
-    comment = checkout.comment()
+    comment = here.comment()
     assert "## ✅ jaxgate: 2 cases passed" in comment
     assert "This change edits" in comment
     assert "model/step.json" in comment
 
-    with (checkout.path / "perf/test_model.py").open("a") as file:
+    with (here.path / "perf/test_model.py").open("a") as file:
         file.write(NEW)
-    checkout.commit("a new case")
-    code, out = checkout.gate()
+    here.commit("a new case")
+    code, out = here.gate()
     assert code == 3, out
     assert "1 baseline missing or of other arguments; record them where CI runs" in out
+
+
+def test_the_commands_are_processes(checkout):
+    """What else is played in this process, once as people run it: with the merge base, a page and a bundle."""
+    checkout.edit("model.py", "return jnp.tanh(x)", "return jnp.tanh(x), x * 2")
+    checkout.commit("return more")
+    code, out = checkout.gate("-k", "step")
+    assert code == 1, out
+    assert "no baseline in baselines: comparing with the merge base" in out
+    assert "| ❌ REGRESSED | `model/step` | `output_bytes` |" in checkout.comment()
+    bundle = checkout.path / "perf-artifacts/model/step"
+    assert (bundle / "now.hlo.txt").exists()
+    assert list(bundle.glob("now/plugins/profile/*/*.xplane.pb"))
 
 
 def test_the_trunk_is_not_held_against_itself(here):
