@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import time
 
 import jax
@@ -28,6 +29,21 @@ def test_waiting_while_tracing_is_kept_beside_what_the_thread_has_run():
     clock, asleep = ticking(10, 15, 100, 125), ticking(1_000, 5_000)
     lowered = lower(jax.jit(lambda x: x * 2), (X,), {}, role="subject", clock=clock, asleep=asleep)
     assert (lowered.trace_ns, lowered.trace_wait_ns, lowered.lower_ns) == (5, 4_000, 25)
+
+
+def test_what_is_imported_meanwhile_is_not_timed(monkeypatch, tmp_path):
+    """The first case of a process that needs a library would pay for all that follow; each is timed without it."""
+    (tmp_path / "needed_while_tracing.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    imported = []
+
+    def needs(x):
+        imported.append(importlib.import_module("needed_while_tracing"))
+        return x * 4
+
+    readings = ticking(0, 900_000, 0, 10, *(0, 3, 0, 4))
+    lowered = lower(jax.jit(needs), (X,), {}, role="subject", clock=readings)
+    assert (lowered.trace_ns, lowered.lower_ns, len(imported)) == (3, 4, 2)
 
 
 def test_clocks_that_are_read_one_after_the_other_give_no_less_than_nothing():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -76,7 +77,7 @@ def lower(
         InvalidCaseError: If it cannot be traced or lowered.
     """
     jitted = with_own_donation(function, as_jitted(function), args, kwargs, role)
-    clocks = (clock, asleep)
+    clocks, imported = (clock, asleep), len(sys.modules)
     traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
     enclosed = find_enclosed(function, traced, args, kwargs) if is_plain(function) else Enclosed()
     own = enclosed.only or donating(function, args, kwargs, enclosed.donated)
@@ -86,9 +87,10 @@ def lower(
         jitted = own
         traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
     stage, lower_ns = _lower(traced, role, clock)
-    if trace_ns is None or _forgotten(jitted, args, kwargs, role):
-        # Somebody called the function before: its phases would be those of a cache. Or tracing imported what adds to
-        # JAX's settings (0.12: the first Pallas kernel), and no later call would find the trace. Measure it cold.
+    if trace_ns is None or len(sys.modules) > imported or _forgotten(jitted, args, kwargs, role):
+        # Somebody called the function before: its phases would be those of a cache. Or something was imported
+        # meanwhile, by the first Pallas kernel of a process for example: who comes first would pay for all, and no
+        # later call finds the trace where that adds to JAX's settings (0.12). Measure it cold.
         if role == "subject":
             jax.clear_caches()
         else:
