@@ -79,7 +79,10 @@ def unfit(session: GateSession) -> str:
 
 
 def undecided_share(session: GateSession) -> float:
-    """Share of the cases that ended UNDECIDED, would have without a waiver, or failed in the other revision."""
+    """Share of the cases that ended UNDECIDED, would have without a waiver, or failed in the other revision.
+
+    Cases that no machine could decide are left out: they say nothing of this one.
+    """
     failed_there = lost(session)
     left_open = [
         verdict.status is Status.UNDECIDED
@@ -90,6 +93,7 @@ def undecided_share(session: GateSession) -> float:
             and Status.UNDECIDED in {verdict.time.status, *(finding.status for finding in verdict.findings)}
         )
         for verdict in session.result.verdicts
+        if not verdict.undecided_anywhere
     ]
     return sum(left_open) / max(1, len(left_open))
 

@@ -173,6 +173,17 @@ def differs(now: Measurement, baseline: Baseline) -> str:
     input values where its work may depend on them, the same libraries where it calls native code, and a program that calls
     nothing on the host. A subject on the host has no such identity at all.
     """
+    if uncovered := _uncovered(now, baseline):
+        return uncovered
+    if now.fingerprints.options is None or baseline.fingerprints.options is None:
+        return "compiler options are unknown, so programs cannot be called identical"
+    if changed := _changed(now, baseline):
+        return changed
+    return OTHER_EXECUTABLE if has_other_executable(now, baseline) else ""
+
+
+def _uncovered(now: Measurement, baseline: Baseline) -> str:
+    """What runs and is in no fingerprint, on whatever machine; empty if nothing is."""
     if now.host or baseline.host:
         return "the subject is plain Python around device programs, which no fingerprint covers"
     if now.facts.host_callbacks is None:
@@ -183,11 +194,7 @@ def differs(now: Measurement, baseline: Baseline) -> str:
     unknown = [target for target, library in now.native_code.items() if not (library and theirs.get(target))]
     if unknown:
         return f"the program calls {shortlist(unknown, MAX_CHANGES_NAMED)}, native code that no fingerprint covers"
-    if now.fingerprints.options is None or baseline.fingerprints.options is None:
-        return "compiler options are unknown, so programs cannot be called identical"
-    if changed := _changed(now, baseline):
-        return changed
-    return OTHER_EXECUTABLE if has_other_executable(now, baseline) else ""
+    return ""
 
 
 def _changed(now: Measurement, baseline: Baseline) -> str:
@@ -245,7 +252,8 @@ def judge_time(
     if same_executable and decision is None and not settings_changed(now, baseline):  # a stored time speaks of both
         return TimeVerdict(status=Status.SAME, reason=f"the same executable as the baseline's ({difference})")
     if decision is None:
-        return TimeVerdict(status=Status.UNDECIDED, reason=f"{difference} and {no_duel}")
+        anywhere = now.hardware.is_virtual or bool(_uncovered(now, baseline))
+        return TimeVerdict(status=Status.UNDECIDED, reason=f"{difference} and {no_duel}", anywhere=anywhere)
     return TimeVerdict(status=decision.status, reason=_reason(decision, difference), decision=decision)
 
 

@@ -79,12 +79,14 @@ class TimeVerdict:
     Attributes:
         decision: The duel behind it; ``None`` for identity, or where none was run.
         confirmed: Ratios of the duels in fresh processes, where a slow-down was checked again.
+        anywhere: Whether it would be undecided on any machine: no fingerprint covers what runs, and no duel can be run.
     """
 
     status: Status
     reason: str
     decision: Decision | None = None
     confirmed: tuple[float, ...] = ()
+    anywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +152,12 @@ class Verdict:
         """Whether its program changed, nothing else is wrong, and its time was not judged."""
         changed = self.origin is not None and "program changed" in self.origin.differences
         return changed and self.status is self.time.status is Status.UNDECIDED
+
+    @property
+    def undecided_anywhere(self) -> bool:
+        """Whether it is undecided by its time alone, and no other machine would decide that."""
+        own = all(finding.status is not Status.UNDECIDED for finding in self.findings if finding.kind != "time")
+        return self.status is Status.UNDECIDED and self.time.anywhere and own
 
     @property
     def worst(self) -> Finding | None:

@@ -70,6 +70,7 @@ def show(out: Console, session: GateSession, ending: Ending | None, folder: Path
         _calibration(out, session)
     elif session.result.verdicts:
         _verdicts(out, session)
+        _undecided_anywhere(out, session)
         _what_next(out, session, ending, folder)
         _notices(out, session, ending, folder)
         _bundles(out, session, folder)
@@ -111,6 +112,17 @@ def _environments(out: Console, comparison: Comparison) -> None:
     out.write_line(f"this environment against {comparison.other}, {len(comparison.here)} launches of each")
     for line in comparison.differences() or ("nothing that an environment records differs",):
         out.write_line(f"  {line}")
+
+
+def _undecided_anywhere(out: Console, session: GateSession) -> None:
+    """What the machine is not to blame for, and what would decide it."""
+    count = sum(verdict.undecided_anywhere for verdict in session.result.verdicts)
+    if count:
+        what = plural(count, "case is", "cases are")
+        out.write_line(
+            f"{what} UNDECIDED on any machine, which does not count against this one; times recorded on quiet hardware "
+            "would decide (--perf-record-times), on virtual devices nothing"
+        )
 
 
 def _what_next(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:

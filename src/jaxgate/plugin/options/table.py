@@ -197,9 +197,9 @@ RANK_TIMEOUT = Option(
 MAX_UNDECIDED = Option(
     "--perf-max-undecided JAXGATE_MAX_UNDECIDED perf_max_undecided",
     _number("a share between 0 and 1", "SHARE", lambda number: 0 <= number <= 1),
-    "end with exit code 2 if more than this share of the cases is UNDECIDED {default}",
+    "end with exit code 2 if more than this share of the cases that a machine can decide is UNDECIDED {default}",
     unset="0.5 where strict, else 1",
-    ini_help="share of UNDECIDED cases above which the run ends with exit code 2",
+    ini_help="share of UNDECIDED cases, of those that a machine can decide, above which the run ends with exit code 2",
 )
 BUDGET = Option(
     "--perf-budget JAXGATE_BUDGET perf_budget",
