@@ -24,7 +24,7 @@ ROOMS = {
     "distributed": {"model", "observe", "distributed"},
     "plugin": BASIS | {"processes", "engine", "distributed", "plugin"},
     "cli": BASIS | {"processes", "engine", "cli"},
-    "": {"model", "engine", "observe"},  # what ``import jaxgate`` offers
+    "": {"model", "engine", "observe", "plugin"},  # what ``import jaxgate`` offers
     "workloads": {"model", "workloads"},
 }
 """Which rooms each room may import."""
@@ -317,7 +317,7 @@ PLANTS = [
     ("processes/child.py", "if TYPE_CHECKING:\n    import pytest", "pytest"),
     ("distributed/leader.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
     ("cli/gate.py", "from jaxgate.plugin import catalogue", "jaxgate.plugin"),
-    ("__init__.py", "from jaxgate.plugin import catalogue", "jaxgate.plugin.catalogue"),
+    ("__init__.py", "from jaxgate.judge import decide", "jaxgate.judge.decide"),
     ("__init__.py", "import jax", "jax"),
 ]
 OUTSIDE = [

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         cases,
         equal,
     )
+    from jaxgate.plugin.gate import Gate
 
 __all__ = [
     "Batch",
@@ -22,6 +23,7 @@ __all__ = [
     "Case",
     "Claim",
     "Computation",
+    "Gate",
     "InvalidCaseError",
     "RetraceError",
     "Tolerance",
@@ -40,11 +42,15 @@ _GUARDS = {"BytesError", "RetraceError", "TransferError", "at_most_bytes", "no_r
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for: ``compare`` and the guards need JAX, the model takes longer than all that pytest needs."""
+    """Import what is asked for: ``compare``, ``Gate`` and the guards need JAX, the model takes longer than all that pytest needs."""
     if name == "compare":
         from jaxgate.engine.comparison import compare  # noqa: PLC0415 - the point of this function
 
         return compare
+    if name == "Gate":
+        from jaxgate.plugin.gate import Gate  # noqa: PLC0415 - the point of this function
+
+        return Gate
     if name in _GUARDS:
         from jaxgate.observe import guards  # noqa: PLC0415 - the point of this function
 

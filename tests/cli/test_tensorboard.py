@@ -168,7 +168,7 @@ def test_without_tensorboard_it_says_what_to_install(bundles, capsys, monkeypatc
     """The plugin is an extra."""
     monkeypatch.setitem(sys.modules, "tensorboard_plugin_profile", None)
     assert main(["tensorboard", "--logdir", str(bundles)]) == 2
-    assert "jaxgate[suite]" in capsys.readouterr().err
+    assert "jaxgate[tensorboard]" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_is_refused(bundles, capsys):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support.git import git
 
 from jaxgate.keep import Artifacts, ForeignFolderError, can_write_scalars, write_scalars
-from jaxgate.keep.artifacts import HISTORY, MARKER
+from jaxgate.keep.artifacts import HISTORY, IGNORED, MARKER
 
 
 def begun(root):
@@ -32,8 +33,15 @@ def test_a_new_run_removes_the_last_ones_bundles(tmp_path):
     (tmp_path / "a" / "link").symlink_to(kept)
     (tmp_path / "a" / HISTORY).mkdir()
     begun(tmp_path / "a")
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [MARKER, HISTORY]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [IGNORED, MARKER, HISTORY]
     assert (kept / "file").read_text() == "mine"
+
+
+def test_git_sees_nothing_of_it(tmp_path):
+    """A project that knows nothing of jaxgate has no rule for it."""
+    git(tmp_path, "init", "-q")
+    begun(tmp_path / "perf").write("model/step", "report.md", "text")
+    assert git(tmp_path, "status", "--porcelain") == ""
 
 
 def test_a_foreign_folder_is_refused_and_left(tmp_path):
@@ -51,7 +59,7 @@ def test_a_calibration_is_kept(tmp_path):
     begun(tmp_path).write("model/step", "report.md", "old")
     assert (tmp_path / "model/step/report.md").read_text() == "old"
     begun(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [MARKER, "calibration"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [IGNORED, MARKER, "calibration"]
 
 
 def test_runs_are_counted(tmp_path):
@@ -98,4 +106,4 @@ def test_two_runs_that_begin_at_once(tmp_path):
         (tmp_path / "a" / f"model/{number}").mkdir()
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: begun(tmp_path / "a"), range(4)))
-    assert [path.name for path in (tmp_path / "a").iterdir()] == [MARKER]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [IGNORED, MARKER]

@@ -124,3 +124,20 @@ def test_the_plugin_keeps_its_place_among_the_hooks_of_others(project):
     result = project.run("-s")
     result.counts(failed=1)
     result.shows("seen: failed")
+
+
+def test_tests_that_gate_are_marked(project):
+    """They can be left out, or be all that is run, with strict markers too."""
+    project.write("pytest.ini", "[pytest]\nstrict_markers = true\n")
+    project.write("test_model.py", "def test_gated(gate):\n    pass\n\ndef test_plain():\n    pass\n")
+    project.run("--collect-only", "-q", "-m", "perf").shows("test_gated", "1/2 tests collected (1 deselected)")
+    project.run("--collect-only", "-q", "-m", "not perf").shows("test_plain", "1/2 tests collected (1 deselected)")
+    project.run("--markers").shows("@pytest.mark.perf: takes the fixture `gate` of jaxgate")
+
+
+def test_the_fixture_has_a_public_type():
+    """For who annotates it."""
+    import jaxgate
+    from jaxgate.plugin.gate import Gate
+
+    assert jaxgate.Gate is Gate

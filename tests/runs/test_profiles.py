@@ -13,7 +13,7 @@ import pytest
 from support.fakes import duel, operation_table
 from support.projects import model
 
-from jaxgate.keep.artifacts import HISTORY, MARKER
+from jaxgate.keep.artifacts import HISTORY, IGNORED, MARKER
 from jaxgate.observe.profile import Limits, take_profile
 from jaxgate.processes.profile_worker import read_table
 
@@ -120,6 +120,7 @@ def test_a_green_run_removes_the_last_bundles_and_keeps_the_history(red):
     assert result.code == 0
     assert {path.name for path in (red.path / "perf-artifacts").iterdir()} == {
         HISTORY,
+        IGNORED,
         MARKER,
         "results.json",
         "summary.md",

@@ -14,6 +14,8 @@ from jaxgate.keep.untrusted import read_json
 
 MARKER = ".jaxgate-artifacts"
 """Says that the folder is jaxgate's to empty; its number counts the runs."""
+IGNORED = ".gitignore"
+"""Keeps the folder out of git, whatever the project's own rules say."""
 HISTORY = "history"
 """Scalars of every run, for TensorBoard; stays."""
 CLAIMS = ".profiled"
@@ -84,7 +86,7 @@ class Artifacts:
                 for inner in path.iterdir():
                     if inner.is_dir():
                         _remove(inner)
-            elif path.name != MARKER:
+            elif path.name not in (MARKER, IGNORED):
                 _remove(path)
 
     def bundle(self, case: str) -> Path:
@@ -132,6 +134,8 @@ class Artifacts:
         about = {"runs": runs, "run": self._run} if self._run else {"runs": runs}
         self.root.mkdir(parents=True, exist_ok=True)
         write_atomic(self.root / MARKER, json.dumps(about).encode())
+        if not (self.root / IGNORED).exists():
+            write_atomic(self.root / IGNORED, b"*\n")
 
 
 def _remove(path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -92,34 +93,34 @@ class Gate:
             where fresh processes confirm it or not.
 
         Raises:
-            pytest.fail.Exception: If the verdict fails the test; its text says why.
-            TypeError: If the arguments do not fit together.
+            pytest.fail.Exception: If the verdict fails the test, or the arguments do not fit together; its text says why.
         """
-        if self.used:
-            raise TypeError("expected one call of gate in a test, found a second; write a test for each function")
-        self.used = True
-        self._in_catalogue = isinstance(subject, Case)
-        if isinstance(subject, Case):
-            extra = [args, kwargs, donate, carry, reference, claims, tolerances, batch, name, options]
-            if any(extra):
-                raise TypeError("a case brings its own arguments and claims; expected gate(case) alone")
-            names, case = subject.names, fit(subject, self._session.settings.size)
-        else:
-            stated, options = split_claims(options)
-            case = case_of_function(
-                subject,
-                args,
-                name=case_name(self._item.nodeid, name),
-                kwargs=kwargs or {},
-                donate=donate,
-                carry=carry,
-                reference=reference,
-                claims=(*claims, *stated),
-                tolerances=tolerances,
-                batch=batch,
-                options=_known(options),
-            )
-            names = case.names
+        with _usage_errors():
+            if self.used:
+                raise TypeError("expected one call of gate in a test, found a second; write a test for each function")
+            self.used = True
+            self._in_catalogue = isinstance(subject, Case)
+            if isinstance(subject, Case):
+                extra = [args, kwargs, donate, carry, reference, claims, tolerances, batch, name, options]
+                if any(extra):
+                    raise TypeError("a case brings its own arguments and claims; expected gate(case) alone")
+                names, case = subject.names, fit(subject, self._session.settings.size)
+            else:
+                stated, options = split_claims(options)
+                case = case_of_function(
+                    subject,
+                    args,
+                    name=case_name(self._item.nodeid, name),
+                    kwargs=kwargs or {},
+                    donate=donate,
+                    carry=carry,
+                    reference=reference,
+                    claims=(*claims, *stated),
+                    tolerances=tolerances,
+                    batch=batch,
+                    options=_known(options),
+                )
+                names = case.names
         for each in names:
             problem = self._session.result.add_name(each, self._item.nodeid)
             if problem:
@@ -260,6 +261,15 @@ def _jax_ns(measurement: Measurement) -> int:
         parts += [reference.phases.trace_ns, reference.phases.lower_ns]
         parts += [] if reference.cached else [reference.phases.compile_ns]
     return sum(part or 0 for part in parts)
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Let what somebody wrote wrongly fail the test in one line: the way to it through these files helps nobody."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        pytest.fail(f"gate: {error}", pytrace=False)
 
 
 def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:

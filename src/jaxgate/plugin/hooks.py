@@ -44,6 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS] = read_settings(config)
     pass_on_size(config)
     config.stash[TESTS] = Tests()
+    config.addinivalue_line(
+        "markers", "perf: takes the fixture `gate` of jaxgate, which marks it; leave out by -m 'not perf'"
+    )
     if begins_at_once(config, settings):
         begin(config)
     limit = settings.time_limit_s
@@ -84,6 +87,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.config.stash[TESTS].collected.add(item.nodeid)
     if "gate" in getattr(item, "fixturenames", ()):
         item.config.stash[TESTS].gates.add(item.nodeid)
+        item.add_marker("perf")
         begin(item.config)
         benchmark_rows.install(item)
 
