@@ -30,3 +30,4 @@ from jaxgate.observe.arguments.signature import (
     to_host,
 )
 from jaxgate.observe.arguments.static_arguments import dynamic_leaves, given_leaves
+from jaxgate.observe.arguments.static_values import static_change

@@ -12,7 +12,7 @@ from typing import Literal
 
 import jax
 
-from jaxgate.observe.arguments import ArgumentKey, join
+from jaxgate.observe.arguments import ArgumentKey, join, static_change
 from jaxgate.observe.compat import CACHE_LOGGERS, TRACING_LOGGER, traced_call
 from jaxgate.observe.source_lines import calling_line, short_path
 
@@ -162,7 +162,7 @@ def _cause(lines: list[str]) -> tuple[Kind, str]:
         if (new := _STATIC.search(match[2])) and (old := _STATIC.search(match[3]))
     ]
     if statics:
-        return "static", join([f"{_path(path)}: static {old} → static {new}" for path, old, new in statics])
+        return "static", join([f"{_path(path)}: {static_change(old, new)}" for path, old, new in statics])
     if trees:
         return "arguments", join([f"{_path(match[1])}: {_tree_change(match)}" for match in trees])
     if lines[0] == "cache miss explanation unavailable":  # trees and types are equal, so it is what they leave out
