@@ -1,0 +1,14 @@
+"""Carry out the known attacks on a gate's verdicts, from outside: with any environment where some jaxgate is installed.
+
+Usage: python ci/attacks [--python PATH] [-k WORD] [--keep FOLDER]
+"""
+
+import sys
+
+import cases_settings
+from attack_runner import main
+
+ATTACKS = (*cases_settings.ATTACKS,)
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], ATTACKS))
