@@ -5,10 +5,11 @@ Usage: python ci/attacks [--python PATH] [-k WORD] [--keep FOLDER]
 
 import sys
 
+import cases_calls
 import cases_settings
 from attack_runner import main
 
-ATTACKS = (*cases_settings.ATTACKS,)
+ATTACKS = (*cases_settings.ATTACKS, *cases_calls.ATTACKS)
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:], ATTACKS))

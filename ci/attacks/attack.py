@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,17 +48,18 @@ class Attack:
 
     def chosen(self, word: str) -> bool:
         """Whether ``-k WORD`` means this one: its number, with or without the letter, or a part of its title."""
-        digits = re.match(r"\d+", self.number)
-        return word in (self.number, digits and digits.group()) or word.casefold() in self.title.casefold()
+        if word[:1].isdigit():
+            return word in (self.number, self.number.rstrip(ascii_lowercase))
+        return word.casefold() in self.title.casefold()
 
 
 NOT_SEEN = frozenset({"SAME", "FASTER", "IMPROVED"})
-"""Verdicts that say of a change for the worse that it is none."""
+"""Verdicts that say of a change for the worse that it is none, whatever the exit code."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change for the worse of one gated case, of which a verdict of ``NOT_SEEN`` is wrong.
+    """A change of one gated case: for the worse, which must not pass, or a harmless one, which must.
 
     Attributes:
         before: The project's files that are recorded: relative path to text.
@@ -69,6 +70,7 @@ class Change:
         environ: Variables of the job, set by the change.
         unchanged: Verdict of the project before the change.
         expected: Words that the printed text must have besides; a right verdict without them is still wrong.
+        harmless: The change makes nothing worse.
     """
 
     before: Mapping[str, str]
@@ -79,6 +81,7 @@ class Change:
     environ: Mapping[str, str] = field(default_factory=dict)
     unchanged: str = "SAME"
     expected: tuple[str, ...] = ()
+    harmless: bool = False
 
     def __call__(self, workshop: Workshop) -> Seen:
         """Record, gate what is unchanged, change, and gate."""
@@ -86,7 +89,8 @@ class Change:
         project = workshop.recorded(self.before, self.arguments, then=then, status=self.unchanged)
         for name, text in self.after.items():
             project.write(name, text)
-        return seen_of(project.gate(*then, **self.environ), self.held, self.expected)
+        run = project.gate(*then, **self.environ)
+        return passes(run) if self.harmless else seen_of(run, self.held, self.expected)
 
 
 def seen_of(run: Gated, held: Collection[str], expected: Iterable[str] = ()) -> Seen:
@@ -99,9 +103,15 @@ def seen_of(run: Gated, held: Collection[str], expected: Iterable[str] = ()) -> 
     if status in held:
         red = status in {"REGRESSED", "SLOWER", "INVALID"}
         return Seen(Outcome.HELD if bool(run.code) == red else Outcome.FOOLED, what)
-    if status in NOT_SEEN:
+    if run.code == 0 or status in NOT_SEEN:
         return Seen(Outcome.FOOLED, what)
     raise CannotRunError(f"expected {' or '.join(held)}, found {what}")
+
+
+def passes(run: Gated) -> Seen:
+    """Judge a run in which nothing is worse."""
+    what = f"{run.statuses}, exit {run.code}: {run.last if run.code else run.statuses}"
+    return Seen(Outcome.HELD if run.code == 0 and run.statuses == "SAME" else Outcome.FOOLED, what)
 
 
 def told(right: object, what: str) -> Seen:
