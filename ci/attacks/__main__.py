@@ -7,9 +7,10 @@ import sys
 
 import cases_calls
 import cases_settings
+import cases_steps
 from attack_runner import main
 
-ATTACKS = (*cases_settings.ATTACKS, *cases_calls.ATTACKS)
+ATTACKS = (*cases_settings.ATTACKS, *cases_calls.ATTACKS, *cases_steps.ATTACKS)
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:], ATTACKS))
