@@ -8,9 +8,10 @@ import sys
 import cases_calls
 import cases_settings
 import cases_steps
+import cases_stored
 from attack_runner import main
 
-ATTACKS = (*cases_settings.ATTACKS, *cases_calls.ATTACKS, *cases_steps.ATTACKS)
+ATTACKS = (*cases_settings.ATTACKS, *cases_calls.ATTACKS, *cases_steps.ATTACKS, *cases_stored.ATTACKS)
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:], ATTACKS))

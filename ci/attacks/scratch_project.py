@@ -149,6 +149,10 @@ class Project:
         self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", "one")
 
+    def ignored(self) -> list[str]:
+        """Files of the baselines that are in no commit."""
+        return self.git("ls-files", "--others", "--", "baselines").split()
+
     def pytest(self, *arguments: str, **environ: str) -> Gated:
         """Run pytest."""
         left = self.path / "perf-artifacts" / "results.json"
