@@ -9,9 +9,10 @@ import cases_calls
 import cases_settings
 import cases_steps
 import cases_stored
+import cases_strangers
 from attack_runner import main
 
-ATTACKS = (*cases_settings.ATTACKS, *cases_calls.ATTACKS, *cases_steps.ATTACKS, *cases_stored.ATTACKS)
+ATTACKS = (*cases_settings.ATTACKS, *cases_calls.ATTACKS, *cases_steps.ATTACKS, *cases_stored.ATTACKS, *cases_strangers.ATTACKS)
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:], ATTACKS))

@@ -121,7 +121,7 @@ def _recorded_over_another(workshop: Workshop) -> Seen:
 
 def _one_name(workshop: Workshop) -> Seen:
     """The same, where two files of different names give their cases one name."""
-    named = ("gate(step, ", "gate(step, name='shared/step', ")
+    named = ("64)))", "64)), name='shared')")
     cheap, dear = (text.replace("def test_step", f"def test_{n}").replace(*named) for n, text in (("a", LARGE), ("b", DEARER)))
     project = workshop.project({"test_cheap.py": cheap, "test_dear.py": dear})
     project.record("test_dear.py")
