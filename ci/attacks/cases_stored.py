@@ -119,17 +119,6 @@ def _recorded_over_another(workshop: Workshop) -> Seen:
     return told(kept and ran.code == 1, what)
 
 
-def _one_name(workshop: Workshop) -> Seen:
-    """The same, where two files of different names give their cases one name."""
-    named = ("64)))", "64)), name='shared')")
-    cheap, dear = (text.replace("def test_step", f"def test_{n}").replace(*named) for n, text in (("a", LARGE), ("b", DEARER)))
-    project = workshop.project({"test_cheap.py": cheap, "test_dear.py": dear})
-    project.record("test_dear.py")
-    project.control("test_dear.py", FACTS)
-    run = project.gate("test_cheap.py", FACTS)
-    return told(run.status == "INVALID" and run.code == 1, f"{run.status}, exit {run.code}")
-
-
 def _deselected(report: str) -> Callable[[Workshop], Seen]:
     """A test that the project takes out before any plugin looks is not gone."""
 
@@ -203,7 +192,6 @@ ATTACKS = (
     Attack("10f", "a patch of what git ignores", _record_command),
     Attack("13a", "two files of one name, run apart: judged", _judged_by_another),
     Attack("13b", "two files of one name, run apart: recorded", _recorded_over_another),
-    Attack("13c", "two cases of one name=, run apart", _one_name),
     Attack("14a", "a test that is deselected first", _deselected(REPORTS)),
     Attack("14b", "a test that is deselected first, and not reported", _deselected("")),
     Attack("20a", "options of the project, against HEAD", _own_options("--width", "256")),

@@ -35,7 +35,7 @@ gpgsig -----BEGIN PGP SIGNATURE-----
 
 one
 """
-BARE = "[core]\n\tbare = false\n\tworktree = ..\n{fsmonitor}[log]\n\tshowSignature = true\n[gpg]\n\tprogram = {notes}\n"
+BARE = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = {notes}\n[log]\n\tshowSignature = true\n[gpg]\n\tprogram = {notes}\n"
 SECRET = "machine github.com password hunter2"
 BOMB_BYTES, MEMORY_BYTES = 400_000_000, 300_000_000
 SHA = "a" * 40
@@ -71,16 +71,17 @@ def _embedded(folder: str) -> Callable[[Workshop], Seen]:
         notes.chmod(0o755)
         bare = project.path.parent / f"{project.path.name}.git"
         project.git("init", "-q", "--bare", "-b", "master", str(bare))
-        project.git(f"--git-dir={bare}", f"--work-tree={place}", "-c", "core.bare=false", "add", "-A", ".")
+        above = ("-C", str(place.parent), f"--git-dir={bare}", f"--work-tree={place.parent}", "-c", "core.bare=false")
+        project.git(*above, "add", place.name)
         tree = project.git(f"--git-dir={bare}", "write-tree")
         (project.path / "commit").write_text(COMMIT.format(tree=tree))
         signed = project.git(f"--git-dir={bare}", "hash-object", "-t", "commit", "-w", "commit")
         project.git(f"--git-dir={bare}", "update-ref", "refs/heads/master", signed)
         for part in ("HEAD", "objects", "refs"):
             shutil.move(bare / part, place / part)
-        (place / "config").write_text(BARE.format(fsmonitor=f"\tfsmonitor = {notes}\n", notes=notes))
-        project.run(["git", "-C", str(place), "log"])
-        if not mark.exists():
+        (place / "config").write_text(BARE.format(notes=notes))
+        project.run(["git", "-C", str(place), "log", "--", "."])
+        if not mark.exists() or project.run(["git", "-C", str(place), "rev-parse", "--show-toplevel"]).code:
             raise CannotRunError("this git does not take an embedded bare repository for one")
         mark.unlink()
         for arguments in (["baselines"], ["baselines", "--cases"]):
@@ -139,16 +140,12 @@ def _bomb(project: Project) -> None:
             file.write(bytes(1_000_000))
 
 
-def _fingerprint(name: str) -> Callable[[Workshop], Seen]:
-    """A program's fingerprint that is a path, or a pattern of names."""
-
-    def run(workshop: Workshop) -> Seen:
-        project = _stored(workshop)
-        project.edit_baseline("case/step", "fingerprints", program=name)
-        project.edit("test_case.py", "x * 2", "x * 3")
-        return seen_of(project.gate("--perf-max-undecided=1"), ("INVALID",))
-
-    return run
+def _fingerprint(workshop: Workshop) -> Seen:
+    """A program's fingerprint that is a pattern of names."""
+    project = _stored(workshop)
+    project.edit_baseline("case/step", "fingerprints", program="/**")
+    project.edit("test_case.py", "x * 2", "x * 3")
+    return seen_of(project.gate("--perf-max-undecided=1"), ("INVALID",))
 
 
 def _history(workshop: Workshop) -> Seen:
@@ -174,6 +171,7 @@ def _brackets(workshop: Workshop) -> Seen:
     project = workshop.project({"test_case.py": STEP})
     project.commit()
     project.write("perf-artifacts/results.json", "[" * 200_000)
+    project.write("perf-artifacts/summary.md", "## ✅ jaxgate: 1 case passed\n")
     ran = project.jaxgate("comment")
     return told(ran.code == 0 and "❌" in ran.text and "Traceback" not in ran.text, f"exit {ran.code}: {ran.last}")
 
@@ -251,8 +249,7 @@ ATTACKS = (
     Attack("21g", "a pipe among the baselines", _listed(_pipe, "")),
     Attack("21h", "a file without an end among the baselines", _listed(_endless, "", most_bytes=MEMORY_BYTES)),
     Attack("21i", "a program that unpacks to 400 MB", _listed(_bomb, "", most_bytes=MEMORY_BYTES)),
-    Attack("21j", "a fingerprint that is a pattern", _fingerprint("/**")),
-    Attack("21k", "a fingerprint that is a path", _fingerprint("../../test_case")),
-    Attack("21l", "a history that is a link", _history),
-    Attack("21m", "results of 200,000 brackets", _brackets),
+    Attack("21j", "a fingerprint that is a pattern", _fingerprint),
+    Attack("21k", "a history that is a link", _history),
+    Attack("21l", "results of 200,000 brackets", _brackets),
 )
