@@ -27,8 +27,12 @@ def main(arguments: Sequence[str], attacks: Sequence[Attack]) -> int:
         The exit code: 0 where every one is held, 1 where one is not or could not be run, 2 where none is chosen.
     """
     parser = argparse.ArgumentParser(prog="ci/attacks", description="Changes that a verdict must not miss.")
-    parser.add_argument("--python", default=sys.executable, help="interpreter of the environment whose jaxgate is attacked")
-    parser.add_argument("-k", metavar="WORD", default="", help="only the attack of this number, or with this in its title")
+    parser.add_argument(
+        "--python", default=sys.executable, help="interpreter of the environment whose jaxgate is attacked"
+    )
+    parser.add_argument(
+        "-k", metavar="WORD", default="", help="only the attack of this number, or with this in its title"
+    )
     parser.add_argument("--keep", metavar="FOLDER", type=Path, help="leave the projects in this new folder")
     options = parser.parse_args(arguments)
     chosen = [attack for attack in attacks if attack.chosen(options.k)]

@@ -1,4 +1,4 @@
-"""Attacks 3 to 6: the device program is the same, and what a call of it costs is not."""
+"""Attacks 3 to 6, and the order of devices of 21: the device program is the same, and what a call of it costs is not."""
 
 from __future__ import annotations
 
@@ -37,6 +37,17 @@ def batch():
 
 def test_case(gate):
     gate(step, jnp.float32(2.0), batch())
+"""
+MESH = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+def mesh():
+    return Mesh(np.array(jax.devices()).reshape(2, 4), ("a", "b"))
+
+def test_case(gate):
+    x = jax.device_put(jnp.ones((64, 64)), NamedSharding(mesh(), P("a", "b")))
+    gate(jax.jit(lambda x: x @ x.T), x)
 """
 LEAVES = """
 import jax, jax.numpy as jnp
@@ -207,7 +218,11 @@ def _native(workshop: Workshop, *, split: bool) -> Seen:
     project = workshop.project({"test_case.py": NATIVE.replace("SPLIT", str(split))})
 
     def build(turns: int) -> None:
-        parts = {"libturns.so": ["turns.c"], "libscale.so": ["handler.c"]} if split else {"libscale.so": ["handler.c", "turns.c"]}
+        parts = (
+            {"libturns.so": ["turns.c"], "libscale.so": ["handler.c"]}
+            if split
+            else {"libscale.so": ["handler.c", "turns.c"]}
+        )
         for name, sources in parts.items():
             # Moved into its place, as a linker would: the old file is mapped by nobody here.
             shutil.move(_build(workshop, name, sources, f"-DTURNS={turns}"), project.path / name)
@@ -267,6 +282,15 @@ ATTACKS = (
         "5d",
         "donation that is lost within a callable object",
         Change(_decorated("@Logged\n", DONATING), _decorated("@Logged\n@jax.jit\n")),
+    ),
+    Attack(
+        "21m",
+        "another order of the devices in a mesh",
+        Change(
+            EIGHT | {"test_case.py": MESH},
+            {"test_case.py": MESH.replace("reshape(2, 4)", "reshape(4, 2).T[::-1]")},
+            held=("UNDECIDED",),
+        ),
     ),
     Attack("6a", "native code that is built anew", lambda workshop: _native(workshop, split=False)),
     Attack("6b", "native code that the called library calls", lambda workshop: _native(workshop, split=True)),

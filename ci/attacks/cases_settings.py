@@ -78,11 +78,17 @@ def _one_core(workshop: Workshop) -> Seen:
 
 ATTACKS = (
     Attack("1a", "XLA_FLAGS set by the conftest: no fusion", Change(FILES, {"conftest.py": _sets(NO_FUSION)})),
-    Attack("1b", "XLA_FLAGS set by the conftest: no effort", Change(FILES, {"conftest.py": _sets(NO_EFFORT)}, held=OPEN)),
+    Attack(
+        "1b", "XLA_FLAGS set by the conftest: no effort", Change(FILES, {"conftest.py": _sets(NO_EFFORT)}, held=OPEN)
+    ),
     Attack("1c", "XLA_FLAGS set by the package", Change(FILES, {"package/__init__.py": _sets(NO_FUSION)})),
     Attack("1d", "XLA_FLAGS set by the job", Change(FILES, environ={"XLA_FLAGS": NO_FUSION})),
     Attack("1e", "XLA_FLAGS set by the conftest, against HEAD", _against_head),
-    Attack("2a", "a variable of jax, set by the job", Change(FILES, environ={"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}, held=OPEN)),
+    Attack(
+        "2a",
+        "a variable of jax, set by the job",
+        Change(FILES, environ={"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}, held=OPEN),
+    ),
     Attack(
         "2b",
         "a setting of jax, made by the conftest",

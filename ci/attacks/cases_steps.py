@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attack import Attack, Change, Seen, passes, told
 from scratch_project import Workshop
 
@@ -113,8 +115,9 @@ def step(state, x):
 def test_case(gate):
     gate(step, init(), jnp.ones(8))
 """
+EIGHT_CASES = 8
 OPEN_CASES = "import jax.numpy as jnp, pytest\n" + "".join(
-    f"\ndef test_case{n}(gate):\n    gate(lambda x: x * 2 + {n}.0, jnp.ones((8, 8)))\n" for n in range(8)
+    f"\ndef test_case{n}(gate):\n    gate(lambda x: x * 2 + {n}.0, jnp.ones((8, 8)))\n" for n in range(EIGHT_CASES)
 )
 STEP = """
 import jax, jax.numpy as jnp
@@ -176,7 +179,7 @@ def _one_file(before: str, old: str, new: str, **options: object) -> Change:
     return Change({"test_case.py": before}, {"test_case.py": before.replace(old, new)}, **options)  # type: ignore[arg-type]
 
 
-def _unchanged(test: str) -> Attack | object:
+def _unchanged(test: str) -> Callable[[Workshop], Seen]:
     """Nothing changes but the process, in which everything has another address."""
 
     def run(workshop: Workshop) -> Seen:
@@ -187,7 +190,7 @@ def _unchanged(test: str) -> Attack | object:
     return run
 
 
-def _shared_helper(before: str, old: str, new: str) -> object:
+def _shared_helper(before: str, old: str, new: str) -> Callable[[Workshop], Seen]:
     """Eight cases get slower at once: that is the change, not the machine."""
 
     def run(workshop: Workshop) -> Seen:
@@ -208,9 +211,9 @@ def _all_undecided(workshop: Workshop) -> Seen:
     run = project.gate("--benchmark-disable", "--perf-max-undecided=1")
     page = (project.path / "perf-artifacts" / "summary.md").read_text()
     headline = next((line for line in page.splitlines() if line.startswith("## ")), "no headline")
-    named = sum(f"case{n}" in page for n in range(8))
-    what = f"{run.statuses}, exit {run.code}, {headline!r}, {named} of 8 cases are named"
-    return told("✅" not in headline and named == 8, what)
+    named = sum(f"case{n}" in page for n in range(EIGHT_CASES))
+    what = f"{run.statuses}, exit {run.code}, {headline!r}, {named} of {EIGHT_CASES} cases are named"
+    return told("✅" not in headline and named == EIGHT_CASES, what)
 
 
 ATTACKS = (
@@ -234,15 +237,19 @@ ATTACKS = (
         "unchanged: a partial as a static argument",
         _unchanged(FUNCTION.replace("{act}", "functools.partial(relu)")),
     ),
-    Attack("11a", "a shared helper that is slower in eight cases", _shared_helper(HELPER, "jnp.tanh(x)", "jnp.sin(jnp.sin(jnp.sin(x)))")),
+    Attack(
+        "11a",
+        "a shared helper that is slower in eight cases",
+        _shared_helper(HELPER, "jnp.tanh(x)", "jnp.sin(jnp.sin(jnp.sin(x)))"),
+    ),
     Attack("11b", "a shared helper whose loop turns more often", _shared_helper(ORDER, "0, 40", "0, 160")),
     Attack(
         "15",
         "state of a weak type, neither donated nor carried",
         _one_file(
             WEAK,
-            "jnp.where(state[\"n\"] > 100, jnp.float32(0.01), jnp.float32(0.1))",
-            "jnp.where(state[\"n\"] > 100, 0.01, 0.1)",
+            'jnp.where(state["n"] > 100, jnp.float32(0.01), jnp.float32(0.1))',
+            'jnp.where(state["n"] > 100, 0.01, 0.1)',
         ),
     ),
     Attack("16", "eight cases, none decided", _all_undecided),

@@ -20,6 +20,30 @@ def test_step(gate):
 WORSE = ("return x * 2", "return jnp.concatenate([x, x]) * 2")
 LARGE = STEP.replace("jnp.ones(64)", "jnp.ones((64, 64))")
 DEARER = LARGE.replace("return x * 2", "return jnp.sin(jnp.tanh(x @ x))")
+LOOKS = """
+import jax, jax.numpy as jnp
+
+@jax.tree_util.register_pytree_node_class
+class Pair:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def tree_flatten(self):
+        return (self.a, self.b), (len(self.a.shape), len(self.b.shape))
+
+    @classmethod
+    def tree_unflatten(cls, _, leaves):
+        new = object.__new__(cls)
+        new.a, new.b = leaves
+        return new
+
+@jax.jit
+def step(pair):
+    return pair.a * pair.b
+
+def test_step(gate):
+    gate(step, Pair(jnp.ones(8), jnp.ones(8)))
+"""
 TWO = STEP + "\ndef test_slow(gate):\n    gate(lambda x: x + 1, jnp.ones(64))\n"
 DESELECTS = """
 import pytest
@@ -115,7 +139,9 @@ def _recorded_over_another(workshop: Workshop) -> Seen:
     ran = project.pytest("a", "--perf-update")
     kept = project.baseline("model/step").read_bytes() == before
     again = project.gate("b", FACTS)
-    what = f"recording a: exit {ran.code}; b's baseline {'stays' if kept else 'is overwritten'}, and b is {again.statuses}"
+    what = (
+        f"recording a: exit {ran.code}; b's baseline {'stays' if kept else 'is overwritten'}, and b is {again.statuses}"
+    )
     return told(kept and ran.code == 1, what)
 
 
@@ -172,6 +198,17 @@ def _edited_facts(workshop: Workshop) -> Seen:
     return seen_of(project.gate(FACTS), ("INVALID",))
 
 
+def _looks_at_leaves(workshop: Workshop) -> Seen:
+    """A pytree whose flattening looks at its leaves, which JAX gives in other kinds than arrays, is measured."""
+    project = workshop.project({"test_case.py": LOOKS})
+    project.commit()
+    ran = project.pytest("--perf-update")
+    return told(
+        ran.code == 0,
+        f"exit {ran.code}: {next((line for line in ran.text.splitlines() if 'AttributeError' in line), ran.last)}",
+    )
+
+
 def _recorded_loss(workshop: Workshop) -> Seen:
     """Recording what is worse stays possible; the log has the figure."""
     project = workshop.recorded({"test_case.py": STEP}, then=(FACTS,))
@@ -184,6 +221,7 @@ def _recorded_loss(workshop: Workshop) -> Seen:
 
 
 ATTACKS = (
+    Attack("21n", "a pytree that looks at its leaves", _looks_at_leaves),
     Attack("10a", "baselines that git ignores: env/", _ignored("env", "env/", ".gitignore")),
     Attack("10b", "programs that git ignores: *.gz", _ignored("model", "*.gz", ".gitignore")),
     Attack("10c", "entries of the log that git ignores: log/", _ignored("model", "log/", ".gitignore")),
@@ -196,7 +234,11 @@ ATTACKS = (
     Attack("14b", "a test that is deselected first, and not reported", _deselected("")),
     Attack("20a", "options of the project, against HEAD", _own_options("--width", "256")),
     Attack("20b", "options of the project in a variable, against HEAD", _own_options(PYTEST_ADDOPTS="--width=256")),
-    Attack("21a", "a regression that is expected to fail", _uncounted("\ndef test_step", "\n@pytest.mark.xfail\ndef test_step")),
+    Attack(
+        "21a",
+        "a regression that is expected to fail",
+        _uncounted("\ndef test_step", "\n@pytest.mark.xfail\ndef test_step"),
+    ),
     Attack(
         "21b",
         "a regression that the test swallows",

@@ -25,18 +25,12 @@ def step(x):
 def test_step(gate):
     gate(step, jnp.ones(64))
 """
-COMMIT = """tree {tree}
-author A <a@example.invalid> 1700000000 +0000
-committer A <a@example.invalid> 1700000000 +0000
-gpgsig -----BEGIN PGP SIGNATURE-----
- 
- iQ==
- -----END PGP SIGNATURE-----
-
-one
-"""
+COMMIT = (
+    "tree {tree}\nauthor A <a@example.invalid> 1700000000 +0000\ncommitter A <a@example.invalid> 1700000000 +0000\n"
+    "gpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----\n\none\n"
+)
 BARE = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = {notes}\n[log]\n\tshowSignature = true\n[gpg]\n\tprogram = {notes}\n"
-SECRET = "machine github.com password hunter2"
+NETRC = "machine github.com password hunter2"
 BOMB_BYTES, MEMORY_BYTES = 400_000_000, 300_000_000
 SHA = "a" * 40
 GH = """#!{python}
@@ -60,35 +54,31 @@ def _stored(workshop: Workshop) -> Project:
     return project
 
 
-def _embedded(folder: str) -> Callable[[Workshop], Seen]:
+def _embedded(workshop: Workshop) -> Seen:
     """An embedded bare repository whose settings name a program: listing the baselines must not run it."""
-
-    def run(workshop: Workshop) -> Seen:
-        project = _stored(workshop)
-        place = next(project.path.glob(folder))
-        mark, notes = project.path.parent / f"{project.path.name}.mark", project.path / "notes.sh"
-        notes.write_text(f"#!/bin/sh\ntouch '{mark}'\n")
-        notes.chmod(0o755)
-        bare = project.path.parent / f"{project.path.name}.git"
-        project.git("init", "-q", "--bare", "-b", "master", str(bare))
-        above = ("-C", str(place.parent), f"--git-dir={bare}", f"--work-tree={place.parent}", "-c", "core.bare=false")
-        project.git(*above, "add", place.name)
-        tree = project.git(f"--git-dir={bare}", "write-tree")
-        (project.path / "commit").write_text(COMMIT.format(tree=tree))
-        signed = project.git(f"--git-dir={bare}", "hash-object", "-t", "commit", "-w", "commit")
-        project.git(f"--git-dir={bare}", "update-ref", "refs/heads/master", signed)
-        for part in ("HEAD", "objects", "refs"):
-            shutil.move(bare / part, place / part)
-        (place / "config").write_text(BARE.format(notes=notes))
-        project.run(["git", "-C", str(place), "log", "--", "."])
-        if not mark.exists() or project.run(["git", "-C", str(place), "rev-parse", "--show-toplevel"]).code:
-            raise CannotRunError("this git does not take an embedded bare repository for one")
-        mark.unlink()
-        for arguments in (["baselines"], ["baselines", "--cases"]):
-            project.jaxgate(*arguments)
-        return told(not mark.exists(), f"its program was {'run' if mark.exists() else 'not run'}")
-
-    return run
+    project = _stored(workshop)
+    place = project.path / "baselines"
+    mark, notes = project.path.parent / f"{project.path.name}.mark", project.path / "notes.sh"
+    notes.write_text(f"#!/bin/sh\ntouch '{mark}'\n")
+    notes.chmod(0o755)
+    bare = project.path.parent / f"{project.path.name}.git"
+    project.git("init", "-q", "--bare", "-b", "master", str(bare))
+    above = ("-C", str(place.parent), f"--git-dir={bare}", f"--work-tree={place.parent}", "-c", "core.bare=false")
+    project.git(*above, "add", place.name)
+    tree = project.git(f"--git-dir={bare}", "write-tree")
+    (project.path / "commit").write_text(COMMIT.format(tree=tree))
+    signed = project.git(f"--git-dir={bare}", "hash-object", "-t", "commit", "-w", "commit")
+    project.git(f"--git-dir={bare}", "update-ref", "refs/heads/master", signed)
+    for part in ("HEAD", "objects", "refs"):
+        shutil.move(bare / part, place / part)
+    (place / "config").write_text(BARE.format(notes=notes))
+    project.run(["git", "-C", str(place), "log", "--", "."])
+    if not mark.exists() or project.run(["git", "-C", str(place), "rev-parse", "--show-toplevel"]).code:
+        raise CannotRunError("this git does not take an embedded bare repository for one")
+    mark.unlink()
+    for arguments in (["baselines"], ["baselines", "--cases"]):
+        project.jaxgate(*arguments)
+    return told(not mark.exists(), f"its program was {'run' if mark.exists() else 'not run'}")
 
 
 def _listed(prepare: Callable[[Project], object], wrong: str, *, most_bytes: int = 0) -> Callable[[Workshop], Seen]:
@@ -121,7 +111,7 @@ def _escapes(project: Project) -> None:
 
 def _waivers(project: Project) -> None:
     secret = project.path.parent / "netrc"
-    secret.write_text(f"{SECRET}\n")
+    secret.write_text(f"{NETRC}\n")
     (project.path / "baselines/waivers.toml").symlink_to(secret)
 
 
@@ -239,8 +229,7 @@ def _refused(*contents: bytes) -> Callable[[Workshop], Seen]:
 
 
 ATTACKS = (
-    Attack("9a", "an embedded bare repository in baselines", _embedded("baselines")),
-    Attack("9b", "an embedded bare repository in a folder below", _embedded("baselines/*/case")),
+    Attack("9", "an embedded bare repository in baselines", _embedded),
     Attack("19a", "an artifact without a number", _refused(_packed("x"))),
     Attack("19b", "nine artifacts", _refused(*[_packed("7\n")] * 9)),
     Attack("19c", "a damaged artifact", _refused(_damaged())),

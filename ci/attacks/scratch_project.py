@@ -31,9 +31,7 @@ COMMAND = (
     "import sys; from importlib.metadata import entry_points; "
     "(command,) = entry_points(group='console_scripts', name='jaxgate'); sys.exit(command.load()())"
 )
-BOUNDED = (
-    "import resource, sys; size = int(sys.argv.pop(1)); resource.setrlimit(resource.RLIMIT_AS, (size, size)); "
-)
+BOUNDED = "import resource, sys; size = int(sys.argv.pop(1)); resource.setrlimit(resource.RLIMIT_AS, (size, size)); "
 SCAFFOLD = {
     "pytest.ini": "[pytest]\n",
     "conftest.py": "",
@@ -176,11 +174,15 @@ class Project:
         """Make sure that the project, as it is, passes: what is seen later comes from the change."""
         ran = self.gate(*arguments)
         if ran.code or ran.statuses != status:
-            raise CannotRunError(f"unchanged, expected {status}, exit 0; found {ran.statuses}, exit {ran.code}: {ran.last}")
+            raise CannotRunError(
+                f"unchanged, expected {status}, exit 0; found {ran.statuses}, exit {ran.code}: {ran.last}"
+            )
 
     def jaxgate(self, *arguments: str, limit_s: float = 60, most_bytes: int = 0, **environ: str) -> Ran:
         """Run jaxgate's command, with so much memory at most where a number is given."""
-        begin = [self._python, "-c", BOUNDED + COMMAND, str(most_bytes)] if most_bytes else [self._python, "-c", COMMAND]
+        begin = (
+            [self._python, "-c", BOUNDED + COMMAND, str(most_bytes)] if most_bytes else [self._python, "-c", COMMAND]
+        )
         return self.run([*begin, *arguments], limit_s=limit_s, **environ)
 
     def baseline(self, case: str) -> Path:
@@ -245,5 +247,3 @@ class Workshop:
         new = self._project()
         shutil.copytree(self._recorded[asked].path, new.path, symlinks=True)
         return new
-
-
