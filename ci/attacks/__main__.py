@@ -1,6 +1,6 @@
 """Carry out the known attacks on a gate's verdicts, from outside: with any environment where some jaxgate is installed.
 
-Usage: python ci/attacks [--python PATH] [-k WORD] [--keep FOLDER]   (about 10 minutes on a 2-core CPU)
+Usage: python ci/attacks [--python PATH] [-k WORD] [--keep FOLDER]   (about 10 minutes on 2 cores)
 
 Each attack records a small project of its own, makes sure that it passes as it is, changes it, and gates as CI does. It is
 *held* where verdict, exit code and text are right, *FOOLED* where they are not; whatever else happens, it could not be run.

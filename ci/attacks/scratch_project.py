@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ NEUTRAL = {
     "JAX_PLATFORMS": "cpu",
     "JAXGATE_PROFILE": "never",  # seconds for each red case, and no verdict
 }
-LIMIT_S = 240
+LIMIT_S = 600
 COMMAND = (
     "import sys; from importlib.metadata import entry_points; "
     "(command,) = entry_points(group='console_scripts', name='jaxgate'); sys.exit(command.load()())"
@@ -122,12 +123,18 @@ class Project:
         log = self.path.parent / f"{self.path.name}.log"
         with log.open("w+") as file:
             process = subprocess.Popen(
-                command, cwd=self.path, env=self.environ | environ, stdin=subprocess.DEVNULL, stdout=file, stderr=file
+                command,
+                cwd=self.path,
+                env=self.environ | environ,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,  # so that its own processes end with it
             )
             try:
                 code: int | None = process.wait(limit_s)
             except subprocess.TimeoutExpired:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 code = None
             file.seek(0)
