@@ -7,7 +7,7 @@ Each attack records a small project of its own, makes sure that it passes as it 
 Nothing of jaxgate is imported here: only what is printed, the exit code, ``results.json``, files and git are looked at,
 so that any revision can be attacked. Attacks run in sequence, as some are timed.
 
-Not here: 12, a new jax, needs two of them: ``ci/test_releases.py`` is recorded with one and gated with the other. Nor, of
+Not here: 12, a new jax, needs two of them: somebody records ``ci/test_releases.py`` with one and gates it with the other. Nor, of
 21, a cache of executables that is warm while recording (``tests/engine/test_record.py``).
 
 Exit status 0 if every chosen attack is held, 1 if one is not or could not be run, 2 if none is chosen.
