@@ -1,0 +1,276 @@
+"""Attacks 7, 8, 11 and 15 to 18: loops of plain Python, static arguments, shared helpers, state, threads and waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attack import Attack, Change, Seen, passes, told
+from scratch_project import Workshop
+
+TRAIN = """
+import jax, jax.numpy as jnp
+
+@jax.jit
+def inner(w, x):
+    return jnp.tanh(x @ w)
+
+def train(w, x):
+    for _ in range(3):
+        x = inner(w, x)
+    return x
+
+def test_case(gate):
+    gate(train, jnp.eye(256), jnp.ones((256, 256)), host=True)
+"""
+STATE = """
+import jax, jax.numpy as jnp
+
+EVERY = 0
+
+@jax.jit
+def inner(w, x):
+    return jnp.tanh(x @ w)
+
+def train(state, x):
+    state = {"w": inner(state["w"], x), "i": state["i"] + 1}
+    if EVERY and state["i"] % EVERY == 0:
+        state["w"] = jax.jit(lambda w: w * 1.0)(state["w"])
+    return state
+
+def test_case(gate):
+    gate(train, {"w": jnp.eye(64), "i": 0}, jnp.ones((64, 64)), host=True, carry="state")
+"""
+STATIC = "import functools, jax, jax.numpy as jnp\n"
+FUNCTION = """
+def relu(x):
+    return jnp.maximum(x, 0)
+
+@functools.partial(jax.jit, static_argnames=("act",))
+def step(w, x, act):
+    return act(x @ w)
+
+def test_case(gate):
+    gate(step, jnp.eye(64), jnp.ones((64, 64)), {act})
+"""
+OBJECT = """
+class Config:
+    depth = 3
+
+@functools.partial(jax.jit, static_argnums=0)
+def step(config, w, x):
+    for _ in range(config.depth):
+        x = jnp.tanh(x @ w)
+    return x
+
+def test_case(gate):
+    gate(step, Config(), jnp.eye(64), jnp.ones((64, 64)))
+"""
+METHOD = """
+class Model:
+    depth = 3
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def step(self, w, x):
+        for _ in range(self.depth):
+            x = jnp.tanh(x @ w)
+        return x
+
+def test_case(gate):
+    gate(Model().step, jnp.eye(64), jnp.ones((64, 64)))
+"""
+HELPER = """
+import jax.numpy as jnp
+
+def act(x):
+    return jnp.tanh(x)
+"""
+ORDER = """
+import jax, jax.numpy as jnp
+
+def act(x):
+    return jax.lax.fori_loop(0, 40, lambda _, y: jnp.minimum(y, 3.0) * 0.5, x)
+"""
+"""More turns of a loop whose number stands in its state: no static fact moves."""
+EIGHT = """
+import jax.numpy as jnp, pytest
+from helper import act
+
+@pytest.mark.parametrize("width", range(8))
+def test_case(gate, width):
+    def step(x):
+        return act(x * (width + 1))
+    gate(step, jnp.linspace(-3.0, 3.0, 400_000 + width))
+"""
+WEAK = """
+import jax, jax.numpy as jnp
+
+def init():
+    return {"n": jnp.int32(0), "lr": jnp.float32(0.1), "w": jnp.ones(8)}
+
+@jax.jit
+def step(state, x):
+    rate = jnp.where(state["n"] > 100, jnp.float32(0.01), jnp.float32(0.1))
+    return {"n": state["n"] + 1, "lr": rate, "w": state["w"] - state["lr"] * x}
+
+def test_case(gate):
+    gate(step, init(), jnp.ones(8))
+"""
+EIGHT_CASES = 8
+OPEN_CASES = "import jax.numpy as jnp, pytest\n" + "".join(
+    f"\ndef test_case{n}(gate):\n    gate(lambda x: x * 2 + {n}.0, jnp.ones((8, 8)))\n" for n in range(EIGHT_CASES)
+)
+STEP = """
+import jax, jax.numpy as jnp
+
+def step(x):
+    return jnp.tanh(x) * 2
+
+def test_case(gate):
+    gate(step, jnp.ones((64, 64)))
+"""
+LOADER = """
+def load():
+    pass
+"""
+COMPILES = """
+import itertools
+import jax, jax.numpy as jnp
+
+LENGTHS = itertools.count(3)
+
+def load():
+    length = next(LENGTHS)
+    jnp.pad(jnp.ones(length), (length % 5, 2)).block_until_ready()
+"""
+BESIDE = """
+import threading
+import jax, jax.numpy as jnp
+import loader
+
+@jax.tree_util.register_pytree_node_class
+class Batch:
+    def __init__(self, x):
+        self.x = x
+
+    def tree_flatten(self):
+        thread = threading.Thread(target=loader.load)
+        thread.start()
+        thread.join()
+        return (self.x,), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
+
+@jax.jit
+def step(batch):
+    return jnp.tanh(batch.x)
+
+def test_case(gate):
+    gate(step, Batch(jnp.ones((64, 64))))
+"""
+"""Each call waits for a loader's thread, which compiles for longer batches each time: a thread at work is always met."""
+
+
+def _one_file(before: str, old: str, new: str, **options: object) -> Change:
+    """A change of the one test file."""
+    if before.count(old) != 1:
+        raise ValueError(f"expected {old!r} once")
+    return Change({"test_case.py": before}, {"test_case.py": before.replace(old, new)}, **options)  # type: ignore[arg-type]
+
+
+def _unchanged(test: str) -> Callable[[Workshop], Seen]:
+    """Nothing changes but the process, in which everything has another address."""
+
+    def run(workshop: Workshop) -> Seen:
+        project = workshop.project({"test_case.py": STATIC + test})
+        project.record()
+        return passes(project.gate("--benchmark-disable"))
+
+    return run
+
+
+def _shared_helper(before: str, old: str, new: str) -> Callable[[Workshop], Seen]:
+    """Eight cases get slower at once: that is the change, not the machine."""
+
+    def run(workshop: Workshop) -> Seen:
+        project = workshop.recorded({"helper.py": before, "test_case.py": EIGHT})
+        project.edit("helper.py", old, new)
+        run = project.gate("--perf-max-undecided=1")
+        blamed = "machine is the suspect" in run.text
+        what = f"{run.statuses}, exit {run.code}{', the machine is the suspect' if blamed else ''}"
+        return told(run.code == 1 and not blamed, what)
+
+    return run
+
+
+def _all_undecided(workshop: Workshop) -> Seen:
+    """Eight programs changed, and no time was judged: the page must not say that they passed, and must name them."""
+    project = workshop.recorded({"test_case.py": OPEN_CASES}, then=("--benchmark-disable",))
+    project.write("test_case.py", OPEN_CASES.replace("x * 2", "x * 3"))
+    run = project.gate("--benchmark-disable", "--perf-max-undecided=1")
+    page = (project.path / "perf-artifacts" / "summary.md").read_text()
+    headline = next((line for line in page.splitlines() if line.startswith("## ")), "no headline")
+    named = sum(f"case{n}" in page for n in range(EIGHT_CASES))
+    what = f"{run.statuses}, exit {run.code}, {headline!r}, {named} of {EIGHT_CASES} cases are named"
+    return told("✅" not in headline and named == EIGHT_CASES, what)
+
+
+ATTACKS = (
+    Attack(
+        "7a",
+        "a loop of plain Python: three times the products",
+        _one_file(TRAIN, "jnp.tanh(x @ w)", "jnp.sin(jnp.tanh(x @ w @ w @ w))", unchanged="UNDECIDED"),
+    ),
+    Attack(
+        "7b",
+        "a loop of plain Python: more memory, as many products",
+        _one_file(TRAIN, "jnp.tanh(x @ w)", "jnp.sort(jnp.tile(x @ w, (8, 1)), axis=0)[::8]", unchanged="UNDECIDED"),
+    ),
+    Attack("7c", "a compile in every fourth step", _one_file(STATE, "EVERY = 0", "EVERY = 4", unchanged="UNDECIDED")),
+    Attack("7d", "a compile in every eighth step", _one_file(STATE, "EVERY = 0", "EVERY = 8", unchanged="UNDECIDED")),
+    Attack("8a", "unchanged: a function as a static argument", _unchanged(FUNCTION.replace("{act}", "relu"))),
+    Attack("8b", "unchanged: an object as a static argument", _unchanged(OBJECT)),
+    Attack("8c", "unchanged: a method whose self is static", _unchanged(METHOD)),
+    Attack(
+        "8d",
+        "unchanged: a partial as a static argument",
+        _unchanged(FUNCTION.replace("{act}", "functools.partial(relu)")),
+    ),
+    Attack(
+        "11a",
+        "a shared helper that is slower in eight cases",
+        _shared_helper(HELPER, "jnp.tanh(x)", "jnp.sin(jnp.sin(jnp.sin(x)))"),
+    ),
+    Attack("11b", "a shared helper whose loop turns more often", _shared_helper(ORDER, "0, 40", "0, 160")),
+    Attack(
+        "15",
+        "state of a weak type, neither donated nor carried",
+        _one_file(
+            WEAK,
+            'jnp.where(state["n"] > 100, jnp.float32(0.01), jnp.float32(0.1))',
+            'jnp.where(state["n"] > 100, 0.01, 0.1)',
+        ),
+    ),
+    Attack("16", "eight cases, none decided", _all_undecided),
+    Attack(
+        "17",
+        "a thread beside the case that compiles",
+        Change({"loader.py": LOADER, "test_case.py": BESIDE}, {"loader.py": COMPILES}, harmless=True),
+    ),
+    Attack(
+        "18a",
+        "a sleep while tracing",
+        _one_file(STEP, "    return jnp.tanh(x)", "    __import__('time').sleep(3)\n    return jnp.tanh(x)", then=()),
+    ),
+    Attack(
+        "18b",
+        "a child process while tracing",
+        _one_file(
+            STEP,
+            "    return jnp.tanh(x)",
+            "    __import__('subprocess').run(['sleep', '3'])\n    return jnp.tanh(x)",
+            then=(),
+        ),
+    ),
+)
