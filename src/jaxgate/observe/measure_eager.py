@@ -69,7 +69,9 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
     subject = EagerSubject(computation.subject, call, "subject")
     tools.progress("running")
     jax.clear_caches()  # the first step is a cold one: what an earlier call compiled would hide a later miss
-    stepped = take_steps(subject, computation.next_args, clock=tools.clocks.wall)
+    clocks = tools.clocks
+    own = (clocks.process, clocks.asleep) if jax.default_backend() == "cpu" else None
+    stepped = take_steps(subject, computation.next_args, clock=clocks.wall, own=own)
     stepped.further = take_further_steps(subject, stepped, told=True, clock=tools.clocks.wall, together=tools.together)
     processes = processes_of(subject.devices)
     if computation.batch is not None:

@@ -59,7 +59,7 @@ def seen(subject, *args, sampling=True, **computation):
         lambda: Computation(subject=subject, args=args, **computation),
         store={},
         sampling=sampling,
-        clocks=Clocks(wall=Clock()),
+        clocks=Clocks(wall=Clock(), process=Clock()),
     )
 
 

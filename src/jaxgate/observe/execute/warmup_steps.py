@@ -80,8 +80,17 @@ class Stepped:
     further: Further = Further()
 
 
-def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock) -> Stepped:
+def take_steps(
+    subject: Subject, next_args: NextArgs | None, *, clock: Clock, own: tuple[Clock, Clock] | None = None
+) -> Stepped:
     """Call the subject ``STEPS`` times, each step fed from the one before.
+
+    Args:
+        subject: What is called.
+        next_args: Threads the state; ``None`` if nothing is threaded.
+        clock: Monotonic nanoseconds.
+        own: What all threads have run, and what this one has waited, of a first call that compiles where the compiler
+            runs on the same cores: it took no longer than the longer of them, whatever else kept it from a core.
 
     Raises:
         InvalidCaseError: If a call fails, gives nothing to wait for, or the result is not a number.
@@ -94,14 +103,16 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock) ->
         seen, held = argument_keys(*call, subject.names, subject.static), subject.arrays(None, call)
         at_step = guarded(f"step {step} of the {subject.role}")
         with record(explain=True, others=not subject.name) as events, at_step, uncollected():
+            owned = [each() for each in own or ()] if step == 1 else []
             begin, last = clock(), begin
             output = subject.call(call)
             stepped.call_ns = clock() - begin
+            owned = [each() - since for each, since in zip(own or (), owned, strict=False)]
         stepped.step_ns = begin - last
         culprits = stepped.blame.culprits(events)
         stepped.missed |= {culprit.key for culprit in culprits}
         if step == 1:
-            stepped.first_call_ns = stepped.call_ns
+            stepped.first_call_ns = min(stepped.call_ns, max(owned, default=stepped.call_ns))
             stepped.first_output = jax.tree.map(on_host, output)
             subject.learn(output, call, held)
             # It may compile helpers that place its arguments (pmap does), plain Python all it calls; not a jitted subject.
