@@ -56,6 +56,30 @@ def test_arrays_that_each_call_moves(now, status):
     assert found("moved_arrays", moved, sending(0, 0, 0, arrival="device array")).status is status
 
 
+@pytest.mark.parametrize(
+    ("now", "before", "status"),
+    [
+        (16, 0, Status.SAME),
+        (17, 0, Status.REGRESSED),
+        (400, 0, Status.REGRESSED),
+        (220, 200, Status.SAME),
+        (0, 40, Status.IMPROVED),
+    ],
+)
+def test_arguments_that_each_call_sends(now, before, status):
+    """Each takes a while, however few its bytes: a tree of numbers that were arrays once."""
+    assert (
+        found("sent_arguments", sending(*[8] * now), sending(*[8] * before + [0] * max(0, now - before))).status
+        is status
+    )
+
+
+def test_what_is_moved_is_not_sent():
+    """It has a fact of its own."""
+    moved = sending(*[4] * 40, arrival=f"device array{ELSEWHERE}")
+    assert found("sent_arguments", moved, sending(*[0] * 40, arrival="device array")).status is Status.SAME
+
+
 def test_host_arrays_are_not_moved():
     """They cost their bytes alone."""
     assert found("moved_arrays", sending(4, 4, 4), sending(0, 0, 0)).status is Status.SAME

@@ -113,6 +113,12 @@ ARRIVAL_POLICIES: tuple[FactPolicy, ...] = (
         why="what each call sends from the host or moves between devices for its arguments; 1 MB takes some 100 µs",
     ),
     _program(
+        name="sent_arguments",
+        relative=0.10,
+        absolute=16,
+        why="arguments that each call sends from the host: 3 µs each beside their bytes, so that 16 more take 50 µs",
+    ),
+    _program(
         name="moved_arrays",
         absolute=1,
         why="arguments on other devices than the program takes them from: 0.1 ms each beside their bytes; one number may",

@@ -227,6 +227,13 @@ class MeasuredProgram(Measured):
         return None if self.host or None in sent else sum(size or 0 for size in sent)
 
     @property
+    def sent_arguments(self) -> int | None:
+        """Arguments that are sent from the host at every call, each on its own."""
+        if self.sent_bytes is None:
+            return None
+        return sum(bool(leaf.sent_bytes) and not (leaf.arrival or "").endswith(ELSEWHERE) for leaf in self.signature)
+
+    @property
     def moved_arrays(self) -> int | None:
         """Device arrays among the arguments that are moved to other devices at every call."""
         if self.sent_bytes is None:

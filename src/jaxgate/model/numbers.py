@@ -83,7 +83,7 @@ class Facts:
         return self.state_bytes + self.temp_bytes
 
 
-ARRIVAL_FACTS = ("sent_bytes", "moved_arrays")
+ARRIVAL_FACTS = ("sent_bytes", "sent_arguments", "moved_arrays")
 """Sums over the arguments of a program, which gate as ``Facts`` do."""
 FACT_NAMES = frozenset(field.name for field in fields(Facts)) | frozenset(ARRIVAL_FACTS)
 
