@@ -58,7 +58,7 @@ EXCUSED = {
     "src/jaxgate/keep/npz.py": "bytes that were read already",
     "src/jaxgate/observe/machine/environment.py": "/proc and /sys",
     "src/jaxgate/observe/machine/load.py": "/proc and /sys",
-    "src/jaxgate/observe/program/native_code.py": "/proc, and libraries that this process has loaded",
+    "src/jaxgate/observe/program/custom_call_libraries.py": "/proc, and libraries that this process has loaded",
     "src/jaxgate/observe/trace/clocks.py": "/proc",
     "src/jaxgate/plugin/xdist/devices.py": "/sys",
     "src/jaxgate/processes/venv.py": "the metadata of what is installed here",

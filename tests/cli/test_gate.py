@@ -13,8 +13,8 @@ from support.git import commit, git
 from jaxgate.cli import record as records
 from jaxgate.cli.comment import comment
 from jaxgate.cli.gate import gate
+from jaxgate.cli.pytest_arguments import baselines_folder, names_a_path, platform, suite, value_of
 from jaxgate.cli.record import record
-from jaxgate.cli.selection import baselines_folder, names_a_path, platform, suite, value_of
 from jaxgate.model import GateExit, Outcome, Status, TimeVerdict, Verdict
 from jaxgate.observe.machine import MachineState
 from jaxgate.report import MARK, shortened

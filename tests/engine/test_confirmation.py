@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import pytest
 from support.factories import CASE, FINGERPRINTS, PROGRAM, measurement, record, reference
 
-from jaxgate.engine.fresh_process import Environments, FreshDuel, repeat_duel
+from jaxgate.engine.duel_processes import Environments, FreshDuel, repeat_duel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.provisional import Provisional, confirm, in_order
 from jaxgate.engine.repeats import BackstopRepeat, DuelRepeat, PhaseRepeat

@@ -11,7 +11,7 @@ import pytest
 from support.factories import CASE, ENVIRONMENT, PHASES, baseline, measurement
 
 from jaxgate.judge import judge_environment
-from jaxgate.judge.environment_comparison import MIN_LAUNCHES, compare_phases, decide_launches
+from jaxgate.judge.launches import MIN_LAUNCHES, compare_phases, decide_launches
 from jaxgate.model import BrokenDuelError, HardwareKey, Launches, Phases, Samples, Status, at_most
 
 QUIET = [1000.0e3, 1001.0e3, 1002.0e3, 1003.0e3, 1004.0e3]

@@ -25,7 +25,7 @@ from jaxgate.observe.compat import (
     stop_trace,
     traced_call,
 )
-from jaxgate.observe.program.native_code import _file_at
+from jaxgate.observe.program.custom_call_libraries import _file_at
 
 X = jnp.ones(3)
 

@@ -21,7 +21,7 @@ import pytest
 from support.factories import CALL_NS, steady
 
 import jaxgate
-from jaxgate.engine.fresh_process import FreshDuel
+from jaxgate.engine.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import STORED_PHASE_POLICIES, decide, decide_claim
 from jaxgate.model import Duel, OpRow, OpTable, Phases, RepeatOutcome, Samples

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from jaxgate.cli.console import refuse, write
-from jaxgate.cli.selection import IniError, usual_folder
+from jaxgate.cli.pytest_arguments import IniError, usual_folder
 from jaxgate.judge import age_days, last_day
 from jaxgate.keep import read_inventory, utc_today
 from jaxgate.report import inventory_json, inventory_text

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.cli.console import say
-from jaxgate.cli.selection import baselines_folder, has_option, platform, suite, value_of
+from jaxgate.cli.pytest_arguments import baselines_folder, has_option, platform, suite, value_of
 from jaxgate.keep import append_page, baseline_files, merge_base, read_json, read_provenance
 from jaxgate.model import GateExit, plural
 from jaxgate.settings.variables import RESULTS_INTO, TIME_LIMIT

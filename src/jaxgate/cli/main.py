@@ -14,7 +14,7 @@ from jaxgate.cli.baselines import show_baselines
 from jaxgate.cli.comment import comment
 from jaxgate.cli.console import complain, refuse
 from jaxgate.cli.gate import gate
-from jaxgate.cli.selection import SUITE, suite
+from jaxgate.cli.pytest_arguments import SUITE, suite
 from jaxgate.cli.tensorboard import open_tensorboard
 from jaxgate.judge import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.report import policy_page

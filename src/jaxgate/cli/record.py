@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from jaxgate.cli.console import refuse, say
-from jaxgate.cli.selection import baselines_folder, platform, suite, value_of
+from jaxgate.cli.pytest_arguments import baselines_folder, platform, suite, value_of
 from jaxgate.keep import Artifacts, git_command, ignored, last_line, run_git
 from jaxgate.observe.machine import MachineState, Ticks, look, read_ticks
 

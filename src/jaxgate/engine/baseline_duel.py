@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jaxgate.engine.duel_budget import DuelBudget
-from jaxgate.engine.fresh_process import Environments, FreshDuel
+from jaxgate.engine.duel_processes import Environments, FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.noise_floors import Margins
 from jaxgate.engine.repeats import DuelRepeat, Repeat

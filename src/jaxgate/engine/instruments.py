@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from jaxgate.engine.fresh_process import FreshDuel, open_sides, repeat_duel
+from jaxgate.engine.duel_processes import FreshDuel, open_sides, repeat_duel
 from jaxgate.engine.progress import PATIENCE_S
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_today

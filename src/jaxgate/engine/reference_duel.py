@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from jaxgate.engine.baseline_duel import SEVERAL
 from jaxgate.engine.duel_budget import DuelBudget
-from jaxgate.engine.fresh_process import FreshDuel
+from jaxgate.engine.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.repeats import DuelRepeat
 from jaxgate.judge import LOOKS, are_settled, hold

@@ -15,8 +15,8 @@ from jaxgate.observe.arguments import (
     untold_state,
 )
 from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute.first_steps import STEPS, Further, Stepped, following
 from jaxgate.observe.execute.subjects import Subject
-from jaxgate.observe.execute.warmup_steps import STEPS, Further, Stepped, following
 from jaxgate.observe.trace import Clock, Culprit, record, retrace_lines
 
 MAX_STEPS = 20

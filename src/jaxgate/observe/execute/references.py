@@ -16,8 +16,8 @@ import jax
 from jaxgate.model import Facts, Phases, ReferenceFacts, Rival
 from jaxgate.observe.arguments import Call, Shards, on_host
 from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute.first_steps import refuse_nan
 from jaxgate.observe.execute.subjects import JittedSubject
-from jaxgate.observe.execute.warmup_steps import refuse_nan
 from jaxgate.observe.machine import fingerprint
 from jaxgate.observe.program import read_communication
 from jaxgate.observe.tools import Tools

@@ -9,8 +9,8 @@ from statistics import median
 from jaxgate.model import MAX_NAMED, Contract, Samples
 from jaxgate.observe.arguments import ALONE, ArgumentKey, Call, Lockstep, NextArgs, advance, argument_keys, explain
 from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute.first_steps import STEPS, Further, Stepped
 from jaxgate.observe.execute.subjects import Subject
-from jaxgate.observe.execute.warmup_steps import STEPS, Further, Stepped
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace import Blame, Clock, Events, record, retrace_lines
 

@@ -1,6 +1,7 @@
 """A compiled program as a thing to keep and compare: exported, fingerprinted, its donation and communication."""
 
 from jaxgate.observe.program.communication import Communication, read_communication
+from jaxgate.observe.program.custom_call_libraries import find_native_code
 from jaxgate.observe.program.donation import (
     DonatedLeaf,
     lost_bytes,
@@ -19,5 +20,4 @@ from jaxgate.observe.program.export import (
     serves_as,
     split_call,
 )
-from jaxgate.observe.program.native_code import find_native_code
 from jaxgate.observe.program.stablehlo_diff import program_changes, readable

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.program.native_code import _file_at, _library, find_native_code
+from jaxgate.observe.program.custom_call_libraries import _file_at, _library, find_native_code
 from jaxgate.observe.trace.stablehlo import read_structure
 
 
@@ -57,7 +57,7 @@ def test_who_holds_an_address():
 
 def test_a_system_that_does_not_tell_knows_no_library(monkeypatch, tmp_path):
     """Elsewhere than on Linux."""
-    monkeypatch.setattr("jaxgate.observe.program.native_code._MAPPED", tmp_path / "none")
+    monkeypatch.setattr("jaxgate.observe.program.custom_call_libraries._MAPPED", tmp_path / "none")
     assert _file_at(1) is None
 
 
@@ -65,7 +65,7 @@ def test_a_file_that_was_replaced_since_it_was_loaded_is_not_hashed(monkeypatch,
     """Its content is not what runs. Linux says that the loaded one is gone."""
     maps, library = tmp_path / "maps", tmp_path / "libscale.so"
     library.write_text("new")
-    monkeypatch.setattr("jaxgate.observe.program.native_code._MAPPED", maps)
+    monkeypatch.setattr("jaxgate.observe.program.custom_call_libraries._MAPPED", maps)
     for end, found in (("", library), (" (deleted)", None)):
         maps.write_text(f"1000-2000 r-xp 00000000 00:00 0\n2000-3000 r-xp 00000000 fe:00 1234    {library}{end}\n")
         assert _file_at(0x2FFF) == found
@@ -78,7 +78,7 @@ def test_a_library_that_cannot_be_read_is_not_known(monkeypatch):
     def refuse(*_):
         raise PermissionError("on purpose")
 
-    monkeypatch.setattr("jaxgate.observe.program.native_code._digest", refuse)
+    monkeypatch.setattr("jaxgate.observe.program.custom_call_libraries._digest", refuse)
     assert _library("xla_ffi_python_cpu_callback", "cpu") == ""
     monkeypatch.undo()
     assert _library("xla_ffi_python_cpu_callback", "cpu")
