@@ -9,7 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -237,6 +237,17 @@ class Result:
         """Assert that every piece is in the output."""
         for piece in pieces:
             assert piece in self.text, f"{piece!r} is not in:\n{self.text}"
+
+
+@pytest.fixture(autouse=True)
+def no_profile_is_left_open() -> Iterator[None]:
+    """A test that leaves a profile open is red itself, and not those that want to take one in the same process."""
+    yield
+    from jaxgate.observe.compat import open_profile, stop_trace
+
+    if open_profile() is not None:
+        stop_trace()
+        pytest.fail("expected no open profile at the end of the test, found one")
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from jaxgate.observe.compat import (
     lowered_devices,
     membership,
     native_address,
+    open_profile,
     output_shardings,
     source_of_jitted,
     stop_trace,
@@ -120,7 +121,9 @@ def test_a_profile_that_cannot_be_exported_is_over_all_the_same(tmp_path):
     (tmp_path / "a").write_text("in the way")
     with pytest.raises(Exception, match="a"):
         stop_trace()
+    assert open_profile() is None
     jax.profiler.start_trace(str(tmp_path / "b"))
+    assert open_profile() is not None
     stop_trace()
     assert list((tmp_path / "b").rglob("*.xplane.pb"))
 

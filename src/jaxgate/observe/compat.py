@@ -169,10 +169,15 @@ def stop_trace() -> None:
     try:
         jax.profiler.stop_trace()
     except Exception:
-        state = getattr(getattr(getattr(jax, "_src", None), "profiler", None), "_profile_state", None)
-        if state is not None and getattr(state, "profile_session", None) is not None:
+        if (state := open_profile()) is not None:
             state.reset()
         raise
+
+
+def open_profile() -> Any:
+    """JAX's account of the profile that is being taken; ``None`` if there is none, or JAX keeps it elsewhere."""
+    state = getattr(getattr(getattr(jax, "_src", None), "profiler", None), "_profile_state", None)
+    return None if getattr(state, "profile_session", None) is None else state
 
 
 @dataclass(frozen=True, slots=True)
