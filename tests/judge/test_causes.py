@@ -52,6 +52,7 @@ GUILTY = {
     "collectives": {"psum float32[64,64] over data": 9},
     "widened": {"bfloat16[8,64] to float32": 9},
     "launched": {"jit_step": 9},
+    "transferred": {"the host": 9},
     "called": {"model.Config.__hash__": 999},
     "environment": ENVIRONMENT | {"jaxlib": "0.12.0"},
     "culprits": Culprits(
@@ -59,7 +60,6 @@ GUILTY = {
         constants=("128x128xf32 (65,536 bytes)",),
         lost=("state['w']: no output has its type",),
         callbacks=("print_loss at model.py:9",),
-        transfers=("step: 2",),
         reads=("2 × item()",),
         allocations=("768 kB f32[3,256,256]",),
     ),
@@ -354,8 +354,13 @@ def test_programs_that_python_starts_are_named():
     assert causes("launches", baseline(), launched={"jit_step": 1, "jit_add": 4}, host=True) == [
         "programs started in a call: jit_add 0 → 4; jit_step 0 → 1"
     ]
-    assert causes("host_transfers", baseline(), culprits=Culprits(transfers=("step: 2",)), host=True) == [
-        "moved between host and device in each call: step: 2"
+    before = baseline(transferred={"multiply": 4, "add": 2, "step": 1})
+    moved = {"host": True, "culprits": Culprits(transfer_lines={"the host": "train.py:35"})}
+    moved["transferred"] = {"multiply": 4, "add": 3, "the host": 1}
+    text = "moved between host and device in each call: "
+    assert causes("host_transfers", before, **moved) == [f"{text}3 for add (2 before); 1 for the host at train.py:35"]
+    assert causes("host_transfers", baseline(), **moved) == [
+        f"{text}4 for multiply; 3 for add; 1 for the host at train.py:35"
     ]
     assert causes("host_reads", baseline(), culprits=Culprits(reads=("2 × item() at loop.py:3",)), host=True) == [
         "read back in each call: 2 × item() at loop.py:3"

@@ -87,6 +87,7 @@ CONTENT = {
         {**IN_PLACE, "aval": "float32[8,64]", "donated": False, "nbytes": 2048, "path": "batch"},
     ],
     "test": "perf/test_scan.py::test_scan[rnn]",
+    "transferred": {},
     "widened": {},
 }
 FREE = (
@@ -98,6 +99,7 @@ FREE = (
     "native_code",
     "operations",
     "options",
+    "transferred",
     "widened",
 )  # their keys are data
 
@@ -116,6 +118,7 @@ KEYS = [place for place in keys() if place[-1] not in {*range(9), *IN_PLACE} and
 LATER = {
     ("called",): {},
     ("native_code",): {},
+    ("transferred",): {},
     **{("facts", name): None for name in ("host_reads", "jax_calls", "python_calls", "transcendentals")},
 }
 LATER |= {
@@ -175,6 +178,7 @@ EXPLAINS = {
     "collectives": {"all_reduce float32[64,64] over data": 2},
     "widened": {"bfloat16[8,64] to float32": 4},
     "launched": {"jit_step": 1},
+    "transferred": {"the host": 2},
     "called": {"model.Config.__hash__": 1},
     "host": True,
 }
@@ -330,7 +334,7 @@ WRONG = {
     ("operations", "stablehlo.add 8x64xf32"): (37.0, "37", None),
     ("facts",): ([],),
     **{(key,): (None,) for key in ("case", "test", "samples", "hardware", "provenance", "environment", "phases")},
-    **{(key,): (None, []) for key in ("called", "collectives", "native_code", "widened", "launched")},
+    **{(key,): (None, []) for key in ("called", "collectives", "native_code", "widened", "launched", "transferred")},
 }
 
 
@@ -346,7 +350,9 @@ def test_a_wrong_type_is_refused(store, place, value):
     assert reason.endswith(f"found {value!r}")
 
 
-@pytest.mark.parametrize("key", ["called", "collectives", "launched", "matmuls", "operations", "widened"])
+@pytest.mark.parametrize(
+    "key", ["called", "collectives", "launched", "matmuls", "operations", "transferred", "widened"]
+)
 @pytest.mark.parametrize("count", [1.0, "1", True, None], ids=repr)
 def test_what_is_counted_is_a_whole_number(store, key, count):
     """Nor is a count under a name of the program's own converted; the error names it."""

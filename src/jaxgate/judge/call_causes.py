@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 from jaxgate.judge.arrival import describe_arrivals
-from jaxgate.judge.growth import grown
+from jaxgate.judge.growth import at, grown
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model import ARRIVAL_FACTS, MAX_NAMED, Baseline, Cause, Measurement
 
@@ -29,9 +29,22 @@ def launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if text:
         explains = frozenset({"launches", "host_ns", "run_ns"})
         yield Cause(text=f"programs started in a call: {text}", explains=explains)
-    if now.culprits.transfers:
-        text = f"moved between host and device in each call: {'; '.join(now.culprits.transfers[:MAX_NAMED])}"
+    text = _moves(now, baseline)
+    if text:
+        text = f"moved between host and device in each call: {text}"
         yield Cause(text=text, explains=frozenset({"host_transfers", "host_ns"}))
+
+
+def _moves(now: Measurement, baseline: Baseline | None) -> str:
+    """What is moved for more than before; all of it where nothing is, or nothing is known of before."""
+    before = {} if baseline is None else baseline.transferred
+    more = {name: count - before.get(name, 0) for name, count in now.transferred.items() if count > before.get(name, 0)}
+    most = sorted(more or now.transferred, key=lambda name: (-(more or now.transferred)[name], name))
+    return "; ".join(
+        f"{now.transferred[name]} for {name}{f' ({before[name]} before)' if before.get(name) else ''}"
+        f"{at(name, now.culprits.transfer_lines)}"
+        for name in most[:MAX_NAMED]
+    )
 
 
 def calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:

@@ -23,6 +23,7 @@ LATER_KEYS = frozenset(
         "native_code",
         "phases.dispatch_ns",
         "phases.trace_wait_ns",
+        "transferred",
     }
 )
 """Keys that files of this schema were written without at first: they may lack them, and are not judged by them then."""

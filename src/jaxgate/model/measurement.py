@@ -148,7 +148,7 @@ class Culprits:
         constants: The large captured constants, with size, origin and place of use.
         lost: One line per donated array that was not reused: its path and why.
         callbacks: The Python functions that the program calls.
-        transfers: What plain Python puts on devices: the program that it is for, and how many.
+        transfer_lines: What plain Python puts on devices or reads back: what it is for, to the source lines.
         reads: How and where plain Python reads the memory of arrays, and how often.
         allocations: The largest buffers of the program; read only when memory is red.
         lines: Operation, product, collective, cast, launched program or called function, as named in the histograms, to the source line of one.
@@ -158,7 +158,7 @@ class Culprits:
     constants: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
-    transfers: tuple[str, ...] = ()
+    transfer_lines: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[str, ...] = ()
     allocations: tuple[str, ...] = ()
     lines: Mapping[str, str] = field(default_factory=dict)
@@ -205,6 +205,7 @@ class MeasuredProgram(Measured):
         collectives: Communication of one call by kind, array and mesh axes, loops counted where known.
         widened: Casts to a wider float type in one call.
         launched: Device programs that one warm call of plain Python launches, by name; empty where unknown.
+        transferred: Arrays and numbers that it moves, by the program that they are for, or ``the host``; likewise.
         called: Functions that one warm call calls most, with their turns of loops, by name; empty where unknown.
         native_code: By target of its program's custom calls, the library whose code is called, with a hash; an empty text
             where that is not known. What comes with JAX or XLA is not in it.
@@ -217,6 +218,7 @@ class MeasuredProgram(Measured):
     collectives: Mapping[str, int] = field(default_factory=dict)
     widened: Mapping[str, int] = field(default_factory=dict)
     launched: Mapping[str, int] = field(default_factory=dict)
+    transferred: Mapping[str, int] = field(default_factory=dict)
     called: Mapping[str, int] = field(default_factory=dict)
     native_code: Mapping[str, str] = field(default_factory=dict)
 

@@ -54,7 +54,6 @@ from jaxgate.observe.execute import (
 )
 from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.source_lines import at
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace import find_jitted_functions, source_fingerprint
 
@@ -152,6 +151,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         host=True,
         unknown=_unknown(launched) | run.called.unknown,
         launched=launched.programs or {},
+        transferred=launched.transfers or {},
         unseen=run.stepped.further.untold,
         called=run.called.functions,
     )
@@ -250,10 +250,9 @@ def _facts(signature: tuple[Argument, ...], run: _Run) -> Facts:
 
 def _culprits(run: _Run) -> Culprits:
     launched = run.launched
-    most = sorted((launched.transfers or {}).items(), key=lambda item: (-item[1], item[0]))
     return Culprits(
         retraces=(*run.stepped.retraces, *run.stepped.further.retraces),
-        transfers=tuple(f"{count} for {name}{at(launched.transfer_lines.get(name, ''))}" for name, count in most),
+        transfer_lines=launched.transfer_lines,
         reads=run.called.read_lines,
         lines={**run.called.lines, **find_jitted_functions(run.subject.function), **launched.program_lines},
     )

@@ -44,7 +44,9 @@ def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
     if judged:
         lines.append(_row("time", _time(verdict)))
         lines += [] if environments else [_row("baseline", _baseline(verdict))]
-        lines += [_row(label, text) for label, text in blame(verdict, _culprit(verdict))]
+        nobody = verdict.status in (Status.NO_BASELINE, Status.STALE_BASELINE) and not verdict.causes
+        rows = [row for row in blame(verdict, _culprit(verdict)) if not (nobody and row[0] == "culprit")]
+        lines += [_row(label, text) for label, text in rows]
     lines.append(_row("next", _commands(verdict, test, elsewhere)))
     return printable("\n".join(lines))
 

@@ -84,11 +84,8 @@ def test_facts_of_a_loop_body():
     facts = {item.name: getattr(now.facts, item.name) for item in fields(now.facts)}
     assert {name: value for name, value in facts.items() if value is not None} == known
     first, second = (f"{short_path(__file__)}:{body.__code__.co_firstlineno + line}" for line in (2, 3))
-    assert now.culprits.transfers == (
-        f"1 for multiply at {second}",
-        f"1 for step at {first}",
-        f"1 for the host at {second}",
-    )
+    assert now.transferred == {"multiply": 1, "step": 1, "the host": 1}
+    assert now.culprits.transfer_lines == {"multiply": second, "step": first, "the host": second}
     launched = {name: line for name, line in now.culprits.lines.items() if name not in now.called}
     assert launched == {"step": first, "multiply": second}
     assert [(leaf.path, leaf.aval, leaf.donated) for leaf in now.signature] == [
