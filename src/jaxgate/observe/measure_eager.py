@@ -55,7 +55,7 @@ from jaxgate.observe.execute import (
 from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import find_jitted_functions, source_fingerprint
+from jaxgate.observe.trace import OwnTime, find_jitted_functions, source_fingerprint
 
 
 def measure_eager(computation: Computation, build: Callable[[], Computation], tools: Tools) -> Observation:
@@ -69,8 +69,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
     tools.progress("running")
     jax.clear_caches()  # the first step is a cold one: what an earlier call compiled would hide a later miss
     clocks = tools.clocks
-    own = (clocks.process, clocks.asleep) if jax.default_backend() == "cpu" else None
-    stepped = take_steps(subject, computation.next_args, clock=clocks.wall, own=own)
+    stepped = take_steps(subject, computation.next_args, clock=clocks.wall, own=OwnTime(clocks))
     stepped.further = take_further_steps(subject, stepped, told=True, clock=tools.clocks.wall, together=tools.together)
     processes = processes_of(subject.devices)
     if computation.batch is not None:
@@ -179,7 +178,7 @@ def _observe_reference(function: Callable[..., Any], call: Call, tools: Tools) -
 
 
 def _call_ns(subject: EagerSubject, call_ns: int, tools: Tools) -> int | None:
-    return call_time(subject, call_ns, clock=tools.clocks.wall, together=tools.together) if tools.sampling else None
+    return call_time(subject, call_ns, own=OwnTime(tools.clocks), together=tools.together) if tools.sampling else None
 
 
 def _count(subject: EagerSubject, tools: Tools) -> Launched:

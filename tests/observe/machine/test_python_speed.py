@@ -89,7 +89,7 @@ def test_a_slow_case_is_not_in_it(clock, host, sampling):
         clock.now += 100 * SECOND
         return Computation(subject=subject, args=(x,), host=host)
 
-    clocks = Clocks(wall=clock, thread=clock, process=clock)
+    clocks = Clocks(wall=clock, thread=clock, process=clock, kept=lambda: 0)
     phases = observe(build, store=None, sampling=sampling, clocks=clocks).measurement.phases
     assert phases.yardstick_ns == 1_000
     slow = phases.first_call_ns if host else phases.trace_ns

@@ -13,7 +13,7 @@ import pytest
 from jaxgate.model import Computation
 from jaxgate.observe.measure import observe
 from jaxgate.observe.trace import lower
-from jaxgate.observe.trace.clocks import asleep_ns, queued_ns, uncollected
+from jaxgate.observe.trace.clocks import Clocks, OwnTime, asleep_ns, kept_ns, queued_ns, uncollected
 
 X = jnp.ones(3)
 
@@ -62,11 +62,43 @@ def test_waiting_for_a_core_is_read_where_the_system_tells(tmp_path, text, queue
     assert queued_ns(tmp_path / "gone") == 0
 
 
+def asleep_during(seconds):
+    """What the clock says of a sleep."""
+    begin = asleep_ns()
+    time.sleep(seconds)
+    return asleep_ns() - begin
+
+
+@pytest.mark.parametrize(
+    ("took", "ran", "kept", "own"),
+    [
+        (100, 60, 0, 100),  # a call on a machine that does nothing else
+        (100, 60, 40, 60),
+        (100, 10, 40, 60),  # it waited for something else than a core, too
+        (100, 150, 190, 75),  # two threads that waited side by side
+        (100, 300, 0, 100),
+        (100, 60, -5, 100),  # a thread has ended, and its account with it
+    ],
+)
+def test_what_keeps_threads_from_a_core_is_not_their_own_time(took, ran, kept, own):
+    """Never less than what they ran on all cores, nor more than the wall says."""
+    clocks = Clocks(wall=ticking(1_000, 1_000 + took), process=ticking(7, 7 + ran), kept=ticking(50, 50 + kept))
+    watch = OwnTime(clocks, cores=2)
+    watch.start()
+    assert watch.read() == own
+
+
+def test_waiting_for_a_core_is_summed_over_threads(tmp_path):
+    """One that ends meanwhile is left out."""
+    for thread, text in {"1": "5 300 1\n", "2": "5 40 1\n", "3": ""}.items():
+        (tmp_path / thread).mkdir()
+        (tmp_path / thread / "schedstat").write_text(text)
+    assert (kept_ns(tmp_path), kept_ns(tmp_path / "gone")) == (340, 0)
+
+
 def test_a_sleep_is_seen_and_a_loop_is_not():
     """The clock is the wall's without what the thread has run."""
-    begin = asleep_ns()
-    time.sleep(0.02)
-    slept = asleep_ns() - begin
+    slept = max(map(asleep_during, [0.02] * 5))  # one of its three readings may be kept from a core behind the others
     wall, thread, begin = time.perf_counter_ns(), time.thread_time_ns(), asleep_ns()
     while time.thread_time_ns() - thread < 5_000_000:
         pass

@@ -21,7 +21,7 @@ from jaxgate.observe.arguments import (
 )
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.subjects import Subject
-from jaxgate.observe.trace import Blame, Clock, record, retrace_lines, uncollected
+from jaxgate.observe.trace import Blame, Clock, OwnTime, record, retrace_lines, uncollected
 
 STEPS = 3
 """Threaded steps: the commonest retrace comes at the second, and shows whether it settles at the third."""
@@ -80,17 +80,14 @@ class Stepped:
     further: Further = Further()
 
 
-def take_steps(
-    subject: Subject, next_args: NextArgs | None, *, clock: Clock, own: tuple[Clock, Clock] | None = None
-) -> Stepped:
+def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, own: OwnTime | None = None) -> Stepped:
     """Call the subject ``STEPS`` times, each step fed from the one before.
 
     Args:
         subject: What is called.
         next_args: Threads the state; ``None`` if nothing is threaded.
         clock: Monotonic nanoseconds.
-        own: What all threads have run, and what this one has waited, of a first call that compiles where the compiler
-            runs on the same cores: it took no longer than the longer of them, whatever else kept it from a core.
+        own: Times the first call instead, where it traces and compiles.
 
     Raises:
         InvalidCaseError: If a call fails, gives nothing to wait for, or the result is not a number.
@@ -103,16 +100,17 @@ def take_steps(
         seen, held = argument_keys(*call, subject.names, subject.static), subject.arrays(None, call)
         at_step = guarded(f"step {step} of the {subject.role}")
         with record(explain=True, others=not subject.name) as events, at_step, uncollected():
-            owned = [each() for each in own or ()] if step == 1 else []
+            if own is not None and step == 1:
+                own.start()
             begin, last = clock(), begin
             output = subject.call(call)
             stepped.call_ns = clock() - begin
-            owned = [each() - since for each, since in zip(own or (), owned, strict=False)]
+            first_ns = stepped.call_ns if own is None or step > 1 else own.read()
         stepped.step_ns = begin - last
         culprits = stepped.blame.culprits(events)
         stepped.missed |= {culprit.key for culprit in culprits}
         if step == 1:
-            stepped.first_call_ns = min(stepped.call_ns, max(owned, default=stepped.call_ns))
+            stepped.first_call_ns = first_ns
             stepped.first_output = jax.tree.map(on_host, output)
             subject.learn(output, call, held)
             # It may compile helpers that place its arguments (pmap does), plain Python all it calls; not a jitted subject.

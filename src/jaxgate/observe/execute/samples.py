@@ -12,7 +12,7 @@ from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.first_steps import STEPS, Further, Stepped
 from jaxgate.observe.execute.subjects import Subject
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import Blame, Clock, Events, record, retrace_lines
+from jaxgate.observe.trace import Blame, Clock, Events, OwnTime, record, retrace_lines
 
 SAMPLE_BURST_NS = 2_000_000
 SAMPLE_NS = 120_000_000
@@ -192,27 +192,30 @@ def _call_again(subject: Subject, next_args: NextArgs | None, *, calls: int, wor
 
 def launch_time(subject: Subject, *, platform: str, clock: Clock) -> int | None:
     """Median time until a warm call returns that nobody waits for; ``None`` where it may run inline."""
-    return None if platform in INLINE else _median_ns(subject, TIMED_CALLS, clock, waited=False)
+    if platform in INLINE:
+        return None
+    taken = []
+    for _ in range(TIMED_CALLS):
+        call = subject.fresh()
+        with guarded(f"timing launches of the {subject.role}"):
+            begin = clock()
+            output = subject.function(*call[0], **call[1])
+            taken.append(clock() - begin)
+            subject.wait(output, call)
+    return round(median(taken))
 
 
-def call_time(subject: Subject, call_ns: int, *, clock: Clock, together: Lockstep = ALONE) -> int:
+def call_time(subject: Subject, call_ns: int, *, own: OwnTime, together: Lockstep = ALONE) -> int:
     """Median time of a warm call, waited for; ``call_ns``, the time of one, says how many there may be."""
     (count,) = together.first("timed calls", (min(TIMED_CALLS, max(MIN_BURSTS, SAMPLE_NS // max(call_ns, 1))),))
-    return _median_ns(subject, count, clock, waited=True)
-
-
-def _median_ns(subject: Subject, count: int, clock: Clock, *, waited: bool) -> int:
     taken = []
     for _ in range(count):
         call = subject.fresh()
-        with guarded(f"timing {'calls' if waited else 'launches'} of the {subject.role}"):
-            begin = clock()
+        with guarded(f"timing calls of the {subject.role}"):
+            own.start()
             output = subject.function(*call[0], **call[1])
-            if waited:
-                subject.wait(output, call)
-            taken.append(clock() - begin)
-            if not waited:
-                subject.wait(output, call)
+            subject.wait(output, call)
+            taken.append(own.read())
     return round(median(taken))
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 Clock = Callable[[], int]
 _SCHEDULED = Path("/proc/thread-self/schedstat")
 """Where Linux says what the calling thread has run, and how long it has waited for a core, in nanoseconds."""
+_TASKS = Path("/proc/self/task")
+"""A folder for each thread of this process, with the same of it."""
 
 
 def queued_ns(told: Path = _SCHEDULED) -> int:
@@ -19,6 +22,14 @@ def queued_ns(told: Path = _SCHEDULED) -> int:
     try:
         return int(told.read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
+        return 0
+
+
+def kept_ns(tasks: Path = _TASKS) -> int:
+    """How long all threads of this process have waited for a core, together; 0 where the system does not tell."""
+    try:
+        return sum(queued_ns(task / "schedstat") for task in tasks.iterdir())
+    except OSError:
         return 0
 
 
@@ -55,12 +66,37 @@ class Clocks:
         thread: What this thread has run: all of tracing and lowering is Python in it.
         process: What all threads of this process have run: a compile on CPU takes no longer than that if it is alone.
         asleep: What this thread has waited for a disk, another process, another thread or a device.
+        kept: What all threads of this process have waited for a core, together.
     """
 
     wall: Clock = time.perf_counter_ns
     thread: Clock = time.thread_time_ns
     process: Clock = time.process_time_ns
     asleep: Clock = asleep_ns
+    kept: Clock = kept_ns
+
+
+@dataclass(slots=True)
+class OwnTime:
+    """Times calls whole, without what kept them from a core: threads of other processes are not their doing.
+
+    Threads that wait side by side are subtracted one after the other, so that what is left may be less than it took;
+    it is never less than what the threads ran, spread over all cores.
+    """
+
+    clocks: Clocks
+    cores: int = field(default_factory=lambda: os.cpu_count() or 1)
+    _since: tuple[int, int, int] = (0, 0, 0)
+
+    def start(self) -> None:
+        """Begin to time."""
+        self._since = self.clocks.kept(), self.clocks.process(), self.clocks.wall()
+
+    def read(self) -> int:
+        """Nanoseconds since the start."""
+        took = self.clocks.wall() - self._since[2]
+        ran, kept = self.clocks.process() - self._since[1], self.clocks.kept() - self._since[0]
+        return min(took, max(took - max(0, kept), ran // self.cores))
 
 
 CLOCKS = Clocks()
