@@ -177,7 +177,8 @@ def stop_trace() -> None:
 def open_profile() -> Any:
     """JAX's account of the profile that is being taken; ``None`` if there is none, or JAX keeps it elsewhere."""
     state = getattr(getattr(getattr(jax, "_src", None), "profiler", None), "_profile_state", None)
-    return None if getattr(state, "profile_session", None) is None else state
+    session = getattr(state, "session", None) or getattr(state, "profile_session", None)  # 0.12, and 0.10
+    return None if session is None else state
 
 
 @dataclass(frozen=True, slots=True)
