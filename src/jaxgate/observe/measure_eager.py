@@ -52,7 +52,7 @@ from jaxgate.observe.execute import (
     take_further_steps,
     take_steps,
 )
-from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick
+from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick, usable_cores
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace import OwnTime, find_jitted_functions, source_fingerprint
@@ -68,8 +68,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
     subject = EagerSubject(computation.subject, call, "subject")
     tools.progress("running")
     jax.clear_caches()  # the first step is a cold one: what an earlier call compiled would hide a later miss
-    clocks = tools.clocks
-    stepped = take_steps(subject, computation.next_args, clock=clocks.wall, own=OwnTime(clocks))
+    stepped = take_steps(subject, computation.next_args, clock=tools.clocks.wall, own=_own_time(tools))
     stepped.further = take_further_steps(subject, stepped, told=True, clock=tools.clocks.wall, together=tools.together)
     processes = processes_of(subject.devices)
     if computation.batch is not None:
@@ -178,7 +177,11 @@ def _observe_reference(function: Callable[..., Any], call: Call, tools: Tools) -
 
 
 def _call_ns(subject: EagerSubject, call_ns: int, tools: Tools) -> int | None:
-    return call_time(subject, call_ns, own=OwnTime(tools.clocks), together=tools.together) if tools.sampling else None
+    return call_time(subject, call_ns, own=_own_time(tools), together=tools.together) if tools.sampling else None
+
+
+def _own_time(tools: Tools) -> OwnTime:
+    return OwnTime(tools.clocks, cores=usable_cores())
 
 
 def _count(subject: EagerSubject, tools: Tools) -> Launched:

@@ -67,7 +67,7 @@ def test_a_first_call_is_timed_without_what_kept_it_from_a_core():
     """The wall says 7 also of the first step; 3 of these were other processes."""
     clocks = Clocks(wall=Clock(7), process=Clock(0), kept=Clock(3))
     function = jax.jit(lambda s: s * 2)
-    stepped = take_steps(ready(function, (jnp.ones(3),)), None, clock=Clock(7), own=OwnTime(clocks))
+    stepped = take_steps(ready(function, (jnp.ones(3),)), None, clock=Clock(7), own=OwnTime(clocks, cores=1))
     assert (stepped.first_call_ns, stepped.call_ns) == (4, 7)
 
 

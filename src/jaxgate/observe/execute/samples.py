@@ -12,7 +12,7 @@ from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.first_steps import STEPS, Further, Stepped
 from jaxgate.observe.execute.subjects import Subject
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import Blame, Clock, Events, OwnTime, record, retrace_lines
+from jaxgate.observe.trace import Blame, Clock, Events, OwnTime, WallTime, record, retrace_lines
 
 SAMPLE_BURST_NS = 2_000_000
 SAMPLE_NS = 120_000_000
@@ -194,28 +194,28 @@ def launch_time(subject: Subject, *, platform: str, clock: Clock) -> int | None:
     """Median time until a warm call returns that nobody waits for; ``None`` where it may run inline."""
     if platform in INLINE:
         return None
-    taken = []
-    for _ in range(TIMED_CALLS):
-        call = subject.fresh()
-        with guarded(f"timing launches of the {subject.role}"):
-            begin = clock()
-            output = subject.function(*call[0], **call[1])
-            taken.append(clock() - begin)
-            subject.wait(output, call)
-    return round(median(taken))
+    return _median_ns(subject, TIMED_CALLS, WallTime(clock), what="launches", waited=False)
 
 
 def call_time(subject: Subject, call_ns: int, *, own: OwnTime, together: Lockstep = ALONE) -> int:
     """Median time of a warm call, waited for; ``call_ns``, the time of one, says how many there may be."""
     (count,) = together.first("timed calls", (min(TIMED_CALLS, max(MIN_BURSTS, SAMPLE_NS // max(call_ns, 1))),))
+    return _median_ns(subject, count, own, what="calls", waited=True)
+
+
+def _median_ns(subject: Subject, count: int, watch: OwnTime | WallTime, *, what: str, waited: bool) -> int:
+    """The median of ``count`` calls, each on fresh arguments; every one is waited for, under the watch or after it."""
     taken = []
     for _ in range(count):
         call = subject.fresh()
-        with guarded(f"timing calls of the {subject.role}"):
-            own.start()
+        with guarded(f"timing {what} of the {subject.role}"):
+            watch.start()
             output = subject.function(*call[0], **call[1])
-            subject.wait(output, call)
-            taken.append(own.read())
+            if waited:
+                subject.wait(output, call)
+            taken.append(watch.read())
+            if not waited:
+                subject.wait(output, call)
     return round(median(taken))
 
 

@@ -1,7 +1,13 @@
 """The machine: its devices, environment and load."""
 
 from jaxgate.observe.machine.distributed import NotJoinedError, join
-from jaxgate.observe.machine.environment import fingerprint, first_device, hardware_key, read_environment
+from jaxgate.observe.machine.environment import (
+    fingerprint,
+    first_device,
+    hardware_key,
+    read_environment,
+    usable_cores,
+)
 from jaxgate.observe.machine.jax_settings import (
     all_settings,
     apply_settings,

@@ -87,7 +87,7 @@ def read_environment(device: jax.Device) -> dict[str, str]:
     for name, value in os.environ.items():
         if is_setting(name) and (value.strip() or name not in _FLAGS):
             found[name] = shown(value)
-    if device.platform == "cpu" and (cores := _usable_cores()) < (os.cpu_count() or cores):
+    if device.platform == "cpu" and (cores := usable_cores()) < (os.cpu_count() or cores):
         found[CORES] = f"{cores} of {os.cpu_count()}"
     found |= unusual_settings()
     for name in SETTINGS:
@@ -105,7 +105,7 @@ def shown(value: str) -> str:
     return without_folders(" ".join(value.split()))
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
     """Cores that this process may use: its affinity, and the quota of its control group."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:

@@ -1,7 +1,7 @@
 """Tracing, lowering and compiling once, with what it cost, why it happened again, and what the program says."""
 
 from jaxgate.observe.trace.captured_constants import describe_constants
-from jaxgate.observe.trace.clocks import CLOCKS, Clock, Clocks, OwnTime, uncollected
+from jaxgate.observe.trace.clocks import CLOCKS, Clock, Clocks, OwnTime, WallTime, uncollected
 from jaxgate.observe.trace.compile_events import Events, record
 from jaxgate.observe.trace.device_assignment import device_assignment, devices_of
 from jaxgate.observe.trace.fingerprint import program_fingerprint

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 Clock = Callable[[], int]
@@ -77,15 +76,31 @@ class Clocks:
 
 
 @dataclass(slots=True)
+class WallTime:
+    """Times calls by one clock."""
+
+    clock: Clock
+    _since: int = 0
+
+    def start(self) -> None:
+        """Begin to time."""
+        self._since = self.clock()
+
+    def read(self) -> int:
+        """Nanoseconds since the start."""
+        return self.clock() - self._since
+
+
+@dataclass(slots=True)
 class OwnTime:
     """Times calls whole, without what kept them from a core: threads of other processes are not their doing.
 
     Threads that wait side by side are subtracted one after the other, so that what is left may be less than it took;
-    it is never less than what the threads ran, spread over all cores.
+    it is never less than what the threads ran, spread over the cores that they may use.
     """
 
     clocks: Clocks
-    cores: int = field(default_factory=lambda: os.cpu_count() or 1)
+    cores: int
     _since: tuple[int, int, int] = (0, 0, 0)
 
     def start(self) -> None:
