@@ -6,7 +6,16 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from support.factories import ENVIRONMENT, FINGERPRINTS, HARDWARE, OTHER_CPU, baseline, decision, measurement
+from support.factories import (
+    ENVIRONMENT,
+    FINGERPRINTS,
+    HARDWARE,
+    OTHER_CPU,
+    baseline,
+    decision,
+    launched_program,
+    measurement,
+)
 
 from jaxgate.judge import environment_differences, may_share_executable
 from jaxgate.judge.origin import judge_time, place
@@ -394,18 +403,52 @@ def test_a_setting_of_jax_is_named_before_releases():
     assert named in timed(measurement(environment=environment), baseline()).reason
 
 
-@pytest.mark.parametrize(("now", "before"), [(True, True), (True, False), (False, True)])
-def test_plain_python_is_never_identical(now, before):
-    """A subject on the host has the same launches and the same source, and its time is open all the same."""
-    verdict = judge_time(measurement(host=now), baseline(host=before), None, "no duel was run")
-    assert verdict.status is Status.UNDECIDED
-    assert verdict.reason == (
-        "the subject is plain Python around device programs, which no fingerprint covers and no duel was run"
-    )
+def host(*, source="s", **changes):
+    """A measurement of plain Python that launches two programs."""
+    fingerprints = replace(FINGERPRINTS, source=source)
+    whole = {"launched_programs": (launched_program(), launched_program(name="multiply", fingerprint="1" * 32))}
+    facts = {"python_calls": 3, "host_callbacks": 0}
+    return {"host": True, "fingerprints": fingerprints, "facts": facts, **whole, **changes}
+
+
+def test_plain_python_is_identical_where_all_its_programs_are():
+    """Where its source is another one, the line says what of the Python between programs is known."""
+    verdict = judge_time(measurement(**host()), baseline(**host()), None, "no duel was run")
+    assert (verdict.status, verdict.reason) == (Status.SAME, "2 identical programs")
+    verdict = judge_time(measurement(**host(source="t")), baseline(**host()), None, "no duel was run")
+    assert verdict.status is Status.SAME
+    assert verdict.reason.endswith("source changed: the Python between them is judged by its calls and host_ns")
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "why"),
+    [
+        ({"launched_programs": ()}, {}, "the programs of the plain Python are unknown: none was recorded"),
+        (
+            {"launched_programs": (), "unknown": {"xla_flops": "a profile is open"}},
+            {},
+            "the programs of the plain Python are unknown: a profile is open",
+        ),
+        ({}, {"launched_programs": ()}, "the baseline does not have the programs of the plain Python: record it again"),
+        ({"facts": {"python_calls": None}}, {}, "the calls of the plain Python are unknown: they were not counted"),
+        (
+            {"facts": {"python_calls": 3, "host_callbacks": 1}},
+            {},
+            "the program calls Python, which no fingerprint covers",
+        ),
+        ({"facts": {"python_calls": 3, "host_callbacks": None}}, {}, "it is unknown whether the program calls Python"),
+        ({"native_code": {"f": ""}}, {}, "the program calls f, native code that no fingerprint covers"),
+    ],
+)
+def test_plain_python_is_not_identical_where_something_of_it_is_unknown(now, before, why):
+    """Nor would another machine decide it."""
+    verdict = judge_time(measurement(**host(**now)), baseline(**host(**before)), None, "no duel was run")
+    assert (verdict.status, verdict.anywhere) == (Status.UNDECIDED, True)
+    assert verdict.reason == f"{why} and no duel was run"
 
 
 def test_options_within_plain_python_stand_in_its_source():
-    """Unknown options of a subject on the host do not move the blame; its unknown source does."""
+    """Where its programs are unknown, their options do not move the blame; its unknown source does."""
     silent = replace(FINGERPRINTS, options=None)
     assert place(measurement(host=True, fingerprints=silent), baseline(host=True, fingerprints=silent)).place == (
         "nothing changed"

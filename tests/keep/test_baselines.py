@@ -65,6 +65,7 @@ CONTENT = {
     "host": False,
     "launched": {},
     "matmuls": {"float32[8,64] x float32[64,64]": 3},
+    "launched_programs": [],
     "native_code": {},
     "operations": {"stablehlo.add 8x64xf32": 37, "stablehlo.dot_general 8x64xf32": 3},
     "phases": {
@@ -117,6 +118,7 @@ def keys(content=CONTENT, place=()):
 KEYS = [place for place in keys() if place[-1] not in {*range(9), *IN_PLACE} and place != ("schema",)]
 LATER = {
     ("called",): {},
+    ("launched_programs",): (),
     ("native_code",): {},
     ("transferred",): {},
     **{("facts", name): None for name in ("host_reads", "jax_calls", "python_calls", "transcendentals")},

@@ -16,6 +16,7 @@ from jaxgate.model import (
     Facts,
     Fingerprints,
     HardwareKey,
+    LaunchedProgram,
     Measurement,
     Phases,
     ProgramRecord,
@@ -95,6 +96,20 @@ def measurement(*, facts: dict[str, Any] | None = None, **changes: Any) -> Measu
         operations={"stablehlo.dot_general 8x64xf32": 3, "stablehlo.add 8x64xf32": 37},
         matmuls={"float32[8,64] x float32[64,64]": 3},
         samples=SAMPLES,
+    )
+    return replace(whole, **changes)
+
+
+def launched_program(**changes: Any) -> LaunchedProgram:
+    """A small program that plain Python launches once in a call."""
+    whole = LaunchedProgram(
+        name="step",
+        count=1,
+        fingerprint="0" * 32,
+        options="",
+        devices=None,
+        arguments=("float32[8,64]",),
+        facts={"xla_flops": 1_000, "temp_bytes": 4_096},
     )
     return replace(whole, **changes)
 

@@ -15,6 +15,7 @@ from jaxgate.model import (
     Origin,
     Status,
     TimeVerdict,
+    plural,
     shortlist,
 )
 
@@ -74,8 +75,9 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     source = _same(now.fingerprints.source, baseline.fingerprints.source)
     program = now.fingerprints.program == baseline.fingerprints.program
     inputs = now.fingerprints.inputs == baseline.fingerprints.inputs
-    # The options of the programs that plain Python launches stand in its source, or come from outside of it.
-    options = True if now.host else _same(now.fingerprints.options, baseline.fingerprints.options)
+    settings = (now.fingerprints.options, baseline.fingerprints.options)
+    # Where the programs of plain Python are unknown, their options stand in its source, or come from outside of it.
+    options = True if now.host and None in settings else _same(*settings)
     arrivals = not has_changed_arrivals(now, baseline)
     devices = has_same_devices(now, baseline)
     native = now.native_code == baseline.native_code
@@ -171,7 +173,7 @@ def differs(now: Measurement, baseline: Baseline) -> str:
 
     Identity needs the same program structure, compiler options, device assignment, environment and hardware, the same
     input values where its work may depend on them, the same libraries where it calls native code, and a program that calls
-    nothing on the host. A subject on the host has no such identity at all.
+    nothing on the host. Of plain Python all programs that it launches have to be so; its calls are facts, which are judged.
     """
     if uncovered := _uncovered(now, baseline):
         return uncovered
@@ -184,8 +186,12 @@ def differs(now: Measurement, baseline: Baseline) -> str:
 
 def _uncovered(now: Measurement, baseline: Baseline) -> str:
     """What runs and is in no fingerprint, on whatever machine; empty if nothing is."""
-    if now.host or baseline.host:
-        return "the subject is plain Python around device programs, which no fingerprint covers"
+    if now.host and not now.launched_programs:
+        return f"the programs of the plain Python are unknown: {now.unknown.get('xla_flops', 'none was recorded')}"
+    if now.host and now.facts.python_calls is None:
+        return f"the calls of the plain Python are unknown: {now.unknown.get('python_calls', 'they were not counted')}"
+    if now.host and not baseline.launched_programs:
+        return "the baseline does not have the programs of the plain Python: record it again"
     if now.facts.host_callbacks is None:
         return "it is unknown whether the program calls Python"
     if now.facts.host_callbacks:
@@ -248,13 +254,23 @@ def judge_time(
             if libraries
             else ""
         )
-        return TimeVerdict(status=Status.SAME, reason=f"identical program{OTHER_VALUES if values else ''}{native}")
+        what = "identical program" if not now.host else plural(len(now.launched_programs), "identical program")
+        between = _between(now, baseline) if now.host else ""
+        reason = f"{what}{OTHER_VALUES if values else ''}{native}{between}"
+        return TimeVerdict(status=Status.SAME, reason=reason)
     if same_executable and decision is None and not settings_changed(now, baseline):  # a stored time speaks of both
         return TimeVerdict(status=Status.SAME, reason=f"the same executable as the baseline's ({difference})")
     if decision is None:
         anywhere = now.hardware.is_virtual or bool(_uncovered(now, baseline))
         return TimeVerdict(status=Status.UNDECIDED, reason=f"{difference} and {no_duel}", anywhere=anywhere)
     return TimeVerdict(status=decision.status, reason=_reason(decision, difference), decision=decision)
+
+
+def _between(now: Measurement, baseline: Baseline) -> str:
+    """What of the Python between programs is known by its calls and its clock alone; empty if its source is the same."""
+    if _same(now.fingerprints.source, baseline.fingerprints.source):
+        return ""
+    return "; source changed: the Python between them is judged by its calls and host_ns"
 
 
 def _reason(decision: Decision, difference: str) -> str:

@@ -10,6 +10,7 @@ from jaxgate.judge.backstop import beyond_stored, withdraw
 from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.claims import NO_DUEL, check_claims
 from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.launched_programs import compare_programs
 from jaxgate.judge.order import conclude, red_quantities
 from jaxgate.judge.origin import judge_time, place, takes_same_arguments
 from jaxgate.judge.phases import compare_phases
@@ -83,6 +84,7 @@ def judge(
             time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
         else:
             findings += compare_facts(now, baseline, tolerances, recorded=record.recorded)
+            findings += compare_programs(now, baseline, red_quantities(findings))
             findings += compare_phases(now, record)
             origin = place(now, baseline)
             time = judge_time(now, baseline, decision, no_duel, same_executable=same_executable)

@@ -20,6 +20,7 @@ LATER_KEYS = frozenset(
         "facts.transcendentals",
         "fingerprints.devices",
         "fingerprints.executable",
+        "launched_programs",
         "native_code",
         "phases.dispatch_ns",
         "phases.trace_wait_ns",

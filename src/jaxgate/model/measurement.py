@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from jaxgate.model.launched_program import LaunchedProgram
 from jaxgate.model.numbers import STRICT, Facts, Phases, Samples
 from jaxgate.model.workload import Amount
 
@@ -85,7 +86,7 @@ class Fingerprints:
     Attributes:
         source: The subject's source and that of the project functions it reaches; ``None`` if unknown.
         program: Structure of the StableHLO module, blind to names, locations and order of independent lines. Of a
-            subject on the host: names of the programs that a call launches, and types of its arguments; says no more.
+            subject on the host: of all programs that a call launches, with their numbers, and types of its arguments.
         options: Compiler options of the subject; ``None`` if they could not be read.
         inputs: Values of the arguments.
         executable: What the compiler made of the program, on CPU; ``None`` if unknown.
@@ -205,6 +206,7 @@ class MeasuredProgram(Measured):
         collectives: Communication of one call by kind, array and mesh axes, loops counted where known.
         widened: Casts to a wider float type in one call.
         launched: Device programs that one warm call of plain Python launches, by name; empty where unknown.
+        launched_programs: The same one by one, in the order of their first calls; empty where they are not all known.
         transferred: Arrays and numbers that it moves, by the program that they are for, or ``the host``; likewise.
         called: Functions that one warm call calls most, with their turns of loops, by name; empty where unknown.
         native_code: By target of its program's custom calls, the library whose code is called, with a hash; an empty text
@@ -218,6 +220,7 @@ class MeasuredProgram(Measured):
     collectives: Mapping[str, int] = field(default_factory=dict)
     widened: Mapping[str, int] = field(default_factory=dict)
     launched: Mapping[str, int] = field(default_factory=dict)
+    launched_programs: tuple[LaunchedProgram, ...] = ()
     transferred: Mapping[str, int] = field(default_factory=dict)
     called: Mapping[str, int] = field(default_factory=dict)
     native_code: Mapping[str, str] = field(default_factory=dict)

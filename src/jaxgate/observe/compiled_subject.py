@@ -58,7 +58,7 @@ def compile_subject(computation: Computation, tools: Tools) -> CompiledSubject:
     tools.progress("tracing")
     lowered = lower(computation.subject, *call, role="subject", clock=tools.clocks.thread, asleep=tools.clocks.asleep)
     tools.progress("compiling")
-    program = compile_program(lowered, clocks=tools.clocks)
+    program = compile_program(lowered, clocks=tools.clocks, lines=True)
     refuse_idle(program)
     devices = devices_of(program.executable)
     processes = processes_of(devices)

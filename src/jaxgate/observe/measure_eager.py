@@ -34,6 +34,7 @@ from jaxgate.observe.arguments import (
     processes_of,
     short,
 )
+from jaxgate.observe.eager_programs import EagerPrograms, find_programs
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute import (
     VALUES,
@@ -80,6 +81,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
         reference, output = _observe_reference(computation.reference, call, tools)
         check_agreement(stepped.first_output, output, rtol=computation.rtol, atol=computation.atol)
     tools.progress("profiling")
+    launched = _count(subject, tools)
     apart = stepped.next_args is not None and not isinstance(stepped.next_args, Carry)
     run = _Run(
         subject=subject,
@@ -87,10 +89,11 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
         processes=processes,
         stepped=stepped,
         reference=reference,
-        launched=_count(subject, tools),
+        launched=launched,
         called=count_python(subject, reads=subject.devices[0].platform == "cpu", together=tools.together),
         sampled=sample(subject, stepped, tools, apart=apart, contract=computation.contract),
         call_ns=_call_ns(subject, stepped.call_ns, tools),
+        programs=find_programs(subject, launched, tools),  # last: it traces and compiles
     )
     return Observation(
         measurement=_measurement(computation, build, run, tools),
@@ -113,13 +116,14 @@ class _Run:
     stepped: Stepped
     reference: ReferenceFacts | None
     launched: Launched
+    programs: EagerPrograms
     called: Called
     sampled: Sampled
     call_ns: int | None
 
 
 def _measurement(computation: Computation, build: Callable[[], Computation], run: _Run, tools: Tools) -> Measurement:
-    subject, launched = run.subject, run.launched
+    subject, launched, programs = run.subject, run.launched, run.programs
     signature = _signature(subject, run.call)
     return Measurement(
         hardware=hardware_key(subject.devices[0], len(subject.devices), run.processes),
@@ -127,8 +131,8 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         environment=read_environment(subject.devices[0]),
         fingerprints=Fingerprints(
             source=source_fingerprint(computation.subject, build),
-            program=_fingerprint(launched, signature),
-            options=None,
+            program=_fingerprint(launched, programs, signature),
+            options=programs.options,
             inputs=_inputs(run.call),
         ),
         signature=signature,
@@ -138,8 +142,12 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
             host_ns=run.call_ns,
             yardstick_ns=read_yardstick(tools.clocks.wall),
         ),
-        operations={},
-        matmuls={},
+        operations=programs.operations,
+        matmuls=programs.histogram(lambda one: one.program.work.matmuls),
+        collectives=programs.histogram(lambda one: one.communication.counts),
+        widened=programs.histogram(lambda one: one.program.work.widened),
+        native_code=programs.native_code(subject.devices[0].platform),
+        depends_on_values=programs.depends_on_values,
         samples=run.sampled.samples if tools.sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
@@ -147,8 +155,9 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         reference=run.reference,
         culprits=_culprits(run),
         host=True,
-        unknown=_unknown(launched) | run.called.unknown,
+        unknown=_unknown(launched) | programs.unknown | run.called.unknown,
         launched=launched.programs or {},
+        launched_programs=programs.described,
         transferred=launched.transfers or {},
         unseen=run.stepped.further.untold,
         called=run.called.functions,
@@ -229,9 +238,10 @@ def _inputs(call: Call) -> str:
     return inputs_fingerprint(*values)
 
 
-def _fingerprint(launched: Launched, signature: tuple[Argument, ...]) -> str:
-    programs = "unknown" if launched.programs is None else sorted(launched.programs.items())
-    return fingerprint("host", programs, [leaf.aval for leaf in signature])
+def _fingerprint(launched: Launched, programs: EagerPrograms, signature: tuple[Argument, ...]) -> str:
+    names = "unknown" if launched.programs is None else sorted(launched.programs.items())
+    known = sorted((*map(str, one.identity), one.count) for one in programs.described)
+    return fingerprint("host", names, known, [leaf.aval for leaf in signature])
 
 
 def _facts(signature: tuple[Argument, ...], run: _Run) -> Facts:
@@ -247,6 +257,7 @@ def _facts(signature: tuple[Argument, ...], run: _Run) -> Facts:
         host_reads=run.called.reads,
         python_calls=run.called.calls,
         jax_calls=run.called.jax_calls,
+        **run.programs.facts,
     )
 
 
@@ -256,7 +267,12 @@ def _culprits(run: _Run) -> Culprits:
         retraces=(*run.stepped.retraces, *run.stepped.further.retraces),
         transfer_lines=launched.transfer_lines,
         reads=run.called.read_lines,
-        lines={**run.called.lines, **find_jitted_functions(run.subject.function), **launched.program_lines},
+        lines={
+            **run.programs.lines,
+            **run.called.lines,
+            **find_jitted_functions(run.subject.function),
+            **launched.program_lines,
+        },
     )
 
 

@@ -185,8 +185,8 @@ class Program:
         )
 
 
-def compile_program(lowered: Lowered, *, clocks: Clocks) -> Program:
-    """Compile a lowered function for the devices of its arguments.
+def compile_program(lowered: Lowered, *, clocks: Clocks, lines: bool = False) -> Program:
+    """Compile a lowered function for the devices of its arguments; with ``lines``, look up where its operations come from.
 
     Raises:
         InvalidCaseError: If the compiler refuses it.
@@ -198,7 +198,7 @@ def compile_program(lowered: Lowered, *, clocks: Clocks) -> Program:
     if jax.default_backend() == "cpu":  # elsewhere the compiler waits for the device: it tries programs out
         took_ns = min(took_ns, busy_ns)
     compile_ns = took_ns if events.compiles and not events.cache_hits else None
-    structure = read_structure(lowered.stage.compiler_ir("stablehlo"), lines=lowered.role == "subject")
+    structure = read_structure(lowered.stage.compiler_ir("stablehlo"), lines=lines)
     work = count_work(lowered.traced.jaxpr)
     # Only the compiled program knows what each device holds: donated, argument and aliased bytes then speak of one device.
     lowered = replace(lowered, signature=place_signature(lowered.signature, lowered.stage, input_shardings(executable)))

@@ -1,0 +1,39 @@
+"""The device programs of plain Python, each held against its own counterpart: a sum hides what one of many needs more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from jaxgate.judge.policy import POLICIES
+from jaxgate.model import Baseline, Finding, LaunchedProgram, Measurement, Status, changed_programs
+
+
+def compare_programs(now: Measurement, baseline: Baseline, red: Collection[str]) -> Iterator[Finding]:
+    """Find the changed programs that need more than before.
+
+    A program that has no counterpart is in the sums, and in the number of launches.
+
+    Args:
+        now: Today's measurement.
+        baseline: What it is held against.
+        red: Facts whose sums are worse already, which one finding says.
+    """
+    for ours, theirs in changed_programs(now.launched_programs, baseline.launched_programs):
+        if ours is not None and theirs is not None:
+            yield from _compared(ours, theirs, red)
+
+
+def _compared(now: LaunchedProgram, before: LaunchedProgram, red: Collection[str]) -> Iterator[Finding]:
+    for policy in POLICIES:
+        ours, theirs = now.facts.get(policy.name), before.facts.get(policy.name)
+        if policy.name in red or ours is None or theirs is None or not policy.is_worse(ours, theirs):
+            continue
+        yield Finding(
+            kind="fact",
+            name=f"{policy.name} of {now.name}",
+            status=Status.REGRESSED,
+            now=ours,
+            against=theirs,
+            allowed=policy.worst_allowed(theirs),
+            detail=f"of one call of the program {now.name}",
+        )

@@ -1,0 +1,192 @@
+"""The device programs of a warm call of plain Python, each lowered and compiled by itself: what they are, and what they cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+
+from jaxgate.model import MAX_NAMED, InvalidCaseError, LaunchedProgram, plural, shortlist
+from jaxgate.observe.arguments import Call, on_device
+from jaxgate.observe.errors import describe
+from jaxgate.observe.execute import EagerSubject, Launched, RecordedProgram, recorded_calls
+from jaxgate.observe.program import Communication, find_native_code, read_communication
+from jaxgate.observe.tools import Tools
+from jaxgate.observe.trace import Program, compile_program, device_assignment, devices_of, lower, value_dependent
+
+_EACH_CALL = (
+    "host_callbacks", "matmul_flops", "widened_bytes", "collectives", "collective_bytes", "aliased_bytes", "xla_flops",
+    "xla_bytes", "transcendentals",
+)  # fmt: skip
+_EACH_PROGRAM = ("constant_bytes", "stablehlo_ops", "code_bytes")
+_MOST = ("temp_bytes",)
+"""How the facts of programs become those of a call: summed over calls, over programs, or the most that one needs."""
+SUMMED = (*_EACH_CALL, *_EACH_PROGRAM, *_MOST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EagerProgram:
+    """One program, compiled for the arguments of its first call.
+
+    Attributes:
+        call: These arguments, on the device; those that it consumes are copies.
+        count: How often a call of the subject calls it.
+        program: Its executable, with what was read from it.
+        communication: What it sends between devices.
+    """
+
+    call: Call
+    count: int
+    program: Program
+    communication: Communication
+
+    @property
+    def described(self) -> LaunchedProgram:
+        """What is kept of it."""
+        lowered = self.program.lowered
+        return LaunchedProgram(
+            name=lowered.name,
+            count=self.count,
+            fingerprint=lowered.fingerprint,
+            options=lowered.options_text,
+            devices=device_assignment(lowered.stage),
+            arguments=tuple(leaf.aval for leaf in lowered.signature),
+            facts=self.facts,
+        )
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """Of one call of it, by name, as far as they are known."""
+        found = self.communication
+        facts = replace(self.program.facts, collectives=found.count, collective_bytes=found.nbytes)
+        return {name: value for name, value in asdict(facts).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EagerPrograms:
+    """The programs of a warm call; none, and why, where they are not all known."""
+
+    programs: tuple[EagerProgram, ...] = ()
+    why_not: str = ""
+
+    @property
+    def described(self) -> tuple[LaunchedProgram, ...]:
+        """What is kept of each."""
+        return tuple(one.described for one in self.programs)
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """The facts that are not known for that, each with the reason."""
+        return dict.fromkeys(SUMMED, self.why_not) if self.why_not else {}
+
+    @property
+    def facts(self) -> dict[str, int | None]:
+        """Those of a call: sums, and of temporaries the most that a program needs."""
+        each = [(one.facts, one.count) for one in self.programs]
+
+        def over(name: str, combine: Callable[[list[int]], int], *, calls: bool = False) -> int | None:
+            if not each or any(name not in facts for facts, _ in each):
+                return None
+            return combine([facts[name] * (count if calls else 1) for facts, count in each])
+
+        found = {name: over(name, sum, calls=True) for name in _EACH_CALL}
+        return found | {name: over(name, sum) for name in _EACH_PROGRAM} | {name: over(name, max) for name in _MOST}
+
+    def histogram(self, read: Callable[[EagerProgram], Mapping[str, int]], *, calls: bool = True) -> dict[str, int]:
+        """Add up what is counted by label in each program, for each call of it or once."""
+        total = Counter[str]()
+        for one in self.programs:
+            total.update({label: count * (one.count if calls else 1) for label, count in read(one).items()})
+        return dict(sorted(total.items()))
+
+    @property
+    def operations(self) -> dict[str, int]:
+        """StableHLO operations of all programs."""
+        return self.histogram(lambda one: one.program.structure.operations, calls=False)
+
+    @property
+    def options(self) -> str | None:
+        """The compiler options of all programs that have some; ``None`` if those of one are not known."""
+        found = {one.program.lowered.name: one.program.lowered.options_text for one in self.programs}
+        if not found or None in found.values():
+            return None
+        return "; ".join(f"{name}: {text}" for name, text in sorted(found.items()) if text)
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """What is counted by label, to the source line of one."""
+        found: dict[str, str] = {}
+        for one in self.programs:
+            found |= {**one.program.structure.lines, **one.communication.lines, **one.program.work.lines}
+        return found
+
+    @property
+    def depends_on_values(self) -> tuple[str, ...] | None:
+        """Operations whose work may depend on values."""
+        if self.why_not:
+            return None
+        modules = (one.program.lowered.stage.compiler_ir("stablehlo") for one in self.programs)
+        return tuple(sorted({name for module in modules for name in value_dependent(module)}))
+
+    def native_code(self, platform: str) -> dict[str, str]:
+        """Libraries whose code the programs call, by target."""
+        return find_native_code(self.operations, platform)
+
+
+def find_programs(subject: EagerSubject, launched: Launched, tools: Tools) -> EagerPrograms:
+    """Record a warm call, and compile each of its programs by itself.
+
+    Args:
+        subject: Warm.
+        launched: What a profile of a call shows, which the recording must agree with.
+        tools: Clocks, progress, and the other ranks.
+
+    Raises:
+        InvalidCaseError: If the call fails.
+    """
+    tools.progress("recording its programs")
+    call = subject.fresh()
+    with recorded_calls() as calls:
+        subject.call(call)
+    problem = _unlike(calls.programs, launched)
+    tools.progress("compiling its programs")
+    found: list[EagerProgram] = []
+    try:
+        found = [_compiled(one, tools) for one in calls.programs if not problem]
+    except InvalidCaseError as error:
+        problem = f"a program that it launches could not be compiled by itself: {describe(error)}"
+    if tools.together.anyone("a program could not be recorded", bool(problem)):
+        return EagerPrograms(why_not=problem or "another rank could not record a program")
+    return EagerPrograms(programs=tuple(found))
+
+
+def _unlike(programs: tuple[RecordedProgram, ...], launched: Launched) -> str:
+    """Why the recorded programs are not those that a call launches; empty if they are."""
+    if launched.programs is None:
+        return launched.why_not
+    recorded, seen = (
+        sum(one.count for one in programs),
+        sum(launched.programs.values()),
+    )  # a profile may name them otherwise
+    if recorded == seen:
+        return ""
+    return (
+        f"a call launches {shortlist([f'{name} ({count} ×)' for name, count in launched.programs.items()], MAX_NAMED)}, "
+        f"and {recorded} of {plural(seen, 'launch', 'launches')} could be recorded: those of what was compiled ahead of "
+        "time cannot be; call the jitted function itself"
+    )
+
+
+def _compiled(recorded: RecordedProgram, tools: Tools) -> EagerProgram:
+    call = on_device(recorded.arguments, {})
+    clocks = tools.clocks
+    lowered = lower(
+        recorded.jitted(), *call, role=f"program {recorded.name}", clock=clocks.thread, asleep=clocks.asleep
+    )
+    program = compile_program(lowered, clocks=clocks, lines=True)
+    return EagerProgram(
+        call=call,
+        count=recorded.count,
+        program=program,
+        communication=read_communication(program, devices_of(program.executable)),
+    )

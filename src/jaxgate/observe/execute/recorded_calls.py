@@ -1,0 +1,139 @@
+"""The device programs that plain Python starts, recorded where JAX binds them: each with its arguments and its number of calls.
+
+Under ``jax_debug_key_reuse`` JAX gives no call the fast path that leaves Python out: each one, of a jitted function or of
+an eager operation, arrives at the primitive with its program and its arguments. The setting is part of what JAX caches
+by, so that what was compiled before stays as it was. ``tests/observe/execute/test_recorded_calls.py`` tells if a release
+goes another way.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend import source_info_util
+from jax.extend.core import jaxpr_as_fun
+from jax.extend.core.primitives import jit_p
+
+_SETTING = "jax_debug_key_reuse"
+source_info_util.register_exclusion(__file__)  # its frames stand between the project's and those of JAX
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedProgram:
+    """A device program, with the arguments of its first call.
+
+    Attributes:
+        name: Of the function that it was traced from.
+        arguments: Of the first call, on the device, as they were before it: those that it may consume are copies.
+        donated: Positions of the arguments that it may consume.
+        parameters: What JAX binds its primitive with.
+        count: How often it was called.
+    """
+
+    name: str
+    arguments: tuple[Any, ...]
+    donated: tuple[int, ...]
+    parameters: Mapping[str, Any] = field(repr=False)
+    count: int = 1
+
+    def jitted(self) -> Any:
+        """The program as a jitted function of its arguments, in order, with its options, shardings and donation."""
+        call, given = jaxpr_as_fun(self.parameters["jaxpr"]), self.parameters
+
+        def flat(*arguments: Any) -> tuple[Any, ...]:
+            return tuple(call(*arguments))
+
+        flat.__name__ = flat.__qualname__ = self.name
+        return jax.jit(
+            flat,
+            donate_argnums=self.donated,
+            keep_unused=given["keep_unused"],
+            in_shardings=given["in_shardings"] or None,
+            out_shardings=given["out_shardings"],
+            compiler_options=dict(given["compiler_options_kvs"]) or None,
+        )
+
+
+class RecordedCalls:
+    """What was called while a recording ran, in any thread."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[tuple[Any, ...], RecordedProgram] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def programs(self) -> tuple[RecordedProgram, ...]:
+        """Each program once, in the order of their first calls."""
+        return tuple(self._by_key.values())
+
+    def add(self, parameters: Mapping[str, Any], arguments: Sequence[Any]) -> None:
+        """Count a call that is about to be made."""
+        key = (
+            id(parameters["jaxpr"]),  # JAX caches it by the types of its arguments; it is kept below
+            *(parameters[name] for name in ("donated_invars", "compiler_options_kvs", "keep_unused")),
+            *(one.sharding if getattr(one, "committed", False) else None for one in arguments),
+        )
+        with self._lock:
+            known = self._by_key.get(key)
+            if known is not None:
+                known.count += 1
+                return
+            donated = [place for place, given in enumerate(parameters["donated_invars"]) if given]
+            self._by_key[key] = RecordedProgram(
+                name=parameters["name"],
+                arguments=tuple(
+                    jnp.copy(one) if place in donated and isinstance(one, jax.Array) else one
+                    for place, one in enumerate(arguments)
+                ),
+                donated=tuple(donated),
+                parameters=parameters,
+            )
+
+
+@contextmanager
+def recorded_calls() -> Iterator[RecordedCalls]:
+    """Record what the block calls, in all threads. Programs that were compiled ahead of time are not seen."""
+    calls, busy = RecordedCalls(), threading.local()
+    impl: Callable[..., Any] = jit_p.impl
+
+    def note(*arguments: Any, **parameters: Any) -> Any:
+        if getattr(busy, "on", False):  # copies that are made here
+            return impl(*arguments, **parameters)
+        busy.on = True
+        try:
+            calls.add(parameters, arguments)
+            return impl(*arguments, **parameters)
+        finally:
+            busy.on = False
+
+    jit_p.def_impl(note)
+    try:
+        with _no_fast_path():
+            yield calls
+    finally:
+        jit_p.def_impl(impl)
+
+
+@contextmanager
+def _no_fast_path() -> Iterator[None]:
+    """Let each call arrive at the primitive; a call itself is made without the check that the setting asks for."""
+    bind = jit_p.bind
+    before = getattr(jax.config, _SETTING)
+
+    def unchecked(*arguments: Any, **parameters: Any) -> Any:
+        with jax.debug_key_reuse(False):
+            return bind(*arguments, **parameters)
+
+    jit_p.bind = unchecked
+    jax.config.update(_SETTING, True)  # its context manager is of one thread
+    try:
+        yield
+    finally:
+        jax.config.update(_SETTING, before)
+        del jit_p.bind

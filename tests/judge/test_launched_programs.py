@@ -1,0 +1,69 @@
+"""The programs of plain Python, paired with those of the baseline and judged one by one."""
+
+from __future__ import annotations
+
+import pytest
+from support.factories import baseline, launched_program, measurement
+
+from jaxgate.judge.launched_programs import compare_programs
+from jaxgate.model import Status, changed_programs
+
+STEP = launched_program()
+OTHER = launched_program(fingerprint="1" * 32)
+ADD = launched_program(name="add", fingerprint="2" * 32)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "pairs"),
+    [
+        ((STEP, ADD), (ADD, STEP), []),  # in another order
+        ((STEP,), (launched_program(count=4),), []),  # launched more often: the same program
+        ((OTHER, ADD), (STEP, ADD), [(OTHER, STEP)]),
+        ((STEP, ADD), (STEP,), [(ADD, None)]),
+        ((STEP,), (STEP, ADD), [(None, ADD)]),
+        ((OTHER, STEP), (STEP,), [(OTHER, None)]),  # one more in front moves no neighbour
+        ((ADD,), (STEP,), [(ADD, None), (None, STEP)]),
+        ((launched_program(options="x=1"),), (STEP,), [(launched_program(options="x=1"), STEP)]),
+        ((launched_program(devices="1 0"),), (STEP,), [(launched_program(devices="1 0"), STEP)]),
+        ((launched_program(arguments=("int32[]",)),), (STEP,), [(launched_program(arguments=("int32[]",)), STEP)]),
+        ((), (), []),
+    ],
+)
+def test_changed_programs_are_paired_by_name(now, before, pairs):
+    """What both sides have is left out, whatever its place."""
+    assert list(changed_programs(now, before)) == pairs
+
+
+def found(now, before, red=()):
+    """The findings of two programs of one name."""
+    return list(
+        compare_programs(measurement(launched_programs=(now,)), baseline(launched_programs=(before,)), frozenset(red))
+    )
+
+
+def test_one_program_of_many_that_needs_more_is_red():
+    """By the policy of the fact, under the name of the program."""
+    heavy = launched_program(fingerprint="1" * 32, facts={"xla_flops": 3_000, "temp_bytes": 4_096})
+    (finding,) = found(heavy, STEP)
+    assert (finding.name, finding.status, finding.now, finding.against) == (
+        "xla_flops of step",
+        Status.REGRESSED,
+        3_000,
+        1_000,
+    )
+    assert finding.allowed == 1_074
+
+
+@pytest.mark.parametrize(
+    ("now", "red"),
+    [
+        ({"fingerprint": "1" * 32, "facts": {"xla_flops": 1_050}}, ()),  # within what may move
+        ({"fingerprint": "1" * 32, "facts": {"xla_flops": 9_000}}, ("xla_flops",)),  # the sum says so already
+        ({"fingerprint": "1" * 32, "facts": {}}, ()),  # the sum is unknown, which is not green
+        ({"facts": {"xla_flops": 9_000}}, ()),  # the same program, compiled by another compiler: the sums say so
+        ({"name": "add", "fingerprint": "1" * 32, "facts": {"xla_flops": 9_000}}, ()),  # new
+    ],
+)
+def test_what_is_not_said_of_a_single_program(now, red):
+    """One finding for one difference."""
+    assert found(launched_program(**now), STEP, red) == []

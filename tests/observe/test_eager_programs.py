@@ -1,0 +1,141 @@
+"""What plain Python computes inside of the programs that it launches: facts, identity, and when they are unknown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgate.model import Computation
+from jaxgate.observe.eager_programs import SUMMED, find_programs
+from jaxgate.observe.execute import EagerSubject, Launched
+from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
+
+W, X = jnp.eye(8), jnp.ones((4, 8))
+
+
+def training(activate, *, steps=4, wide=False, donate=False):
+    """A loop of plain Python around a jitted step."""
+
+    def step(w, x):
+        for _ in range(3):
+            x = activate(x @ w)
+        return w - 0.1 * w, x.astype(jnp.float64 if wide else x.dtype).sum()
+
+    jitted = jax.jit(step, donate_argnums=(0,) if donate else ())
+
+    def train(w, x):
+        losses = []
+        for _ in range(steps):
+            w, loss = jitted(w, x)
+            losses.append(float(loss))
+        return w * 2.0, sum(losses)
+
+    return train
+
+
+def measure(subject, *args):
+    """What is measured of plain Python, without a clock."""
+    build = lambda: Computation(subject=subject, args=args, host=True)  # noqa: E731 - as a project writes it
+    return observe(build, store={}, sampling=False).measurement
+
+
+def test_facts_are_added_up_over_calls():
+    """Products of each call of each program; operations of each program once; the largest temporaries."""
+    now = measure(training(jnp.tanh), W, X)
+    step, multiply = now.launched_programs
+    assert [(one.name, one.count, one.arguments) for one in now.launched_programs] == [
+        ("step", 4, ("float32[8,8]", "float32[4,8]")),
+        ("multiply", 1, ("float32[8,8]", "float32[]")),
+    ]
+    assert now.facts.matmul_flops == 4 * 3 * 2 * 4 * 8 * 8
+    assert now.matmuls == {"float32[4,8] x float32[8,8]": 12}
+    assert now.facts.xla_flops == 4 * step.facts["xla_flops"] + multiply.facts["xla_flops"]
+    assert now.facts.transcendentals == 4 * 3 * 4 * 8
+    assert now.facts.stablehlo_ops == step.facts["stablehlo_ops"] + multiply.facts["stablehlo_ops"]
+    assert now.facts.temp_bytes == max(step.facts["temp_bytes"], multiply.facts["temp_bytes"])
+    assert now.culprits.lines["float32[4,8] x float32[8,8]"].startswith("tests/observe/test_eager_programs.py:")
+    assert (now.depends_on_values, now.native_code, now.fingerprints.options) == ((), {}, "")
+
+
+def test_equal_programs_are_equal_every_time():
+    """Functions that are built anew give the same fingerprint."""
+    first, second = (measure(training(jnp.tanh), W, X) for _ in range(2))
+    assert first.launched_programs == second.launched_programs
+    assert first.fingerprints.program == second.fingerprints.program
+
+
+@pytest.mark.parametrize(
+    ("changed", "fact"),
+    [
+        (partial(training, lambda x: jnp.tanh(x @ W @ W)), "matmul_flops"),
+        (partial(training, lambda x: jnp.sin(jnp.tanh(x))), "transcendentals"),
+        (partial(training, lambda x: jnp.sort(jnp.tile(x, (8, 1)), axis=0)[::8]), "stablehlo_ops"),
+        (partial(training, jnp.tanh, steps=5), "xla_flops"),
+        (partial(training, lambda x: x + np.arange(32, dtype=np.float32).reshape(4, 8)), "constant_bytes"),
+        (
+            partial(training, lambda x: jax.pure_callback(np.tanh, jax.ShapeDtypeStruct(x.shape, x.dtype), x)),
+            "host_callbacks",
+        ),
+    ],
+)
+def test_what_grows_inside_is_a_fact(changed, fact):
+    """More work in a program that is launched as often, and its fingerprint is another."""
+    before, now = measure(training(jnp.tanh), W, X), measure(changed(), W, X)
+    assert getattr(now.facts, fact) > getattr(before.facts, fact)
+    assert now.fingerprints.program != before.fingerprints.program
+
+
+def test_reused_buffers_are_added_up_over_steps():
+    """Donation inside of a loop, which no argument of the subject shows."""
+    assert measure(training(jnp.tanh, donate=True), W, X).facts.aliased_bytes == 4 * W.nbytes
+    assert measure(training(jnp.tanh), W, X).facts.aliased_bytes == 0
+
+
+def test_values_that_decide_the_work_are_named():
+    """A loop until a value is reached, in one of the programs."""
+    halve = jax.jit(lambda x: jax.lax.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, x))
+    assert measure(lambda x: float(halve(x).sum()), X).depends_on_values == ("stablehlo.while",)
+
+
+def test_a_program_compiled_ahead_of_time_leaves_the_programs_unknown():
+    """It is launched and cannot be recorded: no fact, no identity, and the reason."""
+    compiled = jax.jit(lambda x: x * 2).lower(X).compile()
+    now = measure(lambda x: compiled(x) + 1, X)
+    assert (now.launched_programs, now.facts.launches) == ((), 2)
+    assert {getattr(now.facts, name) for name in SUMMED} == {None}
+    assert "1 of 2 launches could be recorded" in now.unknown["xla_flops"]
+    assert now.fingerprints.options is None
+
+
+@pytest.mark.parametrize(
+    ("launched", "why"),
+    [
+        (Launched(None, None, "a profile is open"), "a profile is open"),
+        (Launched({"step": 4, "multiply": 2}, {}), "5 of 6 launches could be recorded"),
+    ],
+)
+def test_a_recording_that_a_profile_does_not_confirm_is_not_believed(launched, why):
+    """Nothing is half known."""
+    subject = EagerSubject(training(jnp.tanh), ((W, X), {}), "subject")
+    found = find_programs(subject, launched, Tools(store={}, sampling=False))
+    assert found.programs == ()
+    assert why in found.why_not
+
+
+def test_what_another_rank_could_not_record_is_unknown_here():
+    """All ranks know the programs, or none does."""
+
+    class Ranks:
+        def anyone(self, what, yes):
+            return True
+
+    subject = EagerSubject(training(jnp.tanh), ((W, X), {}), "subject")
+    tools = replace(Tools(store={}, sampling=False), together=Ranks())
+    found = find_programs(subject, Launched({"step": 4, "multiply": 1}, {}), tools)
+    assert found.why_not == "another rank could not record a program"
