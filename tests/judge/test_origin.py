@@ -407,7 +407,7 @@ def host(*, source="s", **changes):
     """A measurement of plain Python that launches two programs."""
     fingerprints = replace(FINGERPRINTS, source=source)
     whole = {"launched_programs": (launched_program(), launched_program(name="multiply", fingerprint="1" * 32))}
-    facts = {"python_calls": 3, "host_callbacks": 0}
+    facts = {"python_calls": 3, "host_callbacks": 0, "launches": 2}
     return {"host": True, "fingerprints": fingerprints, "facts": facts, **whole, **changes}
 
 
@@ -429,14 +429,27 @@ def test_plain_python_is_identical_where_all_its_programs_are():
             {},
             "the programs of the plain Python are unknown: a profile is open",
         ),
+        (
+            {"facts": {"launches": None}, "unknown": {"launches": "a profile is open"}},
+            {},
+            "the launches of the plain Python are unknown: a profile is open",
+        ),
         ({}, {"launched_programs": ()}, "the baseline does not have the programs of the plain Python: record it again"),
-        ({"facts": {"python_calls": None}}, {}, "the calls of the plain Python are unknown: they were not counted"),
+        (
+            {"facts": {"python_calls": None, "launches": 2}},
+            {},
+            "the calls of the plain Python are unknown: they were not counted",
+        ),
         (
             {"facts": {"python_calls": 3, "host_callbacks": 1}},
             {},
             "the program calls Python, which no fingerprint covers",
         ),
-        ({"facts": {"python_calls": 3, "host_callbacks": None}}, {}, "it is unknown whether the program calls Python"),
+        (
+            {"facts": {"python_calls": 3, "launches": 2, "host_callbacks": None}},
+            {},
+            "it is unknown whether the program calls Python",
+        ),
         ({"native_code": {"f": ""}}, {}, "the program calls f, native code that no fingerprint covers"),
     ],
 )

@@ -45,8 +45,6 @@ def test_train_step(gate):
     gate(train_step, model, optimizer, np.ones((4, 8), np.float32), host=True)
 """
 
-REASON = "the subject is plain Python around device programs, which no fingerprint covers and it cannot be stored and duelled"
-
 
 @pytest.fixture
 def loop(project):
@@ -60,8 +58,8 @@ def stored(project):
     return content
 
 
-def test_an_unchanged_loop_is_green_and_its_time_is_open(loop):
-    """It is recorded without a program; the second run compares every fact and says why time is not decided."""
+def test_an_unchanged_loop_is_identical(loop):
+    """It is recorded with the programs that it launches; the second run finds the same ones."""
     loop.run("--perf-update").counts(passed=1)
     content = stored(loop)
     assert content["host"] is True
@@ -72,8 +70,8 @@ def test_an_unchanged_loop_is_green_and_its_time_is_open(loop):
     assert not (loop.path / "baselines" / "programs").exists()
     result = loop.run("--perf-strict")
     result.counts(passed=1)
-    assert result.line("loop/body").startswith("UNDECIDED")
-    result.shows(REASON)
+    assert result.line("loop/body").startswith("SAME")
+    result.shows("4 identical programs")
 
 
 def test_an_eager_operation_is_named(loop):
@@ -127,7 +125,7 @@ def test_an_nnx_step_is_gated(project):
     assert stored(project)["launched"] == {"train_step": 1}
     result = project.run("--perf-strict")
     result.counts(passed=1)
-    result.shows(REASON)
+    assert result.line("model/train_step").startswith("SAME")
 
 
 def test_a_baseline_of_the_other_kind_is_stale(loop):

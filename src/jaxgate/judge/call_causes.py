@@ -8,10 +8,17 @@ from collections.abc import Set as AbstractSet
 from jaxgate.judge.arrival import describe_arrivals
 from jaxgate.judge.growth import at, grown
 from jaxgate.judge.policy import BY_NAME
-from jaxgate.model import ARRIVAL_FACTS, MAX_NAMED, Baseline, Cause, Measurement
+from jaxgate.model import ARRIVAL_FACTS, MAX_NAMED, Baseline, Cause, Measurement, changed_programs
 
 AROUND = frozenset({"python_calls", "jax_calls", "host_reads", "dispatch_ns", *ARRIVAL_FACTS})
 """What happens around the program: it follows where the program changed, and is the cause where nothing else is red."""
+_SUMMED = frozenset(
+    {
+        "matmul_flops", "xla_flops", "xla_bytes", "transcendentals", "stablehlo_ops", "widened_bytes", "collectives",
+        "collective_bytes",
+    }
+)  # fmt: skip
+"""What is added up over launches: more of the same programs is more of it."""
 _MINOR = 20
 """A function that grew by less than this part of what the first one did explains nothing."""
 
@@ -28,11 +35,28 @@ def launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = grown(now.launched, None if baseline is None else baseline.launched, now.culprits.lines)
     if text:
         explains = frozenset({"launches", "host_ns", "run_ns"})
+        pairs = () if baseline is None else changed_programs(now.launched_programs, baseline.launched_programs)
+        if baseline is not None and not any(ours and theirs for ours, theirs in pairs):
+            explains |= _SUMMED
         yield Cause(text=f"programs started in a call: {text}", explains=explains)
     text = _moves(now, baseline)
     if text:
         text = f"moved between host and device in each call: {text}"
         yield Cause(text=text, explains=frozenset({"host_transfers", "host_ns"}))
+
+
+def donates_less(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Programs that plain Python starts and that give up fewer buffers than before."""
+    pairs = () if baseline is None else changed_programs(now.launched_programs, baseline.launched_programs)
+    for ours, theirs in pairs:
+        if ours is None or theirs is None:
+            continue
+        less = theirs.facts.get("donated_bytes", 0) - ours.facts.get("donated_bytes", 0)
+        if less > 0:
+            text = (
+                f"no longer donated: {less:,} bytes of the arguments of {ours.name}{at(ours.name, now.culprits.lines)}"
+            )
+            yield Cause(text=text, explains=frozenset({"donated_bytes", "aliased_bytes", "temp_bytes", "output_bytes"}))
 
 
 def _moves(now: Measurement, baseline: Baseline | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, explained, launches
+from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, donates_less, explained, launches
 from jaxgate.judge.growth import count_of, grown, heaviest, shrunk
 from jaxgate.judge.origin import environment_differences, only_settings_changed
 from jaxgate.model import COMPILE_OPTIONS, EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
@@ -254,6 +254,8 @@ _FINDERS: tuple[Finder, ...] = (
     _calls_python,
     _captures,
     _placed,
+    launches,
+    donates_less,
     arrives,
     _sends,
     _unrolled,
@@ -263,7 +265,6 @@ _FINDERS: tuple[Finder, ...] = (
     _multiplies,
     _widens,
     _returns_more,
-    launches,
     calls_more_python,
     _same_program,
     _takes_most,

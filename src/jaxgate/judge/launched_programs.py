@@ -37,3 +37,15 @@ def _compared(now: LaunchedProgram, before: LaunchedProgram, red: Collection[str
             allowed=policy.worst_allowed(theirs),
             detail=f"of one call of the program {now.name}",
         )
+
+
+def why_unknown(now: Measurement, baseline: Baseline) -> str:
+    """What is not known of plain Python that would have to be the same; empty if all is known."""
+    if not now.launched_programs:
+        return f"the programs of the plain Python are unknown: {now.unknown.get('xla_flops', 'none was recorded')}"
+    for what, name in (("launches", "launches"), ("calls", "python_calls")):  # launches confirm that all were recorded
+        if getattr(now.facts, name) is None:
+            return f"the {what} of the plain Python are unknown: {now.unknown.get(name, 'they were not counted')}"
+    if not baseline.launched_programs:
+        return "the baseline does not have the programs of the plain Python: record it again"
+    return ""

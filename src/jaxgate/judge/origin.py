@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jaxgate.judge.arrival import has_changed_arrivals
+from jaxgate.judge.launched_programs import why_unknown
 from jaxgate.model import (
     COMPILE_OPTIONS,
     CORES,
@@ -186,12 +187,8 @@ def differs(now: Measurement, baseline: Baseline) -> str:
 
 def _uncovered(now: Measurement, baseline: Baseline) -> str:
     """What runs and is in no fingerprint, on whatever machine; empty if nothing is."""
-    if now.host and not now.launched_programs:
-        return f"the programs of the plain Python are unknown: {now.unknown.get('xla_flops', 'none was recorded')}"
-    if now.host and now.facts.python_calls is None:
-        return f"the calls of the plain Python are unknown: {now.unknown.get('python_calls', 'they were not counted')}"
-    if now.host and not baseline.launched_programs:
-        return "the baseline does not have the programs of the plain Python: record it again"
+    if now.host and (why := why_unknown(now, baseline)):
+        return why
     if now.facts.host_callbacks is None:
         return "it is unknown whether the program calls Python"
     if now.facts.host_callbacks:

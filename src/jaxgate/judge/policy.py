@@ -20,6 +20,8 @@ POLICIES: tuple[FactPolicy, ...] = (
     _rule(name="compiles", why="a recompile costs seconds, also without a retrace"),
     _rule(name="sampled_traces", why="the steady state must not trace"),
     _rule(name="sampled_compiles", why="the steady state must not compile"),
+    _rule(name="launches", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
+    _rule(name="host_transfers", where=_HOST, why="what each call sends to the device again, or stops to read back"),
     _program(name="donated_bytes", better="higher", why="donation that is no longer asked for doubles the state"),
     _rule(
         name="collectives",
@@ -72,8 +74,6 @@ POLICIES: tuple[FactPolicy, ...] = (
         absolute=64,
         why="`exp`, `tanh`, `sin` and the like, one a number, not among the FLOPs; a loop's body counts once",
     ),
-    _rule(name="launches", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
-    _rule(name="host_transfers", where=_HOST, why="what each call sends to the device again, or stops to read back"),
     _rule(
         name="host_reads",
         where="plain Python around programs on CPU; elsewhere reads are among `host_transfers`",

@@ -138,7 +138,7 @@ def find_programs(subject: EagerSubject, launched: Launched, tools: Tools) -> Ea
 
     Args:
         subject: Warm.
-        launched: What a profile of a call shows, which the recording must agree with.
+        launched: What a profile of a call shows, which the recording must agree with where there is one.
         tools: Clocks, progress, and the other ranks.
 
     Raises:
@@ -161,9 +161,9 @@ def find_programs(subject: EagerSubject, launched: Launched, tools: Tools) -> Ea
 
 
 def _unlike(programs: tuple[RecordedProgram, ...], launched: Launched) -> str:
-    """Why the recorded programs are not those that a call launches; empty if they are."""
+    """Why the recorded programs are not those that a call launches; empty if they are, or no profile tells."""
     if launched.programs is None:
-        return launched.why_not
+        return ""
     recorded, seen = (
         sum(one.count for one in programs),
         sum(launched.programs.values()),
