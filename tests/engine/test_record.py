@@ -20,6 +20,10 @@ class Observed:
     def __init__(self, now=WARM, **changes):
         self.measurement = measurement(phases=now, **changes)
 
+    def export_launched(self):
+        """It is no plain Python."""
+        return ()
+
     def export(self):
         """Its program."""
         return StoredProgram(record=PROGRAM, content=b"program")

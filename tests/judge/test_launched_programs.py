@@ -22,7 +22,12 @@ ADD = launched_program(name="add", fingerprint="2" * 32)
         ((STEP, ADD), (STEP,), [(ADD, None)]),
         ((STEP,), (STEP, ADD), [(None, ADD)]),
         ((OTHER, STEP), (STEP,), [(OTHER, None)]),  # one more in front moves no neighbour
-        ((ADD,), (STEP,), [(ADD, None), (None, STEP)]),
+        ((ADD,), (STEP,), [(ADD, STEP)]),  # a function that was renamed, too
+        (
+            (launched_program(name="add", fingerprint="2" * 32, arguments=()),),
+            (STEP,),
+            [(launched_program(name="add", fingerprint="2" * 32, arguments=()), None), (None, STEP)],
+        ),
         ((launched_program(options="x=1"),), (STEP,), [(launched_program(options="x=1"), STEP)]),
         ((launched_program(devices="1 0"),), (STEP,), [(launched_program(devices="1 0"), STEP)]),
         ((launched_program(arguments=("int32[]",)),), (STEP,), [(launched_program(arguments=("int32[]",)), STEP)]),
@@ -31,7 +36,7 @@ ADD = launched_program(name="add", fingerprint="2" * 32)
 )
 def test_changed_programs_are_paired_by_name(now, before, pairs):
     """What both sides have is left out, whatever its place."""
-    assert list(changed_programs(now, before)) == pairs
+    assert changed_programs(now, before) == pairs
 
 
 def found(now, before, red=()):
@@ -61,7 +66,7 @@ def test_one_program_of_many_that_needs_more_is_red():
         ({"fingerprint": "1" * 32, "facts": {"xla_flops": 9_000}}, ("xla_flops",)),  # the sum says so already
         ({"fingerprint": "1" * 32, "facts": {}}, ()),  # the sum is unknown, which is not green
         ({"facts": {"xla_flops": 9_000}}, ()),  # the same program, compiled by another compiler: the sums say so
-        ({"name": "add", "fingerprint": "1" * 32, "facts": {"xla_flops": 9_000}}, ()),  # new
+        ({"name": "add", "fingerprint": "1" * 32, "arguments": (), "facts": {"xla_flops": 9_000}}, ()),  # new
     ],
 )
 def test_what_is_not_said_of_a_single_program(now, red):

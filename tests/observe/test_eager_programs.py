@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.model import Computation
-from jaxgate.observe.eager_programs import SUMMED, find_programs
+from jaxgate.model import CALL_FACTS, Computation
+from jaxgate.observe.eager_programs import find_programs
 from jaxgate.observe.execute import EagerSubject, Launched
 from jaxgate.observe.measure import observe
 from jaxgate.observe.tools import Tools
@@ -107,7 +107,7 @@ def test_a_program_compiled_ahead_of_time_leaves_the_programs_unknown():
     compiled = jax.jit(lambda x: x * 2).lower(X).compile()
     now = measure(lambda x: compiled(x) + 1, X)
     assert (now.launched_programs, now.facts.launches) == ((), 2)
-    assert {getattr(now.facts, name) for name in SUMMED} == {None}
+    assert {getattr(now.facts, name) for name in CALL_FACTS} == {None}
     assert "1 of 2 launches could be recorded" in now.unknown["xla_flops"]
     assert now.fingerprints.options is None
 

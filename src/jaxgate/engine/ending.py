@@ -87,7 +87,7 @@ def tidy(session: GateSession) -> StoreChanges:
         return StoreChanges()
     removed: tuple[tuple[Path, int], ...] = ()
     why_kept = ""
-    replaced = {verdict.replaced for verdict in session.result.verdicts if verdict.recorded and verdict.replaced}
+    replaced = {one for verdict in session.result.verdicts if verdict.recorded for one in verdict.replaced}
     if replaced:
         try:
             removed = tuple(collect(session.settings.baselines, replaced))

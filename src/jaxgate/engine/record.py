@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from jaxgate.judge import severest
 from jaxgate.keep import BaselineStore, ProgramStore
-from jaxgate.model import Baseline, Provenance, Status, StoredBaseline, Verdict
+from jaxgate.model import Baseline, ProgramRecord, Provenance, Status, StoredBaseline, Verdict
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import serves_as
@@ -27,13 +27,13 @@ class Candidate:
 
     Attributes:
         baseline: The baseline that it would be.
-        content: The program, serialised.
-        replaces: Structure of the program that its baseline of today names; empty if there is none to read.
+        contents: Its programs, serialised, by their digests.
+        replaces: Structures of the programs that its baseline of today names.
     """
 
     baseline: Baseline
-    content: bytes
-    replaces: str
+    contents: Mapping[str, bytes]
+    replaces: tuple[str, ...]
 
     @classmethod
     def of(
@@ -44,25 +44,30 @@ class Candidate:
         baseline = Baseline.of(
             observed.measurement, case=case, test=test, provenance=provenance, program=program.record
         )
-        if record is not None and not record.borrowed:
+        launched = observed.export_launched()
+        pairs = zip(baseline.launched_programs, launched, strict=True)
+        baseline = replace(baseline, launched_programs=tuple(replace(one, program=its.record) for one, its in pairs))
+        own = record is not None and not record.borrowed
+        if record is not None and own:
             baseline = _with_cold_compile(baseline, record.baseline)
-        own = record is not None and not record.borrowed and record.baseline.program.stored
         return cls(
             baseline=baseline,
-            content=program.content,
-            replaces=record.baseline.fingerprints.program if own and record is not None else "",
+            contents={one.record.digest: one.content for one in (program, *launched) if one.record.digest is not None},
+            replaces=tuple(structure for structure, _ in record.baseline.programs)
+            if record is not None and own
+            else (),
         )
 
     def accept(self, store: BaselineStore, programs: ProgramStore, verdict: Verdict) -> Verdict:
         """Write program and baseline; gives the verdict, which says so and no longer fails."""
         baseline = self.baseline
         existed = os.path.lexists(store.path(baseline.hardware, baseline.case))
-        about = baseline.program
-        if about.stored:  # the program first: a baseline never names a file that is not there
-            serves = partial(serves_as, content=self.content)
-            digest = programs.save(baseline.fingerprints.program, self.content, serves)
-            baseline = replace(baseline, program=replace(about, digest=digest))
-        store.save(baseline)
+
+        def save(structure: str, about: ProgramRecord) -> str:
+            content = self.contents[about.digest or ""]
+            return programs.save(structure, content, partial(serves_as, content=content))
+
+        store.save(baseline.stored_as(save))  # the programs first: a baseline never names a file that is not there
         return replace(verdict, fails=False, recorded="refreshed" if existed else "created", replaced=self.replaces)
 
 

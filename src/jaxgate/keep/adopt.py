@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
 from jaxgate.keep.baselines import BaselineStore, baseline_files
 from jaxgate.keep.log import append_log
 from jaxgate.keep.programs import ProgramStore
+from jaxgate.model import ProgramRecord
 
 
 def adopt_revision(
@@ -37,15 +37,24 @@ def adopt_revision(
         baseline = source.read(path)
         if baseline.case in without:
             continue
-        fingerprint, record = baseline.fingerprints.program, baseline.program
-        if record.stored:  # the program first: a baseline never names a file that is not there
-            content = programs.load(fingerprint, record.digest)
-            if content is None:
-                continue
-            digest = kept.save(fingerprint, content, partial(serves, content=content))
-            baseline = replace(baseline, program=replace(record, digest=digest))
-        target.save(baseline)
+        contents = {about.digest: programs.load(structure, about.digest) for structure, about in baseline.programs}
+        known = {digest: content for digest, content in contents.items() if content is not None}
+        if len(known) < len(contents):
+            continue
+        target.save(baseline.stored_as(partial(_copy, kept, known, serves)))
         names.append(baseline.case)
     if names:
         append_log(into, created=names, refreshed=[], hardware=slug, why=why)
     return names
+
+
+def _copy(
+    into: ProgramStore,
+    contents: Mapping[str | None, bytes],
+    serves: Callable[..., bool],
+    structure: str,
+    about: ProgramRecord,
+) -> str:
+    """Save a program before its baseline, which never names a file that is not there; gives its digest there."""
+    content = contents[about.digest]
+    return into.save(structure, content, partial(serves, content=content))

@@ -102,9 +102,18 @@ class BaselineStore:
         baseline = read_strict(path, Baseline, schema=BASELINE_SCHEMA, may_lack=LATER_KEYS)
         if baseline.case != case:
             raise CorruptBaselineError(path, f"expected the case `{case}`, found `{baseline.case}`: was it renamed?")
+        launched = [
+            (f"launched_programs.{place}.{key}", found, form)
+            for place, one in enumerate(baseline.launched_programs)
+            for key, found, form in (
+                ("fingerprint", one.fingerprint, _FINGERPRINT),
+                ("program.digest", None if one.program is None else one.program.digest, _DIGEST),
+            )
+        ]
         for key, found, form in (
             ("fingerprints.program", baseline.fingerprints.program, _FINGERPRINT),
             ("program.digest", baseline.program.digest, _DIGEST),
+            *launched,
         ):
             if found is not None and not form.fullmatch(found):
                 digits = form.pattern.partition("{")[2].rstrip("}")

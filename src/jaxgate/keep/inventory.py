@@ -49,15 +49,14 @@ def _kept(
     reasons: Mapping[tuple[str, str], str],
 ) -> KeptCase:
     slug, made = path.parents[1].name, baseline.provenance
-    digest = baseline.program.digest
     return KeptCase(
         hardware=slug,
         case=baseline.case,
         date=made.date,
         commit=(made.commit or "")[:10] + ("+changes" if made.dirty else ""),
         environment=baseline.environment,
-        why_no_program=baseline.program.why_not,
-        has_program=digest is None or (baseline.fingerprints.program, digest) in stored,
+        why_no_program="" if baseline.launched_programs else baseline.program.why_not,
+        has_program=all((structure, about.digest) in stored for structure, about in baseline.programs),
         by=committers.get(path.resolve(), ""),
         why=reasons.get((slug, baseline.case), ""),
     )

@@ -16,7 +16,7 @@ Named = set[tuple[str, str]]
 
 def named_by(baselines: Iterable[Baseline]) -> Named:
     """The programs that baselines name."""
-    return {(b.fingerprints.program, b.program.digest) for b in baselines if b.program.digest is not None}
+    return {(structure, about.digest) for b in baselines for structure, about in b.programs if about.digest}
 
 
 def find_unreferenced(root: Path, named: Named, *, only: Collection[str] | None = None) -> list[Path]:

@@ -28,7 +28,7 @@ from jaxgate.model.duel import (
 )
 from jaxgate.model.inventory import Inventory, KeptCase, LogEntry, StoreChanges, StoredFile
 from jaxgate.model.jax_defaults import COMPILE_OPTIONS, CORES, UNKNOWN_SETTINGS, JaxDefaults
-from jaxgate.model.launched_program import LaunchedProgram, changed_programs
+from jaxgate.model.launched_program import CALL_FACTS, LaunchedProgram, call_facts, changed_programs, pair_programs
 from jaxgate.model.measurement import (
     EACH_TURN,
     ELSEWHERE,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -81,6 +82,28 @@ class Baseline(MeasuredProgram):
             raise ValueError(f"{case} was not sampled; a baseline needs samples")
         kept = {field.name: getattr(measurement, field.name) for field in fields(MeasuredProgram)}
         return cls(schema=BASELINE_SCHEMA, case=case, test=test, provenance=provenance, program=program, **kept)
+
+    @property
+    def programs(self) -> tuple[tuple[str, ProgramRecord], ...]:
+        """What it says of all stored programs, each with its structure: its own, and those that plain Python launches."""
+        launched = ((one.fingerprint, one.program) for one in self.launched_programs if one.program is not None)
+        return tuple(
+            (structure, about)
+            for structure, about in ((self.fingerprints.program, self.program), *launched)
+            if about.stored
+        )
+
+    def stored_as(self, save: Callable[[str, ProgramRecord], str]) -> Baseline:
+        """The same with the digests of what stands for its programs on disk: ``save`` is given each and gives its own."""
+
+        def kept(structure: str, about: ProgramRecord) -> ProgramRecord:
+            return replace(about, digest=save(structure, about)) if about.stored else about
+
+        launched = (
+            one if one.program is None else replace(one, program=kept(one.fingerprint, one.program))
+            for one in self.launched_programs
+        )
+        return replace(self, program=kept(self.fingerprints.program, self.program), launched_programs=tuple(launched))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

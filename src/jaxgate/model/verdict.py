@@ -122,7 +122,7 @@ class Verdict:
         utilisation: Share of the chips' peak rate that its products reach (MFU), where that is known; likewise.
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
         recorded: What became of its baseline in this run, if anything did.
-        replaced: Structure of the program that the replaced baseline named; nothing else may need it now.
+        replaced: Structures of the programs that the replaced baseline named; nothing else may need them now.
         accuses_machine: Whether it fails for no other reason than that the machine is the suspect.
         capture: Where its profiles and programs are, and where the time goes, once they were captured.
     """
@@ -143,7 +143,7 @@ class Verdict:
     amount: Amount | None = None
     utilisation: float | None = None
     recorded: Literal["", "created", "refreshed"] = ""
-    replaced: str = ""
+    replaced: tuple[str, ...] = ()
     accuses_machine: bool = False
     capture: Capture | None = None
 

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from jaxgate.model import MAX_NAMED, InvalidCaseError, LaunchedProgram, plural, shortlist
+from jaxgate.model import CALL_FACTS, MAX_NAMED, InvalidCaseError, LaunchedProgram, call_facts, plural, shortlist
 from jaxgate.observe.arguments import Call, on_device
 from jaxgate.observe.errors import describe
 from jaxgate.observe.execute import EagerSubject, Launched, RecordedProgram, recorded_calls
 from jaxgate.observe.program import Communication, find_native_code, read_communication
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace import Program, compile_program, device_assignment, devices_of, lower, value_dependent
-
-_EACH_CALL = (
-    "host_callbacks", "matmul_flops", "widened_bytes", "collectives", "collective_bytes", "aliased_bytes", "xla_flops",
-    "xla_bytes", "transcendentals",
-)  # fmt: skip
-_EACH_PROGRAM = ("constant_bytes", "stablehlo_ops", "code_bytes")
-_MOST = ("temp_bytes",)
-"""How the facts of programs become those of a call: summed over calls, over programs, or the most that one needs."""
-SUMMED = (*_EACH_CALL, *_EACH_PROGRAM, *_MOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +68,12 @@ class EagerPrograms:
     @property
     def unknown(self) -> dict[str, str]:
         """The facts that are not known for that, each with the reason."""
-        return dict.fromkeys(SUMMED, self.why_not) if self.why_not else {}
+        return dict.fromkeys(CALL_FACTS, self.why_not) if self.why_not else {}
 
     @property
     def facts(self) -> dict[str, int | None]:
-        """Those of a call: sums, and of temporaries the most that a program needs."""
-        each = [(one.facts, one.count) for one in self.programs]
-
-        def over(name: str, combine: Callable[[list[int]], int], *, calls: bool = False) -> int | None:
-            if not each or any(name not in facts for facts, _ in each):
-                return None
-            return combine([facts[name] * (count if calls else 1) for facts, count in each])
-
-        found = {name: over(name, sum, calls=True) for name in _EACH_CALL}
-        return found | {name: over(name, sum) for name in _EACH_PROGRAM} | {name: over(name, max) for name in _MOST}
+        """Those of a call."""
+        return call_facts(self.described)
 
     def histogram(self, read: Callable[[EagerProgram], Mapping[str, int]], *, calls: bool = True) -> dict[str, int]:
         """Add up what is counted by label in each program, for each call of it or once."""
@@ -152,7 +135,7 @@ def find_programs(subject: EagerSubject, launched: Launched, tools: Tools) -> Ea
     tools.progress("compiling its programs")
     found: list[EagerProgram] = []
     try:
-        found = [_compiled(one, tools) for one in calls.programs if not problem]
+        found = _merged(_compiled(one, tools) for one in calls.programs if not problem)
     except InvalidCaseError as error:
         problem = f"a program that it launches could not be compiled by itself: {describe(error)}"
     if tools.together.anyone("a program could not be recorded", bool(problem)):
@@ -190,3 +173,12 @@ def _compiled(recorded: RecordedProgram, tools: Tools) -> EagerProgram:
         program=program,
         communication=read_communication(program, devices_of(program.executable)),
     )
+
+
+def _merged(programs: Iterable[EagerProgram]) -> list[EagerProgram]:
+    """Each program once, with all calls of it: functions that are written twice may give one program."""
+    found: dict[object, EagerProgram] = {}
+    for one in programs:
+        key = one.described.identity
+        found[key] = replace(found[key], count=found[key].count + one.count) if key in found else one
+    return list(found.values())

@@ -102,6 +102,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
         atol=computation.atol,
         contract=computation.contract,
         function=computation.subject,
+        launched=run.programs.programs,
         reference_function=computation.reference,
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from jaxgate.model import Contract, Measurement, ProgramRecord, StoredProgram
 from jaxgate.observe.arguments import Call, NextArgs
+from jaxgate.observe.eager_programs import EagerProgram
 from jaxgate.observe.execute import WHY_NOT
 from jaxgate.observe.hlo import largest_allocations, rows_of
 from jaxgate.observe.program import NotReplayableError, export_program, split_call
@@ -27,6 +28,7 @@ class Observation:
         reference_feeds: How its state is threaded.
         next_args: Threads the state as the author does.
         function: The subject, where it is called as it is.
+        launched: The programs that a call of it launches, likewise.
         reference_function: Its reference, likewise.
     """
 
@@ -41,6 +43,7 @@ class Observation:
     reference_feeds: tuple[int | None, ...] | None = None
     next_args: NextArgs | None = None
     function: Callable[..., Any] | None = None
+    launched: tuple[EagerProgram, ...] = ()
     reference_function: Callable[..., Any] | None = None
 
     def export(self) -> StoredProgram:
@@ -53,6 +56,17 @@ class Observation:
             unstored = ProgramRecord(digest=None, donated=(), feeds=None, why_not=WHY_NOT)
             return StoredProgram(record=unstored, content=b"")
         return export_program(self.lowered, self.call, self.feeds, self.measurement.facts.constant_bytes or 0)
+
+    def export_launched(self) -> tuple[StoredProgram, ...]:
+        """The programs that plain Python launches, as ``export`` gives one; traced for that once."""
+        return self._exported_launched
+
+    @cached_property
+    def _exported_launched(self) -> tuple[StoredProgram, ...]:
+        return tuple(
+            export_program(one.program.lowered, one.call, None, one.facts.get("constant_bytes", 0))
+            for one in self.launched
+        )
 
     def with_allocations(self) -> Measurement:
         """The measurement with the largest buffers of the program, or with why they are not known; nothing is compiled."""

@@ -14,8 +14,7 @@ import pytest
 from flax import nnx
 from support.processes import python
 
-from jaxgate.model import Amount, Batch, Computation, InvalidCaseError
-from jaxgate.observe.eager_programs import SUMMED
+from jaxgate.model import CALL_FACTS, Amount, Batch, Computation, InvalidCaseError
 from jaxgate.observe.execute import WHY_NOT, count_launches, dispatches
 from jaxgate.observe.execute.dispatches import ELSEWHERE
 from jaxgate.observe.measure import observe
@@ -82,7 +81,7 @@ def test_facts_of_a_loop_body():
     known = {"traces": 1, "lowerings": 1, "compiles": 1, "sampled_traces": 0, "sampled_compiles": 0, "donated_bytes": 0}
     known |= {"launches": 2, "host_transfers": 3}
     known |= {"host_reads": 0, "python_calls": 3, "jax_calls": now.facts.jax_calls}  # the last is of this release
-    known |= {name: getattr(now.facts, name) for name in SUMMED if name != "code_bytes"}
+    known |= {name: getattr(now.facts, name) for name in CALL_FACTS if name != "code_bytes"}
     facts = {item.name: getattr(now.facts, item.name) for item in fields(now.facts)}
     assert {name: value for name, value in facts.items() if value is not None} == known
     first, second = (f"{short_path(__file__)}:{body.__code__.co_firstlineno + line}" for line in (2, 3))
