@@ -9,7 +9,7 @@ import jax
 import pytest
 
 from jaxgate.observe.machine import read_environment
-from jaxgate.observe.machine.environment import _usable_cores
+from jaxgate.observe.machine.environment import usable_cores
 
 MODEL = """
 import jax.numpy as jnp
@@ -105,7 +105,7 @@ def test_what_was_set_is_never_called_identical(here, what):
     assert status not in UNCHANGED, text
 
 
-@pytest.mark.skipif(_usable_cores() < 2, reason="this process may use one core, and none can be taken away")
+@pytest.mark.skipif(usable_cores() < 2, reason="this process may use one core, and none can be taken away")
 def test_fewer_cores_are_never_called_identical(here):
     """The same program has fewer threads then."""
     before = os.sched_getaffinity(0)

@@ -87,7 +87,7 @@ def read_environment(device: jax.Device) -> dict[str, str]:
     for name, value in os.environ.items():
         if is_setting(name) and (value.strip() or name not in _FLAGS):
             found[name] = shown(value)
-    if device.platform == "cpu" and (cores := _usable_cores()) < (os.cpu_count() or cores):
+    if device.platform == "cpu" and (cores := usable_cores()) < (os.cpu_count() or cores):
         found[CORES] = f"{cores} of {os.cpu_count()}"
     found |= unusual_settings()
     for name in SETTINGS:
@@ -105,14 +105,19 @@ def shown(value: str) -> str:
     return without_folders(" ".join(value.split()))
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
     """Cores that this process may use: its affinity, and the quota of its control group."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _quota() or cores)
+
+
+def _quota() -> int:
+    """Cores whose time its control group may use; zero where there is no limit."""
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        return min(cores, max(1, round(int(quota) / int(period))))
+        return max(1, round(int(quota) / int(period)))
     except (OSError, ValueError):  # no such file, or no quota: "max"
-        return cores
+        return 0
 
 
 def fingerprint(*parts: object) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import CORES
-from jaxgate.observe.machine.environment import is_setting, read_environment, shown
+from jaxgate.model import CORES, plural
+from jaxgate.observe.machine.environment import is_setting, read_environment, shown, usable_cores
 from jaxgate.observe.machine.jax_settings import all_settings, usual_settings
 from jaxgate.observe.source_lines import HASHED_PATH
 
@@ -55,7 +55,7 @@ def recreate(environment: Mapping[str, str], platform: str) -> None:
         NotRecreatedError: If something of it is otherwise here all the same.
     """
     if platform == "cpu" and hasattr(os, "sched_setaffinity"):
-        _use_cores(environment)
+        use_cores(environment)
     usual = usual_settings()
     for name, value in all_settings().items():
         wanted = environment.get(name, usual.get(name, str(value)))
@@ -71,13 +71,27 @@ def recreate(environment: Mapping[str, str], platform: str) -> None:
             raise NotRecreatedError(f"{name} was {there}, a process of its own has {here.get(name, 'absent')}")
 
 
-def _use_cores(environment: Mapping[str, str]) -> None:
-    """Use as many cores as there; which ones is not known, and all where it says nothing of them."""
+def use_cores(environment: Mapping[str, str]) -> None:
+    """Use as many cores as there, and all of the machine where it says nothing of them; which ones is not known.
+
+    Those that may be used already are taken first: a container has some of the machine's, and seldom the first ones.
+
+    Raises:
+        NotRecreatedError: If so many may not be used here.
+    """
     count = int(environment[CORES].split()[0]) if CORES in environment else os.cpu_count() or 1
+    if usable_cores() == count:
+        return
+    here = os.sched_getaffinity(0)
     try:
-        os.sched_setaffinity(0, range(count))
+        if count > len(here):
+            os.sched_setaffinity(0, range(max(os.cpu_count() or 1, *(core + 1 for core in here))))
+        others = sorted(os.sched_getaffinity(0) - here)
+        os.sched_setaffinity(0, [*sorted(here), *others][:count])
     except OSError as error:
-        raise NotRecreatedError(f"{count} cores cannot be had: {error}") from None
+        raise NotRecreatedError(f"{count:,} cores cannot be had: {error.strerror}") from None
+    if (found := usable_cores()) != count:
+        raise NotRecreatedError(f"{count:,} cores cannot be had: {plural(found, 'core')} may be used here")
 
 
 def _value(text: str) -> Any:
