@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack
+from dataclasses import asdict
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,8 @@ OTHERWISE = {"NCCL_PROTO": "LL", "jax_default_matmul_precision": "float32"}
 @pytest.fixture
 def start(tmp_path):
     """Start sides of a job, each with an environment and, if they are to be others, the variables."""
-    know_defaults(find_defaults())
+    defaults = find_defaults()
+    know_defaults(defaults)
     call = ((jnp.ones((8, 8)),), {})
     lowered = lower(jax.jit(jnp.tanh, donate_argnums=0), *call, role="subject", clock=lambda: 0)
     program = export_program(lowered, call, None, 0)
@@ -33,13 +35,14 @@ def start(tmp_path):
     usual = read_environment(jax.devices()[0])
     with ExitStack() as children:
 
-        def start_sides(timeout_s=60.0, variables=None, platform="cpu", **differs):
+        def start_sides(timeout_s=60.0, variables=None, platform="cpu", defaults=defaults, **differs):
             environments = {name: usual | other for name, other in differs.items()}
             about = {"kinds": kinds, "platform": platform, "contract": "blocked", "environments": environments}
+            about["defaults"] = None if defaults is None else asdict(defaults)
             write_job(tmp_path, Job(now=program, baseline=program, leaves=leaves, about=about))
             started = []
             for name, environment in environments.items():
-                found = variables_of(environment, os.environ) if variables is None else variables
+                found = variables_of(environment, os.environ, platform) if variables is None else variables
                 started.append(children.enter_context(start_side(tmp_path, name, found, timeout_s)))
             return started
 
@@ -61,6 +64,13 @@ def test_one_that_came_out_otherwise_is_none(start):
         ready(side)
     (side,) = start(now={}, platform="gpu")
     with pytest.raises(SideError, match=r"^a process of its own would run on cpu$"):
+        ready(side)
+
+
+def test_none_is_had_where_the_defaults_are_not_known(start):
+    """It does not look for them: who starts it could not find them either, and the environments were read without."""
+    (side,) = start(now={}, defaults=None)
+    with pytest.raises(SideError, match=r"^JAX's defaults are not known, "):
         ready(side)
 
 

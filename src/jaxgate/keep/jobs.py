@@ -26,7 +26,7 @@ class Job:
         now: Today's program.
         baseline: The other program.
         leaves: The arguments, flattened, on the host.
-        about: JSON-able: how to put the arguments on the device, the platform, the seed, JAX settings.
+        about: JSON-able: how to put the arguments on the device, the platform, the seed, JAX's settings and its defaults.
     """
 
     now: StoredProgram

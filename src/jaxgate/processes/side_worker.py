@@ -18,12 +18,11 @@ from threading import Timer
 from typing import IO, Any
 
 from jaxgate.keep import read_job
-from jaxgate.model import Contract
+from jaxgate.model import Contract, JaxDefaults
 from jaxgate.observe.duel import prepare, restore
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine import NotRecreatedError, know_defaults, recreate
 from jaxgate.observe.trace import Clock
-from jaxgate.processes.defaults_worker import find_defaults
 
 TIMEOUT_S = 600.0
 
@@ -141,7 +140,8 @@ def main(folder: Path, side: str) -> None:
 
     try:
         job = read_job(folder)
-        know_defaults(find_defaults())
+        defaults = job.about["defaults"]
+        know_defaults(None if defaults is None else JaxDefaults(**defaults))
         recreate(job.about["environments"][side], job.about["platform"])
         program = job.now if side == "now" else job.baseline
         contender = prepare(program, restore(job.leaves, job.about["kinds"]), job.about["contract"])

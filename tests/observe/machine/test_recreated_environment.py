@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import jax
 import pytest
 
-from jaxgate.observe.machine import NotRecreatedError, environment, read_environment, recreate, variables_of
+from jaxgate.observe.machine import (
+    NotRecreatedError,
+    environment,
+    know_defaults,
+    known_defaults,
+    read_environment,
+    recreate,
+    variables_of,
+)
 from jaxgate.observe.machine.recreated_environment import use_cores
+from jaxgate.processes.defaults_worker import find_defaults
 
 FLAG = "--xla_dump_to=/some/where"
 
@@ -16,7 +26,7 @@ FLAG = "--xla_dump_to=/some/where"
 def test_what_sets_something_is_that_of_the_environment_and_the_rest_stays():
     """A flag of today must not reach the baseline's side; where it lies and which devices it takes must."""
     base = {"PATH": "/bin", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_today=1", "NCCL_PROTO": "LL", "OMP_PATH": "x"}
-    found = variables_of({"jax": "0.10", "CUBLAS_MODE": "2", "NCCL_PROTO": "Simple"}, base)
+    found = variables_of({"jax": "0.10", "CUBLAS_MODE": "2", "NCCL_PROTO": "Simple"}, base, "cpu")
     assert found == {
         "PATH": "/bin",
         "JAX_PLATFORMS": "cpu",
@@ -32,22 +42,37 @@ def test_a_path_is_had_from_here_or_not_at_all(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", f"  {FLAG}  --xla_other=1 ")
     shown = read_environment(device)["XLA_FLAGS"]
     assert "/some/where" not in shown
-    assert variables_of({"XLA_FLAGS": shown}, {})["XLA_FLAGS"].split() == [FLAG, "--xla_other=1"]
+    assert variables_of({"XLA_FLAGS": shown}, {}, "cpu")["XLA_FLAGS"].split() == [FLAG, "--xla_other=1"]
     monkeypatch.delenv("XLA_FLAGS")
-    assert variables_of({"XLA_FLAGS": shown}, {"XLA_FLAGS": f"{FLAG} --xla_other=1"})["XLA_FLAGS"].startswith(FLAG)
+    assert variables_of({"XLA_FLAGS": shown}, {"XLA_FLAGS": f"{FLAG} --xla_other=1"}, "cpu")["XLA_FLAGS"].startswith(
+        FLAG
+    )
     with pytest.raises(NotRecreatedError, match=r"^XLA_FLAGS names a path, of which a hash is stored$"):
-        variables_of({"XLA_FLAGS": shown}, {"XLA_FLAGS": "--xla_dump_to=/else/where --xla_other=1"})
+        variables_of({"XLA_FLAGS": shown}, {"XLA_FLAGS": "--xla_dump_to=/else/where --xla_other=1"}, "cpu")
 
 
 @pytest.fixture
 def restored():
-    """This process has its settings and its cores back."""
-    cores, settings = os.sched_getaffinity(0), dict(jax.config.values)
+    """JAX's defaults are known; afterwards this process has its settings and its cores back."""
+    cores, settings, known = os.sched_getaffinity(0), dict(jax.config.values), known_defaults()
+    know_defaults(find_defaults())
     yield
+    know_defaults(known)
     os.sched_setaffinity(0, cores)
     for name, value in settings.items():
         if jax.config.values[name] != value:
             jax.config.update(name, value)
+
+
+@pytest.mark.usefixtures("restored")
+def test_it_runs_where_the_case_ran():
+    """A conftest may have chosen that since: on a machine with accelerators a process of its own would take one."""
+    assert variables_of({}, {}, "cpu")["JAX_PLATFORMS"] == "cpu"
+    assert variables_of({}, {"JAX_PLATFORMS": "cuda,cpu"}, "cpu")["JAX_PLATFORMS"] == "cpu"
+    jax.config.update("jax_platforms", "cuda,cpu")
+    assert variables_of({}, {"JAX_PLATFORMS": "cpu"}, "gpu")["JAX_PLATFORMS"] == "cuda,cpu"
+    jax.config.update("jax_platforms", None)
+    assert "JAX_PLATFORMS" not in variables_of({}, {"JAX_PLATFORMS": "cpu"}, "gpu")
 
 
 @pytest.mark.usefixtures("restored")
@@ -68,6 +93,19 @@ def test_settings_and_cores_are_had_again():
         recreate(usual | {"cores": "100000 of 1"}, "cpu")
     with pytest.raises(NotRecreatedError, match=r"^a process of its own would run on cpu$"):
         recreate(usual, "tpu")
+
+
+@pytest.mark.usefixtures("restored")
+def test_what_nobody_set_is_as_jax_has_it():
+    """The defaults that the other process knew count; without any, nothing tells what the other process had."""
+    known, usual = known_defaults(), read_environment(jax.devices()[0])
+    other = not jax.config.jax_softmax_custom_jvp
+    know_defaults(replace(known, config=known.config | {"jax_softmax_custom_jvp": str(other)}))
+    recreate(usual, "cpu")
+    assert jax.config.jax_softmax_custom_jvp is other
+    know_defaults(None)
+    with pytest.raises(NotRecreatedError, match=r"^JAX's defaults are not known, so no process can have the settings"):
+        recreate(usual, "cpu")
 
 
 @pytest.fixture
