@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import time
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -17,7 +19,7 @@ from jaxgate.observe.machine import know_defaults, read_environment, variables_o
 from jaxgate.observe.program import export_program, split_call
 from jaxgate.observe.trace import lower
 from jaxgate.processes.defaults_worker import find_defaults
-from jaxgate.processes.side_worker import SideError, ready, start_side
+from jaxgate.processes.side_worker import SideError, SideProcess, ready, start_side
 
 OTHERWISE = {"NCCL_PROTO": "LL", "jax_default_matmul_precision": "float32"}
 """A variable and a setting: neither changes what a CPU does."""
@@ -75,13 +77,54 @@ def test_none_is_had_where_the_defaults_are_not_known(start):
 
 
 def test_one_that_ended_is_none(start):
-    """Flags that XLA does not know abort it, the time limit kills it, or the system."""
+    """The time limit kills it, or the system."""
     for side in start(now={}, timeout_s=0.01):
         with pytest.raises(SideError, match=r"^a process of its own ended: exit status -9$"):
             ready(side)
     (process,) = start(now={})
     side = ready(process)
-    process.kill()
-    process.wait()
+    process.live.kill()
+    process.live.wait()
     with pytest.raises(SideError, match="ended: exit status -9"):
         side.burst(1, time.perf_counter_ns)
+
+
+def test_xla_says_why_it_ended_one(start):
+    """A flag that XLA does not know, or knows no longer, ends the process: it is named, without when and where."""
+    (side,) = start(now={"XLA_FLAGS": "--xla_nosuch=/some/where"})
+    with pytest.raises(SideError) as caught:
+        ready(side)
+    what = r"a process of its own ended: exit status -?\d+: Unknown flags? in XLA_FLAGS: --xla_nosuch=path:\w{8}"
+    assert re.fullmatch(what, str(caught.value))
+
+
+HEAD = "1122 23:10:27.294104   27641 file.cc:234] "
+"""When and where, as XLA writes it."""
+
+
+@pytest.mark.parametrize(
+    ("complaints", "words"),
+    [
+        pytest.param("", "", id="none"),
+        pytest.param(f"W{HEAD}slow\n\nValueError: no\n\n", ": ValueError: no", id="the-last"),
+        pytest.param(f"W{HEAD}slow\n", ": slow", id="a-warning"),
+        pytest.param(
+            f"F{HEAD}no flag\n*** Check failure stack trace: ***\n    @     0x7f main\n", ": no flag", id="a-stack"
+        ),
+        pytest.param("Killed by a check\n*** Begin ***\n    @     0x7f\n", ": Killed by a check", id="a-stack-alone"),
+        pytest.param(f"F{HEAD}no flag\nW{HEAD}goodbye\n", ": no flag", id="the-fatal-one"),
+        pytest.param("x" * 1_000, f": {'x' * 200} …", id="a-long-one"),
+        pytest.param("x\n" * 6_000_000, "", id="a-flood"),
+        pytest.param("\udcff\n", ": ���", id="no-text"),
+    ],
+)
+def test_the_last_useful_line_is_shown(tmp_path, complaints, words):
+    """One line of bounded length, whatever the process wrote."""
+    path = tmp_path / "now.stderr"
+    path.write_bytes(complaints.encode(errors="surrogatepass"))
+    with (
+        subprocess.Popen(["false"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as live,
+        pytest.raises(SideError) as caught,
+    ):
+        SideProcess(live, path).answer()
+    assert str(caught.value) == f"a process of its own ended: exit status 1{words}"
