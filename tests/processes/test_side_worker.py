@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+import sys
 import time
 from contextlib import ExitStack
 from dataclasses import asdict
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from jaxgate.keep import Job, write_job
-from jaxgate.observe.duel import to_files
+from jaxgate.observe.duel import agree, to_files
 from jaxgate.observe.machine import know_defaults, read_environment, variables_of
 from jaxgate.observe.program import export_program, split_call
 from jaxgate.observe.trace import lower
+from jaxgate.processes.child import run_child
 from jaxgate.processes.defaults_worker import find_defaults
 from jaxgate.processes.side_worker import SideError, SideProcess, ready, start_side
 
@@ -25,13 +29,18 @@ OTHERWISE = {"NCCL_PROTO": "LL", "jax_default_matmul_precision": "float32"}
 """A variable and a setting: neither changes what a CPU does."""
 
 
+def step(x):
+    """Two for what is no number; a compiler that supposes that all are numbers leaves the question out."""
+    return jnp.where(x * 0 == 0, jnp.tanh(x), 2.0)
+
+
 @pytest.fixture
 def start(tmp_path):
     """Start sides of a job, each with an environment and, if they are to be others, the variables."""
     defaults = find_defaults()
     know_defaults(defaults)
-    call = ((jnp.ones((8, 8)),), {})
-    lowered = lower(jax.jit(jnp.tanh, donate_argnums=0), *call, role="subject", clock=lambda: 0)
+    call = ((jnp.ones((8, 8)).at[0, 0].set(jnp.nan),), {})
+    lowered = lower(jax.jit(step, donate_argnums=0), *call, role="subject", clock=lambda: 0)
     program = export_program(lowered, call, None, 0)
     leaves, kinds = to_files(split_call(lowered, call)[0])
     usual = read_environment(jax.devices()[0])
@@ -57,6 +66,22 @@ def test_each_has_its_own_environment(start):
     for side in (now, baseline, now):
         assert side.burst(1, time.perf_counter_ns) > 0
     assert (now.contract, now.consumed, baseline.consumed) == ("blocked", True, True)
+
+
+def test_results_are_compared(start):
+    """A flag of XLA changes them, and the environment named it; they leave no file behind, nor do larger ones."""
+    flags = {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}
+    asked = [sys.executable, "-m", "jaxgate.processes.defaults_worker"]
+    options = json.loads(run_child(asked, variables=os.environ | flags).stdout)["compile_options"]
+    now, baseline = map(ready, start(now=flags | {"compile_options": options}, baseline={}))
+    assert agree(now, baseline, rtol=1e-5, atol=1e-5) is False
+    assert agree(now, now, rtol=1e-5, atol=1e-5) is True
+    (given,) = baseline.results()
+    assert given[0, 0] == 2
+    np.testing.assert_allclose(given[1:], np.tanh(np.ones((7, 8))), rtol=1e-5)
+    assert [side.results(most_bytes=8 * 8 * 4 - 1) for side in (now, baseline)] == [None, None]
+    assert list(now.process.complaints.parent.glob("now.npz")) == []
+    assert now.burst(1, time.perf_counter_ns) > 0
 
 
 def test_one_that_came_out_otherwise_is_none(start):

@@ -1,6 +1,7 @@
 """One side of a duel in a process of its own: ``python -m jaxgate.processes.side_worker FOLDER SIDE``.
 
-Two of them run at the same time, each with flags and settings of its own, and are asked in turn: one burst each.
+Two of them run at the same time, each with flags and settings of its own, and are asked for what a call gives and then,
+in turn, for one burst each.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jaxgate.keep import read_job, read_text
+from jaxgate.keep import RESULTS_BYTES, read_job, read_text, take_results, write_results
 from jaxgate.model import Contract, JaxDefaults
-from jaxgate.observe.duel import prepare, restore
+from jaxgate.observe.duel import Contender, prepare, restore
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine import NotRecreatedError, know_defaults, recreate
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.observe.trace import Clock
+
+if TYPE_CHECKING:
+    import numpy as np
 
 TIMEOUT_S = 600.0
 MAX_WORDS = 200
@@ -52,15 +56,15 @@ class SideProcess:
     live: subprocess.Popen[str]
     complaints: Path
 
-    def ask(self, calls: int) -> dict[str, Any]:
-        """What it answers to a question: how many calls a burst has.
+    def ask(self, **question: int | str) -> dict[str, Any]:
+        """What it answers to a question; ``_reply`` has them all.
 
         Raises:
             SideError: If it ended, or has a problem.
         """
         assert self.live.stdin is not None
         try:
-            self.live.stdin.write(f"{calls}\n")
+            self.live.stdin.write(f"{json.dumps(question)}\n")
             self.live.stdin.flush()
         except OSError:
             raise SideError(self._ended()) from None
@@ -107,6 +111,17 @@ class ProcessSide:
     contract: Contract
     consumed: bool
 
+    def results(self, most_bytes: int = RESULTS_BYTES) -> list[np.ndarray[Any, Any]] | None:
+        """What a call gives; ``None`` if it is more than so many bytes.
+
+        Raises:
+            SideError: If the process ended.
+        """
+        path = self.process.complaints.with_suffix(".npz")
+        if not self.process.ask(results=str(path), most_bytes=most_bytes)["written"]:
+            return None
+        return take_results(path)
+
     def burst(self, calls: int, clock: Clock) -> int:
         """Nanoseconds that some calls take, by the process's own clock.
 
@@ -114,7 +129,7 @@ class ProcessSide:
             SideError: If the process ended.
         """
         del clock
-        return int(self.process.ask(calls)["ns"])
+        return int(self.process.ask(calls=calls)["ns"])
 
 
 @contextmanager
@@ -200,11 +215,21 @@ def main(folder: Path, side: str) -> None:
         gc.disable()
         answer({"contract": contender.contract, "consumed": contender.consumed})
         for line in sys.stdin:
-            answer({"ns": contender.burst(int(line), time.perf_counter_ns)})
+            answer(_reply(contender, json.loads(line)))
     except NotRecreatedError as error:
         answer({"problem": str(error)})
     except Exception as error:  # noqa: BLE001 - whoever asked shows it
         answer({"problem": describe(error)})
+
+
+def _reply(contender: Contender, question: Mapping[str, Any]) -> dict[str, Any]:
+    """How long a burst of ``calls`` took; or whether what a call gives was small enough to be written to ``results``."""
+    if "calls" in question:
+        return {"ns": contender.burst(question["calls"], time.perf_counter_ns)}
+    found = contender.results(question["most_bytes"])
+    if found is not None:
+        write_results(Path(question["results"]), found)
+    return {"written": found is not None}
 
 
 if __name__ == "__main__":
