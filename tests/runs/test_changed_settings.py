@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from support.fakes import duel
 from support.projects import model
@@ -45,6 +46,26 @@ def test_many_slower_ones_are_not_the_machine(project, lab):
     result = project.run("--perf-max-undecided=1")
     assert (result.code, len(lab.launched)) == (1, 14)
     result.shows("7 cases: 7 SLOWER")
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        pytest.param([np.full(2, 1.00001)], "", id="within-the-tolerance"),
+        pytest.param([np.full(2, 1.01)], "results differ from the baseline's; ", id="others"),
+        pytest.param([np.ones(2, "float32")], "results differ from the baseline's; ", id="of-another-type"),
+        pytest.param(None, "results are too large to be compared with the baseline's; ", id="too-large"),
+    ],
+)
+def test_a_flag_that_changes_results_is_not_hidden(changed, lab, results, said):
+    """As in a duel in one process: it is said, and nobody is told to accept what is quicker."""
+    lab.results["now"] = results
+    lab.finds["baseline"] = duel(0.7)
+    result = changed.run()
+    advice = "check its results before refreshing" if said else "refresh with --perf-update"
+    assert result.code == 0
+    assert ("BETTER:" in result.text) is not bool(said)
+    result.shows("1 case: 1 FASTER", f"{advice} · 0.70 × the baseline, {said}20 of 20 pairs were more than 3.0% faster")
 
 
 @pytest.mark.parametrize(

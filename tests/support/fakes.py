@@ -13,10 +13,13 @@ import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 from support.factories import CALL_NS, steady
 
@@ -92,6 +95,7 @@ class Lab:
         call_ns: Time of a call in this process.
         dispatch_ns: Python's part of one.
         no_sides: Why a side of a duel cannot have a process of its own; empty if it can.
+        results: What each of two such processes gives; ``None`` if it is too large.
         breaks: What a fresh process that records does to each baseline.
         accepted: The baselines that a fresh process records again.
         duelled: The opponents of the duels that were run, in order.
@@ -112,6 +116,7 @@ class Lab:
         self.call_ns = CALL_NS
         self.dispatch_ns = 1_000
         self.no_sides = "no process of its own is to be had"
+        self.results: dict[str, list[np.ndarray[Any, Any]] | None] = {"now": [np.ones(2)], "baseline": [np.ones(2)]}
         self.breaks: Callable[[dict[str, Any]], object] = lambda content: content
         self.accepted = folder / "baselines"
         self.environment = read_environment
@@ -182,11 +187,11 @@ class Lab:
         return run_duel
 
     @contextmanager
-    def _open_sides(self, apart: FreshDuel) -> Iterator[tuple[object, object]]:
+    def _open_sides(self, apart: FreshDuel) -> Iterator[list[object]]:
         if self.no_sides:
             raise SideError(self.no_sides)
         self.apart.append(apart)
-        yield object(), object()
+        yield [SimpleNamespace(results=partial(self.results.get, side)) for side in ("now", "baseline")]
 
     def _fresh_duel(self, again: FreshDuel) -> RepeatOutcome:
         found = self.processes[len(self.launched) % len(self.processes)]

@@ -193,10 +193,11 @@ class BaselineDuels:
         with self._charged():
             try:
                 with self._instruments.open_sides(again) as sides:
+                    same_results = agree(*sides, rtol=observed.rtol, atol=observed.atol)
                     duel = self._run(*sides, own=own, platform=again.platform)
             except SideError as error:
                 return replace(timing, why_not=f"{error}: --perf-against-env NAME=VALUE times both")
-        decision = name_margin(decide(duel, own_margin=own), floor)
+        decision = replace(name_margin(decide(duel, own_margin=own), floor), agrees=same_results)
         return replace(timing, decision=decision, repeat=DuelRepeat(again))
 
     def _load(self, record: StoredBaseline) -> StoredProgram:

@@ -6,7 +6,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from jaxgate.keep import Job, read_duels, write_job
 from jaxgate.model import Claim, Contract, Decision, Duel, RepeatOutcome, StoredProgram
 from jaxgate.observe.duel import Side, run_duel, to_files
 from jaxgate.observe.errors import describe
-from jaxgate.observe.machine import NotRecreatedError, settings, variables_of
+from jaxgate.observe.machine import NotRecreatedError, known_defaults, settings, variables_of
 from jaxgate.processes.duel_worker import DUEL_TIMEOUT_S, run_fresh_duel
 from jaxgate.processes.side_worker import SideError, ready, start_side
 
@@ -73,7 +73,9 @@ def open_sides(duel: FreshDuel) -> Iterator[tuple[Side, Side]]:
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         folder = Path(name)
         try:
-            variables = [variables_of(environment, given.variables) for environment in (given.now, given.baseline)]
+            variables = [
+                variables_of(environment, given.variables, duel.platform) for environment in (given.now, given.baseline)
+            ]
         except NotRecreatedError as error:
             raise SideError(str(error)) from None
         _write(duel, folder)
@@ -152,7 +154,9 @@ def _write(duel: FreshDuel, folder: Path) -> None:
         "settings": settings(),
     }
     if duel.environments is not None:
+        defaults = known_defaults()
         about["environments"] = {"now": dict(duel.environments.now), "baseline": dict(duel.environments.baseline)}
+        about["defaults"] = None if defaults is None else asdict(defaults)
     write_job(folder, Job(now=duel.now, baseline=duel.baseline, leaves=leaves, about=about))
 
 

@@ -26,6 +26,13 @@ OTHER_VALUES = " (input values changed; no operation's work depends on them)"
 MAX_CHANGES_NAMED = 2
 """Environment differences that the reason of a time verdict names; a red case names more."""
 
+_RESULTS = {
+    True: "",
+    False: "results differ from the baseline's; ",
+    None: "results are too large to be compared with the baseline's; ",
+}
+"""What a duel says of them."""
+
 TRACED = frozenset(
     {
         "jax_default_matmul_precision", "jax_default_prng_impl", "jax_enable_x64", "jax_numpy_dtype_promotion",
@@ -271,8 +278,7 @@ def _between(now: Measurement, baseline: Baseline) -> str:
 
 
 def _reason(decision: Decision, difference: str) -> str:
-    results = "" if decision.agrees else "results differ from the baseline's; "
-    return f"{results}{decision.reason} ({difference})"
+    return f"{_RESULTS[decision.agrees]}{decision.reason} ({difference})"
 
 
 def _same(now: str | None, before: str | None) -> bool | None:

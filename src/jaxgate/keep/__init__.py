@@ -9,7 +9,18 @@ from jaxgate.keep.floors import DamagedFloorsError, FloorStore
 from jaxgate.keep.git import git_command, run_git
 from jaxgate.keep.inventory import read_inventory
 from jaxgate.keep.jax_defaults import remembered_defaults
-from jaxgate.keep.jobs import Job, read_duels, read_job, read_peak, write_duels, write_job, write_peak
+from jaxgate.keep.jobs import (
+    RESULTS_BYTES,
+    Job,
+    read_duels,
+    read_job,
+    read_peak,
+    take_results,
+    write_duels,
+    write_job,
+    write_peak,
+    write_results,
+)
 from jaxgate.keep.log import LOG_FOLDER, append_log, last_line, log_trimmed
 from jaxgate.keep.machine import HELD, Machine
 from jaxgate.keep.programs import ProgramStore

@@ -1,4 +1,4 @@
-"""What goes to a fresh process and comes back: a duel with its programs and arguments, the peak of a case."""
+"""What goes to a fresh process and comes back: a duel with its programs, arguments and results, the peak of a case."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.npz import pack, unpack
 from jaxgate.keep.strict import adapter_of
-from jaxgate.keep.untrusted import OWN_BYTES, read_bytes
+from jaxgate.keep.untrusted import ARRAYS_BYTES, OWN_BYTES, read_bytes
 from jaxgate.model import Duel, PeakRecord, ProgramRecord, StoredProgram
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+RESULTS_BYTES = ARRAYS_BYTES
+"""The results of a program that go from one process to another: as much as is remembered of a reference's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +30,7 @@ class Job:
         now: Today's program.
         baseline: The other program.
         leaves: The arguments, flattened, on the host.
-        about: JSON-able: how to put the arguments on the device, the platform, the seed, JAX settings.
+        about: JSON-able: how to put the arguments on the device, the platform, the seed, JAX's settings and its defaults.
     """
 
     now: StoredProgram
@@ -57,6 +61,18 @@ def read_job(folder: Path) -> Job:
         for name in ("now", "baseline")
     )
     return Job(now=now, baseline=baseline, leaves=leaves, about=about)
+
+
+def write_results(path: Path, results: Sequence[np.ndarray[Any, Any]]) -> None:
+    """Write what a program gave."""
+    write_atomic(path, pack(results, {}))
+
+
+def take_results(path: Path) -> list[np.ndarray[Any, Any]]:
+    """Read what a program gave, and remove it: the folder may lie in memory."""
+    results, _ = unpack(read_bytes(path, OWN_BYTES))
+    path.unlink()
+    return results
 
 
 def write_duels(folder: Path, duels: Mapping[str, Duel]) -> None:

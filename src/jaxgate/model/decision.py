@@ -25,7 +25,7 @@ class Decision:
         now_ns: Median time of one call of today's program.
         baseline_ns: The same of the other.
         reason: The decision in words.
-        agrees: Whether both programs gave the same numbers.
+        agrees: Whether both programs gave the same numbers; ``None`` where these were too large to be compared.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -41,7 +41,7 @@ class Decision:
     now_ns: float
     baseline_ns: float
     reason: str
-    agrees: bool = True
+    agrees: bool | None = True
 
 
 class Status(StrEnum):

@@ -55,7 +55,7 @@ def _is_better(verdict: Verdict) -> bool:
     """Whether something got better, nothing worse, and the results are the same."""
     found = {verdict.time.status, *(finding.status for finding in verdict.findings)}
     decision = verdict.time.decision
-    return bool(found & _BETTER) and not (found & _WORSE) and (decision is None or decision.agrees is not False)
+    return bool(found & _BETTER) and not (found & _WORSE) and (decision is None or decision.agrees is True)
 
 
 def _stale(out: Console, session: GateSession, stale: Sequence[Verdict]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -190,6 +191,15 @@ AGREE = {
 def test_agree(now, baseline, expected):
     """Number by number within the tolerance; NaN agrees with NaN alone."""
     assert agree(constant(*now), constant(*baseline), rtol=1e-5, atol=1e-8) is expected
+
+
+def test_results_that_are_not_handed_over_are_not_compared():
+    """One side's are enough, and then nobody asks for the other's."""
+    few, many = constant(W), SimpleNamespace(results=lambda: None)
+    assert agree(few, many, rtol=0, atol=0) is None
+    assert agree(many, SimpleNamespace(), rtol=0, atol=0) is None
+    assert few.results(most_bytes=W.nbytes - 1) is None
+    assert len(few.results(most_bytes=W.nbytes)) == 1
 
 
 class Side:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import jax
 import pytest
 
-from jaxgate.observe.machine import NotRecreatedError, read_environment, recreate, variables_of
+from jaxgate.observe.machine import (
+    NotRecreatedError,
+    environment,
+    know_defaults,
+    known_defaults,
+    read_environment,
+    recreate,
+    variables_of,
+)
+from jaxgate.observe.machine.recreated_environment import use_cores
+from jaxgate.processes.defaults_worker import find_defaults
 
 FLAG = "--xla_dump_to=/some/where"
 
@@ -15,7 +26,7 @@ FLAG = "--xla_dump_to=/some/where"
 def test_what_sets_something_is_that_of_the_environment_and_the_rest_stays():
     """A flag of today must not reach the baseline's side; where it lies and which devices it takes must."""
     base = {"PATH": "/bin", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_today=1", "NCCL_PROTO": "LL", "OMP_PATH": "x"}
-    found = variables_of({"jax": "0.10", "CUBLAS_MODE": "2", "NCCL_PROTO": "Simple"}, base)
+    found = variables_of({"jax": "0.10", "CUBLAS_MODE": "2", "NCCL_PROTO": "Simple"}, base, "cpu")
     assert found == {
         "PATH": "/bin",
         "JAX_PLATFORMS": "cpu",
@@ -27,25 +38,41 @@ def test_what_sets_something_is_that_of_the_environment_and_the_rest_stays():
 
 def test_a_path_is_had_from_here_or_not_at_all(monkeypatch):
     """The environment has its hash alone."""
+    device = jax.devices()[0]  # XLA ends the process that asks for the first one under a flag that it does not know
     monkeypatch.setenv("XLA_FLAGS", f"  {FLAG}  --xla_other=1 ")
-    shown = read_environment(jax.devices()[0])["XLA_FLAGS"]
+    shown = read_environment(device)["XLA_FLAGS"]
     assert "/some/where" not in shown
-    assert variables_of({"XLA_FLAGS": shown}, {})["XLA_FLAGS"].split() == [FLAG, "--xla_other=1"]
+    assert variables_of({"XLA_FLAGS": shown}, {}, "cpu")["XLA_FLAGS"].split() == [FLAG, "--xla_other=1"]
     monkeypatch.delenv("XLA_FLAGS")
-    assert variables_of({"XLA_FLAGS": shown}, {"XLA_FLAGS": f"{FLAG} --xla_other=1"})["XLA_FLAGS"].startswith(FLAG)
+    assert variables_of({"XLA_FLAGS": shown}, {"XLA_FLAGS": f"{FLAG} --xla_other=1"}, "cpu")["XLA_FLAGS"].startswith(
+        FLAG
+    )
     with pytest.raises(NotRecreatedError, match=r"^XLA_FLAGS names a path, of which a hash is stored$"):
-        variables_of({"XLA_FLAGS": shown}, {"XLA_FLAGS": "--xla_dump_to=/else/where --xla_other=1"})
+        variables_of({"XLA_FLAGS": shown}, {"XLA_FLAGS": "--xla_dump_to=/else/where --xla_other=1"}, "cpu")
 
 
 @pytest.fixture
 def restored():
-    """This process has its settings and its cores back."""
-    cores, settings = os.sched_getaffinity(0), dict(jax.config.values)
+    """JAX's defaults are known; afterwards this process has its settings and its cores back."""
+    cores, settings, known = os.sched_getaffinity(0), dict(jax.config.values), known_defaults()
+    know_defaults(find_defaults())
     yield
+    know_defaults(known)
     os.sched_setaffinity(0, cores)
     for name, value in settings.items():
         if jax.config.values[name] != value:
             jax.config.update(name, value)
+
+
+@pytest.mark.usefixtures("restored")
+def test_it_runs_where_the_case_ran():
+    """A conftest may have chosen that since: on a machine with accelerators a process of its own would take one."""
+    assert variables_of({}, {}, "cpu")["JAX_PLATFORMS"] == "cpu"
+    assert variables_of({}, {"JAX_PLATFORMS": "cuda,cpu"}, "cpu")["JAX_PLATFORMS"] == "cpu"
+    jax.config.update("jax_platforms", "cuda,cpu")
+    assert variables_of({}, {"JAX_PLATFORMS": "cpu"}, "gpu")["JAX_PLATFORMS"] == "cuda,cpu"
+    jax.config.update("jax_platforms", None)
+    assert "JAX_PLATFORMS" not in variables_of({}, {"JAX_PLATFORMS": "cpu"}, "gpu")
 
 
 @pytest.mark.usefixtures("restored")
@@ -62,7 +89,82 @@ def test_settings_and_cores_are_had_again():
         assert len(os.sched_getaffinity(0)) == 1
     with pytest.raises(NotRecreatedError, match=r"^python was 2\.7, a process of its own has 3"):
         recreate(usual | {"python": "2.7"}, "cpu")
-    with pytest.raises(NotRecreatedError, match=r"^100000 cores cannot be had|^cores was 100000 of 1"):
+    with pytest.raises(NotRecreatedError, match=r"^100,000 cores cannot be had: \d+ cores? may be used here$"):
         recreate(usual | {"cores": "100000 of 1"}, "cpu")
     with pytest.raises(NotRecreatedError, match=r"^a process of its own would run on cpu$"):
         recreate(usual, "tpu")
+
+
+@pytest.mark.usefixtures("restored")
+def test_what_nobody_set_is_as_jax_has_it():
+    """The defaults that the other process knew count; without any, nothing tells what the other process had."""
+    known, usual = known_defaults(), read_environment(jax.devices()[0])
+    other = not jax.config.jax_softmax_custom_jvp
+    know_defaults(replace(known, config=known.config | {"jax_softmax_custom_jvp": str(other)}))
+    recreate(usual, "cpu")
+    assert jax.config.jax_softmax_custom_jvp is other
+    know_defaults(None)
+    with pytest.raises(NotRecreatedError, match=r"^JAX's defaults are not known, so no process can have the settings"):
+        recreate(usual, "cpu")
+
+
+@pytest.fixture
+def cores(monkeypatch):
+    """A machine of eight cores, of which a container has some, and a process may use some of those.
+
+    As Linux does it: what the container lacks is taken away from what is asked for, and to ask for nothing is an error.
+    """
+
+    def have(container, mine, quota=8):
+        held = {"mine": set(mine), "asked": 0}
+
+        def ask(_process, wanted):
+            held["asked"] += 1
+            if not set(wanted) & set(container):
+                raise OSError(22, "Invalid argument")
+            held["mine"] = set(wanted) & set(container)
+
+        monkeypatch.setattr(os, "cpu_count", lambda: 8)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(held["mine"]))
+        monkeypatch.setattr(os, "sched_setaffinity", ask)
+        monkeypatch.setattr(environment, "_quota", lambda: quota)
+        return held
+
+    return have
+
+
+@pytest.mark.parametrize(
+    ("container", "mine", "quota", "wanted", "now"),
+    [
+        pytest.param({4, 5}, {4, 5}, 8, "2 of 8", {4, 5}, id="as-they-are"),
+        pytest.param(range(8), range(8), 2, "2 of 8", set(range(8)), id="a-quota-as-it-is"),
+        pytest.param({4, 5, 6}, {4, 5, 6}, 8, "2 of 8", {4, 5}, id="some-of-them"),
+        pytest.param({3, 5, 6}, {6}, 8, "2 of 8", {3, 6}, id="more-of-the-container's"),
+        pytest.param(range(8), {6}, 8, "", set(range(8)), id="all-of-the-machine"),
+    ],
+)
+def test_cores_are_chosen_of_those_that_may_be_used(cores, container, mine, quota, wanted, now):
+    """Which ones they were is not known, and the first of the machine may not be this process's; if they do, they stay."""
+    held = cores(container, mine, quota)
+    here = {"cores": wanted} if wanted else {}
+    use_cores(here)
+    assert held["mine"] == now
+    assert held["asked"] == 0 or now != set(mine)
+
+
+@pytest.mark.parametrize(
+    ("container", "mine", "quota", "wanted", "why"),
+    [
+        pytest.param({4, 5}, {4}, 8, "3 of 8", "3 cores cannot be had: 2 cores may be used here", id="a-container"),
+        pytest.param({4}, {4}, 8, "", "8 cores cannot be had: 1 core may be used here", id="all-of-the-machine"),
+        pytest.param(range(8), {4}, 2, "3 of 8", "3 cores cannot be had: 2 cores may be used here", id="a-quota"),
+        pytest.param((), {4}, 8, "2 of 8", "2 cores cannot be had: Invalid argument", id="the-system"),
+    ],
+)
+def test_cores_that_cannot_be_had_are_named(cores, container, mine, quota, wanted, why):
+    """No side of a duel runs on fewer cores than it did."""
+    cores(container, mine, quota)
+    here = {"cores": wanted} if wanted else {}
+    with pytest.raises(NotRecreatedError) as caught:
+        use_cores(here)
+    assert str(caught.value) == why

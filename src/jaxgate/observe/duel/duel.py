@@ -32,7 +32,7 @@ MAX_PLANS = 3
 
 
 class Side(Protocol):
-    """What a duel asks of each side: its contract, whether a call eats what the next one needs, and bursts."""
+    """What a duel asks of each side: its contract, whether a call eats what the next one needs, results and bursts."""
 
     @property
     def contract(self) -> Contract:
@@ -41,6 +41,9 @@ class Side(Protocol):
     @property
     def consumed(self) -> bool:
         """Whether a burst can be of one call only."""
+
+    def results(self) -> list[np.ndarray[Any, Any]] | None:
+        """What a call gives, on the host; ``None`` where it is more than is handed over."""
 
     def burst(self, calls: int, clock: Clock) -> int:
         """Nanoseconds that some calls in a row take."""
@@ -82,6 +85,13 @@ class Contender:
         if self.feeds is None:
             return leaves
         return [leaf if feed is None else output[feed] for leaf, feed in zip(leaves, self.feeds, strict=True)]
+
+    def results(self, most_bytes: int | None = None) -> list[np.ndarray[Any, Any]] | None:
+        """What a call gives, on the host; ``None`` if it is more than so many bytes, where there is a limit."""
+        output = self.call(self.feeder.fresh()[0])
+        if most_bytes is not None and sum(leaf.nbytes for leaf in output) > most_bytes:
+            return None
+        return [to_host(leaf) for leaf in output]
 
     def burst(self, calls: int, clock: Clock) -> int:
         """Time some calls in a row; their first arguments are made outside the clock."""
@@ -181,16 +191,16 @@ def _devices(leaves: Sequence[Any], count: int) -> np.ndarray[Any, Any]:
     return np.array(jax.devices()[:count])
 
 
-def agree(now: Contender, baseline: Contender, *, rtol: float, atol: float) -> bool:
+def agree(now: Side, baseline: Side, *, rtol: float, atol: float) -> bool | None:
     """Whether two programs give the same numbers, of the same types, for the same arguments.
 
-    Integers and booleans must be equal: there is no tolerance between two token ids.
+    Integers and booleans must be equal: there is no tolerance between two token ids. ``None`` if they are more than a
+    side hands over.
     """
-    outputs = []
-    for side in (now, baseline):
-        leaves, _ = side.feeder.fresh()
-        outputs.append([to_host(leaf) for leaf in side.call(leaves)])
-    ours, theirs = outputs
+    ours = now.results()
+    theirs = None if ours is None else baseline.results()
+    if ours is None or theirs is None:
+        return None
     if [(array.shape, array.dtype) for array in ours] != [(array.shape, array.dtype) for array in theirs]:
         return False
     return all(_close(a, b, rtol=rtol, atol=atol) for a, b in zip(ours, theirs, strict=True))

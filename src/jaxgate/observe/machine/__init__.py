@@ -12,6 +12,7 @@ from jaxgate.observe.machine.jax_settings import (
     all_settings,
     apply_settings,
     know_defaults,
+    known_defaults,
     read_defaults,
     refuse_settings,
     settings,

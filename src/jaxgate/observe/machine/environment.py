@@ -108,11 +108,16 @@ def shown(value: str) -> str:
 def usable_cores() -> int:
     """Cores that this process may use: its affinity, and the quota of its control group."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _quota() or cores)
+
+
+def _quota() -> int:
+    """Cores whose time its control group may use; zero where there is no limit."""
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        return min(cores, max(1, round(int(quota) / int(period))))
+        return max(1, round(int(quota) / int(period)))
     except (OSError, ValueError):  # no such file, or no quota: "max"
-        return cores
+        return 0
 
 
 def fingerprint(*parts: object) -> str:

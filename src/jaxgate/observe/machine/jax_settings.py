@@ -138,9 +138,9 @@ def know_defaults(defaults: JaxDefaults | None) -> None:
     _known[0] = defaults
 
 
-def usual_settings() -> Mapping[str, str]:
-    """JAX's own defaults, as text; empty where they are not known."""
-    return {} if _known[0] is None else _known[0].config
+def known_defaults() -> JaxDefaults | None:
+    """What ``know_defaults`` was told."""
+    return _known[0]
 
 
 def read_defaults() -> JaxDefaults:

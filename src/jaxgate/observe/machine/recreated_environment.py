@@ -13,9 +13,9 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import CORES
-from jaxgate.observe.machine.environment import is_setting, read_environment, shown
-from jaxgate.observe.machine.jax_settings import all_settings, usual_settings
+from jaxgate.model import CORES, plural
+from jaxgate.observe.machine.environment import is_setting, read_environment, shown, usable_cores
+from jaxgate.observe.machine.jax_settings import all_settings, known_defaults
 from jaxgate.observe.source_lines import HASHED_PATH
 
 
@@ -23,12 +23,13 @@ class NotRecreatedError(Exception):
     """No process can have this environment; the text says why, in one line."""
 
 
-def variables_of(environment: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+def variables_of(environment: Mapping[str, str], base: Mapping[str, str], platform: str) -> dict[str, str]:
     """The variables that a process is started with, so that it has an environment.
 
     Args:
         environment: What ``read_environment`` gave there.
         base: Variables that have nothing to do with it.
+        platform: Where programs ran there. A conftest may have chosen that by ``jax.config``, in this process alone.
 
     Raises:
         NotRecreatedError: If a value names a path, of which the environment has the hash alone.
@@ -41,24 +42,33 @@ def variables_of(environment: Mapping[str, str], base: Mapping[str, str]) -> dic
         if not here and HASHED_PATH in value:
             raise NotRecreatedError(f"{name} names a path, of which a hash is stored")
         found[name] = here[0] if here else value
+    chosen = "cpu" if platform == "cpu" else jax.config.jax_platforms
+    if chosen:
+        found["JAX_PLATFORMS"] = chosen
+    else:
+        found.pop("JAX_PLATFORMS", None)
     return found
 
 
 def recreate(environment: Mapping[str, str], platform: str) -> None:
     """Give this process an environment, before it asks for a device, and see that it has it.
 
+    What the environment does not name is as JAX has it by itself (``know_defaults``).
+
     Args:
         environment: What ``read_environment`` gave where it was; the process was started with its ``variables_of``.
         platform: Where programs ran there.
 
     Raises:
-        NotRecreatedError: If something of it is otherwise here all the same.
+        NotRecreatedError: If something of it is otherwise here all the same, or JAX's defaults are not known.
     """
+    defaults = known_defaults()
+    if defaults is None:
+        raise NotRecreatedError("JAX's defaults are not known, so no process can have the settings of the baseline")
     if platform == "cpu" and hasattr(os, "sched_setaffinity"):
-        _use_cores(environment)
-    usual = usual_settings()
+        use_cores(environment)
     for name, value in all_settings().items():
-        wanted = environment.get(name, usual.get(name, str(value)))
+        wanted = environment.get(name, defaults.config.get(name, str(value)))
         if wanted != str(value):
             jax.config.update(name, _value(wanted))
     device = jax.devices()[0]
@@ -71,13 +81,27 @@ def recreate(environment: Mapping[str, str], platform: str) -> None:
             raise NotRecreatedError(f"{name} was {there}, a process of its own has {here.get(name, 'absent')}")
 
 
-def _use_cores(environment: Mapping[str, str]) -> None:
-    """Use as many cores as there; which ones is not known, and all where it says nothing of them."""
+def use_cores(environment: Mapping[str, str]) -> None:
+    """Use as many cores as there, and all of the machine where it says nothing of them; which ones is not known.
+
+    Those that may be used already are taken first: a container has some of the machine's, and seldom the first ones.
+
+    Raises:
+        NotRecreatedError: If so many may not be used here.
+    """
     count = int(environment[CORES].split()[0]) if CORES in environment else os.cpu_count() or 1
+    if usable_cores() == count:
+        return
+    here = os.sched_getaffinity(0)
     try:
-        os.sched_setaffinity(0, range(count))
+        if count > len(here):
+            os.sched_setaffinity(0, range(max(os.cpu_count() or 1, *(core + 1 for core in here))))
+        others = sorted(os.sched_getaffinity(0) - here)
+        os.sched_setaffinity(0, [*sorted(here), *others][:count])
     except OSError as error:
-        raise NotRecreatedError(f"{count} cores cannot be had: {error}") from None
+        raise NotRecreatedError(f"{count:,} cores cannot be had: {error.strerror}") from None
+    if (found := usable_cores()) != count:
+        raise NotRecreatedError(f"{count:,} cores cannot be had: {plural(found, 'core')} may be used here")
 
 
 def _value(text: str) -> Any:
