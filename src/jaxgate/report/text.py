@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxgate.model import Finding, Status, Verdict, plural, shortlist
+from jaxgate.model import Finding, Status, Verdict, cut, plural, shortlist
 from jaxgate.report.optable import blame
 from jaxgate.report.printable import printable, printable_line, shell_word
-from jaxgate.report.table import cut, headed
+from jaxgate.report.table import headed
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
 from jaxgate.report.waivers import expected_failures, has_waived, unexpected_passes, waiver_note, waiver_notes
 
