@@ -166,7 +166,7 @@ def step(batch):
 def test_step(gate):
     gate(step, Batch(jnp.ones((64, 64))))
 """
-"""Each call waits for a loader, what it does stands in ``loader.py``: a thread at work is always met."""
+"""Each call waits for the thread of a loader, which does what stands in ``loader.py``: a thread at work is always met."""
 WIDTH = """
 import pytest
 
