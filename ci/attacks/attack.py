@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from scratch_project import Gated, Workshop
 
 
+FACTS = "--benchmark-disable"
+"""Facts decide, and nothing is timed."""
+
+
 class Outcome(StrEnum):
     """How an attack ended."""
 
@@ -77,7 +81,7 @@ class Change:
     after: Mapping[str, str] = field(default_factory=dict)
     held: Collection[str] = ("REGRESSED",)
     arguments: tuple[str, ...] = ()
-    then: tuple[str, ...] = ("--benchmark-disable",)
+    then: tuple[str, ...] = (FACTS,)
     environ: Mapping[str, str] = field(default_factory=dict)
     unchanged: str = "SAME"
     expected: tuple[str, ...] = ()
@@ -91,6 +95,16 @@ class Change:
             project.write(name, text)
         run = project.gate(*then, **self.environ)
         return passes(run) if self.harmless else seen_of(run, self.held, self.expected)
+
+
+def one_file(before: str, *edits: tuple[str, str], then: tuple[str, ...] = (FACTS,), unchanged: str = "SAME") -> Change:
+    """A change of the one test file: each edit replaces a text that is in it once."""
+    after = before
+    for old, new in edits:
+        if after.count(old) != 1:
+            raise ValueError(f"expected {old!r} once")
+        after = after.replace(old, new)
+    return Change({"test_case.py": before}, {"test_case.py": after}, then=then, unchanged=unchanged)
 
 
 def seen_of(run: Gated, held: Collection[str], expected: Iterable[str] = ()) -> Seen:

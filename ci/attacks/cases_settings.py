@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import os
 
-from attack import Attack, CannotRunError, Change, Seen, seen_of
+from attack import FACTS, Attack, CannotRunError, Change, Seen, seen_of
+from gated_sources import FUSED
 from scratch_project import Workshop
 
-MODEL = """
-import jax.numpy as jnp
-
-def step(x):
-    y = x
-    for _ in range(12):
-        y = y * x + 0.5 - y * y * 0.1
-    return y
-"""
-"""One fusion; without it every operation writes 4 MB."""
 TEST = """
 import jax.numpy as jnp
 from package import model
@@ -24,7 +15,7 @@ from package import model
 def test_case(gate):
     gate(model.step, jnp.linspace(0.0, 1.0, 1_000_000))
 """
-FILES = {"package/__init__.py": "", "package/model.py": MODEL, "test_case.py": TEST}
+FILES = {"package/__init__.py": "", "package/model.py": FUSED, "test_case.py": TEST}
 NO_FUSION = "--xla_disable_hlo_passes=fusion,cpu-instruction-fusion"
 NO_EFFORT = "--xla_backend_optimization_level=0"
 OPEN = ("UNDECIDED", "REGRESSED", "SLOWER")
@@ -52,9 +43,9 @@ def _sets(flags: str) -> str:
 
 def _against_head(workshop: Workshop) -> Seen:
     """The other side must not inherit what the conftest of this one sets."""
-    project = workshop.recorded(FILES, then=("--benchmark-disable",))
+    project = workshop.recorded(FILES, then=(FACTS,))
     project.write("conftest.py", _sets(NO_FUSION))
-    return seen_of(project.gate("--perf-against=HEAD", "--benchmark-disable", "--perf-max-undecided=1"), ("REGRESSED",))
+    return seen_of(project.gate("--perf-against=HEAD", FACTS, "--perf-max-undecided=1"), ("REGRESSED",))
 
 
 def _flags_file(workshop: Workshop) -> Seen:
@@ -62,10 +53,10 @@ def _flags_file(workshop: Workshop) -> Seen:
     file = workshop.folder / "xla.flags"
     file.write_text("--xla_cpu_enable_fast_math=false\n")
     files = FILES | {"conftest.py": _sets(str(file))}
-    project = workshop.recorded(files, then=("--benchmark-disable",))
+    project = workshop.recorded(files, then=(FACTS,))
     public = "".join(path.read_text() for path in project.path.glob("baselines/**/*.json"))
     file.write_text(f"{NO_EFFORT}\n")
-    seen = seen_of(project.gate("--benchmark-disable", "--perf-max-undecided=1"), OPEN)
+    seen = seen_of(project.gate(FACTS, "--perf-max-undecided=1"), OPEN)
     shown = "; its path stands in the baseline" if str(file) in public else ""
     return Seen(seen.outcome, seen.what + shown)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attack import Attack, Change, Seen, passes, told
+from attack import FACTS, Attack, Change, Seen, one_file, passes, told
+from gated_sources import LOADED
 from scratch_project import Workshop
 
 TRAIN = """
@@ -142,41 +143,6 @@ def load():
     length = next(LENGTHS)
     jnp.pad(jnp.ones(length), (length % 5, 2)).block_until_ready()
 """
-BESIDE = """
-import threading
-import jax, jax.numpy as jnp
-import loader
-
-@jax.tree_util.register_pytree_node_class
-class Batch:
-    def __init__(self, x):
-        self.x = x
-
-    def tree_flatten(self):
-        thread = threading.Thread(target=loader.load)
-        thread.start()
-        thread.join()
-        return (self.x,), None
-
-    @classmethod
-    def tree_unflatten(cls, _, children):
-        return cls(*children)
-
-@jax.jit
-def step(batch):
-    return jnp.tanh(batch.x)
-
-def test_case(gate):
-    gate(step, Batch(jnp.ones((64, 64))))
-"""
-"""Each call waits for a loader's thread, which compiles for longer batches each time: a thread at work is always met."""
-
-
-def _one_file(before: str, old: str, new: str, **options: object) -> Change:
-    """A change of the one test file."""
-    if before.count(old) != 1:
-        raise ValueError(f"expected {old!r} once")
-    return Change({"test_case.py": before}, {"test_case.py": before.replace(old, new)}, **options)  # type: ignore[arg-type]
 
 
 def _unchanged(test: str) -> Callable[[Workshop], Seen]:
@@ -185,7 +151,7 @@ def _unchanged(test: str) -> Callable[[Workshop], Seen]:
     def run(workshop: Workshop) -> Seen:
         project = workshop.project({"test_case.py": STATIC + test})
         project.record()
-        return passes(project.gate("--benchmark-disable"))
+        return passes(project.gate(FACTS))
 
     return run
 
@@ -206,9 +172,9 @@ def _shared_helper(before: str, old: str, new: str) -> Callable[[Workshop], Seen
 
 def _all_undecided(workshop: Workshop) -> Seen:
     """Eight programs changed, and no time was judged: the page must not say that they passed, and must name them."""
-    project = workshop.recorded({"test_case.py": OPEN_CASES}, then=("--benchmark-disable",))
+    project = workshop.recorded({"test_case.py": OPEN_CASES}, then=(FACTS,))
     project.write("test_case.py", OPEN_CASES.replace("x * 2", "x * 3"))
-    run = project.gate("--benchmark-disable", "--perf-max-undecided=1")
+    run = project.gate(FACTS, "--perf-max-undecided=1")
     page = (project.path / "perf-artifacts" / "summary.md").read_text()
     headline = next((line for line in page.splitlines() if line.startswith("## ")), "no headline")
     named = sum(f"case{n}" in page for n in range(EIGHT_CASES))
@@ -220,15 +186,15 @@ ATTACKS = (
     Attack(
         "7a",
         "a loop of plain Python: three times the products",
-        _one_file(TRAIN, "jnp.tanh(x @ w)", "jnp.sin(jnp.tanh(x @ w @ w @ w))", unchanged="UNDECIDED"),
+        one_file(TRAIN, ("jnp.tanh(x @ w)", "jnp.sin(jnp.tanh(x @ w @ w @ w))"), unchanged="UNDECIDED"),
     ),
     Attack(
         "7b",
         "a loop of plain Python: more memory, as many products",
-        _one_file(TRAIN, "jnp.tanh(x @ w)", "jnp.sort(jnp.tile(x @ w, (8, 1)), axis=0)[::8]", unchanged="UNDECIDED"),
+        one_file(TRAIN, ("jnp.tanh(x @ w)", "jnp.sort(jnp.tile(x @ w, (8, 1)), axis=0)[::8]"), unchanged="UNDECIDED"),
     ),
-    Attack("7c", "a compile in every fourth step", _one_file(STATE, "EVERY = 0", "EVERY = 4", unchanged="UNDECIDED")),
-    Attack("7d", "a compile in every eighth step", _one_file(STATE, "EVERY = 0", "EVERY = 8", unchanged="UNDECIDED")),
+    Attack("7c", "a compile in every fourth step", one_file(STATE, ("EVERY = 0", "EVERY = 4"), unchanged="UNDECIDED")),
+    Attack("7d", "a compile in every eighth step", one_file(STATE, ("EVERY = 0", "EVERY = 8"), unchanged="UNDECIDED")),
     Attack("8a", "unchanged: a function as a static argument", _unchanged(FUNCTION.replace("{act}", "relu"))),
     Attack("8b", "unchanged: an object as a static argument", _unchanged(OBJECT)),
     Attack("8c", "unchanged: a method whose self is static", _unchanged(METHOD)),
@@ -246,30 +212,31 @@ ATTACKS = (
     Attack(
         "15",
         "state of a weak type, neither donated nor carried",
-        _one_file(
+        one_file(
             WEAK,
-            'jnp.where(state["n"] > 100, jnp.float32(0.01), jnp.float32(0.1))',
-            'jnp.where(state["n"] > 100, 0.01, 0.1)',
+            (
+                'jnp.where(state["n"] > 100, jnp.float32(0.01), jnp.float32(0.1))',
+                'jnp.where(state["n"] > 100, 0.01, 0.1)',
+            ),
         ),
     ),
     Attack("16", "eight cases, none decided", _all_undecided),
     Attack(
         "17",
         "a thread beside the case that compiles",
-        Change({"loader.py": LOADER, "test_case.py": BESIDE}, {"loader.py": COMPILES}, harmless=True),
+        Change({"loader.py": LOADER, "test_case.py": LOADED}, {"loader.py": COMPILES}, harmless=True),
     ),
     Attack(
         "18a",
         "a sleep while tracing",
-        _one_file(STEP, "    return jnp.tanh(x)", "    __import__('time').sleep(3)\n    return jnp.tanh(x)", then=()),
+        one_file(STEP, ("    return jnp.tanh(x)", "    __import__('time').sleep(3)\n    return jnp.tanh(x)"), then=()),
     ),
     Attack(
         "18b",
         "a child process while tracing",
-        _one_file(
+        one_file(
             STEP,
-            "    return jnp.tanh(x)",
-            "    __import__('subprocess').run(['sleep', '3'])\n    return jnp.tanh(x)",
+            ("    return jnp.tanh(x)", "    __import__('subprocess').run(['sleep', '3'])\n    return jnp.tanh(x)"),
             then=(),
         ),
     ),

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attack import Attack, CannotRunError, Seen, seen_of, told
+from attack import FACTS, Attack, CannotRunError, Seen, seen_of, told
+from gated_sources import DOUBLE, WIDE, WIDTH
 from scratch_project import SCAFFOLD, Project, Workshop
 
-FACTS = "--benchmark-disable"
-STEP = """
-import jax.numpy as jnp, pytest
-
-def step(x):
-    return x * 2
-
-def test_step(gate):
-    gate(step, jnp.ones(64))
-"""
 WORSE = ("return x * 2", "return jnp.concatenate([x, x]) * 2")
-LARGE = STEP.replace("jnp.ones(64)", "jnp.ones((64, 64))")
+LARGE = DOUBLE.replace("jnp.ones(64)", "jnp.ones((64, 64))")
 DEARER = LARGE.replace("return x * 2", "return jnp.sin(jnp.tanh(x @ x))")
 LOOKS = """
 import jax, jax.numpy as jnp
@@ -44,7 +35,7 @@ def step(pair):
 def test_step(gate):
     gate(step, Pair(jnp.ones(8), jnp.ones(8)))
 """
-TWO = STEP + "\ndef test_slow(gate):\n    gate(lambda x: x + 1, jnp.ones(64))\n"
+TWO = DOUBLE + "\ndef test_slow(gate):\n    gate(lambda x: x + 1, jnp.ones(64))\n"
 DESELECTS = """
 import pytest
 
@@ -55,32 +46,13 @@ def pytest_collection_modifyitems(config, items):
     REPORT
 """
 REPORTS = "config.hook.pytest_deselected(items=left)"
-WIDTH = """
-import pytest
-
-def pytest_addoption(parser):
-    parser.addoption("--width", type=int, default=64)
-
-@pytest.fixture
-def width(request):
-    return request.config.getoption("width")
-"""
-WIDE = """
-import jax.numpy as jnp
-
-def step(x):
-    return jnp.tanh(x @ x)
-
-def test_wide(gate, width):
-    gate(step, jnp.ones((width, width)))
-"""
 
 
 def _ignored(name: str, rule: str, place: str) -> Callable[[Workshop], Seen]:
     """A rule of git leaves a part of the baselines out: they are told until they are committed."""
 
     def run(workshop: Workshop) -> Seen:
-        project = workshop.project({f"test_{name}.py": STEP})
+        project = workshop.project({f"test_{name}.py": DOUBLE})
         project.commit()
         if place == "excludes":
             file = project.path.parent / f"{project.path.name}.gitconfig"
@@ -104,7 +76,7 @@ def _ignored(name: str, rule: str, place: str) -> Callable[[Workshop], Seen]:
 
 def _record_command(workshop: Workshop) -> Seen:
     """``jaxgate record`` makes a patch that holds all baselines, whatever git ignores."""
-    project = workshop.project({"test_env.py": STEP, ".gitignore": SCAFFOLD[".gitignore"] + "env/\n*.gz\n"})
+    project = workshop.project({"test_env.py": DOUBLE, ".gitignore": SCAFFOLD[".gitignore"] + "env/\n*.gz\n"})
     project.commit()
     ran = project.jaxgate("record", "--why", "new", "--busy-ok", "test_env.py", limit_s=240)
     patch = project.path / "perf-artifacts" / "baselines.patch"
@@ -182,7 +154,7 @@ def _uncounted(old: str, new: str) -> Callable[[Workshop], Seen]:
     """The case is red, and pytest counts no failure: the run is red all the same."""
 
     def run(workshop: Workshop) -> Seen:
-        text = STEP.replace(old, new)
+        text = DOUBLE.replace(old, new)
         project = workshop.recorded({"test_case.py": text}, then=(FACTS,))
         project.edit("test_case.py", *WORSE)
         return seen_of(project.gate(FACTS), ("REGRESSED",))
@@ -192,7 +164,7 @@ def _uncounted(old: str, new: str) -> Callable[[Workshop], Seen]:
 
 def _edited_facts(workshop: Workshop) -> Seen:
     """A baseline that its own program contradicts: slack for the next change."""
-    project = workshop.recorded({"test_case.py": STEP}, then=(FACTS,))
+    project = workshop.recorded({"test_case.py": DOUBLE}, then=(FACTS,))
     project.edit_baseline("case/step", "facts", temp_bytes=999_999_999)
     project.commit()
     return seen_of(project.gate(FACTS), ("INVALID",))
@@ -211,7 +183,7 @@ def _looks_at_leaves(workshop: Workshop) -> Seen:
 
 def _recorded_loss(workshop: Workshop) -> Seen:
     """Recording what is worse stays possible; the log has the figure."""
-    project = workshop.recorded({"test_case.py": STEP}, then=(FACTS,))
+    project = workshop.recorded({"test_case.py": DOUBLE}, then=(FACTS,))
     project.edit("test_case.py", *WORSE)
     ran = project.pytest("--perf-update")
     log = "".join(path.read_text() for path in project.path.glob("baselines/log/*.md"))

@@ -12,19 +12,10 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from attack import Attack, CannotRunError, Seen, seen_of, told
+from attack import FACTS, Attack, CannotRunError, Seen, seen_of, told
+from gated_sources import DOUBLE
 from scratch_project import Project, Ran, Workshop
 
-FACTS = "--benchmark-disable"
-STEP = """
-import jax, jax.numpy as jnp
-
-def step(x):
-    return x * 2
-
-def test_step(gate):
-    gate(step, jnp.ones(64))
-"""
 COMMIT = (
     "tree {tree}\nauthor A <a@example.invalid> 1700000000 +0000\ncommitter A <a@example.invalid> 1700000000 +0000\n"
     "gpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----\n\none\n"
@@ -47,7 +38,7 @@ sys.stdout.buffer.write((here / name).read_bytes())
 
 def _stored(workshop: Workshop) -> Project:
     """A project with a baseline, whose listing works."""
-    project = workshop.recorded({"test_case.py": STEP}, then=(FACTS,))
+    project = workshop.recorded({"test_case.py": DOUBLE}, then=(FACTS,))
     ran = project.jaxgate("baselines")
     if ran.code:
         raise CannotRunError(f"unchanged, jaxgate baselines ends with exit {ran.code}: {ran.last}")
@@ -158,7 +149,7 @@ def _history(workshop: Workshop) -> Seen:
 
 def _brackets(workshop: Workshop) -> Seen:
     """``jaxgate comment`` has a text whatever results.json is."""
-    project = workshop.project({"test_case.py": STEP})
+    project = workshop.project({"test_case.py": DOUBLE})
     project.commit()
     project.write("perf-artifacts/results.json", "[" * 200_000)
     project.write("perf-artifacts/summary.md", "## ✅ jaxgate: 1 case passed\n")

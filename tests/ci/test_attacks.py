@@ -20,7 +20,7 @@ def command(monkeypatch):
 
     yield attack, attack_runner, scratch_project
     for name in set(sys.modules) - before:
-        if name in ("attack", "attack_runner", "scratch_project") or name.startswith("cases_"):
+        if name in ("attack", "attack_runner", "gated_sources", "scratch_project") or name.startswith("cases_"):
             del sys.modules[name]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxgate.report.table import aligned, cut, headed
+from jaxgate.report.table import aligned, headed
 
 
 def test_columns_are_two_spaces_apart_and_no_line_ends_in_one():
@@ -37,8 +37,3 @@ def test_the_first_cell_can_be_coloured_alone():
         ("SAME     ", "  a   x"),
         ("UNDECIDED", "  bb  y"),
     ]
-
-
-def test_a_line_is_cut_to_a_width():
-    """With an ellipsis, never longer; there may be no room at all."""
-    assert [cut("abcdef", width) for width in (None, 6, 5, 1, 0, -3)] == ["abcdef", "abcdef", "abcd…", "…", "", ""]

@@ -8,6 +8,8 @@ import pytest
 from support.git import commit, git
 from support.projects import model
 
+from ci.attacks.gated_sources import WIDE, WIDTH
+
 MODEL = model("jnp.ones((16, 16))", step="jnp.tanh(x @ x)")
 
 
@@ -205,27 +207,10 @@ def test_other_arguments_everywhere_are_not_green_under_ci(here):
     assert result.line("model/step").startswith("STALE_BASELINE")
 
 
-OPTION = """
-import pytest
-def pytest_addoption(parser):
-    parser.addoption("--width", type=int, default=8)
-@pytest.fixture
-def width(request):
-    return request.config.getoption("width")
-"""
-WIDE = """
-import jax.numpy as jnp
-def step(x):
-    return jnp.tanh(x @ x)
-def test_wide(gate, width):
-    gate(step, jnp.ones((width, width)))
-"""
-
-
 @pytest.mark.parametrize("typed", [["--width", "16"], ["--width=16"]], ids=["two words", "one word"])
 def test_the_projects_own_options_are_handed_on(project, typed):
     """Else the other side runs at another width, nothing can be compared, and its baselines are of the wrong one."""
-    project.write("conftest.py", OPTION).write("test_model.py", WIDE)
+    project.write("conftest.py", WIDTH).write("test_model.py", WIDE)
     commit(project.path)
     project.records_here()
     project.edit("test_model.py", "jnp.tanh(x @ x)", "jnp.sin(jnp.tanh(x @ x @ x))")

@@ -7,19 +7,8 @@ import json
 import pytest
 from support.fakes import hardware_slug
 
-STEP = """
-import jax, jax.numpy as jnp, numpy as np
+from ci.attacks.gated_sources import BATCH
 
-@jax.jit
-def step(w, x):
-    return (x[:8, :8] * w).sum()
-
-def batch():
-    return BATCH
-
-def test_step(gate):
-    gate(step, jnp.float32(2.0), batch())
-"""
 PLACED, HOST, WIDE = "jnp.ones((1024, 1024))", "np.ones((1024, 1024), np.float32)", "np.ones((1024, 1024))"
 LOOP = """
 import jax, jax.numpy as jnp, numpy as np
@@ -37,7 +26,7 @@ def recorded(project, lab):
     """Records a batch that is made like this, then changes it into another one."""
     del lab  # its clocks: nothing here is timed
 
-    def record_and_change(before, now, text=STEP, word="BATCH"):
+    def record_and_change(before, now, text=BATCH, word="BATCH"):
         project.write("test_model.py", text.replace(word, before)).record()
         project.write("test_model.py", text.replace(word, now))
         return project.run()
@@ -97,7 +86,7 @@ def test_state_that_starts_on_the_host_is_not_red(recorded):
 def test_a_baseline_from_before_is_judged_without(project, lab):
     """It lacks what its arguments cost: nothing is red, and nothing is an error."""
     del lab
-    project.write("test_model.py", STEP.replace("BATCH", PLACED)).record()
+    project.write("test_model.py", BATCH.replace("BATCH", PLACED)).record()
     path = project.baseline()
     content = json.loads(path.read_text())
     for leaf in content["signature"]:

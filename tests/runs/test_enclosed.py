@@ -4,36 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-HEAD = """
-import functools, time, jax, jax.numpy as jnp
-
-def logged(function):
-    @functools.wraps(function)
-    def calls_through(*args, **kwargs):
-        return function(*args, **kwargs)
-    return calls_through
-"""
-LOOP = (
-    HEAD
-    + """
-_inner = jax.jit(lambda w, x: jnp.tanh(x @ w))
-
-def step(w, x):
-    for _ in range(3):
-        x = _inner(w, x)
-    return x
-
-def test_step(gate):
-    gate(step, jnp.eye(8), jnp.ones((4, 8)))
-"""
-)
-DONATING = "@functools.partial(jax.jit, donate_argnums=0)\n"
-STEP = "def step(w, x):\n    return w + x.sum()\n\ndef test_step(gate):\n    gate(step, jnp.eye(64), jnp.ones(8))\n"
+from ci.attacks.gated_sources import DONATED, DONATING, LOOP, WRAPPERS
 
 
-def decorated(*decorators, step=STEP):
+def decorated(*decorators, step=DONATED):
     """A test file whose step is under these decorators."""
-    return HEAD + "\n" + "".join(decorators) + step
+    return WRAPPERS + "\n" + "".join(decorators) + step
 
 
 @pytest.fixture
@@ -71,7 +47,7 @@ def test_donation_that_is_lost_within_a_decorator_is_seen(changed):
 
 
 @pytest.mark.parametrize(
-    "step", [STEP, STEP.replace("jnp.ones(8))", "kwargs={'x': jnp.ones(8)})")], ids=["position", "keyword"]
+    "step", [DONATED, DONATED.replace("jnp.ones(8))", "kwargs={'x': jnp.ones(8)})")], ids=["position", "keyword"]
 )
 def test_a_decorator_that_only_calls_through_changes_nothing(changed, step):
     """Neither its donation nor the words of its line."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ci.attacks.gated_sources import LOADED
+
 HEAD = "import atexit, functools, jax, jax.numpy as jnp\n"
 STATIC = {
     "a function": """
@@ -46,9 +48,9 @@ MODEL = Model(3)
 def test_step(gate):
     gate(MODEL.step, jnp.eye(64), jnp.ones((64, 64)))
 """ + KEPT.format("MODEL")
-THREAD = """
-import itertools, threading
-import numpy as np
+LOADER = """
+import itertools
+import jax, numpy as np
 
 LENGTHS = itertools.count(2)
 widen = jax.jit(lambda batch: batch * 2)
@@ -58,30 +60,8 @@ def load():
     longer = widen.lower(np.ones(length))
     if length % 4 == 0:
         longer.compile()
-
-@jax.tree_util.register_pytree_node_class
-class Batch:
-    def __init__(self, x):
-        self.x = x
-
-    def tree_flatten(self):
-        loader = threading.Thread(target=load)
-        loader.start()
-        loader.join()
-        return (self.x,), None
-
-    @classmethod
-    def tree_unflatten(cls, _, children):
-        return cls(*children)
-
-@jax.jit
-def step(batch):
-    return jnp.tanh(batch.x)
-
-def test_step(gate):
-    gate(step, Batch(jnp.ones((64, 64))))
 """
-"""Whoever calls the step waits for a loader, which lowers a program for a longer batch each time, and compiles some."""
+"""Lowers a program for a longer batch each time, and compiles some."""
 
 
 def status(project):
@@ -110,7 +90,7 @@ def test_what_a_static_argument_does_is_seen(project):
 
 def test_a_thread_that_compiles_beside_a_case_is_not_the_case(project):
     """The step is compiled once, as before, whatever its loader compiles during a call."""
-    project.write("test_model.py", HEAD + THREAD).record()
+    project.write("loader.py", LOADER).write("test_model.py", LOADED).record()
     found, output = status(project)
     assert found == "SAME", output
 

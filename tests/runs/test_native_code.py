@@ -8,28 +8,10 @@ import subprocess
 import jax
 import pytest
 
+from ci.attacks.gated_sources import HANDLER, TURNS
+
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc) to build a library with")
 
-HANDLER = """
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include "xla/ffi/api/c_api.h"
-
-XLA_FFI_Error *handle(XLA_FFI_CallFrame *frame) {
-  if (frame->extension_start && frame->extension_start->type == XLA_FFI_Extension_Metadata) {
-    XLA_FFI_Metadata *about = ((XLA_FFI_Metadata_Extension *)frame->extension_start)->metadata;
-    about->api_version.major_version = XLA_FFI_API_MAJOR;
-    about->api_version.minor_version = XLA_FFI_API_MINOR;
-    return NULL;
-  }
-  const float *from = ((XLA_FFI_Buffer *)frame->args.args[0])->data;
-  volatile float *to = ((XLA_FFI_Buffer *)frame->rets.rets[0])->data;
-  for (int turn = 0; turn < TURNS; turn++)
-    for (int i = 0; i < 4096; i++) to[i] = from[i] * 2;
-  return NULL;
-}
-"""
 GATES = """
 import ctypes, jax, jax.numpy as jnp
 
@@ -50,8 +32,8 @@ def build(project, name, *, turns):
     """Build a library in the project's folder."""
     library = project.path / f"lib{name}.so"
     library.unlink(missing_ok=True)
-    (project.path / "handler.c").write_text(HANDLER)
-    options = ["-O1", "-shared", "-fPIC", f"-DTURNS={turns}", f"-I{jax.ffi.include_dir()}"]
+    (project.path / "handler.c").write_text(HANDLER + TURNS)
+    options = ["-O1", "-shared", "-fPIC", f"-DTURNS={turns}", "-DSIZE=4096", f"-I{jax.ffi.include_dir()}"]
     subprocess.run(["cc", *options, "-o", library, "handler.c"], cwd=project.path, check=True)
 
 

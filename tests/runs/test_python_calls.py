@@ -7,60 +7,9 @@ import json
 import pytest
 from support.fakes import judge_phases_by
 
+from ci.attacks.gated_sources import DEAR_FLATTEN, DEAR_HASH, FLATTEN, HASHED, TREE
 from jaxgate.judge import STORED_PHASE_POLICIES
 from jaxgate.model import Phases
-
-HASHED = """
-import dataclasses, functools, hashlib, json
-import jax, jax.numpy as jnp
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    depth: int = 2
-
-@functools.partial(jax.jit, static_argnums=0)
-def step(config, w, x):
-    for _ in range(config.depth):
-        x = jnp.tanh(x @ w)
-    return x
-
-def test_step(gate):
-    gate(step, Config(), jnp.eye(8), jnp.ones((8, 8)))
-"""
-DEAR_HASH = """    depth: int = 2
-
-    def __hash__(self):
-        text = json.dumps({str(i): self.depth for i in range(2000)})
-        return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
-"""
-TREE = """
-import hashlib
-import jax, jax.numpy as jnp
-
-@jax.tree_util.register_pytree_node_class
-class State:
-    def __init__(self, parts):
-        self.parts = parts
-
-    def tree_flatten(self):
-        keys = tuple(sorted(self.parts))
-        return tuple(self.parts[key] for key in keys), keys
-
-    @classmethod
-    def tree_unflatten(cls, keys, values):
-        return cls(dict(zip(keys, values)))
-
-@jax.jit
-def step(state, x):
-    return sum(state.parts.values()) + x
-
-def test_step(gate):
-    gate(step, State({f"k{i}": jnp.ones(4) for i in range(30)}), jnp.ones(4))
-"""
-DEAR_FLATTEN = """        keys = tuple(sorted(self.parts))
-        for key in keys:
-            hashlib.sha256(key.encode()).hexdigest()
-"""
 
 
 @pytest.mark.parametrize(
@@ -74,12 +23,12 @@ DEAR_FLATTEN = """        keys = tuple(sorted(self.parts))
         ),
         (
             TREE,
-            "        keys = tuple(sorted(self.parts))\n",
+            FLATTEN,
             DEAR_FLATTEN,
             (
                 "python_calls",
-                "_hashlib.openssl_sha256 0 → 30 at test_model.py:13",
-                "str.encode 0 → 30 at test_model.py:13",
+                "_hashlib.openssl_sha256 0 → 30 at test_model.py:16",
+                "str.encode 0 → 30 at test_model.py:16",
             ),
         ),
     ],

@@ -8,22 +8,11 @@ import os
 import jax
 import pytest
 
+from ci.attacks.gated_sources import FUSED
 from jaxgate.observe.machine import read_environment
 from jaxgate.observe.machine.environment import usable_cores
 
-MODEL = """
-import jax.numpy as jnp
-
-def step(x):
-    y = x
-    for _ in range(12):
-        y = y * x + 0.5 - y * y * 0.1
-    return y
-
-def test_step(gate):
-    gate(step, jnp.linspace(0.0, 1.0, 1_000_000))
-"""
-"""One fusion; without it every operation writes 4 MB."""
+MODEL = FUSED + "\ndef test_step(gate):\n    gate(step, jnp.linspace(0.0, 1.0, 1_000_000))\n"
 PLAIN = "import os\n"
 NO_FUSION = 'os.environ["XLA_FLAGS"] = "--xla_disable_hlo_passes=fusion,cpu-instruction-fusion"\n'
 

@@ -48,7 +48,6 @@ from jaxgate.model.measurement import (
 )
 from jaxgate.model.numbers import ARRIVAL_FACTS, FACT_NAMES, Contract, Facts, Phases, Samples
 from jaxgate.model.outcome import GateExit, Outcome, Point, Review, Scaling, UsageError
-from jaxgate.model.plural import plural, shortlist
 from jaxgate.model.policy import FactPolicy
 from jaxgate.model.profile import Capture, Communication, Operation, OpRow, OpTable, OpTimes, Side, Span, StepTimes
 from jaxgate.model.rank_measurement import RankMeasurement
@@ -56,6 +55,7 @@ from jaxgate.model.stored_program import ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.waiver import TIME, Waiver
+from jaxgate.model.words import cut, plural, shortlist
 from jaxgate.model.workload import Amount, Batch, Case, Computation, Fits, Rival, Size, Tolerance, cases
 
 __all__ = [

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from jaxgate.model import Inventory, KeptCase, StoredFile, plural
+from jaxgate.model import Inventory, KeptCase, StoredFile, cut, plural
 from jaxgate.report.printable import printable, printable_line
-from jaxgate.report.table import aligned, cut
+from jaxgate.report.table import aligned
 from jaxgate.report.units import show
 
 MAX_LISTED = 20

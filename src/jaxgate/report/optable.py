@@ -88,12 +88,18 @@ def _short(name: str) -> str:
 
 
 def blame(verdict: Verdict, by_facts: str) -> list[tuple[str, str]]:
-    """Rows of a failure text, each a label and its text: the culprit first, then the other account, then the bundle."""
+    """Rows of a failure text, each a label and its text: the culprit first, then the other account, then the bundle.
+
+    Args:
+        verdict: The verdict.
+        by_facts: What the facts accuse; empty for nothing.
+    """
     table = None if verdict.capture is None else verdict.capture.table
     rows = [] if table is None else culprit_rows(table)
     leads = bool(rows) and table is not None and _leads(verdict, table)
     shown = [("culprit" if leads else "profile", rows[0]), *(("", row) for row in rows[1:])] if rows else []
-    told = [*shown, ("program", by_facts)] if leads else [("culprit", by_facts), *shown]
+    accused = [("program" if leads else "culprit", by_facts)] if by_facts else []
+    told = [*shown, *accused] if leads else [*accused, *shown]
     return told if verdict.capture is None else [*told, ("bundle", _bundle(verdict.capture))]
 
 

@@ -52,13 +52,6 @@ def headed(
     return [(line[:width], line[width:]) for line in aligned(rows, right=right, texts=texts)]
 
 
-def cut(line: str, width: int | None) -> str:
-    """A line in so many columns, an ellipsis at its end where it is longer; ``None`` for any number."""
-    if width is None or len(line) <= width:
-        return line
-    return line[: width - 1] + "…" if width > 0 else ""
-
-
 def count_outcomes(found: Collection[Outcome], kinds: type[Outcome]) -> str:
     """How many cases have each outcome, in the order of the kinds: ``3 cases: 2 MEASURED, 1 FAILED``."""
     counts = Counter(found)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxgate.model import Finding, Status, Verdict, plural, shortlist
+from jaxgate.model import Finding, Status, Verdict, cut, plural, shortlist
 from jaxgate.report.optable import blame
 from jaxgate.report.printable import printable, printable_line, shell_word
-from jaxgate.report.table import cut, headed
+from jaxgate.report.table import headed
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
 from jaxgate.report.waivers import expected_failures, has_waived, unexpected_passes, waiver_note, waiver_notes
 
@@ -44,9 +44,7 @@ def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
     if judged:
         lines.append(_row("time", _time(verdict)))
         lines += [] if environments else [_row("baseline", _baseline(verdict))]
-        nobody = verdict.status in (Status.NO_BASELINE, Status.STALE_BASELINE) and not verdict.causes
-        rows = [row for row in blame(verdict, _culprit(verdict)) if not (nobody and row[0] == "culprit")]
-        lines += [_row(label, text) for label, text in rows]
+        lines += [_row(label, text) for label, text in blame(verdict, _culprit(verdict))]
     lines.append(_row("next", _commands(verdict, test, elsewhere)))
     return printable("\n".join(lines))
 
@@ -242,6 +240,9 @@ def _baseline(verdict: Verdict) -> str:
 
 
 def _culprit(verdict: Verdict) -> str:
+    """What the facts accuse, and where it comes from; nothing where nothing was compared."""
+    if verdict.status in (Status.NO_BASELINE, Status.STALE_BASELINE) and not verdict.causes:
+        return ""
     found = str(verdict.causes[0]) if verdict.causes else "cause unknown"
     if verdict.origin is None:
         return found

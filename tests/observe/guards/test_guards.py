@@ -293,6 +293,31 @@ def test_blocks_nest():
         step(jnp.ones(6))
 
 
+@pytest.mark.parametrize("allow", [0, 2])
+@pytest.mark.parametrize(("outer", "inner"), [("step", "step"), ("step", ""), ("", "step"), ("", "")])
+def test_a_block_that_allows_leaves_the_outer_ones_caches_alone(outer, inner, allow):
+    """What was warm stays so: a block that emptied them would make the outer one red."""
+    step = jax.jit(lambda v: v * 8.5)
+    named = {"step": [step], "": []}
+    [step(x) for x in (X, Y)]
+    with no_retrace(*named[outer], allow=allow):
+        [step(x) for x in (X, Y)]
+        with no_retrace(*named[inner], allow=1):
+            [step(x) for x in (X, Y)]
+
+
+def test_a_block_that_allows_empties_what_no_outer_one_counts():
+    """What ran before changes nothing of what is allowed, with another function's block around it, or after one."""
+    step, other = jax.jit(times), jax.jit(add)
+    [step(x, 2) for x in (X, Y)]
+    text = "at most 1 program of times, found 2"
+    with pytest.raises(RetraceError, match=text), no_retrace(other), no_retrace(step, allow=1):
+        [step(x, 2) for x in (X, Y)]
+    [step(x, 2) for x in (X, Y)]
+    with pytest.raises(RetraceError, match=text), no_retrace(step, allow=1):
+        [step(x, 2) for x in (X, Y)]
+
+
 def test_other_threads_count():
     """A step that runs in a thread of the block does not escape."""
     cold = jax.jit(lambda v: v * 6.5)

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model import MAX_NAMED, Argument, Leaf
+from jaxgate.model import MAX_NAMED, Argument, Leaf, shortlist
 from jaxgate.observe.arguments.static_values import static_change
 
 _STATIC = "static "
@@ -118,8 +118,7 @@ def _change(old: ArgumentKey, new: ArgumentKey) -> str:
 
 def join(items: Sequence[str]) -> str:
     """Name the first few and count the rest."""
-    more = len(items) - MAX_NAMED
-    return "; ".join(items[:MAX_NAMED]) + (f"; and {more} more" if more > 0 else "")
+    return shortlist(items, MAX_NAMED, phrases=True)
 
 
 def read_signature(lowered: jax.stages.Lowered, names: Sequence[str], leaves: Sequence[Any]) -> tuple[Argument, ...]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from difflib import SequenceMatcher
 
+from jaxgate.model import cut, shortlist
+
 SHORT = 60
 """Characters of a value that is shown whole."""
-MAX_SHOWN = 2
+MAX_PLACES = 2
+"""Places that are shown of one value: a message has up to three values."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _WORD = re.compile(r"[\w.+-]+|\s+|.", re.DOTALL)
 _MAX_WORDS = 4_000
@@ -23,14 +26,14 @@ def static_change(old: str, new: str) -> str:
     """
     before, after = (_ADDRESS.sub("", text) for text in (old, new))
     if before == after:
-        return f"static {_cut(after)} is a new object"
+        return f"static {cut(after, SHORT)} is a new object"
     if max(len(before), len(after)) <= SHORT:
         return f"static {before} → static {after}"
     changes = _changes(_WORD.findall(before), _WORD.findall(after))
-    shown = "; ".join(
-        f"static {_cut(gone) or 'nothing'} → static {_cut(come) or 'nothing'}" for gone, come in changes[:MAX_SHOWN]
-    )
-    return shown + (f"; and {len(changes) - MAX_SHOWN} more" if len(changes) > MAX_SHOWN else "")
+    shown = [
+        f"static {cut(gone, SHORT) or 'nothing'} → static {cut(come, SHORT) or 'nothing'}" for gone, come in changes
+    ]
+    return shortlist(shown, MAX_PLACES, phrases=True)
 
 
 def _changes(before: list[str], after: list[str]) -> list[tuple[str, str]]:
@@ -51,7 +54,3 @@ def _alike(before: list[str], after: list[str]) -> int:
     return next(
         (place for place, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
     )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import FunctionType, TracebackType
 from typing import Any
@@ -16,6 +16,10 @@ from jaxgate.observe.trace import PMAP, Blame, Culprit, Events, record
 
 class RetraceError(AssertionError):
     """Something was traced or compiled in a block that forbids it."""
+
+
+_ACTIVE: list[tuple[str, ...]] = []
+"""What each block counts that has begun and not ended, in any thread; no name for everything."""
 
 
 class no_retrace:  # noqa: N801 - reads like the function that it is to its user
@@ -37,7 +41,10 @@ class no_retrace:  # noqa: N801 - reads like the function that it is to its user
     than you would.
     What was traced before the block is no retrace. With ``allow`` a block begins with empty caches of the functions
     that it counts, so that each program in it counts, whatever ran before.
-    Blocks may be nested; each counts everything inside of it. Use each guard once.
+    Blocks may be nested; each counts everything inside of it. One with ``allow`` leaves the caches as they are where an
+    outer block counts on them: what that had traced by then is not among the programs of the inner one.
+    Use each guard once. Import it before what it guards is called first: it loads ``jax.extend``, after which jax 0.12
+    traces every function anew.
 
     Args:
         functions: Jitted functions (``jax.jit``, ``nnx.jit``, ``eqx.filter_jit``, ``pmap``); all if none is given.
@@ -60,8 +67,10 @@ class no_retrace:  # noqa: N801 - reads like the function that it is to its user
     def __enter__(self) -> None:
         """Begin to listen, with nothing in the caches that is to be counted."""
         if self._allow:
-            _forget(self._functions)
+            self._forget()
         self._events = self._stack.enter_context(record(explain=True))
+        _ACTIVE.append(self._names)
+        self._stack.callback(_ACTIVE.remove, self._names)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -84,12 +93,16 @@ class no_retrace:  # noqa: N801 - reads like the function that it is to its user
         if guilty:
             raise RetraceError(_retrace_text(guilty, self._names, self._allow))
 
+    def _forget(self) -> None:
+        """Empty the caches of the functions; all of JAX's, where one cannot be emptied alone or none is named.
 
-def _forget(functions: Sequence[Callable[..., Any]]) -> None:
-    """Empty the caches of functions; all of JAX's, where one cannot be emptied alone or none is named."""
-    clears = [clear for function in functions if callable(clear := getattr(function, "clear_cache", None))]
-    for clear in clears if functions and len(clears) == len(functions) else [jax.clear_caches]:
-        clear()
+        Nothing is emptied that an outer block counts: the outer one would be red for what this one forgot.
+        """
+        clears = [clear for function in self._functions if callable(clear := getattr(function, "clear_cache", None))]
+        alone = bool(clears) and len(clears) == len(self._functions)
+        if all(alone and names and not {*names} & {*self._names} for names in _ACTIVE):
+            for clear in clears if alone else [jax.clear_caches]:
+                clear()
 
 
 def _jitted_name(function: Callable[..., Any]) -> str:

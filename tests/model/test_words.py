@@ -1,10 +1,10 @@
-"""Numbers of things in words."""
+"""Numbers of things, lists of them and long texts, in few words."""
 
 from __future__ import annotations
 
 import pytest
 
-from jaxgate.model import plural, shortlist
+from jaxgate.model import cut, plural, shortlist
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,14 @@ def test_a_list_names_the_first_and_counts_the_rest(most, text):
     """Nothing is counted where all are named."""
     assert shortlist(("a", "b", "c"), most) == text
     assert shortlist((), most) == ""
+
+
+@pytest.mark.parametrize(("most", "text"), [(1, "a; and 2 more"), (2, "a; b; and 1 more"), (3, "a; b; c")])
+def test_phrases_stand_between_semicolons(most, text):
+    """They may have commas of their own."""
+    assert shortlist(("a", "b", "c"), most, phrases=True) == text
+
+
+def test_a_line_is_cut_to_a_width():
+    """With an ellipsis, never longer; there may be no room at all."""
+    assert [cut("abcdef", width) for width in (None, 6, 5, 1, 0, -3)] == ["abcdef", "abcdef", "abcd…", "…", "", ""]

@@ -1,0 +1,30 @@
+"""Numbers of things, lists of them and long texts, in few words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def plural(number: int, one: str, many: str = "", *, spec: str = "") -> str:
+    """``1 case``, ``3 cases``.
+
+    Args:
+        number: How many.
+        one: The words after a 1.
+        many: The words after any other number, where more than an "s" at the end differs: ``cases are``.
+        spec: How the number is formatted: ``,`` separates thousands.
+    """
+    return f"{number:{spec}} {one if number == 1 else many or f'{one}s'}"
+
+
+def shortlist(items: Sequence[str], most: int, *, phrases: bool = False) -> str:
+    """Some items by name, the rest by number: ``a, b and 3 more``; phrases, which may have commas: ``a; b; and 3 more``."""
+    more = f"{';' * phrases} and {len(items) - most} more" if len(items) > most else ""
+    return f"{('; ' if phrases else ', ').join(items[:most])}{more}"
+
+
+def cut(line: str, width: int | None) -> str:
+    """A line in so many columns, an ellipsis at its end where it is longer; ``None`` for any number."""
+    if width is None or len(line) <= width:
+        return line
+    return line[: width - 1] + "…" if width > 0 else ""
