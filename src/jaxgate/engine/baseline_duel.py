@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
 from jaxgate.engine.duel_budget import DuelBudget
 from jaxgate.engine.duel_processes import Environments, FreshDuel
+from jaxgate.engine.duel_prospects import why_hopeless, why_unclocked
 from jaxgate.engine.instruments import Instruments
+from jaxgate.engine.launched_duel import differs_here, match_programs, recompiled
 from jaxgate.engine.noise_floors import Margins
 from jaxgate.engine.repeats import DuelRepeat, Repeat
 from jaxgate.judge import (
     LOOKS,
     decide,
     differs,
-    has_other_executable,
-    has_same_devices,
-    inputs_matter,
     is_settled,
     may_share_executable,
     name_margin,
@@ -29,18 +28,16 @@ from jaxgate.judge import (
 )
 from jaxgate.keep import ProgramStore
 from jaxgate.model import (
-    MAX_NAMED,
-    SHARED_CORES,
     BrokenDuelError,
     Decision,
-    Duel,
     InvalidCaseError,
+    Match,
     Measurement,
+    ProgramRecord,
     StoredBaseline,
     StoredProgram,
-    shortlist,
 )
-from jaxgate.observe.duel import Contender, Opponents, Side, agree, prepare
+from jaxgate.observe.duel import Contender, Opponents, Side, agree, prepare, side_of
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import NotReplayableError, UnreadableProgramError, executable_fingerprint, same_executable
@@ -71,10 +68,6 @@ class BaselineTiming:
     repeat: Repeat | None = None
     opponent: Opponent | None = None
     took_ns: int = 0
-
-
-SEVERAL = "several processes: not duelled yet"
-"""Why a program that runs over several processes is not timed against another."""
 
 
 class BaselineDuels:
@@ -117,7 +110,7 @@ class BaselineDuels:
         now = observed.measurement
         if stored is None or not takes_same_arguments(now, stored.baseline) or not differs(now, stored.baseline):
             return BaselineTiming(stored)
-        why_not = _hopeless(now, stored)
+        why_not = why_hopeless(now, stored)
         if why_not:
             return BaselineTiming(stored, why_not=why_not)
         begin = self._instruments.clock()
@@ -125,7 +118,9 @@ class BaselineDuels:
         return replace(found, took_ns=self._instruments.clock() - begin)
 
     def _try(self, observed: Observation, stored: StoredBaseline, progress: Callable[[str], None]) -> BaselineTiming:
-        against = self._apart if only_settings_changed(observed.measurement, stored.baseline) else self._against
+        against = self._launched if observed.measurement.host else self._against
+        if only_settings_changed(observed.measurement, stored.baseline):
+            against = self._apart
         try:
             return against(observed, stored, progress)
         except InvalidCaseError as error:
@@ -144,7 +139,7 @@ class BaselineDuels:
         self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]
     ) -> BaselineTiming:
         """Compile the baseline's program here, for its facts; duel with it where only a clock can tell the two apart."""
-        before = self._load(record)
+        before = self._load_own(record)
         progress("compiling the baseline's program")
         here = self._opponents.compiled(before, observed)
         timing = BaselineTiming(None, opponent=None if here.contender is None else (before, here.contender))
@@ -172,38 +167,67 @@ class BaselineDuels:
         timing = BaselineTiming(record)
         if why_not := self._unclocked(observed.measurement, record):
             return replace(timing, why_not=why_not)
-        before, today = self._load(record), observed.export()
-        if not (before.record.stored and today.record.stored):
-            why_not = before.record.why_not or today.record.why_not
+        matches, why_not = self._matches(observed, record)
+        if why_not:
             return replace(timing, why_not=f"a program cannot be duelled: {why_not}")
-        now, floor = observed.measurement, self._margins.floor_of(record.baseline.case, observed.measurement)
-        own = own_margin(floor)
-        again = FreshDuel(
-            today,
-            before,
-            observed.leaves(),
-            now.hardware.platform,
-            observed.contract,
-            own_margin=own,
+        again = replace(
+            self._fresh(observed, record, matches),
             environments=Environments(
-                now=now.environment, baseline=record.baseline.environment, variables=self._variables
+                now=observed.measurement.environment,
+                baseline=record.baseline.environment,
+                variables=self._variables,
             ),
         )
         progress("sampling")  # nothing else may run beside it
         with self._charged():
             try:
                 with self._instruments.open_sides(again) as sides:
-                    same_results = agree(*sides, rtol=observed.rtol, atol=observed.atol)
-                    duel = self._run(*sides, own=own, platform=again.platform)
+                    return self._clock(observed, timing, record, again, sides)
             except SideError as error:
                 return replace(timing, why_not=f"{error}: --perf-against-env NAME=VALUE times both")
-        decision = replace(name_margin(decide(duel, own_margin=own), floor), agrees=same_results)
-        return replace(timing, decision=decision, repeat=DuelRepeat(again))
 
-    def _load(self, record: StoredBaseline) -> StoredProgram:
+    def _launched(
+        self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]
+    ) -> BaselineTiming:
+        """Duel with the programs that plain Python launched when it was recorded, those that are others or launched more often."""
+        now, baseline = observed.measurement, record.baseline
+        elsewhere = (now.environment, now.hardware) != (baseline.environment, baseline.hardware)
+        progress("compiling the baseline's programs")
+        matched = match_programs(observed, baseline, self._load, equal_ones=elsewhere)
+        contract = observed.contract
+        theirs = [prepare(one.baseline, one.leaves, contract) for one in matched.matches]
+        timing = BaselineTiming(recompiled(record, matched, theirs) if elsewhere else record)
+        if why_not := matched.why_not or self._unclocked(now, record):
+            return replace(timing, why_not=f"not all of its programs can be duelled: {why_not}")
+        with self._charged():
+            ours = [prepare(one.now, one.leaves, contract) for one in matched.matches]
+            sides = list(zip(matched.matches, ours, theirs, strict=True))
+            other = [one for one in sides if differs_here(*one)]
+            if not other and may_share_executable(now, baseline):
+                return replace(timing, same_executable=True)
+            other = other or sides
+            today = side_of([(side, match.calls[0]) for match, side, _ in other])
+            before = side_of([(side, match.calls[1]) for match, _, side in other])
+            again = self._fresh(observed, record, [match for match, *_ in other])
+            progress("sampling")  # nothing else may run beside it
+            return self._clock(observed, timing, record, again, (today, before))
+
+    def _matches(self, observed: Observation, record: StoredBaseline) -> tuple[Sequence[Match], str]:
+        """All programs of a case beside the baseline's, or why there are none."""
+        if observed.measurement.host:
+            matched = match_programs(observed, record.baseline, self._load, equal_ones=True)
+            return matched.matches, matched.why_not
+        before, today = self._load_own(record), observed.export()
+        if not (before.record.stored and today.record.stored):
+            return (), before.record.why_not or today.record.why_not
+        return [Match(now=today, baseline=before, leaves=observed.leaves())], ""
+
+    def _load_own(self, record: StoredBaseline) -> StoredProgram:
         """The program of a baseline; empty if it has none."""
-        stored = record.baseline.program
-        fingerprint = record.baseline.fingerprints.program
+        return self._load(record.baseline.fingerprints.program, record.baseline.program)
+
+    def _load(self, fingerprint: str, stored: ProgramRecord) -> StoredProgram:
+        """A program of a baseline; empty if it was not stored."""
         content = self._programs.load(fingerprint, stored.digest) if stored.stored else b""
         if content is None:
             raise InvalidCaseError(
@@ -214,14 +238,7 @@ class BaselineDuels:
         return StoredProgram(record=stored, content=content)
 
     def _unclocked(self, now: Measurement, record: StoredBaseline) -> str:
-        """Why no clock may decide; empty if one may."""
-        if now.hardware.is_virtual:
-            return SHARED_CORES
-        if not has_same_devices(now, record.baseline):
-            return "a duel would lay both programs out in one order"
-        if now.samples is None:
-            return "the clock is switched off (--benchmark-disable)"
-        return "" if self._budget.is_left else "the budget for duels is spent (--perf-budget)"
+        return why_unclocked(now, record, budget_left=self._budget.is_left)
 
     @contextmanager
     def _charged(self) -> Iterator[None]:
@@ -231,17 +248,6 @@ class BaselineDuels:
             yield
         finally:
             self._budget.charge(self._instruments.clock() - begin)
-
-    def _run(self, now: Side, baseline: Side, *, own: float | None, platform: str) -> Duel:
-        """Time two sides in turn until it is settled."""
-        return self._instruments.run_duel(
-            now,
-            baseline,
-            settled=partial(is_settled, own_margin=own),
-            clock=self._instruments.clock,
-            max_pairs=max(LOOKS),
-            platform=platform,
-        )
 
     def _duel(
         self,
@@ -262,29 +268,33 @@ class BaselineDuels:
         timing = replace(timing, opponent=(before, baseline))
         if alike and same_executable(now.function, baseline.function):  # both exported: in the same order, too
             return replace(timing, same_executable=True)
-        same_results = agree(now, baseline, rtol=observed.rtol, atol=observed.atol)
-        floor = self._margins.floor_of(record.baseline.case, observed.measurement)
-        own = own_margin(floor)
+        again = self._fresh(observed, record, [Match(now=today, baseline=before, leaves=leaves)])
         progress("sampling")  # nothing else may run beside it
-        platform = observed.measurement.hardware.platform
-        duel = self._run(now, baseline, own=own, platform=platform)
-        decision = replace(name_margin(decide(duel, own_margin=own), floor), agrees=same_results)
-        again = FreshDuel(today, before, leaves, platform, contract, own_margin=own)
-        return replace(timing, decision=decision, repeat=DuelRepeat(again))
+        return self._clock(observed, timing, record, again, (now, baseline))
 
+    def _fresh(self, observed: Observation, record: StoredBaseline, matches: Sequence[Match]) -> FreshDuel:
+        """The duel as a fresh process can run it."""
+        now = observed.measurement
+        own = own_margin(self._margins.floor_of(record.baseline.case, now))
+        return FreshDuel(matches, now.hardware.platform, observed.contract, own_margin=own)
 
-def _hopeless(now: Measurement, record: StoredBaseline) -> str:
-    """Why no duel could say anything; empty if one could."""
-    ours, theirs = now.fingerprints, record.baseline.fingerprints
-    if now.processes > 1:
-        return SEVERAL
-    if now.host or record.baseline.host or now.facts.host_callbacks or now.native_code:
-        return "it cannot be stored and duelled"
-    if has_other_executable(now, record.baseline):
-        return "a duel would compile both sides here"
-    if ours.program == theirs.program and inputs_matter(now, record.baseline):
-        decide = (
-            f", and {shortlist(now.depends_on_values, MAX_NAMED)} may depend on them" if now.depends_on_values else ""
+    def _clock(
+        self,
+        observed: Observation,
+        timing: BaselineTiming,
+        record: StoredBaseline,
+        again: FreshDuel,
+        sides: tuple[Side, Side],
+    ) -> BaselineTiming:
+        """Let both sides of a duel show what they give, and time them."""
+        same_results = agree(*sides, rtol=observed.rtol, atol=observed.atol)
+        duel = self._instruments.run_duel(
+            *sides,
+            settled=partial(is_settled, own_margin=again.own_margin),
+            clock=self._instruments.clock,
+            max_pairs=max(LOOKS),
+            platform=again.platform,
         )
-        return f"a duel would feed today's input values to both sides{decide}"
-    return ""
+        floor = self._margins.floor_of(record.baseline.case, observed.measurement)
+        decision = replace(name_margin(decide(duel, own_margin=again.own_margin), floor), agrees=same_results)
+        return replace(timing, decision=decision, repeat=DuelRepeat(again))

@@ -10,7 +10,16 @@ from typing import Any
 from jaxgate.engine.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import LOOKS, PLANTS, Planted, calibrate_case, is_slower
-from jaxgate.model import BrokenDuelError, CaseCalibration, Contract, Duel, InvalidCaseError, Status, StoredProgram
+from jaxgate.model import (
+    BrokenDuelError,
+    CaseCalibration,
+    Contract,
+    Duel,
+    InvalidCaseError,
+    Match,
+    Status,
+    StoredProgram,
+)
 from jaxgate.observe.duel import Contender, NotPlantableError, Planter, Work
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
@@ -56,7 +65,8 @@ class Subject:
     @property
     def fresh_duel(self) -> FreshDuel:
         """The duel of the program with itself, for fresh processes."""
-        return FreshDuel(self.program, self.program, self.leaves, self.platform, self.contract)
+        itself = Match(now=self.program, baseline=self.program, leaves=self.leaves)
+        return FreshDuel([itself], self.platform, self.contract)
 
     def duel(self, now: Contender, baseline: Contender) -> Duel:
         """A whole duel, all pairs."""

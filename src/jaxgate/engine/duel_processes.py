@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from jaxgate.judge import CONFIRM_COUNT, LOOKS, decide, decide_claim
 from jaxgate.keep import Job, read_duels, write_job
-from jaxgate.model import Claim, Contract, Decision, Duel, RepeatOutcome, StoredProgram
+from jaxgate.model import Claim, Contract, Decision, Duel, Match, RepeatOutcome
 from jaxgate.observe.duel import Side, run_duel, to_files
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine import NotRecreatedError, known_defaults, settings, variables_of
@@ -40,9 +39,7 @@ class FreshDuel:
     """What a fresh process needs to run a duel again.
 
     Attributes:
-        now: Today's program.
-        baseline: The other: the baseline's program, or the reference.
-        leaves: The arguments of both.
+        matches: Its programs in pairs, with their arguments: today's, and the baseline's or the reference.
         platform: Where they run.
         contract: What the time of a call means.
         claim: What the duel with the reference decides; ``None`` for a duel with the baseline's program.
@@ -50,9 +47,7 @@ class FreshDuel:
         environments: Those of the two sides, each of which then has a process of its own.
     """
 
-    now: StoredProgram
-    baseline: StoredProgram
-    leaves: list[Any]
+    matches: Sequence[Match]
     platform: str
     contract: Contract = "pipelined"
     claim: Claim | None = None
@@ -105,7 +100,8 @@ def _repeat_apart(
     run_duel: Callable[..., Duel],
 ) -> RepeatOutcome:
     """The duel, and as its control the baseline's program against itself, with two new processes each."""
-    itself = replace(duel, now=duel.baseline, environments=replace(given, now=given.baseline))
+    matches = [replace(one, now=one.baseline, calls=(one.calls[1], one.calls[1])) for one in duel.matches]
+    itself = replace(duel, matches=matches, environments=replace(given, now=given.baseline))
     decisions = []
     try:
         for sides in (duel, itself):
@@ -145,9 +141,9 @@ def _repeat_together(duel: FreshDuel) -> RepeatOutcome:
 
 
 def _write(duel: FreshDuel, folder: Path) -> None:
-    leaves, kinds = to_files(duel.leaves)
+    files = [to_files(one.leaves) for one in duel.matches]
     about = {
-        "kinds": kinds,
+        "kinds": [kinds for _, kinds in files],
         "platform": duel.platform,
         "contract": duel.contract,
         "seed": secrets.randbits(32),
@@ -157,7 +153,8 @@ def _write(duel: FreshDuel, folder: Path) -> None:
         defaults = known_defaults()
         about["environments"] = {"now": dict(duel.environments.now), "baseline": dict(duel.environments.baseline)}
         about["defaults"] = None if defaults is None else asdict(defaults)
-    write_job(folder, Job(now=duel.now, baseline=duel.baseline, leaves=leaves, about=about))
+    matches = [replace(one, leaves=leaves) for one, (leaves, _) in zip(duel.matches, files, strict=True)]
+    write_job(folder, Job(matches=matches, about=about))
 
 
 def _decide(duel: FreshDuel, found: Duel) -> Decision:

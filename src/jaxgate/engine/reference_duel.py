@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from jaxgate.engine.baseline_duel import SEVERAL
 from jaxgate.engine.duel_budget import DuelBudget
 from jaxgate.engine.duel_processes import FreshDuel
+from jaxgate.engine.duel_prospects import SEVERAL
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.repeats import DuelRepeat
 from jaxgate.judge import LOOKS, are_settled, hold
 from jaxgate.keep import DuelCache
-from jaxgate.model import SHARED_CORES, BrokenDuelError, Claim, InvalidCaseError, Measurement, ReferenceDuel
+from jaxgate.model import SHARED_CORES, BrokenDuelError, Claim, InvalidCaseError, Match, Measurement, ReferenceDuel
 from jaxgate.observe.duel import export_opponents, opponents_fingerprint
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
@@ -107,7 +107,8 @@ class ReferenceDuels:
             max_pairs=max(LOOKS),
             platform=platform,
         )
-        again = FreshDuel(*programs, leaves, platform, observed.contract)
+        matches = [Match(now=programs[0], baseline=programs[1], leaves=leaves)]
+        again = FreshDuel(matches, platform, observed.contract)
         repeats = tuple(DuelRepeat(replace(again, claim=claim)) for claim in claims)
         return ReferenceTiming(ReferenceDuel(duel=duel), repeats)
 

@@ -213,8 +213,10 @@ def _takes_most(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 
 def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """The same program, compiled to something else: not the code. Of plain Python no fingerprint says that."""
-    if baseline is None or now.host or now.fingerprints.program != baseline.fingerprints.program:
+    """The same program, compiled to something else: not the code."""
+    if baseline is None or now.fingerprints.program != baseline.fingerprints.program:
+        return
+    if now.host and not (now.launched_programs and baseline.launched_programs):  # then names alone are compared
         return
     ours, theirs = now.fingerprints.options, baseline.fingerprints.options
     if ours is not None and theirs is not None and ours != theirs:

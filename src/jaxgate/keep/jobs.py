@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.npz import pack, unpack
 from jaxgate.keep.strict import adapter_of
 from jaxgate.keep.untrusted import ARRAYS_BYTES, OWN_BYTES, read_bytes
-from jaxgate.model import Duel, PeakRecord, ProgramRecord, StoredProgram
+from jaxgate.model import Duel, Match, PeakRecord, ProgramRecord, StoredProgram
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,40 +28,47 @@ class Job:
     """Everything that a duel needs, and nothing of the process that asks for it.
 
     Attributes:
-        now: Today's program.
-        baseline: The other program.
-        leaves: The arguments, flattened, on the host.
+        matches: Its programs in pairs, with their arguments on the host.
         about: JSON-able: how to put the arguments on the device, the platform, the seed, JAX's settings and its defaults.
     """
 
-    now: StoredProgram
-    baseline: StoredProgram
-    leaves: Sequence[np.ndarray[Any, Any]]
+    matches: Sequence[Match]
     about: Mapping[str, Any]
 
 
 def write_job(folder: Path, job: Job) -> None:
     """Write a job into a folder of its own."""
     records = adapter_of(ProgramRecord)
-    about = dict(job.about)
-    for name, program in (("now", job.now), ("baseline", job.baseline)):
-        write_atomic(folder / f"{name}.export", program.content)
-        about[name] = records.dump_python(program.record, mode="json")
-    write_atomic(folder / "job.npz", pack(job.leaves, about))
+    matches = []
+    for number, match in enumerate(job.matches):
+        entry: dict[str, Any] = {"leaves": len(match.leaves), "calls": match.calls}
+        for side, program in (("now", match.now), ("baseline", match.baseline)):
+            write_atomic(folder / f"{side}-{number}.export", program.content)
+            entry[side] = records.dump_python(program.record, mode="json")
+        matches.append(entry)
+    leaves = [leaf for match in job.matches for leaf in match.leaves]
+    write_atomic(folder / "job.npz", pack(leaves, {**job.about, "matches": matches}))
 
 
 def read_job(folder: Path) -> Job:
     """Read a job back."""
-    leaves, about = unpack(read_bytes(folder / "job.npz", OWN_BYTES))
-    records = adapter_of(ProgramRecord)
-    now, baseline = (
-        StoredProgram(
-            record=records.validate_json(json.dumps(about.pop(name))),
-            content=read_bytes(folder / f"{name}.export", OWN_BYTES),
+    found, about = unpack(read_bytes(folder / "job.npz", OWN_BYTES))
+    leaves, records = iter(found), adapter_of(ProgramRecord)
+
+    def program(number: int, side: str, entry: Mapping[str, Any]) -> StoredProgram:
+        content = read_bytes(folder / f"{side}-{number}.export", OWN_BYTES)
+        return StoredProgram(record=records.validate_json(json.dumps(entry[side])), content=content)
+
+    matches = [
+        Match(
+            now=program(number, "now", entry),
+            baseline=program(number, "baseline", entry),
+            leaves=list(islice(leaves, entry["leaves"])),
+            calls=(entry["calls"][0], entry["calls"][1]),
         )
-        for name in ("now", "baseline")
-    )
-    return Job(now=now, baseline=baseline, leaves=leaves, about=about)
+        for number, entry in enumerate(about.pop("matches"))
+    ]
+    return Job(matches=matches, about=about)
 
 
 def write_results(path: Path, results: Sequence[np.ndarray[Any, Any]]) -> None:

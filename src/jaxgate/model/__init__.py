@@ -51,7 +51,7 @@ from jaxgate.model.outcome import GateExit, Outcome, Point, Review, Scaling, Usa
 from jaxgate.model.policy import FactPolicy
 from jaxgate.model.profile import Capture, Communication, Operation, OpRow, OpTable, OpTimes, Side, Span, StepTimes
 from jaxgate.model.rank_measurement import RankMeasurement
-from jaxgate.model.stored_program import ProgramRecord, StoredProgram
+from jaxgate.model.stored_program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.waiver import TIME, Waiver

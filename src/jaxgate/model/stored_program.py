@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -46,3 +46,20 @@ class StoredProgram:
 
     record: ProgramRecord
     content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Two programs of a duel that are given the same arguments.
+
+    Attributes:
+        now: Today's program.
+        baseline: The other one.
+        leaves: The arguments of both, flattened.
+        calls: How often one call of today's side calls its program, and one of the other.
+    """
+
+    now: StoredProgram
+    baseline: StoredProgram
+    leaves: Sequence[Any]
+    calls: tuple[int, int] = (1, 1)

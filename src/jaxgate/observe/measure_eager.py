@@ -240,9 +240,10 @@ def _inputs(call: Call) -> str:
 
 
 def _fingerprint(launched: Launched, programs: EagerPrograms, signature: tuple[Argument, ...]) -> str:
+    """What it launches: by the programs themselves where they are known, else by their names."""
     names = "unknown" if launched.programs is None else sorted(launched.programs.items())
     known = sorted((*map(str, one.identity), one.count) for one in programs.described)
-    return fingerprint("host", names, known, [leaf.aval for leaf in signature])
+    return fingerprint("host", known or names, [leaf.aval for leaf in signature])
 
 
 def _facts(signature: tuple[Argument, ...], run: _Run) -> Facts:

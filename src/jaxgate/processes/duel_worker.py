@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from jaxgate.judge import LOOKS
-from jaxgate.keep import read_job, write_duels
-from jaxgate.model import Duel
-from jaxgate.observe.duel import Contender, prepare, restore, run_duel
+from jaxgate.keep import Job, read_job, write_duels
+from jaxgate.model import Duel, Match
+from jaxgate.observe.duel import Contender, prepare, prepare_side, restore, run_duel
 from jaxgate.observe.machine import apply_settings
 from jaxgate.processes.child import Finished, run_child
 
@@ -30,15 +31,22 @@ def run_fresh_duel(folder: Path) -> Finished:
     return run_child([sys.executable, "-m", "jaxgate.processes.duel_worker", str(folder)], timeout_s=DUEL_TIMEOUT_S)
 
 
+def on_device(job: Job) -> list[Match]:
+    """The programs of a job, their arguments as they were in the process that asks."""
+    kinds = job.about["kinds"]
+    return [replace(match, leaves=restore(match.leaves, own)) for match, own in zip(job.matches, kinds, strict=True)]
+
+
 def main(
     folder: Path, *, prepare: Callable[..., Contender] = prepare, run_duel: Callable[..., Duel] = run_duel
 ) -> None:
     """Run the job in a folder, all pairs, no early stop."""
     job = read_job(folder)
     apply_settings(job.about["settings"])
-    leaves = restore(job.leaves, job.about["kinds"])
-    contract = job.about["contract"]
-    now, baseline, control = (prepare(program, leaves, contract) for program in (job.now, job.baseline, job.baseline))
+    matches = on_device(job)
+    now, baseline, control = (
+        prepare_side(matches, side, job.about["contract"], prepare) for side in ("now", "baseline", "baseline")
+    )
     duels = {}
     for name, side in (("case", now), ("control", control)):
         duels[name] = run_duel(

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from jaxgate.keep import RESULTS_BYTES, read_job, read_text, take_results, write_results
 from jaxgate.model import Contract, JaxDefaults
-from jaxgate.observe.duel import Contender, prepare, restore
+from jaxgate.observe.duel import Prepared, prepare_side
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine import NotRecreatedError, know_defaults, recreate
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.observe.trace import Clock
+from jaxgate.processes.duel_worker import on_device
 
 if TYPE_CHECKING:
     import numpy as np
@@ -209,8 +210,7 @@ def main(folder: Path, side: str) -> None:
         defaults = job.about["defaults"]
         know_defaults(None if defaults is None else JaxDefaults(**defaults))
         recreate(job.about["environments"][side], job.about["platform"])
-        program = job.now if side == "now" else job.baseline
-        contender = prepare(program, restore(job.leaves, job.about["kinds"]), job.about["contract"])
+        contender = prepare_side(on_device(job), "now" if side == "now" else "baseline", job.about["contract"])
         gc.collect()
         gc.disable()
         answer({"contract": contender.contract, "consumed": contender.consumed})
@@ -222,7 +222,7 @@ def main(folder: Path, side: str) -> None:
         answer({"problem": describe(error)})
 
 
-def _reply(contender: Contender, question: Mapping[str, Any]) -> dict[str, Any]:
+def _reply(contender: Prepared, question: Mapping[str, Any]) -> dict[str, Any]:
     """How long a burst of ``calls`` took; or whether what a call gives was small enough to be written to ``results``."""
     if "calls" in question:
         return {"ns": contender.burst(question["calls"], time.perf_counter_ns)}

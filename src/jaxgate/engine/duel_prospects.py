@@ -1,0 +1,38 @@
+"""Why a case cannot be timed against its baseline's program, known before anything is compiled."""
+
+from __future__ import annotations
+
+from jaxgate.judge import has_other_executable, has_same_devices, inputs_matter
+from jaxgate.model import MAX_NAMED, SHARED_CORES, Measurement, StoredBaseline, shortlist
+
+SEVERAL = "several processes: not duelled yet"
+"""Why a program that runs over several processes is not timed against another."""
+
+
+def why_hopeless(now: Measurement, record: StoredBaseline) -> str:
+    """Why no duel could say anything; empty if one could."""
+    ours, theirs = now.fingerprints, record.baseline.fingerprints
+    if now.processes > 1:
+        return SEVERAL
+    launched = now.launched_programs and record.baseline.launched_programs
+    if (now.host and not launched) or now.facts.host_callbacks or now.native_code:
+        return "it cannot be stored and duelled"
+    if has_other_executable(now, record.baseline):
+        return "a duel would compile both sides here"
+    if ours.program == theirs.program and inputs_matter(now, record.baseline):
+        decide = (
+            f", and {shortlist(now.depends_on_values, MAX_NAMED)} may depend on them" if now.depends_on_values else ""
+        )
+        return f"a duel would feed today's input values to both sides{decide}"
+    return ""
+
+
+def why_unclocked(now: Measurement, record: StoredBaseline, *, budget_left: bool) -> str:
+    """Why no clock may decide; empty if one may."""
+    if now.hardware.is_virtual:
+        return SHARED_CORES
+    if not has_same_devices(now, record.baseline):
+        return "a duel would lay both programs out in one order"
+    if now.samples is None:
+        return "the clock is switched off (--benchmark-disable)"
+    return "" if budget_left else "the budget for duels is spent (--perf-budget)"

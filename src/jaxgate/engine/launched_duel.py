@@ -1,0 +1,98 @@
+"""The programs that plain Python launches, today's and the baseline's, paired for a duel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from jaxgate.model import (
+    Baseline,
+    LaunchedProgram,
+    Match,
+    ProgramRecord,
+    StoredBaseline,
+    StoredProgram,
+    call_facts,
+    pair_programs,
+)
+from jaxgate.observe.duel import Contender
+from jaxgate.observe.observation import Observation
+from jaxgate.observe.program import same_executable, split_call
+
+Load = Callable[[str, ProgramRecord], StoredProgram]
+"""Reads a stored program by its structure and what a baseline says of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedPrograms:
+    """The programs of a call that a duel needs.
+
+    Attributes:
+        matches: Those that both sides have and that can be run here.
+        before: The baseline's programs among them, in the same order.
+        why_not: Why they are not all; empty if they are.
+    """
+
+    matches: tuple[Match, ...]
+    before: tuple[LaunchedProgram, ...]
+    why_not: str
+
+
+def match_programs(observed: Observation, baseline: Baseline, load: Load, *, equal_ones: bool) -> MatchedPrograms:
+    """Pair today's programs with the baseline's: those that are not equal, or are launched more or less often.
+
+    Args:
+        observed: Plain Python whose programs are known.
+        baseline: One that has programs, too.
+        load: Reads those.
+        equal_ones: Whether to pair equal ones as well, because something else than they changed.
+
+    Raises:
+        InvalidCaseError: If the baseline lost one of them.
+    """
+    described = observed.measurement.launched_programs
+    today = {id(one): place for place, one in enumerate(described)}
+    matches, before, problems = [], [], []
+    for ours, theirs in pair_programs(described, baseline.launched_programs):
+        if ours is None or theirs is None:
+            problems.append(f"{ours.name} is new" if ours else f"{theirs.name} is gone" if theirs else "")
+        elif ours.arguments != theirs.arguments:
+            problems.append(f"{ours.name} takes other arguments")
+        elif equal_ones or (ours.identity, ours.count) != (theirs.identity, theirs.count):
+            now = observed.export_launched()[today[id(ours)]]
+            then = load(theirs.fingerprint, theirs.program or _NOT_STORED)
+            problem = now.record.why_not or then.record.why_not
+            if problem:
+                problems.append(f"{ours.name} cannot be stored: {problem}")
+                continue
+            its = observed.launched[today[id(ours)]]
+            leaves = split_call(its.program.lowered, its.call)[0]
+            matches.append(Match(now=now, baseline=then, leaves=leaves, calls=(ours.count, theirs.count)))
+            before.append(theirs)
+    return MatchedPrograms(tuple(matches), tuple(before), "; ".join(problems))
+
+
+_NOT_STORED = ProgramRecord(digest=None, donated=(), feeds=None, why_not="its baseline has only what it costs")
+
+
+def differs_here(match: Match, now: Contender, baseline: Contender) -> bool:
+    """Whether a call spends something else on two programs: other executables, or more launches."""
+    ours, theirs = match.calls
+    return ours != theirs or not same_executable(now.function, baseline.function)
+
+
+def recompiled(record: StoredBaseline, matched: MatchedPrograms, contenders: Sequence[Contender]) -> StoredBaseline:
+    """The baseline with the facts that its programs have here, as far as they could be compiled."""
+    here = {
+        id(one): replace(one, facts={**one.facts, **_known(contender)})
+        for one, contender in zip(matched.before, contenders, strict=True)
+    }
+    baseline = record.baseline
+    programs = tuple(here.get(id(one), one) for one in baseline.launched_programs)
+    known = {name: value for name, value in call_facts(programs).items() if value is not None}
+    facts = replace(baseline.facts, **known)
+    return replace(record, baseline=replace(baseline, facts=facts, launched_programs=programs), recorded=baseline.facts)
+
+
+def _known(contender: Contender) -> dict[str, int]:
+    return {name: value for name, value in contender.facts.items() if value is not None}
