@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -191,6 +192,20 @@ AGREE = {
 def test_agree(now, baseline, expected):
     """Number by number within the tolerance; NaN agrees with NaN alone."""
     assert agree(constant(*now), constant(*baseline), rtol=1e-5, atol=1e-8) is expected
+
+
+def test_large_results_are_compared_piece_by_piece():
+    """To the last number, and in less memory than one of them has."""
+    ours, theirs = (np.zeros((5, 1_000_000), np.float32) for _ in range(2))
+    theirs[-1, -1] = 1
+    sides = [SimpleNamespace(results=lambda array=array: [array]) for array in (ours, theirs)]
+    tracemalloc.start()
+    try:
+        assert agree(*sides, rtol=0, atol=0.5) is False
+        assert agree(*sides, rtol=0, atol=1) is True
+        assert tracemalloc.get_traced_memory()[1] < ours.nbytes
+    finally:
+        tracemalloc.stop()
 
 
 def test_results_that_are_not_handed_over_are_not_compared():

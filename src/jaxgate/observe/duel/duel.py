@@ -30,6 +30,9 @@ MAX_BURST_CALLS = 100_000
 MAX_PLANS = 3
 """Bursts to plan with: where a call takes 1 µs and waiting for it 50 µs, the third is long enough."""
 
+COMPARED_AT_ONCE = 100_000
+"""Numbers of a result: as complex ones of double precision they take four times the memory of single precision, and more."""
+
 
 class Side(Protocol):
     """What a duel asks of each side: its contract, whether a call eats what the next one needs, results and bursts."""
@@ -209,8 +212,14 @@ def agree(now: Side, baseline: Side, *, rtol: float, atol: float) -> bool | None
 def _close(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any], *, rtol: float, atol: float) -> bool:
     if ours.dtype.kind in "biu":
         return np.array_equal(ours, theirs)
-    a, b = ours.astype(np.complex128), theirs.astype(np.complex128)
-    return np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+    a, b = ours.reshape(-1), theirs.reshape(-1)
+    pieces = [slice(begin, begin + COMPARED_AT_ONCE) for begin in range(0, a.size, COMPARED_AT_ONCE)]
+    return all(
+        np.allclose(
+            a[piece].astype(np.complex128), b[piece].astype(np.complex128), rtol=rtol, atol=atol, equal_nan=True
+        )
+        for piece in pieces
+    )
 
 
 def run_duel(
