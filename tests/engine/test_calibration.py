@@ -21,7 +21,7 @@ from jaxgate.engine.duel_processes import FreshDuel, repeat_duel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import CONFIRM_COUNT, decide
 from jaxgate.keep import read_job, write_duels
-from jaxgate.model import InvalidCaseError, RepeatOutcome, Status, StoredProgram
+from jaxgate.model import InvalidCaseError, Match, RepeatOutcome, Status, StoredProgram
 from jaxgate.observe.duel import NotPlantableError, Work
 from jaxgate.observe.program import NotReplayableError
 
@@ -422,7 +422,7 @@ def test_fresh_processes_judge_by_the_margin_of_the_case(monkeypatch, own, statu
 
     monkeypatch.setattr(subprocess, "run", child)
     program = StoredProgram(record=PROGRAM, content=b"x")
-    outcome = repeat_duel(FreshDuel(program, program, [], "cpu", own_margin=own))
+    outcome = repeat_duel(FreshDuel([Match(now=program, baseline=program, leaves=[])], "cpu", own_margin=own))
     assert CONFIRM_COUNT == 41
     assert outcome.problem == ""
     assert (outcome.case.status, outcome.control.status) == (status, status)

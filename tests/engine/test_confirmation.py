@@ -22,6 +22,7 @@ from jaxgate.keep import BaselineStore, read_job, write_duels
 from jaxgate.model import (
     Duel,
     Finding,
+    Match,
     Phases,
     ReferenceDuel,
     RepeatOutcome,
@@ -55,9 +56,13 @@ CRASHED = RepeatOutcome(None, None, "a fresh process failed: exit status -9")
 FIRED = RepeatOutcome(SLOWER, SLOWER)
 AGAIN = Side(Path(), {}, "measuring again")
 DUEL = FreshDuel(
-    now=StoredProgram(record=PROGRAM, content=b"today"),
-    baseline=StoredProgram(record=PROGRAM, content=b"before"),
-    leaves=[jnp.arange(3, dtype=jnp.float32), 2.0],
+    matches=[
+        Match(
+            now=StoredProgram(record=PROGRAM, content=b"today"),
+            baseline=StoredProgram(record=PROGRAM, content=b"before"),
+            leaves=[jnp.arange(3, dtype=jnp.float32), 2.0],
+        )
+    ],
     platform="cpu",
 )
 
@@ -450,9 +455,10 @@ def test_a_fresh_process_is_given_the_whole_duel(child):
     assert seen["options"]["timeout"] == 600
     assert not seen["folder"].exists()
     job = seen["job"]
-    assert (job.now.content, job.baseline.content, job.now.record) == (b"today", b"before", PROGRAM)
-    assert [leaf.tolist() for leaf in job.leaves] == [[0.0, 1.0, 2.0], 2.0]
-    assert job.about["kinds"] == ["array", "weak"]
+    (match,) = job.matches
+    assert (match.now.content, match.baseline.content, match.now.record) == (b"today", b"before", PROGRAM)
+    assert [leaf.tolist() for leaf in match.leaves] == [[0.0, 1.0, 2.0], 2.0]
+    assert job.about["kinds"] == [["array", "weak"]]
     assert job.about["platform"] == "cpu"
     assert job.about["settings"]["jax_enable_x64"] is False
     assert (found.case.status, found.control.status, found.problem) == (Status.SLOWER, Status.SAME, "")
@@ -480,7 +486,8 @@ def test_sides_with_environments_of_their_own_are_four_processes():
     found = repeat_duel(apart, open_sides=open_sides, run_duel=lambda *_, **__: left.pop(0))
     assert (found.case.status, found.control.status, found.problem) == (Status.SLOWER, Status.SAME, "")
     assert opened[0] == apart
-    assert (opened[1].now, opened[1].environments.now) == (DUEL.baseline, given.baseline)
+    assert [one.now for one in opened[1].matches] == [one.baseline for one in DUEL.matches]
+    assert opened[1].environments.now == given.baseline
 
 
 def test_a_side_that_cannot_be_had_confirms_nothing():
@@ -549,7 +556,7 @@ def test_a_duel_that_cannot_be_handed_over_is_one_problem_not_the_end_of_the_run
     """The test donated its own arrays after the gate: this case is INVALID, the other suspects are repeated."""
     gone = jnp.ones(3)
     gone.delete()
-    found = repeat_duel(replace(DUEL, leaves=[gone]))
+    found = repeat_duel(replace(DUEL, matches=[replace(DUEL.matches[0], leaves=[gone])]))
     assert found.problem.startswith("it could not be handed to a fresh process: RuntimeError")
 
 

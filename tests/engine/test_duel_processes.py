@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxgate.engine.duel_processes import Environments, FreshDuel, open_sides
+from jaxgate.model import Match
 from jaxgate.observe.machine import know_defaults, known_defaults, read_environment
 from jaxgate.observe.program import export_program, split_call
 from jaxgate.observe.trace import lower
@@ -26,7 +27,9 @@ def apart():
     here = read_environment(jax.devices()[0])
     variables = {**os.environ, "JAX_PLATFORMS": "tpu"}
     yield FreshDuel(
-        program, program, leaves, "cpu", environments=Environments(now=here, baseline=here, variables=variables)
+        [Match(now=program, baseline=program, leaves=leaves)],
+        "cpu",
+        environments=Environments(now=here, baseline=here, variables=variables),
     )
     know_defaults(known)
 

@@ -86,8 +86,9 @@ def test_the_programs_are_those_of_the_case(duels):
     assert options["platform"] == "cpu"
     assert (settled(duel(0.7)), settled(duel(0.7, 10))) == (True, False)
     (again,) = (repeat.duel for repeat in told.repeats)
-    assert (again.claim, again.now.record.stored, again.baseline.record.stored) == (CLAIM, True, True)
-    assert again.now.content != again.baseline.content
+    (match,) = again.matches
+    assert (again.claim, match.now.record.stored, match.baseline.record.stored) == (CLAIM, True, True)
+    assert match.now.content != match.baseline.content
 
 
 def test_the_duel_keeps_the_contract_of_its_case(duels):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxgate.keep import Job, read_duels, read_job, write_duels, write_job
-from jaxgate.model import Duel, ProgramRecord, StoredProgram
+from jaxgate.model import Duel, Match, ProgramRecord, StoredProgram
 from jaxgate.observe.duel import restore, to_files
 
 NOW = StoredProgram(
@@ -32,7 +32,8 @@ LEAVES = [
     np.arange(12, dtype=np.int8)[::2],
 ]
 ABOUT = {"kinds": ["array"] * len(LEAVES), "platform": "cpu", "seed": 2**32 - 1, "settings": {"jax_enable_x64": False}}
-JOB = Job(now=NOW, baseline=BEFORE, leaves=LEAVES, about=ABOUT)
+MATCHES = [Match(now=NOW, baseline=BEFORE, leaves=LEAVES, calls=(4, 5)), Match(now=BEFORE, baseline=NOW, leaves=[])]
+JOB = Job(matches=MATCHES, about=ABOUT)
 DUEL = Duel(now_ns=((3, 1, 2), (4, 5, 6)), baseline_ns=((7, 8, 9), (1, 1, 1)), calls_per_burst=12, seed=7, traces=1)
 
 
@@ -40,9 +41,11 @@ def test_a_job_comes_back(tmp_path):
     """Programs with their records, arrays with types, shapes and bits, and what else was said."""
     write_job(tmp_path, JOB)
     back = read_job(tmp_path)
-    assert (back.now, back.baseline, back.about) == (NOW, BEFORE, ABOUT)
-    assert len(back.leaves) == len(LEAVES)
-    for ours, theirs in zip(back.leaves, LEAVES, strict=True):
+    assert back.about == ABOUT
+    first, second = back.matches
+    assert (first.now, first.baseline, first.calls) == (NOW, BEFORE, (4, 5))
+    assert second == MATCHES[1]
+    for ours, theirs in zip(first.leaves, LEAVES, strict=True):
         assert (ours.dtype, ours.shape, ours.tobytes()) == (theirs.dtype, theirs.shape, theirs.tobytes())
 
 
@@ -50,9 +53,9 @@ def test_arguments_come_back_to_the_device(tmp_path):
     """Weak scalars, random keys and small types, through the files."""
     leaves = [2.5, jax.random.key(3), jax.numpy.ones(3, jax.numpy.bfloat16), jax.numpy.asarray(4)]
     arrays, kinds = to_files(leaves)
-    write_job(tmp_path, Job(now=NOW, baseline=NOW, leaves=arrays, about={"kinds": kinds}))
+    write_job(tmp_path, Job(matches=[Match(now=NOW, baseline=NOW, leaves=arrays)], about={"kinds": [kinds]}))
     job = read_job(tmp_path)
-    back = restore(job.leaves, job.about["kinds"])
+    back = restore(job.matches[0].leaves, job.about["kinds"][0])
     assert [str(leaf.dtype) for leaf in back] == ["float32", "key<fry>", "bfloat16", "int32"]
     assert [getattr(leaf, "weak_type", None) for leaf in back] == [True, None, False, True]
     assert jax.random.key_data(back[1]).tolist() == [0, 3]
@@ -66,7 +69,7 @@ def test_nothing_is_unpickled(tmp_path):
         read_job(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["now.export", "baseline.export", "job.npz"])
+@pytest.mark.parametrize("name", ["now-0.export", "baseline-1.export", "job.npz"])
 def test_a_job_without_a_part_is_an_error(tmp_path, name):
     """Nothing stands in for what is missing."""
     write_job(tmp_path, JOB)

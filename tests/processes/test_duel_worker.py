@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxgate.keep import Job, read_duels, read_job, write_job
+from jaxgate.model import Match
 from jaxgate.observe.duel import to_files
 from jaxgate.observe.machine import settings
 from jaxgate.observe.program import NotReplayableError, export_program, split_call
@@ -42,13 +43,13 @@ def job(tmp_path):
         leaves, kinds = to_files(split_call(lowered, call)[0])
     assert [program.record.why_not for program in programs] == ["", ""]
     about = {
-        "kinds": kinds,
+        "kinds": [kinds],
         "platform": jax.default_backend(),
         "contract": "blocked",
         "seed": 11,
         "settings": settings(),
     }
-    write_job(tmp_path, Job(now=programs[0], baseline=programs[1], leaves=leaves, about=about))
+    write_job(tmp_path, Job(matches=[Match(now=programs[0], baseline=programs[1], leaves=leaves)], about=about))
     return tmp_path
 
 
@@ -68,7 +69,9 @@ def test_a_child_runs_case_and_control(job):
 def test_a_program_that_cannot_be_run_leaves_no_duels(job):
     """The last line of the child's complaint is the reason."""
     whole = read_job(job)
-    write_job(job, replace(whole, baseline=replace(whole.baseline, content=whole.baseline.content[:-1])))
+    (match,) = whole.matches
+    damaged = replace(match, baseline=replace(match.baseline, content=match.baseline.content[:-1]))
+    write_job(job, replace(whole, matches=[damaged]))
     with pytest.raises(NotReplayableError, match=r"^its file is damaged: the content is not what the baseline says$"):
         cli.main(job)
     assert not (job / "duels.json").exists()
@@ -108,7 +111,7 @@ def test_the_control_is_a_second_copy_of_the_baseline(job):
     (job / "duels.json").write_text('{"case": {"now_ns": [], "baseline_ns": [], "calls_per_burst": 1, "seed": 0}}')
     cli.main(job, prepare=prepare, run_duel=run_duel)
     (now, first, options), (second, other, same_options) = duels
-    whole = read_job(job)
+    (whole,) = read_job(job).matches
     assert first is other is not second
     assert [programs[id(side)][0] for side in (now, first, second)] == [whole.now, whole.baseline, whole.baseline]
     assert {name: options[name] for name in ("seed", "max_pairs", "platform")} == {

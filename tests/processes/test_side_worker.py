@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from jaxgate.keep import Job, write_job
+from jaxgate.model import Match
 from jaxgate.observe.duel import agree, to_files
 from jaxgate.observe.machine import know_defaults, read_environment, variables_of
 from jaxgate.observe.program import export_program, split_call
@@ -48,9 +49,9 @@ def start(tmp_path):
 
         def start_sides(timeout_s=60.0, variables=None, platform="cpu", defaults=defaults, **differs):
             environments = {name: usual | other for name, other in differs.items()}
-            about = {"kinds": kinds, "platform": platform, "contract": "blocked", "environments": environments}
+            about = {"kinds": [kinds], "platform": platform, "contract": "blocked", "environments": environments}
             about["defaults"] = None if defaults is None else asdict(defaults)
-            write_job(tmp_path, Job(now=program, baseline=program, leaves=leaves, about=about))
+            write_job(tmp_path, Job(matches=[Match(now=program, baseline=program, leaves=leaves)], about=about))
             started = []
             for name, environment in environments.items():
                 found = variables_of(environment, os.environ, platform) if variables is None else variables
