@@ -11,7 +11,7 @@ from jaxgate.engine.duel_budget import DuelBudget
 from jaxgate.engine.duel_processes import Environments, FreshDuel
 from jaxgate.engine.duel_prospects import why_hopeless, why_unclocked
 from jaxgate.engine.instruments import Instruments
-from jaxgate.engine.launched_duel import differs_here, match_programs, recompiled
+from jaxgate.engine.launched_duel import differs_here, match_all, match_programs, recompiled
 from jaxgate.engine.noise_floors import Margins
 from jaxgate.engine.repeats import DuelRepeat, Repeat
 from jaxgate.judge import (
@@ -167,7 +167,7 @@ class BaselineDuels:
         timing = BaselineTiming(record)
         if why_not := self._unclocked(observed.measurement, record):
             return replace(timing, why_not=why_not)
-        matches, why_not = self._matches(observed, record)
+        matches, why_not = match_all(observed, record.baseline, self._load)
         if why_not:
             return replace(timing, why_not=f"a program cannot be duelled: {why_not}")
         again = replace(
@@ -189,7 +189,7 @@ class BaselineDuels:
     def _launched(
         self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]
     ) -> BaselineTiming:
-        """Duel with the programs that plain Python launched when it was recorded, those that are others or launched more often."""
+        """Duel with the programs that plain Python launched when it was recorded, where they are others."""
         now, baseline = observed.measurement, record.baseline
         elsewhere = (now.environment, now.hardware) != (baseline.environment, baseline.hardware)
         progress("compiling the baseline's programs")
@@ -197,8 +197,10 @@ class BaselineDuels:
         contract = observed.contract
         theirs = [prepare(one.baseline, one.leaves, contract) for one in matched.matches]
         timing = BaselineTiming(recompiled(record, matched, theirs) if elsewhere else record)
-        if why_not := matched.why_not or self._unclocked(now, record):
-            return replace(timing, why_not=f"not all of its programs can be duelled: {why_not}")
+        if matched.why_not:
+            return replace(timing, why_not=f"not all of its programs can be duelled: {matched.why_not}")
+        if why_not := self._unclocked(now, record):
+            return replace(timing, why_not=why_not)
         with self._charged():
             ours = [prepare(one.now, one.leaves, contract) for one in matched.matches]
             sides = list(zip(matched.matches, ours, theirs, strict=True))
@@ -206,21 +208,13 @@ class BaselineDuels:
             if not other and may_share_executable(now, baseline):
                 return replace(timing, same_executable=True)
             other = other or sides
-            today = side_of([(side, match.calls[0]) for match, side, _ in other])
-            before = side_of([(side, match.calls[1]) for match, _, side in other])
+            both = (
+                side_of([(side, match.calls[0]) for match, side, _ in other]),
+                side_of([(side, match.calls[1]) for match, _, side in other]),
+            )
             again = self._fresh(observed, record, [match for match, *_ in other])
             progress("sampling")  # nothing else may run beside it
-            return self._clock(observed, timing, record, again, (today, before))
-
-    def _matches(self, observed: Observation, record: StoredBaseline) -> tuple[Sequence[Match], str]:
-        """All programs of a case beside the baseline's, or why there are none."""
-        if observed.measurement.host:
-            matched = match_programs(observed, record.baseline, self._load, equal_ones=True)
-            return matched.matches, matched.why_not
-        before, today = self._load_own(record), observed.export()
-        if not (before.record.stored and today.record.stored):
-            return (), before.record.why_not or today.record.why_not
-        return [Match(now=today, baseline=before, leaves=observed.leaves())], ""
+            return self._clock(observed, timing, record, again, both)
 
     def _load_own(self, record: StoredBaseline) -> StoredProgram:
         """The program of a baseline; empty if it has none."""

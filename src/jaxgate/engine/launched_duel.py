@@ -72,6 +72,21 @@ def match_programs(observed: Observation, baseline: Baseline, load: Load, *, equ
     return MatchedPrograms(tuple(matches), tuple(before), "; ".join(problems))
 
 
+def match_all(observed: Observation, baseline: Baseline, load: Load) -> tuple[Sequence[Match], str]:
+    """Pair all programs of a case, jitted or plain Python, with the baseline's; or say why that cannot be.
+
+    Raises:
+        InvalidCaseError: If the baseline lost one of them.
+    """
+    if observed.measurement.host:
+        matched = match_programs(observed, baseline, load, equal_ones=True)
+        return matched.matches, matched.why_not
+    before, today = load(baseline.fingerprints.program, baseline.program), observed.export()
+    if not (before.record.stored and today.record.stored):
+        return (), before.record.why_not or today.record.why_not
+    return [Match(now=today, baseline=before, leaves=observed.leaves())], ""
+
+
 _NOT_STORED = ProgramRecord(digest=None, donated=(), feeds=None, why_not="its baseline has only what it costs")
 
 
