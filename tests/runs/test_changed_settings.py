@@ -95,4 +95,5 @@ def test_a_changed_program_runs_under_todays(changed, lab):
     changed.edit("test_model.py", "jnp.exp(-x)", "jnp.exp(-x) + 1")
     changed.run()
     (asked,) = lab.apart
-    assert asked.now.content != asked.baseline.content
+    (match,) = asked.matches
+    assert match.now.content != match.baseline.content

@@ -7,6 +7,7 @@ import json
 import optax  # noqa: F401 - pytester forgets what a run imports, and the next would import it again
 import pytest
 from flax import nnx  # noqa: F401 - likewise
+from support.fakes import duel
 
 LOOP = """
 import jax, jax.numpy as jnp, numpy as np
@@ -150,6 +151,32 @@ def test_launches_that_can_no_longer_be_counted_are_red(loop):
     result = loop.run()
     result.counts(failed=1)
     result.shows("INVALID", "launches: the baseline has it, today's measurement does not: no profile could be taken")
+
+
+def test_a_changed_program_of_a_loop_is_duelled(loop, lab):
+    """What no fact shows, a clock does: the program alone, as often as a call launches it, and again in fresh processes."""
+    loop.record()
+    loop.edit("test_loop.py", "w - 0.1 * jnp.mean(y)", "w - 0.1 * jnp.max(y)")
+    lab.finds["baseline"] = duel(1.3)
+    result = loop.run()
+    result.counts(failed=1)
+    result.shows("SLOWER  loop/body", "20 of 20 pairs were more than 3.0% slower (program changed); in fresh processes")
+    (match,) = lab.launched[0].matches
+    assert match.calls == (1, 1)
+    lab.finds["baseline"] = duel(1.0)
+    assert loop.run().line("loop/body").startswith("SAME")
+
+
+def test_a_loop_whose_program_lost_its_file_is_invalid(loop):
+    """As for a jitted function: the next command stands there."""
+    loop.record()
+    for path in (loop.path / "baselines" / "programs").iterdir():
+        path.unlink()
+    loop.run().counts(passed=1)  # nothing changed: nobody needs it
+    loop.edit("test_loop.py", "w - 0.1 * jnp.mean(y)", "w - 0.1 * jnp.max(y)")
+    result = loop.run()
+    result.counts(failed=1)
+    result.shows("INVALID", "is missing or damaged; restore it with git")
 
 
 def test_a_claim_on_launches(project):
