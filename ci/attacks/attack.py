@@ -72,7 +72,7 @@ class Change:
         arguments: pytest's, when it is recorded and gated.
         then: pytest's further ones, where the change is gated.
         environ: Variables of the job, set by the change.
-        unchanged: Verdict of the project before the change.
+        unchanged: Verdicts that the project may have before the change.
         expected: Words that the printed text must have besides; a right verdict without them is still wrong.
         harmless: The change makes nothing worse.
     """
@@ -83,21 +83,23 @@ class Change:
     arguments: tuple[str, ...] = ()
     then: tuple[str, ...] = (FACTS,)
     environ: Mapping[str, str] = field(default_factory=dict)
-    unchanged: str = "SAME"
+    unchanged: tuple[str, ...] = ("SAME",)
     expected: tuple[str, ...] = ()
     harmless: bool = False
 
     def __call__(self, workshop: Workshop) -> Seen:
         """Record, gate what is unchanged, change, and gate."""
         then = (*self.arguments, *self.then, "--perf-max-undecided=1")
-        project = workshop.recorded(self.before, self.arguments, then=then, status=self.unchanged)
+        project = workshop.recorded(self.before, self.arguments, then=then, statuses=self.unchanged)
         for name, text in self.after.items():
             project.write(name, text)
         run = project.gate(*then, **self.environ)
         return passes(run) if self.harmless else seen_of(run, self.held, self.expected)
 
 
-def one_file(before: str, *edits: tuple[str, str], then: tuple[str, ...] = (FACTS,), unchanged: str = "SAME") -> Change:
+def one_file(
+    before: str, *edits: tuple[str, str], then: tuple[str, ...] = (FACTS,), unchanged: tuple[str, ...] = ("SAME",)
+) -> Change:
     """A change of the one test file: each edit replaces a text that is in it once."""
     after = before
     for old, new in edits:

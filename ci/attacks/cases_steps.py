@@ -8,6 +8,8 @@ from attack import FACTS, Attack, Change, Seen, one_file, passes, told
 from gated_sources import LOADED
 from scratch_project import Workshop
 
+PLAIN_PYTHON = ("SAME", "UNDECIDED")
+"""What unchanged plain Python is: undecided until the programs that it launches were recorded."""
 TRAIN = """
 import jax, jax.numpy as jnp
 
@@ -186,15 +188,15 @@ ATTACKS = (
     Attack(
         "7a",
         "a loop of plain Python: three times the products",
-        one_file(TRAIN, ("jnp.tanh(x @ w)", "jnp.sin(jnp.tanh(x @ w @ w @ w))"), unchanged="UNDECIDED"),
+        one_file(TRAIN, ("jnp.tanh(x @ w)", "jnp.sin(jnp.tanh(x @ w @ w @ w))"), unchanged=PLAIN_PYTHON),
     ),
     Attack(
         "7b",
         "a loop of plain Python: more memory, as many products",
-        one_file(TRAIN, ("jnp.tanh(x @ w)", "jnp.sort(jnp.tile(x @ w, (8, 1)), axis=0)[::8]"), unchanged="UNDECIDED"),
+        one_file(TRAIN, ("jnp.tanh(x @ w)", "jnp.sort(jnp.tile(x @ w, (8, 1)), axis=0)[::8]"), unchanged=PLAIN_PYTHON),
     ),
-    Attack("7c", "a compile in every fourth step", one_file(STATE, ("EVERY = 0", "EVERY = 4"), unchanged="UNDECIDED")),
-    Attack("7d", "a compile in every eighth step", one_file(STATE, ("EVERY = 0", "EVERY = 8"), unchanged="UNDECIDED")),
+    Attack("7c", "a compile in every fourth step", one_file(STATE, ("EVERY = 0", "EVERY = 4"), unchanged=PLAIN_PYTHON)),
+    Attack("7d", "a compile in every eighth step", one_file(STATE, ("EVERY = 0", "EVERY = 8"), unchanged=PLAIN_PYTHON)),
     Attack("8a", "unchanged: a function as a static argument", _unchanged(FUNCTION.replace("{act}", "relu"))),
     Attack("8b", "unchanged: an object as a static argument", _unchanged(OBJECT)),
     Attack("8c", "unchanged: a method whose self is static", _unchanged(METHOD)),

@@ -177,12 +177,12 @@ class Project:
             raise CannotRunError(f"recording ended with exit {ran.code}: {ran.last}")
         self.commit()
 
-    def control(self, *arguments: str, status: str = "SAME") -> None:
+    def control(self, *arguments: str, statuses: Sequence[str] = ("SAME",)) -> None:
         """Make sure that the project, as it is, passes: what is seen later comes from the change."""
         ran = self.gate(*arguments)
-        if ran.code or ran.statuses != status:
+        if ran.code or ran.statuses not in statuses:
             raise CannotRunError(
-                f"unchanged, expected {status}, exit 0; found {ran.statuses}, exit {ran.code}: {ran.last}"
+                f"unchanged, expected {' or '.join(statuses)}, exit 0; found {ran.statuses}, exit {ran.code}: {ran.last}"
             )
 
     def jaxgate(self, *arguments: str, limit_s: float = 60, most_bytes: int = 0, **environ: str) -> Ran:
@@ -242,14 +242,19 @@ class Workshop:
         return new
 
     def recorded(
-        self, files: Mapping[str, str], arguments: Sequence[str] = (), *, then: Sequence[str] = (), status: str = "SAME"
+        self,
+        files: Mapping[str, str],
+        arguments: Sequence[str] = (),
+        *,
+        then: Sequence[str] = (),
+        statuses: Sequence[str] = ("SAME",),
     ) -> Project:
         """A project whose baselines are recorded and committed, and which passes as it is, gated with ``then``."""
-        asked = (*sorted(files.items()), *arguments, *then, status)
+        asked = (*sorted(files.items()), *arguments, *then, *statuses)
         if asked not in self._recorded:
             project = self.project(files)
             project.record(*arguments)
-            project.control(*then, status=status)
+            project.control(*then, statuses=statuses)
             self._recorded[asked] = project
         new = self._project()
         shutil.copytree(self._recorded[asked].path, new.path, symlinks=True)
