@@ -11,8 +11,13 @@ _PROGRAMS = "programs (not plain Python around them)"
 _DEVICES = "programs on several devices, virtual ones too"
 _HOST = "plain Python around programs (`host=True`)"
 
+_ADDED_UP = "programs; of plain Python those that it launches, added up and one by one"
+_MOST = "programs; of plain Python the most of those that it launches, and one by one"
+_SINGLE = "programs; of plain Python those that it launches, one by one"
+
 _rule = partial(FactPolicy, better="lower")  # most are
 _program = partial(_rule, where=_PROGRAMS)
+_added_up, _single = (partial(_rule, where=where) for where in (_ADDED_UP, _SINGLE))
 
 POLICIES: tuple[FactPolicy, ...] = (
     _rule(name="traces", why="a retrace costs seconds and usually comes every step"),
@@ -22,7 +27,7 @@ POLICIES: tuple[FactPolicy, ...] = (
     _rule(name="sampled_compiles", why="the steady state must not compile"),
     _rule(name="launches", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
     _rule(name="host_transfers", where=_HOST, why="what each call sends to the device again, or stops to read back"),
-    _program(name="donated_bytes", better="higher", why="donation that is no longer asked for doubles the state"),
+    _single(name="donated_bytes", better="higher", why="donation that is no longer asked for doubles the state"),
     _rule(
         name="collectives",
         where=_DEVICES,
@@ -36,24 +41,26 @@ POLICIES: tuple[FactPolicy, ...] = (
         why="what one device hands over; the figure that does not depend on how transfers are combined",
     ),
     _program(name="lost_bytes", why="donated and not reused: held twice, in silence"),
-    _program(name="aliased_bytes", better="higher", why="donation that is asked for and lost doubles the state"),
-    _program(name="constant_bytes", absolute=1024, why="captured arrays are compiled in; small tables may be"),
-    _program(name="host_callbacks", why="each one stops the device until Python has answered"),
-    _program(name="matmul_flops", why="work as written, loops counted, duplicates and dead code not"),
-    _program(
+    _added_up(name="aliased_bytes", better="higher", why="donation that is asked for and lost doubles the state"),
+    _added_up(name="constant_bytes", absolute=1024, why="captured arrays are compiled in; small tables may be"),
+    _added_up(name="host_callbacks", why="each one stops the device until Python has answered"),
+    _added_up(name="matmul_flops", why="work as written, loops counted, duplicates and dead code not"),
+    _added_up(
         name="widened_bytes",
         absolute=1024,
         why="bfloat16 that becomes float32, or float32 float64, in memory and time; scalars may",
     ),
-    _program(
+    _added_up(
         name="stablehlo_ops",
         relative=0.5,
         absolute=20,
         why="drives trace, lowering and compile time; moves by some per cent between JAX releases",
     ),
-    _program(name="argument_bytes", relative=0.01, why="what has to be on the device before a call"),
-    _program(name="output_bytes", relative=0.01, absolute=64, why="what stays on it after a call"),
-    _program(name="temp_bytes", relative=0.05, absolute=4096, why="what a call needs besides; fusion moves it"),
+    _single(name="argument_bytes", relative=0.01, why="what has to be on the device before a call"),
+    _single(name="output_bytes", relative=0.01, absolute=64, why="what stays on it after a call"),
+    _rule(
+        name="temp_bytes", relative=0.05, absolute=4096, where=_MOST, why="what a call needs besides; fusion moves it"
+    ),
     _rule(
         name="code_bytes",
         relative=0.25,
@@ -61,14 +68,14 @@ POLICIES: tuple[FactPolicy, ...] = (
         where="GPU and TPU programs; the CPU's compiler does not tell",
         why="generated code lies in device memory too; unrolling multiplies it, scheduling moves it",
     ),
-    _program(
+    _added_up(
         name="xla_flops",
         relative=0.01,
         absolute=64,
         why="work after optimisation; a loop's body counts once; elementwise lowering moves it by 0.1 %",
     ),
-    _program(name="xla_bytes", relative=0.10, absolute=4096, why="traffic by the cost model; fusion moves it"),
-    _program(
+    _added_up(name="xla_bytes", relative=0.10, absolute=4096, why="traffic by the cost model; fusion moves it"),
+    _added_up(
         name="transcendentals",
         relative=0.01,
         absolute=64,

@@ -163,9 +163,8 @@ def _unlike(programs: tuple[RecordedProgram, ...], launched: Launched) -> str:
 def _compiled(recorded: RecordedProgram, tools: Tools) -> EagerProgram:
     call = on_device(recorded.arguments, {})
     clocks = tools.clocks
-    lowered = lower(
-        recorded.jitted(), *call, role=f"program {recorded.name}", clock=clocks.thread, asleep=clocks.asleep
-    )
+    role = f"program {recorded.name}"
+    lowered = lower(recorded.function, *call, role=role, clock=clocks.thread, asleep=clocks.asleep, cold=False)
     program = compile_program(lowered, clocks=clocks, lines=True)
     return EagerProgram(
         call=call,

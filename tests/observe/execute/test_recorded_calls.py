@@ -60,8 +60,8 @@ def test_a_program_is_called_again_with_what_it_was_given():
     w = W + 1
     expected = step(W + 1, W)
     _, (program,), _ = recorded(lambda: step(w, W))
-    assert (program.donated, [one.shape for one in program.arguments]) == ((0,), [(8,), (8,)])
-    found = program.jitted()(*program.arguments)
+    assert [one.shape for one in program.arguments] == [(8,), (8,)]
+    found = program.function(*program.arguments)
     assert all(map(np.array_equal, found, expected))
 
 
@@ -72,7 +72,7 @@ def test_options_and_static_values_are_part_of_a_program():
     assert [one.count for one in programs] == [2, 1]
     optimised = jax.jit(lambda w: w + 1, compiler_options={"xla_cpu_enable_fast_math": True})
     _, (program,), _ = recorded(optimised, W)
-    stage = program.jitted().lower(*program.arguments)
+    stage = program.function.lower(*program.arguments)
     assert "fast_math" in str(stage._lowering._compiler_options_kvs)
 
 

@@ -31,33 +31,16 @@ class RecordedProgram:
     Attributes:
         name: Of the function that it was traced from.
         arguments: Of the first call, on the device, as they were before it: those that it may consume are copies.
-        donated: Positions of the arguments that it may consume.
-        parameters: What JAX binds its primitive with.
+        function: The program as a jitted function of its arguments, in order, with its options, shardings and donation.
         count: How often it was called.
+        parameters: What JAX bound its primitive with, whose identity stands for it.
     """
 
     name: str
     arguments: tuple[Any, ...]
-    donated: tuple[int, ...]
+    function: Callable[..., tuple[Any, ...]]
+    count: int = 0
     parameters: Mapping[str, Any] = field(repr=False)
-    count: int = 1
-
-    def jitted(self) -> Any:
-        """The program as a jitted function of its arguments, in order, with its options, shardings and donation."""
-        call, given = jaxpr_as_fun(self.parameters["jaxpr"]), self.parameters
-
-        def flat(*arguments: Any) -> tuple[Any, ...]:
-            return tuple(call(*arguments))
-
-        flat.__name__ = flat.__qualname__ = self.name
-        return jax.jit(
-            flat,
-            donate_argnums=self.donated,
-            keep_unused=given["keep_unused"],
-            in_shardings=given["in_shardings"] or None,
-            out_shardings=given["out_shardings"],
-            compiler_options=dict(given["compiler_options_kvs"]) or None,
-        )
 
 
 class RecordedCalls:
@@ -72,28 +55,45 @@ class RecordedCalls:
         """Each program once, in the order of their first calls."""
         return tuple(self._by_key.values())
 
-    def add(self, parameters: Mapping[str, Any], arguments: Sequence[Any]) -> None:
-        """Count a call that is about to be made."""
+    def call(self, parameters: Mapping[str, Any], arguments: Sequence[Any]) -> list[Any]:
+        """Count a call and make it: by the function that is kept, so that it is compiled once for both."""
         key = (
             id(parameters["jaxpr"]),  # JAX caches it by the types of its arguments; it is kept below
             *(parameters[name] for name in ("donated_invars", "compiler_options_kvs", "keep_unused")),
             *(one.sharding if getattr(one, "committed", False) else None for one in arguments),
         )
         with self._lock:
-            known = self._by_key.get(key)
-            if known is not None:
-                known.count += 1
-                return
-            donated = [place for place, given in enumerate(parameters["donated_invars"]) if given]
-            self._by_key[key] = RecordedProgram(
-                name=parameters["name"],
-                arguments=tuple(
-                    jnp.copy(one) if place in donated and isinstance(one, jax.Array) else one
-                    for place, one in enumerate(arguments)
-                ),
-                donated=tuple(donated),
-                parameters=parameters,
-            )
+            program = self._by_key.get(key)
+            if program is None:
+                program = self._by_key[key] = _program(parameters, arguments)
+            program.count += 1
+        return list(program.function(*arguments))
+
+
+def _program(parameters: Mapping[str, Any], arguments: Sequence[Any]) -> RecordedProgram:
+    call = jaxpr_as_fun(parameters["jaxpr"])
+    donated = tuple(place for place, given in enumerate(parameters["donated_invars"]) if given)
+
+    def flat(*given: Any) -> tuple[Any, ...]:
+        return tuple(call(*given))
+
+    flat.__name__ = flat.__qualname__ = parameters["name"]
+    return RecordedProgram(
+        name=parameters["name"],
+        arguments=tuple(
+            jnp.copy(one) if place in donated and isinstance(one, jax.Array) else one
+            for place, one in enumerate(arguments)
+        ),
+        function=jax.jit(
+            flat,
+            donate_argnums=donated,
+            keep_unused=parameters["keep_unused"],
+            in_shardings=parameters["in_shardings"] or None,
+            out_shardings=parameters["out_shardings"],
+            compiler_options=dict(parameters["compiler_options_kvs"]) or None,
+        ),
+        parameters=parameters,
+    )
 
 
 @contextmanager
@@ -103,12 +103,11 @@ def recorded_calls() -> Iterator[RecordedCalls]:
     impl: Callable[..., Any] = jit_p.impl
 
     def note(*arguments: Any, **parameters: Any) -> Any:
-        if getattr(busy, "on", False):  # copies that are made here
+        if getattr(busy, "on", False):  # the call itself, as it is made here, and copies for it
             return impl(*arguments, **parameters)
         busy.on = True
         try:
-            calls.add(parameters, arguments)
-            return impl(*arguments, **parameters)
+            return calls.call(parameters, arguments)
         finally:
             busy.on = False
 

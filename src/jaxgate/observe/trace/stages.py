@@ -70,8 +70,18 @@ def lower(
     role: str,
     clock: Clock,
     asleep: Clock = asleep_ns,
+    cold: bool = True,
 ) -> Lowered:
     """Trace and lower a function; of a plain one that hands on to a jitted one of the project, that one.
+
+    Args:
+        function: The function.
+        args: Its arguments.
+        kwargs: Those that are given by name.
+        role: ``subject`` or ``reference``, for messages.
+        clock: Times tracing and lowering.
+        asleep: Says what tracing waited.
+        cold: Whether its phases shall be those of a function that was never called; else JAX may know it already.
 
     Raises:
         InvalidCaseError: If it cannot be traced or lowered.
@@ -87,7 +97,7 @@ def lower(
         jitted = own
         traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
     stage, lower_ns = _lower(traced, role, clock)
-    if trace_ns is None or len(sys.modules) > imported or _forgotten(jitted, args, kwargs, role):
+    if cold and (trace_ns is None or len(sys.modules) > imported or _forgotten(jitted, args, kwargs, role)):
         # Somebody called the function before: its phases would be those of a cache. Or something was imported
         # meanwhile, by the first Pallas kernel of a process for example: who comes first would pay for all, and no
         # later call finds the trace where that adds to JAX's settings (0.12). Measure it cold.
