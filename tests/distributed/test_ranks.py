@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 from support.factories import CASE, FINGERPRINTS, measurement, record
 
-from jaxgate.engine import baseline_duel, reference_duel
+from jaxgate.engine import reference_duel
+from jaxgate.engine.duel_prospects import why_hopeless
 from jaxgate.engine.evidence import EvidenceCollector
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import judge
@@ -62,9 +63,9 @@ def test_auto_leaves_the_cluster_to_jax():
 def test_a_changed_program_over_several_processes_is_undecided_and_says_why():
     """In one process it would be duelled; an unchanged one is SAME by identity in both."""
     changed = measurement(fingerprints=replace(FINGERPRINTS, program="p1"), processes=2)
-    why_not = baseline_duel._hopeless(changed, record())
+    why_not = why_hopeless(changed, record())
     assert why_not == "several processes: not duelled yet"
-    assert not baseline_duel._hopeless(replace(changed, processes=1), record())
+    assert not why_hopeless(replace(changed, processes=1), record())
     verdict = judge(CASE, (), changed, record(), strict=True, no_duel=why_not)
     assert verdict.time.status is Status.UNDECIDED
     assert why_not in verdict.time.reason

@@ -209,7 +209,7 @@ def test_local_cases_are_judged_as_in_one_process_and_spread_ones_are_judged_at_
         "job/state": "SAME",
         "job/psum": "SAME",
         "job/by_parts": "SAME",
-        "job/loop": "UNDECIDED",  # plain Python has no identity, in one process as in two
+        "job/loop": "SAME",
     }
     again.shows(0, "over 2 processes: rank 0 (", "identical program")
     again.shows(1, "judged by rank 0", "SAME  job/psum")
