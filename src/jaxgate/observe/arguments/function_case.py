@@ -15,6 +15,7 @@ import jax
 
 from jaxgate.model import Batch, Case, Claim, Computation, Tolerance
 from jaxgate.observe.arguments.carry import Carry
+from jaxgate.observe.arguments.guests import StaticLeaves, stages_itself, with_owner, without_owner
 
 MAX_NAME = 120
 """Characters of a name; file systems end at 255 bytes, and a part file needs some more."""
@@ -86,6 +87,8 @@ def case_of_function(
     """
     if carry is not None and "next_args" in options:
         raise TypeError("expected carry= or next_args=, found both; either says what the next step is called with")
+    if stages_itself(function):
+        options = {**options, "host": True}
     if options.get("host"):
         if donate is not None:
             raise TypeError(
@@ -94,6 +97,8 @@ def case_of_function(
             )
     else:
         function, args, kwargs = unbind(function, args, kwargs)
+        if not isinstance(function, jax.stages.Wrapped):
+            function, args, kwargs, reference = _without_static(function, args, kwargs, reference)
     if donate is not None and isinstance(function, jax.stages.Wrapped):
         raise TypeError(
             f"expected a plain function with donate={donate!r}, found one that is jitted already; "
@@ -117,6 +122,23 @@ def case_of_function(
         claims=tuple(claims),
         tolerances=tuple(tolerances),
     )
+
+
+def _without_static(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    reference: Callable[..., Any] | None,
+) -> tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], Callable[..., Any] | None]:
+    """Give a plain function arrays only: what it belongs to among its arguments, what is no array within it."""
+    owned, args = with_owner(function, args)
+    if reference is not None and owned is not function:
+        reference = without_owner(reference)
+    static = StaticLeaves(args, kwargs)
+    if not static:
+        return owned, args, kwargs, reference
+    args, kwargs = static.arguments()
+    return static.around(owned), args, kwargs, reference and static.around(reference)
 
 
 def _donating(function: Callable[..., Any], donated: tuple[int, ...]) -> Callable[..., Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -22,6 +23,8 @@ VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
 
 _COPIED_WHOLE = (type, FunctionType, BuiltinFunctionType, ModuleType, jax.Array, *VALUES)
 """What a deep copy does not look into."""
+_FUNCTIONS = (jax.stages.Wrapped, jax.stages.Compiled, jax.custom_jvp, jax.custom_vjp)
+"""Functions that are no functions of Python."""
 
 
 class JittedSubject:
@@ -122,7 +125,7 @@ class EagerSubject:
     def __init__(self, function: Callable[..., Any], call: Call, role: str) -> None:
         self.function, self.role, self.names = function, role, argument_names(function, len(call[0]))
         self._call = call
-        self._kept = {id(item): item for item in _compiled(call)}
+        self._kept = {id(item): item for item in _identified(call)}
         self.consumed: frozenset[int] = frozenset()
         self.devices: tuple[jax.Device, ...] = ()
 
@@ -196,8 +199,8 @@ class EagerSubject:
         self.devices = tuple(sorted(widest, key=lambda device: device.id))
 
 
-def _compiled(value: Any) -> Iterator[Any]:
-    """The jitted functions within what a deep copy goes through: a copy of one would compile again."""
+def _identified(value: Any) -> Iterator[Any]:
+    """The functions within what a deep copy goes through that JAX tells by identity: with a copy it would compile again."""
     seen: set[int] = set()
     pending = [value]
     while pending:
@@ -205,10 +208,14 @@ def _compiled(value: Any) -> Iterator[Any]:
         if id(item) in seen or isinstance(item, _COPIED_WHOLE):
             continue
         seen.add(id(item))
-        if isinstance(item, (jax.stages.Wrapped, jax.stages.Compiled)):
+        if isinstance(item, _FUNCTIONS) or (isinstance(item, partial) and not _holds_arrays(item)):
             yield item
         else:
             pending += gc.get_referents(item)
+
+
+def _holds_arrays(function: partial[Any]) -> bool:
+    return any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((function.args, function.keywords)))
 
 
 Subject = JittedSubject | EagerSubject

@@ -56,7 +56,11 @@ def _arrays(function: FunctionType) -> Iterator[Captured]:
     owner = function.__qualname__.rpartition(".")[2]
     found = (inside for name, value in _seen(function) for inside in _opened(name, value))
     for name, value in found:
-        for path, leaf in jax.tree_util.tree_leaves_with_path(value):
+        try:
+            leaves = jax.tree_util.tree_leaves_with_path(value)
+        except Exception:  # noqa: BLE001, S112 - no tree: a dictionary whose keys have no order, somebody's own class
+            continue
+        for path, leaf in leaves:
             if isinstance(leaf, _ARRAYS) and prod(leaf.shape) > 1:
                 yield Captured(f"{name}{jax.tree_util.keystr(path)}", owner, leaf)
 
