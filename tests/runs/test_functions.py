@@ -216,18 +216,19 @@ def test_a_donated_keyword_argument(project):
     assert facts_of(project, "step")[0]["donated_bytes"] == 4 * 16 * 4
 
 
-def test_what_is_not_jitted_by_jax_is_refused(project):
-    """A function jitted by another library says so, instead of failing inside the engine."""
+def test_what_is_not_jitted_by_jax_is_called_as_it_is(project):
+    """A function jitted by another library is gated as its author made it; as a reference of a program it says why not."""
     project.write(
         "test_model.py",
         "import jax.numpy as jnp\nfrom flax import nnx\n"
         "model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))\n"
         "@nnx.jit\ndef call(model, x):\n    return model(x)\n"
-        "def test_call(gate):\n    gate(call, model, jnp.ones((1, 2)))\n",
+        "def test_call(gate):\n    gate(call, model, jnp.ones((1, 2)))\n"
+        "def test_reference(gate):\n    gate(lambda m, x: m(x), model, jnp.ones((1, 2)), reference=call)\n",
     )
     result = project.run()
-    result.counts(failed=1)
-    result.shows("INVALID  model/call", "expected a function jitted by jax.jit", "nnx.split")
+    result.counts(failed=1, passed=1)
+    result.shows("INVALID      model/reference", "expected a function jitted by jax.jit", "nnx.split")
 
 
 PMAP = """
