@@ -420,6 +420,19 @@ def test_plain_python_is_identical_where_all_its_programs_are():
     assert verdict.reason.endswith("source changed: the Python between them is judged by its calls and host_ns")
 
 
+def test_error_checks_are_no_unknown_python():
+    """A program that calls Python to raise, and for nothing else, is identical; changed, it cannot be duelled anywhere."""
+    checked = {"facts": {"host_callbacks": 2}, "only_raises": True}
+    before = baseline(facts={"host_callbacks": 2})
+    verdict = judge_time(measurement(**checked), before, None, "no duel was run")
+    assert verdict.status is Status.SAME
+    assert verdict.reason == "identical program; its error checks call Python (EQX_ON_ERROR=nan leaves them out)"
+    other = replace(FINGERPRINTS, program="1" * 32)
+    verdict = judge_time(measurement(**checked, fingerprints=other), before, None, "no duel was run")
+    assert (verdict.status, verdict.anywhere) == (Status.UNDECIDED, True)
+    assert verdict.reason == "program changed and no duel was run"
+
+
 @pytest.mark.parametrize(
     ("now", "before", "why"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -94,6 +95,29 @@ def test_reused_buffers_are_added_up_over_steps():
     """Donation inside of a loop, which no argument of the subject shows."""
     assert measure(training(jnp.tanh, donate=True), W, X).facts.aliased_bytes == 4 * W.nbytes
     assert measure(training(jnp.tanh), W, X).facts.aliased_bytes == 0
+
+
+def test_what_runs_while_a_function_is_traced_is_no_launch():
+    """A recorded call traces anew, and computes with numbers that it knows: a warm call does not."""
+
+    @jax.jit
+    def step(x):
+        with jax.ensure_compile_time_eval():
+            scale = jnp.cos(jnp.ones(3)).sum()
+        return x * scale
+
+    now = measure(lambda x: step(x), X)
+    assert [(one.name, one.count) for one in now.launched_programs] == [("step", 1)]
+
+
+def test_an_error_check_is_no_unknown_python():
+    """What does nothing but raise is named; anything else that is called beside it stays unknown."""
+    check = eqx.filter_jit(lambda x: jnp.sin(eqx.error_if(x, x.sum() < 0, "negative")))
+    now = measure(lambda x: check(x) * 2.0, X)
+    assert (now.only_raises, now.facts.host_callbacks > 0) == (True, True)
+    other = jax.jit(lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x))
+    assert not measure(lambda x: other(check(x)), X).only_raises
+    assert not measure(lambda x: jnp.sin(x), X).only_raises
 
 
 def test_values_that_decide_the_work_are_named():

@@ -198,7 +198,7 @@ def _uncovered(now: Measurement, baseline: Baseline) -> str:
         return why
     if now.facts.host_callbacks is None:
         return "it is unknown whether the program calls Python"
-    if now.facts.host_callbacks:
+    if now.facts.host_callbacks and not now.only_raises:
         return "the program calls Python, which no fingerprint covers"
     theirs = baseline.native_code
     unknown = [target for target, library in now.native_code.items() if not (library and theirs.get(target))]
@@ -260,12 +260,13 @@ def judge_time(
         )
         what = "identical program" if not now.host else plural(len(now.launched_programs), "identical program")
         between = _between(now, baseline) if now.host else ""
-        reason = f"{what}{OTHER_VALUES if values else ''}{native}{between}"
+        checks = "; its error checks call Python (EQX_ON_ERROR=nan leaves them out)" if now.only_raises else ""
+        reason = f"{what}{OTHER_VALUES if values else ''}{native}{checks}{between}"
         return TimeVerdict(status=Status.SAME, reason=reason)
     if same_executable and decision is None and not settings_changed(now, baseline):  # a stored time speaks of both
         return TimeVerdict(status=Status.SAME, reason=f"the same executable as the baseline's ({difference})")
     if decision is None:
-        anywhere = now.hardware.is_virtual or bool(_uncovered(now, baseline))
+        anywhere = now.hardware.is_virtual or now.only_raises or bool(_uncovered(now, baseline))
         return TimeVerdict(status=Status.UNDECIDED, reason=f"{difference} and {no_duel}", anywhere=anywhere)
     return TimeVerdict(status=decision.status, reason=_reason(decision, difference), decision=decision)
 

@@ -256,6 +256,7 @@ class Measurement(MeasuredProgram):
         rivals: Facts and phases of other ways of doing the same, which claims are held against.
         processes: How many processes its devices belong to.
         unseen: What the calls that are made do not show of a loop around it, in words; empty if there is nothing.
+        only_raises: Whether the Python that its program calls does nothing but raise an error: unless it does, nothing of it runs.
         depends_on_values: Operations of its program whose work may depend on the values of its arguments; ``None`` if unknown.
     """
 
@@ -269,3 +270,4 @@ class Measurement(MeasuredProgram):
     processes: int = 1
     unseen: str = ""
     depends_on_values: tuple[str, ...] | None = None
+    only_raises: bool = False

@@ -111,6 +111,12 @@ class EagerPrograms:
         modules = (one.program.lowered.stage.compiler_ir("stablehlo") for one in self.programs)
         return tuple(sorted({name for module in modules for name in value_dependent(module)}))
 
+    @property
+    def only_raises(self) -> bool:
+        """Whether the Python that the programs call does nothing but raise."""
+        calling = [one.program for one in self.programs if one.program.structure.host_callbacks]
+        return bool(calling) and all(one.work.only_raises(one.structure.host_callbacks) for one in calling)
+
     def native_code(self, platform: str) -> dict[str, str]:
         """Libraries whose code the programs call, by target."""
         return find_native_code(self.operations, platform)
@@ -128,8 +134,10 @@ def find_programs(subject: EagerSubject, launched: Launched, tools: Tools) -> Ea
         InvalidCaseError: If the call fails.
     """
     tools.progress("recording its programs")
-    call = subject.fresh()
     with recorded_calls() as calls:
+        subject.call(subject.fresh())  # it traces anew, which runs operations of its own
+        call = subject.fresh()
+        calls.restart()
         subject.call(call)
     problem = _unlike(calls.programs, launched)
     tools.progress("compiling its programs")

@@ -195,6 +195,7 @@ def _measurement(
         native_code=find_native_code(program.structure.operations, compiled.hardware.platform),
         unseen="; ".join(filter(None, (lowered.unseen, run.stepped.further.untold))),
         depends_on_values=value_dependent(lowered.stage.compiler_ir("stablehlo")),
+        only_raises=program.work.only_raises(program.structure.host_callbacks),
         matmuls=program.work.matmuls,
         collectives=compiled.communication.counts,
         widened=program.work.widened,

@@ -149,6 +149,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         widened=programs.histogram(lambda one: one.program.work.widened),
         native_code=programs.native_code(subject.devices[0].platform),
         depends_on_values=programs.depends_on_values,
+        only_raises=programs.only_raises,
         samples=run.sampled.samples if tools.sampling else None,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,

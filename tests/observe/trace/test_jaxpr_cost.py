@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -382,3 +383,21 @@ def test_a_product_of_two_widths_widens_the_narrow_operand(left, right):
     assert found.widened_bytes == 4 * narrow.size
     assert found.widened == {f"bfloat16[{','.join(map(str, narrow.shape))}] → float32": 1}
     assert not matmuls(jnp.matmul, X, W).widened
+
+
+def test_callbacks_that_only_raise_are_told_from_others():
+    """Those of Equinox's checks; a call that the tracer does not name is of another kind."""
+
+    def checked(x):
+        return jnp.sin(eqx.error_if(x, x.sum() < 0, "negative"))
+
+    def noisy(x):
+        jax.debug.callback(print, x.sum())
+        return checked(x)
+
+    found = matmuls(checked, jnp.ones(3))
+    assert all(label.startswith("error check: pure_callback of ") for label in found.callbacks)
+    many = sum(found.callbacks.values())
+    assert [found.only_raises(count) for count in (0, many, many + 1)] == [False, True, False]
+    assert not matmuls(noisy, jnp.ones(3)).only_raises(many + 1)
+    assert not matmuls(jnp.sin, jnp.ones(3)).only_raises(0)

@@ -52,8 +52,13 @@ class RecordedCalls:
 
     @property
     def programs(self) -> tuple[RecordedProgram, ...]:
-        """Each program once, in the order of their first calls."""
-        return tuple(self._by_key.values())
+        """Each program once, in the order of their first calls, of those that were called since the last ``restart``."""
+        return tuple(program for program in self._by_key.values() if program.count)
+
+    def restart(self) -> None:
+        """Count from zero; what was compiled is kept."""
+        for program in self._by_key.values():
+            program.count = 0
 
     def call(self, parameters: Mapping[str, Any], arguments: Sequence[Any]) -> list[Any]:
         """Count a call and make it: by the function that is kept, so that it is compiled once for both."""

@@ -22,6 +22,10 @@ _CALLBACKS = {
     "io_callback": "io_callback",
     "pure_callback": "pure_callback",
 }
+ERROR_CHECK = "error check"
+"""Begins the label of a callback that does nothing but raise."""
+_RAISING = frozenset({"equinox._errors"})
+"""Modules whose callbacks are such: ``eqx.error_if``, which Diffrax, Lineax and Optimistix check with."""
 
 
 class Item(NamedTuple):
@@ -47,7 +51,9 @@ def items_of(equation: Any) -> Iterator[Item]:
     if name.removesuffix("_start") in COLLECTIVES:
         yield from _sent(equation)
     if name in _CALLBACKS:
-        yield Item(CALLBACK, f"{_CALLBACKS[name]}{_called(equation.params.get('callback'))}", 1)
+        function = _called(equation.params.get("callback"))
+        check = f"{ERROR_CHECK}: " if getattr(function, "__module__", None) in _RAISING else ""
+        yield Item(CALLBACK, f"{check}{_CALLBACKS[name]}{_named(function)}", 1)
     yield from _widened(equation)
 
 
@@ -81,14 +87,17 @@ def _mixed(equation: Any) -> Iterator[Item]:
             yield Item(WIDENING, label, prod(operand.shape) * int(widest.dtype.itemsize))
 
 
-def _called(callback: Any) -> str:
-    """The Python function behind a callback, where its name says anything."""
+def _called(callback: Any) -> Any:
+    """The Python function behind a callback."""
     while True:
         inner = getattr(callback, "callback_func", getattr(callback, "func", getattr(callback, "__wrapped__", None)))
         if inner is None or inner is callback:
-            break
+            return callback
         callback = inner
-    name = getattr(callback, "__name__", "")
+
+
+def _named(function: Any) -> str:
+    name = getattr(function, "__name__", "")
     return f" of {name}" if name and not name.startswith("_") else ""
 
 

@@ -20,7 +20,16 @@ from jax.extend import core as jex_core
 
 from jaxgate.model import EACH_TURN
 from jaxgate.observe.source_lines import places
-from jaxgate.observe.trace.equation_cost import CALLBACK, COLLECTIVE, MATMUL, WIDENING, Item, items_of, line_of
+from jaxgate.observe.trace.equation_cost import (
+    CALLBACK,
+    COLLECTIVE,
+    ERROR_CHECK,
+    MATMUL,
+    WIDENING,
+    Item,
+    items_of,
+    line_of,
+)
 
 _INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"})
 
@@ -51,6 +60,11 @@ class Work:
     widened_bytes: int
     callbacks: Mapping[str, int]
     lines: Mapping[str, str]
+
+    def only_raises(self, host_callbacks: int) -> bool:
+        """Whether all calls into Python, of which the program has so many, do nothing but raise."""
+        checks = sum(count for label, count in self.callbacks.items() if label.startswith(ERROR_CHECK))
+        return 0 < host_callbacks <= checks == sum(self.callbacks.values())
 
 
 @dataclass(slots=True)
