@@ -7,7 +7,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, donates_less, explained, launches
 from jaxgate.judge.growth import count_of, grown, heaviest, shrunk
 from jaxgate.judge.origin import environment_differences, only_settings_changed
-from jaxgate.model import COMPILE_OPTIONS, EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
+from jaxgate.judge.wider_products import multiplies_wider
+from jaxgate.model import (
+    COMPILE_OPTIONS,
+    EACH_TURN,
+    MAX_NAMED,
+    WIDER_PRODUCTS,
+    Baseline,
+    Cause,
+    Leaf,
+    Measurement,
+    shortlist,
+)
 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
 _MEMORY = frozenset({"peak_bytes", "state_bytes"})
@@ -186,6 +197,7 @@ def _widens(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = grown(now.widened, None if baseline is None else baseline.widened, now.culprits.lines)
     if text:
         moves = {"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "run_ns", "peak_bytes", "output_bytes"}
+        moves.add(WIDER_PRODUCTS)
         yield Cause(text=f"wider floats: {text}", explains=explained(baseline, {"widened_bytes"}, moves))
 
 
@@ -266,6 +278,7 @@ _FINDERS: tuple[Finder, ...] = (
     _held_back_no_more,
     _multiplies,
     _widens,
+    multiplies_wider,
     _returns_more,
     calls_more_python,
     _same_program,

@@ -14,6 +14,7 @@ from jaxgate.judge.launched_programs import compare_programs
 from jaxgate.judge.order import conclude, red_quantities
 from jaxgate.judge.origin import judge_time, place, takes_same_arguments
 from jaxgate.judge.phases import compare_phases
+from jaxgate.judge.wider_products import compare_products
 from jaxgate.model import (
     Claim,
     Decision,
@@ -84,6 +85,7 @@ def judge(
             time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
         else:
             findings += compare_facts(now, baseline, tolerances, recorded=record.recorded)
+            findings += compare_products(now, baseline)
             findings += compare_programs(now, baseline, red_quantities(findings))
             findings += compare_phases(now, record)
             origin = place(now, baseline)

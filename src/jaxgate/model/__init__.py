@@ -46,7 +46,7 @@ from jaxgate.model.measurement import (
     Measurement,
     ReferenceFacts,
 )
-from jaxgate.model.numbers import ARRIVAL_FACTS, FACT_NAMES, Contract, Facts, Phases, Samples
+from jaxgate.model.numbers import ARRIVAL_FACTS, FACT_NAMES, WIDER_PRODUCTS, Contract, Facts, Phases, Samples
 from jaxgate.model.outcome import GateExit, Outcome, Point, Review, Scaling, UsageError
 from jaxgate.model.policy import FactPolicy
 from jaxgate.model.profile import Capture, Communication, Operation, OpRow, OpTable, OpTimes, Side, Span, StepTimes

@@ -86,6 +86,8 @@ class Facts:
 ARRIVAL_FACTS = ("sent_bytes", "sent_arguments", "moved_arrays")
 """Sums over the arguments of a program, which gate as ``Facts`` do."""
 FACT_NAMES = frozenset(field.name for field in fields(Facts)) | frozenset(ARRIVAL_FACTS)
+WIDER_PRODUCTS = "wider_products"
+"""How many matrix products are of wider numbers than the baseline's: a comparison, no fact of one side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from datetime import date
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from jaxgate.model.numbers import FACT_NAMES
+from jaxgate.model.numbers import FACT_NAMES, WIDER_PRODUCTS
 
 TIME = "time"
 """The quantity of a waiver that accepts a slow-down; its ``up_to`` is a ratio to the baseline."""
@@ -47,7 +47,8 @@ class Waiver:
         for name in ("owner", "reason"):
             if not getattr(self, name).strip():
                 raise ValueError(f"key `{name}`: expected some words, found none")
-        if self.quantity != TIME and self.quantity not in FACT_NAMES and not self.is_claim:
+        fact = self.quantity.partition(" of ")[0]  # ``temp_bytes of step``: of one program that plain Python launches
+        if fact not in FACT_NAMES | {TIME, WIDER_PRODUCTS} and not self.is_claim:
             raise ValueError(
                 "key `quantity`: expected a fact's name such as `temp_bytes`, a claim as printed such as "
                 f"`donated_bytes ≥ 1`, or `{TIME}`, found {self.quantity!r}"

@@ -24,6 +24,9 @@ A fact is worse beyond *baseline × (1 + share) + amount* (or below, where highe
 mean the same on every backend: no call needs more than `peak_bytes`, and where a compiler lets temporaries share the
 memory of outputs it needs less.
 
+`wider_products` may not rise above 0: matrix products of the same shapes as the baseline's and of wider numbers (`bfloat16`
+that became `float32`), though memory may shrink by it.
+
 Every case also has claims without a baseline: `traces`, `lowerings` and `compiles` are as many as expected (1) over
 three threaded steps, `sampled_traces` and `sampled_compiles` are 0, and where anything is donated `lost_bytes` is 0.
 
