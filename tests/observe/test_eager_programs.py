@@ -110,6 +110,17 @@ def test_what_runs_while_a_function_is_traced_is_no_launch():
     assert [(one.name, one.count) for one in now.launched_programs] == [("step", 1)]
 
 
+def test_a_function_that_uses_a_key_twice_is_recorded_all_the_same():
+    """JAX refuses to trace it where keys are checked; so its calls are made to arrive in another way."""
+
+    @jax.jit
+    def noisy(key):
+        return jax.random.normal(key, (3,)) + jax.random.uniform(key, (3,))
+
+    now = measure(lambda key: noisy(key) * 2.0, jax.random.key(0))
+    assert [(one.name, one.count) for one in now.launched_programs] == [("noisy", 1), ("multiply", 1)]
+
+
 def test_an_error_check_is_no_unknown_python():
     """What does nothing but raise is named; anything else that is called beside it stays unknown."""
     check = eqx.filter_jit(lambda x: jnp.sin(eqx.error_if(x, x.sum() < 0, "negative")))

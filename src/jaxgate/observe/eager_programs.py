@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
+import jax
+
 from jaxgate.model import CALL_FACTS, MAX_NAMED, InvalidCaseError, LaunchedProgram, call_facts, plural, shortlist
 from jaxgate.observe.arguments import Call, on_device
-from jaxgate.observe.errors import describe
-from jaxgate.observe.execute import EagerSubject, Launched, RecordedProgram, recorded_calls
+from jaxgate.observe.compat import under_a_named_axis
+from jaxgate.observe.errors import describe, guarded
+from jaxgate.observe.execute import EagerSubject, Forced, Launched, RecordedCalls, RecordedProgram, recorded_calls
 from jaxgate.observe.program import Communication, find_native_code, read_communication
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace import Program, compile_program, device_assignment, devices_of, lower, value_dependent
@@ -134,11 +137,11 @@ def find_programs(subject: EagerSubject, launched: Launched, tools: Tools) -> Ea
         InvalidCaseError: If the call fails.
     """
     tools.progress("recording its programs")
-    with recorded_calls() as calls:
-        subject.call(subject.fresh())  # it traces anew, which runs operations of its own
-        call = subject.fresh()
-        calls.restart()
-        subject.call(call)
+    with guarded(f"recording a call of the {subject.role}"):
+        try:
+            calls = _record(subject)
+        except jax.errors.KeyReuseError:
+            calls = _record(subject, under_a_named_axis)
     problem = _unlike(calls.programs, launched)
     tools.progress("compiling its programs")
     found: list[EagerProgram] = []
@@ -149,6 +152,15 @@ def find_programs(subject: EagerSubject, launched: Launched, tools: Tools) -> Ea
     if tools.together.anyone("a program could not be recorded", bool(problem)):
         return EagerPrograms(why_not=problem or "another rank could not record a program")
     return EagerPrograms(programs=tuple(found))
+
+
+def _record(subject: EagerSubject, forced: Forced | None = None) -> RecordedCalls:
+    with recorded_calls(forced) as calls:
+        subject.call(subject.fresh())  # it traces anew, which runs operations of its own
+        call = subject.fresh()
+        calls.restart()
+        subject.call(call)
+    return calls
 
 
 def _unlike(programs: tuple[RecordedProgram, ...], launched: Launched) -> str:

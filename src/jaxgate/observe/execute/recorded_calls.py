@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,9 +101,18 @@ def _program(parameters: Mapping[str, Any], arguments: Sequence[Any]) -> Recorde
     )
 
 
+Forced = Callable[[], AbstractContextManager[None]]
+"""Makes each call arrive at the primitive."""
+
+
 @contextmanager
-def recorded_calls() -> Iterator[RecordedCalls]:
-    """Record what the block calls, in all threads. Programs that were compiled ahead of time are not seen."""
+def recorded_calls(forced: Forced | None = None) -> Iterator[RecordedCalls]:
+    """Record what the block calls, in all threads. Programs that were compiled ahead of time are not seen.
+
+    Args:
+        forced: Another way to make calls arrive, for functions that use a random key twice: these do not trace where keys
+            are checked.
+    """
     calls, busy = RecordedCalls(), threading.local()
     impl: Callable[..., Any] = jit_p.impl
 
@@ -118,7 +127,7 @@ def recorded_calls() -> Iterator[RecordedCalls]:
 
     jit_p.def_impl(note)
     try:
-        with _no_fast_path():
+        with (forced or _no_fast_path)():
             yield calls
     finally:
         jit_p.def_impl(impl)
