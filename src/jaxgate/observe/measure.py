@@ -33,6 +33,7 @@ from jaxgate.observe.execute import (
     take_further_steps,
     take_steps,
 )
+from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.machine import refuse_settings
 from jaxgate.observe.measure_eager import measure_eager
 from jaxgate.observe.memory import Fitting
@@ -80,6 +81,7 @@ def observe(
     Raises:
         InvalidCaseError: If the case cannot be measured, or its results are wrong.
     """
+    jax_extend()  # before anything is traced
     refuse_settings()
     progress("building")
     with guarded("building the workload"):

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from support.processes import python
 
 import jaxgate
 from jaxgate.observe.guards import BytesError, RetraceError, TransferError, at_most_bytes, no_retrace, no_transfer
@@ -583,3 +584,18 @@ def test_guards_beside_a_gate(project):
         MODEL + "def test_step(gate, no_retrace):\n    gate(step, X)\n    with no_retrace(step):\n        step(X)\n",
     )
     project.run("--perf-update").counts(passed=1)
+
+
+def test_a_guard_that_is_imported_late_is_no_retrace(tmp_path):
+    """With ``jax.extend`` comes Pallas, after which jax 0.12 traces everything anew: no guard brings it."""
+    file = tmp_path / "late.py"
+    file.write_text(
+        "import sys, jax, jax.numpy as jnp\n"
+        "double, x = jax.jit(lambda x: x * 2), jnp.ones(3)\n"
+        "double(x)\n"
+        "import jaxgate\n"
+        "with jaxgate.no_retrace(double), jaxgate.no_transfer():\n"
+        "    double(x)\n"
+        "print('jax.extend' in sys.modules)\n"
+    )
+    assert python(file) == "False\n"

@@ -12,16 +12,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend import source_info_util
-from jax.extend.core import jaxpr_as_fun
-from jax.extend.core.primitives import jit_p
+
+from jaxgate.observe.jax_extend import jax_extend
 
 _SETTING = "jax_debug_key_reuse"
-source_info_util.register_exclusion(__file__)  # its frames stand between the project's and those of JAX
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,7 +75,7 @@ class RecordedCalls:
 
 
 def _program(parameters: Mapping[str, Any], arguments: Sequence[Any]) -> RecordedProgram:
-    call = jaxpr_as_fun(parameters["jaxpr"])
+    call = jax_extend().core.jaxpr_as_fun(parameters["jaxpr"])
     donated = tuple(place for place, given in enumerate(parameters["donated_invars"]) if given)
 
     def flat(*given: Any) -> tuple[Any, ...]:
@@ -113,7 +112,7 @@ def recorded_calls(forced: Forced | None = None) -> Iterator[RecordedCalls]:
         forced: Another way to make calls arrive, for functions that use a random key twice: these do not trace where keys
             are checked.
     """
-    calls, busy = RecordedCalls(), threading.local()
+    calls, busy, jit_p = RecordedCalls(), threading.local(), _primitive()
     impl: Callable[..., Any] = jit_p.impl
 
     def note(*arguments: Any, **parameters: Any) -> Any:
@@ -133,9 +132,18 @@ def recorded_calls(forced: Forced | None = None) -> Iterator[RecordedCalls]:
         jit_p.def_impl(impl)
 
 
+@cache
+def _primitive() -> Any:
+    """What JAX binds each call of a jitted function with."""
+    # Frames of this file stand between the project's and those of JAX.
+    jax_extend().source_info_util.register_exclusion(__file__)
+    return jax_extend().core.primitives.jit_p
+
+
 @contextmanager
 def _no_fast_path() -> Iterator[None]:
     """Let each call arrive at the primitive; a call itself is made without the check that the setting asks for."""
+    jit_p = _primitive()
     bind = jit_p.bind
     before = getattr(jax.config, _SETTING)
 

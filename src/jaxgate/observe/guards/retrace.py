@@ -43,8 +43,7 @@ class no_retrace:  # noqa: N801 - reads like the function that it is to its user
     that it counts, so that each program in it counts, whatever ran before.
     Blocks may be nested; each counts everything inside of it. One with ``allow`` leaves the caches as they are where an
     outer block counts on them: what that had traced by then is not among the programs of the inner one.
-    Use each guard once. Import it before what it guards is called first: it loads ``jax.extend``, after which jax 0.12
-    traces every function anew.
+    Use each guard once.
 
     Args:
         functions: Jitted functions (``jax.jit``, ``nnx.jit``, ``eqx.filter_jit``, ``pmap``); all if none is given.

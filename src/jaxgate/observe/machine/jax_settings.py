@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
-from jax.extend.backend import get_compile_options
 
 from jaxgate.model import COMPILE_OPTIONS, UNKNOWN_SETTINGS, InvalidCaseError, JaxDefaults
+from jaxgate.observe.jax_extend import jax_extend
 
 SETTINGS = (
     "jax_debug_nans",
@@ -212,6 +212,6 @@ def all_settings() -> dict[str, Any]:
 def _compile_options() -> str:
     """Hash of the options that the compiler is given, XLA's flags as it parsed them included; empty where unreadable."""
     try:
-        return hashlib.sha256(get_compile_options(1, 1).SerializeAsString()).hexdigest()[:12]
+        return hashlib.sha256(jax_extend().backend.get_compile_options(1, 1).SerializeAsString()).hexdigest()[:12]
     except (AttributeError, TypeError):
         return ""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.extend.core import Literal
 
 from jaxgate.model import MAX_NAMED, shortlist
 from jaxgate.observe.compat import source_of_jitted
+from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.source_lines import is_project_file
 from jaxgate.observe.trace.jitted_functions import jitted_functions
 
@@ -59,7 +59,7 @@ def find_enclosed(
     if len(own) != 1 or len(body.eqns) != 1:
         return Enclosed(names)
     ((equation, source),) = own
-    constants = any(isinstance(result, Literal) for result in body.outvars)
+    constants = any(isinstance(result, jax_extend().core.Literal) for result in body.outvars)
     if constants or set(body.outvars) != set(equation.outvars) or not set(body.invars) <= _variables(equation):
         return Enclosed(names)
     given = zip(equation.invars, equation.params["donated_invars"], strict=True)
@@ -73,7 +73,7 @@ def find_enclosed(
 
 
 def _variables(equation: Any) -> set[Any]:
-    return {variable for variable in equation.invars if not isinstance(variable, Literal)}
+    return {variable for variable in equation.invars if not isinstance(variable, jax_extend().core.Literal)}
 
 
 def _taking(

@@ -8,10 +8,10 @@ from math import prod
 from typing import Any, NamedTuple
 
 import jax
-from jax.extend import source_info_util
 
 from jaxgate.observe.arguments import short
 from jaxgate.observe.hlo import COLLECTIVES
+from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.source_lines import is_project_file, short_path
 
 MATMUL, COLLECTIVE, WIDENING, CALLBACK = "matmul", "collective", "widening", "callback"
@@ -162,6 +162,6 @@ _PRODUCTS: dict[str, Callable[[Any], int]] = {
 
 def line_of(equation: Any) -> str:
     """Where the equation was written; JAX already skips its own frames."""
-    text = source_info_util.summarize(equation.source_info)
+    text = jax_extend().source_info_util.summarize(equation.source_info)
     file, _, rest = text.partition(":")
     return f"{short_path(file)}:{rest.split(' ')[0].split(':')[0]}" if is_project_file(file) else ""

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from jax.extend import core as jex_core
-
 from jaxgate.model import EACH_TURN
+from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.source_lines import places
 from jaxgate.observe.trace.equation_cost import (
     CALLBACK,
@@ -142,7 +141,7 @@ class _Scope:
         values.update(zip(jaxpr.invars, arguments, strict=True))
 
         def read(atom: Any) -> int:
-            if not isinstance(atom, jex_core.Literal):
+            if not isinstance(atom, jax_extend().core.Literal):
                 return values[atom]
             key = ("literal", str(atom.aval), id(atom.val) if atom.aval.shape else str(atom.val))
             if key not in self.known:
@@ -160,7 +159,7 @@ class _Scope:
         return [read(atom) for atom in jaxpr.outvars]
 
     def _equation(self, equation: Any, reads: tuple[int, ...]) -> tuple[int, ...]:
-        nested = tuple(jex_core.jaxprs_in_params(equation.params))
+        nested = tuple(jax_extend().core.jaxprs_in_params(equation.params))
         effects = _lasting(equation)
         key = None if nested or effects else (equation.primitive, reads, str(equation.params))
         if key is not None and key in self.known:
@@ -247,5 +246,5 @@ def _inlined(equation: Any) -> Any | None:
 def _bodies(params: Mapping[str, Any]) -> Iterator[Any]:
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(item, (jex_core.Jaxpr, jex_core.ClosedJaxpr)):
+            if isinstance(item, (jax_extend().core.Jaxpr, jax_extend().core.ClosedJaxpr)):
                 yield item

@@ -14,6 +14,7 @@ from jaxgate.model import Argument, Facts, InvalidCaseError, Leaf, Phases
 from jaxgate.observe.arguments import argument_names, dynamic_leaves, place_signature, read_signature
 from jaxgate.observe.compat import argument_leaf_names, compiler_options, input_shardings
 from jaxgate.observe.errors import guarded
+from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.observe.trace.clocks import Clock, Clocks, asleep_ns, uncollected
 from jaxgate.observe.trace.compile_events import record
@@ -86,6 +87,7 @@ def lower(
     Raises:
         InvalidCaseError: If it cannot be traced or lowered.
     """
+    jax_extend()  # before anything is traced
     jitted = with_own_donation(function, as_jitted(function), args, kwargs, role)
     clocks, imported = (clock, asleep), len(sys.modules)
     traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
