@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax.experimental.mosaic.gpu  # noqa: F401 - every kernel that is lowered imports it, and pytester would forget a half of it
 import pytest
 from support.git import commit
 from support.paths import REPOSITORY
