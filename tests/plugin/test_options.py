@@ -175,11 +175,11 @@ def test_the_folder_is_really_used(project):
     ids=["help", "a run without gates", "a collection", "a run that selects none"],
 )
 def test_without_a_gate_jax_is_not_imported(project, arguments):
-    """Every pytest run of the environment loads the plugin; only a gate pays for JAX."""
+    """Every pytest run of the environment loads the plugin; only a gate pays for JAX. Equinox brings a plugin with NumPy."""
     project.write("test_plain.py", "def test_it(tmp_path):\n    pass\n")
     project.write("test_gated.py", "def test_it(gate):\n    gate(print)\n")
     code = (
-        f"import sys, pytest; code = pytest.main({arguments} + ['-p', 'no:cacheprovider'])\n"
+        f"import sys, pytest; code = pytest.main({arguments} + ['-p', 'no:cacheprovider', '-p', 'no:jaxtyping'])\n"
         "heavy = ('jax', 'jaxlib', 'numpy', 'pydantic')\n"
         "print('heavy:', sorted({name.split('.')[0] for name in sys.modules} & {*heavy}))\n"
         "print('plugin:', 'jaxgate.plugin.hooks' in sys.modules)\n"
