@@ -149,12 +149,22 @@ def test_names_and_paths_are_those_of_the_project():
     assert [leaf.donated for leaf in jax.tree.leaves(stage.args_info)] == [True, True, False]
 
 
-def test_numbers_are_static_within_a_class_only():
-    """As Equinox has it; a number that a function is given by itself is dynamic, as jax.jit has it."""
+def test_numbers_are_static_beside_what_jax_does_not_take():
+    """As Equinox has it; all other numbers are dynamic, as jax.jit has it: the step of a TrainState."""
     static = StaticLeaves((NET, 3, {"rate": 0.5}), {})
     args, _ = static.arguments()
     assert (args[0].rate, args[0].inference, args[1], args[2]) == (None, None, 3, {"rate": 0.5})
-    assert not StaticLeaves((X, 3, [0.5], None), {"flag": True})
+    assert not StaticLeaves((X, 3, [0.5], None, Pair(X, 3)), {"flag": True})
+
+
+def test_a_static_value_that_a_call_changes_is_refused():
+    """The program would keep the one that it was traced with; an array, or a number that is dynamic, may change."""
+    changed = lambda net: eqx.tree_at(lambda net: net.rate, net, net.rate + 1)  # noqa: E731 - a step of a project
+    made = given(lambda net, x: (changed(net), net(x)), NET, X)
+    with pytest.raises(TypeError, match=r"found Net\.rate 0\.5 → 1\.5: make it an array"):
+        jax.jit(made.subject)(*made.args)
+    counted = given(lambda pair: Pair(pair.left, pair.right + 1), Pair(X, 3))
+    assert jax.jit(counted.subject)(*counted.args).right == 4
 
 
 def test_a_reference_takes_what_the_subject_was_given():

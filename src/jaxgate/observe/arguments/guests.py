@@ -1,8 +1,8 @@
 """Functions and arguments of other people's libraries, as ``jax.jit`` takes them; none of these libraries is imported.
 
-Leaves that are no arrays are static within a class of somebody's own, as Equinox treats them; a callable tree is an
-argument of what it does, since its arrays would be constants otherwise; and what a library stages in its own way is called
-as it is.
+Leaves that JAX does not take are static, and so are the numbers beside them in an object, as Equinox treats them; a callable
+tree is an argument of what it does, since its arrays would be constants otherwise; and what a library stages in its own way
+is called as it is.
 """
 
 from __future__ import annotations
@@ -86,10 +86,33 @@ class StaticLeaves:
             dynamic = iter(jax.tree.leaves((args, kwargs)))
             whole = [leaf if static else next(dynamic) for leaf, static in zip(self._leaves, self._static, strict=True)]
             args, kwargs = jax.tree.unflatten(self._tree, whole)
-            return _stripped(function(*args, **kwargs))
+            output = function(*args, **kwargs)
+            _refuse_changed((args, kwargs), output)
+            return _stripped(output)
 
         vars(called)["classes"] = kinds  # their methods are part of its source
         return called
+
+
+def _refuse_changed(given: Any, output: Any) -> None:
+    """Refuse a number or text within a model that a call changes: the program would keep the one that it was traced with.
+
+    Raises:
+        TypeError: Names its path and both values.
+    """
+    results = {jax.tree.structure(node): node for node in _nodes(output)}
+    for node in _nodes(given):
+        same = results.get(jax.tree.structure(node))
+        if same is None:
+            continue
+        leaves = zip(jax.tree_util.tree_leaves_with_path(node), jax.tree.leaves(same), strict=True)
+        for (path, before), after in leaves:
+            if isinstance(before, (*_NUMBERS, str)) and not _is_array(after) and before != after:
+                raise TypeError(
+                    f"expected static leaves that a call leaves as they are, found {type(node).__name__}"
+                    f"{jax.tree_util.keystr(path)} {before!r} → {after!r}: make it an array, or gate the function under "
+                    "eqx.filter_jit, which traces again for each value"
+                )
 
 
 def _stripped(output: Any) -> Any:
@@ -100,10 +123,12 @@ def _stripped(output: Any) -> Any:
 
 
 def _are_static(tree: Any) -> Iterator[bool]:
-    """Of each leaf whether it is static: within a class of somebody's own all but arrays, else what no array can be of."""
+    """Of each leaf whether it is static: what JAX does not take, and what stands beside that in an object and is no array."""
     for node in jax.tree.leaves(tree, is_leaf=_is_custom):
-        for leaf in jax.tree.leaves(node):
-            yield not (_is_array(leaf) or (leaf is node and isinstance(leaf, _NUMBERS)))
+        leaves = jax.tree.leaves(node)
+        foreign = not all(_is_array(leaf) or isinstance(leaf, _NUMBERS) for leaf in leaves)
+        for leaf in leaves:
+            yield not _is_array(leaf) and (foreign or not isinstance(leaf, _NUMBERS))
 
 
 def _nodes(tree: Any) -> Iterator[Any]:

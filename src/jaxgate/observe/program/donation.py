@@ -83,7 +83,7 @@ def read_donation(program: Program, fed: Call) -> tuple[DonatedLeaf, ...]:
     """Say for each donated argument, fed to one call that has ended, whether its buffer was reused, and why not.
 
     Returns:
-        The donated leaves in the order of the signature. Their bytes, where reused, sum up to the program's
+        The donated arrays in the order of the signature. Their bytes, where reused, sum up to the program's
         ``aliased_bytes``, unless JAX had to move an argument to the program's devices first.
     """
     lowered = program.lowered
@@ -96,6 +96,8 @@ def read_donation(program: Program, fed: Call) -> tuple[DonatedLeaf, ...]:
     found = []
     for index in donated:
         leaf, described = leaves[index], lowered.signature[index]
+        if isinstance(leaf, (bool, int, float, complex)):
+            continue  # the buffer is JAX's own, made for each call: the step of a TrainState
         reused = leaf.is_deleted() if isinstance(leaf, jax.Array) else None
         why = "" if reused else _why(leaf, infos[index], shardings[index], results, asked)
         found.append(
