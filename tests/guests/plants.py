@@ -63,7 +63,8 @@ def assert_caught(project: Any, planted: Plant) -> None:
     """The mistake turns its test red for the right reason; no clock is asked."""
     for edit in planted.edits:
         project.edit(*edit)
-    result = project.run("-k", planted.test, "--benchmark-disable")
+    (file,) = project.path.glob("test_*.py")
+    result = project.run(f"{file.name}::{planted.test}", "--benchmark-disable")
     result.counts(failed=1)
     found = result.line("found")
     assert planted.finds in found, result.text

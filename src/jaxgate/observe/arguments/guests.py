@@ -79,7 +79,7 @@ class StaticLeaves:
 
     def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function of the other leaves; what it gives has ``None`` in the places of such leaves, too."""
-        kinds = tuple({type(node) for node in _nodes(jax.tree.unflatten(self._tree, self._leaves))})
+        classes = classes_of(jax.tree.unflatten(self._tree, self._leaves))
 
         @wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -88,8 +88,13 @@ class StaticLeaves:
             args, kwargs = jax.tree.unflatten(self._tree, whole)
             return _stripped(function(*args, **kwargs))
 
-        vars(called)["classes"] = kinds  # their methods are part of its source
+        vars(called)["classes"] = classes  # their methods are part of its source
         return called
+
+
+def classes_of(tree: Any) -> tuple[type, ...]:
+    """The classes of somebody's own that a tree is made of."""
+    return tuple({type(node) for node in _nodes(tree)})
 
 
 def _stripped(output: Any) -> Any:

@@ -17,4 +17,5 @@ from jaxgate.observe.trace.stages import (
     lower,
     refuse_idle,
 )
+from jaxgate.observe.trace.stablehlo import Constant
 from jaxgate.observe.trace.value_dependence import value_dependent

@@ -19,7 +19,7 @@ from typing import Any
 from jax.extend import core as jex_core
 
 from jaxgate.model import EACH_TURN
-from jaxgate.observe.source_lines import places
+from jaxgate.observe.source_lines import at, places
 from jaxgate.observe.trace.equation_cost import CALLBACK, COLLECTIVE, MATMUL, WIDENING, Item, items_of, line_of
 
 _INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"})
@@ -51,6 +51,11 @@ class Work:
     widened_bytes: int
     callbacks: Mapping[str, int]
     lines: Mapping[str, str]
+
+    @property
+    def callback_lines(self) -> tuple[str, ...]:
+        """The Python functions that it calls, with the source lines that ask for it."""
+        return tuple(f"{name}{at(self.lines.get(name, ''))}" for name in self.callbacks)
 
 
 @dataclass(slots=True)
