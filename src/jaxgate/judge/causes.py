@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, donates_less, explained, launches
-from jaxgate.judge.growth import count_of, grown, heaviest, shrunk
+from jaxgate.judge.growth import count_of, grown, heaviest, shrunk, wider_products
 from jaxgate.judge.origin import environment_differences, only_settings_changed
 from jaxgate.model import COMPILE_OPTIONS, EACH_TURN, MAX_NAMED, Baseline, Cause, Leaf, Measurement, shortlist
 
@@ -182,6 +182,14 @@ def _multiplies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
             yield Cause(text=text, explains=explained(baseline, {"matmul_flops"}, _WORK | {"compile_ns"}))
 
 
+def _multiplies_wider(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """The same products of wider floats: a cast, or a module's own narrow type, is lost."""
+    text = "" if baseline is None else wider_products(now.matmuls, baseline.matmuls, now.culprits.lines)
+    if text:
+        moves = _WORK - {"stablehlo_ops"} | {"widened_bytes", "output_bytes"}  # casts around them follow
+        yield Cause(text=f"products of wider floats: {text}", explains=frozenset(moves))
+
+
 def _widens(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = grown(now.widened, None if baseline is None else baseline.widened, now.culprits.lines)
     if text:
@@ -265,6 +273,7 @@ _FINDERS: tuple[Finder, ...] = (
     _keeps_more,
     _held_back_no_more,
     _multiplies,
+    _multiplies_wider,
     _widens,
     _returns_more,
     calls_more_python,

@@ -39,6 +39,15 @@ def shrunk(now: Mapping[str, int], before: Mapping[str, int]) -> str:
     return _fitting([f"{name} {before[name]} → {now.get(name, 0)}" for name in most[:MAX_NAMED]])
 
 
+def wider_products(now: Mapping[str, int], before: Mapping[str, int], lines: Mapping[str, str]) -> str:
+    """Products of the same shapes that were of narrower floats, as ``bfloat16[8] x bfloat16[8] → float32[8] x float32[8]``."""
+    narrow = {_shapes(name): name for name, count in before.items() if count > now.get(name, 0)}
+    pairs = [(narrow[_shapes(name)], name) for name in now if name not in before and _shapes(name) in narrow]
+    wider = [(old, new) for old, new in pairs if _bits(old) < _bits(new)]
+    most = sorted(wider, key=lambda pair: (-now[pair[1]] * _elements(pair[1]), pair))
+    return _fitting([f"{old} → {new}{at(new, lines)}" for old, new in most[:MAX_NAMED]])
+
+
 def heaviest(now: Mapping[str, int], lines: Mapping[str, str]) -> str:
     """What most of a program is, where there is nothing to compare it with."""
     counts: dict[str, int] = {}
@@ -69,6 +78,16 @@ def _fitting(parts: list[str]) -> str:
             break
         text = longer
     return text
+
+
+def _shapes(name: str) -> str:
+    """The label of a product without the types of its operands."""
+    return re.sub(r"\b[a-z]+\d\w*\[", "[", name)
+
+
+def _bits(name: str) -> int:
+    """The width of both operands of a product."""
+    return sum(int(bits) for bits in re.findall(r"\b[a-z]+(\d+)\w*\[", name))
 
 
 def _elements(name: str) -> int:

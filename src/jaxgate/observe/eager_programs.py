@@ -12,7 +12,15 @@ from jaxgate.observe.errors import describe
 from jaxgate.observe.execute import EagerSubject, Launched, RecordedProgram, recorded_calls
 from jaxgate.observe.program import Communication, find_native_code, read_communication
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import Constant, Program, compile_program, device_assignment, devices_of, lower, value_dependent
+from jaxgate.observe.trace import (
+    Constant,
+    Program,
+    compile_program,
+    device_assignment,
+    devices_of,
+    lower,
+    value_dependent,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
