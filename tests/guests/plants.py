@@ -69,7 +69,6 @@ def assert_caught(project: Any, planted: Plant) -> None:
     found = result.line("found")
     assert planted.finds in found, result.text
     culprit = result.line("culprit").split("culprit", 1)[1].strip()
-    print(f"\nPLANT | {planted.name} | {found.split('found', 1)[1].strip()[:80]} | {culprit}")
     assert re.search(planted.culprit, culprit), culprit
     assert len(culprit) <= MAX_LINE, culprit
     if planted.at:

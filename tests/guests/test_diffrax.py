@@ -10,8 +10,6 @@ import pytest
 from guests.plants import assert_caught, assert_unchanged, plant, recorded
 
 ODE = """
-import itertools
-
 import diffrax
 import equinox as eqx
 import jax
@@ -38,7 +36,8 @@ def solve(params, y, dt=0.1):
         args=params,
         stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=1e-6),
         saveat=diffrax.SaveAt(t1=True),
-        max_steps=64,
+        max_steps=16,
+        throw=False,
     )
     return solution.ys[0]
 
@@ -57,11 +56,7 @@ def train_step(ys, params, state, dt):
     return optax.apply_updates(params, updates), state, loss
 
 
-STEPS = itertools.count(1)
-
-
 def step(params, state, ys):
-    number = next(STEPS)
     params, state, loss = train_step(ys, params, state, 0.1)
     return params, state, loss
 """
@@ -95,9 +90,9 @@ PLANTS = [
     plant(
         "every step of the solver is kept for the gradient",
         "test_step",
-        ("ode.py", "        max_steps=64,\n", "        max_steps=64,\n        adjoint=diffrax.DirectAdjoint(),\n"),
-        finds="temp_bytes",
-        culprit=r"while|loop",
+        ("ode.py", "        max_steps=16,\n", "        max_steps=16,\n        adjoint=diffrax.DirectAdjoint(),\n"),
+        finds="matmul_flops",
+        culprit=r"^float32\[8,32\] x float32\[(32,16|16,32)\] 0 → \d\d+",
     ),
     plant(
         "the loss is printed at each step",
@@ -119,25 +114,16 @@ PLANTS = [
             "    return solution.ys[0]\n",
             "    for _ in range(16):\n        y = y + field(0.0, y, params) / 16\n    return y + 0 * solution.ys[0]\n",
         ),
-        finds="stablehlo_ops",
-        culprit=r"16",
-        at="up, down = params",
-    ),
-    plant(
-        "a first step of the solver that changes is static",
-        "test_step",
-        ("ode.py", "train_step(ys, params, state, 0.1)", "train_step(ys, params, state, 0.1 / number)"),
-        finds="traces",
-        culprit=r"^step 2 retraced: train_step: .*static 0\.\d+ → static 0\.\d+",
-        at="train_step(ys",
+        finds="matmul_flops",
+        culprit=r"^float32\[8,32\] x float32\[32,16\] 0 → 16",
+        at="jnp.tanh",
     ),
     plant(
         "a solver of higher order",
         "test_solve_all",
         ("ode.py", "diffrax.Tsit5()", "diffrax.Dopri8()"),
         finds="matmul_flops",
-        culprit=r"float32\[8,16\] x float32\[16,32\]",
-        at="jnp.tanh",
+        culprit=r"^float32\[14\] x float32\[8,14,16\] each turn 0 → 2",
     ),
     plant(
         "all steps are returned",
@@ -145,14 +131,16 @@ PLANTS = [
         ("ode.py", "SaveAt(t1=True)", "SaveAt(t1=True, steps=True)"),
         ("ode.py", "return solution.ys[0]", "return solution.ys"),
         finds="output_bytes",
-        culprit=r"^more is returned: .*float32\[8,6\d,16\]",
+        culprit=r"^more is returned: .*float32\[8,1\d,16\]",
+        wrong="a guess at operations comes before the result that grew, as it explains more facts",
     ),
     plant(
         "vmap becomes a Python loop",
         "test_solve_all",
         ("ode.py", "jax.vmap(lambda y: solve(params, y))(ys)", "jnp.stack([solve(params, y) for y in ys[:4]] * 2)"),
         finds="stablehlo_ops",
-        culprit=r"stablehlo\.\w+ .*\d+ → \d+",
+        culprit=r"stablehlo\.scatter 7x16xf32 0 → 8",
+        at="solution = diffrax",
     ),
     plant(
         "the field is evaluated twice",

@@ -85,7 +85,7 @@ PLANTS = [
         ("loop.py", "@partial(jax.jit, donate_argnums=0)", "@jax.jit"),
         finds="aliased_bytes",
         culprit=r"^no longer donated: 10,240 bytes of the arguments of add",
-        at="def add",
+        at="grads = more if",
     ),
     plant(
         "the loss is read at each step",
@@ -111,7 +111,7 @@ PLANTS = [
             "        losses.append(loss)\n    params, state = apply(params, state, grads)\n",
             "        losses.append(loss)\n        params, state = apply(params, state, grads)\n        grads = None\n",
         ),
-        finds="launches",
+        finds="widened_bytes",
         culprit=r"^programs started in a call: apply 1 → 2",
         at="params, state = apply",
     ),
@@ -125,7 +125,7 @@ PLANTS = [
         ),
         finds="launches",
         culprit=r"^programs started in a call: .*at loop\.py",
-        at="updates, state = OPTIMIZER.update(grads, state, params)\n    params",
+        at="    params = optax.apply_updates",
     ),
     plant(
         "a batch goes through NumPy at each step",
@@ -148,7 +148,7 @@ PLANTS = [
             "gradients(params, jnp.asarray(np.zeros((16, 32), np.float32)), ys)\n        grads",
         ),
         finds="host_transfers",
-        culprit=r"^moved between host and device in each call: 2 for .*",
+        culprit=r"^(moved between host and device in each call: 2 for|programs started in a call: stage 0 → 2)",
         at="loss, more = gradients",
     ),
     plant(
@@ -168,7 +168,7 @@ PLANTS = [
             "return loss_of(params, 2 * xs, ys), jax.grad(loss_of)(params, xs, ys)",
         ),
         finds="matmul_flops",
-        culprit=r"^float32\[16,32\] x float32\[32,64\] 2 → 4",
+        culprit=r"float32\[16,32\] x float32\[32,64\] 2 → 4",
         at="hidden = jax.nn.relu",
     ),
     plant(

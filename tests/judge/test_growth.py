@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.judge.growth import at, count_of, grown, heaviest
+from jaxgate.judge.growth import at, count_of, grown, heaviest, shrunk, wider_products
 from jaxgate.model import MAX_NAMED
 
 ADD, TANH, DOT = "stablehlo.add 8x64xf32", "stablehlo.tanh 8x64xf32", "stablehlo.dot_general 8x8xf32"
@@ -91,3 +91,34 @@ def test_operations_of_one_name_are_counted_together():
 def test_a_line_that_is_not_known_is_not_named():
     """Neither where there is none nor where it is empty."""
     assert (at(ADD, {ADD: "model.py:4"}), at(ADD, {ADD: ""}), at(ADD, {})) == (" at model.py:4", "", "")
+
+
+def test_a_line_stays_readable():
+    """Of long names the first one is told, and those that still fit."""
+    names = [f"stablehlo.{letter * 90} 8xf32" for letter in "abc"]
+    assert grown(dict.fromkeys(names, 2), dict.fromkeys(names, 1), {}) == f"{names[0]} 1 → 2"
+    assert shrunk(dict.fromkeys(names, 1), dict.fromkeys(names, 2)) == f"{names[0]} 2 → 1"
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "told"),
+    [
+        (
+            {"float32[4,8] x float32[8]": 2},
+            {"bfloat16[4,8] x bfloat16[8]": 2},
+            "bfloat16[4,8] x bfloat16[8] → float32[4,8] x float32[8] at model.py:4",
+        ),
+        (
+            {"float32[8] x bfloat16[8] each turn": 1},
+            {"bfloat16[8] x bfloat16[8] each turn": 1},
+            "bfloat16[8] x bfloat16[8] each turn → float32[8] x bfloat16[8] each turn",
+        ),
+        ({"bfloat16[8] x bfloat16[8]": 1}, {"float32[8] x float32[8]": 1}, ""),
+        ({"float32[9] x float32[9]": 1}, {"bfloat16[8] x bfloat16[8]": 1}, ""),
+        ({"float32[8] x float32[8]": 1, "bfloat16[8] x bfloat16[8]": 1}, {"bfloat16[8] x bfloat16[8]": 1}, ""),
+    ],
+    ids=["both", "one", "narrower", "other shapes", "besides"],
+)
+def test_products_of_wider_floats_are_told_with_what_they_were(now, before, told):
+    """The same shapes, and more bits; what is multiplied besides is no such thing."""
+    assert wider_products(now, before, {"float32[4,8] x float32[8]": "model.py:4"}) == told

@@ -147,19 +147,31 @@ def find_programs(subject: EagerSubject, launched: Launched, tools: Tools) -> Ea
         InvalidCaseError: If the call fails.
     """
     tools.progress("recording its programs")
-    call = subject.fresh()
-    with recorded_calls() as calls:
-        subject.call(call)
-    problem = _unlike(calls.programs, launched)
+    programs, problem = _recorded(subject, launched, tools)
     tools.progress("compiling its programs")
     found: list[EagerProgram] = []
     try:
-        found = _merged(_compiled(one, tools) for one in calls.programs if not problem)
+        found = _merged(_compiled(one, tools) for one in programs if not problem)
     except InvalidCaseError as error:
         problem = f"a program that it launches could not be compiled by itself: {describe(error)}"
     if tools.together.anyone("a program could not be recorded", bool(problem)):
         return EagerPrograms(why_not=problem or "another rank could not record a program")
     return EagerPrograms(programs=tuple(found))
+
+
+def _recorded(subject: EagerSubject, launched: Launched, tools: Tools) -> tuple[tuple[RecordedProgram, ...], str]:
+    """What a call launches, and why that is not believed.
+
+    The first recording traces anew, and what a library computes while it is traced is launched as well: the second does not.
+    """
+    for _ in range(2):
+        call = subject.fresh()
+        with recorded_calls() as calls:
+            subject.call(call)
+        problem = _unlike(calls.programs, launched)
+        if not tools.together.anyone("a recording is not what a profile shows", bool(problem)):
+            break
+    return calls.programs, problem
 
 
 def _unlike(programs: tuple[RecordedProgram, ...], launched: Launched) -> str:

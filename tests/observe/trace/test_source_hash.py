@@ -180,7 +180,9 @@ def test_methods_of_what_it_is_given_count(load):
     """A model arrives as an argument: its class is the project's where it is, and nothing where it is a library's."""
     model = "class Model:\n    def __call__(self, x):\n        return x * 2\n"
     step = load("def step(model, x):\n    return model(x)\n").step
-    alone, one, same = (source_fingerprint(step, classes=classes) for classes in ([], [load(model).Model], [load(model).Model]))
+    alone, one, same = (
+        source_fingerprint(step, classes=classes) for classes in ([], [load(model).Model], [load(model).Model])
+    )
     assert one == same != alone
     assert source_fingerprint(step, classes=[load(model.replace("* 2", "* 3")).Model]) != one
     assert source_fingerprint(step, classes=[Path]) == alone
