@@ -12,6 +12,7 @@ from support.factories import (
     SIGNATURE,
     baseline,
     decision,
+    launched_program,
     measurement,
     record,
     reference,
@@ -326,6 +327,24 @@ def test_wider_floats_are_named():
     assert causes("widened_bytes", baseline(widened={label: 4}), widened={label: 4}) == []
 
 
+def test_products_of_wider_floats_come_before_the_casts_around_them():
+    """They are the same products; what is cast for them follows from that."""
+    narrow, wide = "bfloat16[4,8] x bfloat16[8,8]", "float32[4,8] x float32[8,8]"
+    cast = {"bfloat16[4,8] → float32": 1}
+    told = f"products of wider floats: {narrow} → {wide}"
+    found = [
+        cause.text
+        for cause in rank_causes(
+            measurement(matmuls={wide: 2}, widened=cast, facts={"widened_bytes": 9000}),
+            baseline(matmuls={narrow: 2}),
+            {"widened_bytes", "temp_bytes"},
+        )
+    ]
+    assert found[0] == told
+    assert causes("temp_bytes", baseline(matmuls={narrow: 2}), matmuls={wide: 2}) == [told]
+    assert causes("temp_bytes", baseline(matmuls={wide: 2}), matmuls={narrow: 2}) == []
+
+
 def test_what_is_returned_besides_is_named():
     """A new result, or a larger one, with its bytes; where there is no more in all nobody is blamed."""
     logits = Leaf(path="result[2]", aval="float32[8,1000]", nbytes=32_000, donated=False)
@@ -365,6 +384,17 @@ def test_programs_that_python_starts_are_named():
     assert causes("host_reads", baseline(), culprits=Culprits(reads=("2 × item() at loop.py:3",)), host=True) == [
         "read back in each call: 2 × item() at loop.py:3"
     ]
+
+
+def test_a_program_that_gave_its_arguments_away_and_is_gone_explains_lost_donation():
+    """Eager operations in its place consume nothing; where another program takes its place they have no part in it."""
+    step, add = launched_program(facts={"donated_bytes": 256}), launched_program(name="add", arguments=())
+    known = baseline(launched={"step": 1}, launched_programs=(step,))
+    changes = {"launched": {"add": 4}, "host": True}
+    started = "programs started in a call: add 0 → 4; gone: step"
+    assert causes("donated_bytes", known, launched_programs=(add,), **changes) == [started]
+    kept = (launched_program(facts={"donated_bytes": 256}), add)
+    assert causes("donated_bytes", known, launched_programs=kept, **changes) == []
 
 
 def test_functions_that_grew_are_named():

@@ -47,7 +47,7 @@ def test_a_lost_bfloat16_is_red_though_memory_shrinks():
     verdict = judge(CASE, (), now, record(matmuls={NARROW: 3}), strict=True)
     assert verdict.status is Status.REGRESSED
     assert (verdict.worst.name, verdict.worst.now, verdict.worst.against) == ("wider_products", 3, 0)
-    assert verdict.causes[0].text == f"products of wider numbers: 3 × {NARROW} → {WIDE} at model.py:7"
+    assert verdict.causes[0].text == f"products of wider floats: {NARROW} → {WIDE} at model.py:7"
 
 
 def test_nothing_is_said_without_a_baseline():

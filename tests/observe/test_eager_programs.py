@@ -175,3 +175,32 @@ def test_what_another_rank_could_not_record_is_unknown_here():
     assert found(Launched({"step": 4, "multiply": 1}, {}), together=Ranks()).why_not == (
         "another rank could not record a program"
     )
+
+
+def test_what_a_library_computes_while_it_is_traced_is_not_launched_by_a_warm_call():
+    """The recording traces anew; numbers that a function works out by then are no part of a call."""
+
+    @jax.jit
+    def step(x):
+        with jax.ensure_compile_time_eval():
+            scale = jnp.sin(jnp.ones(3)).sum()
+        return x * scale
+
+    now = measure(lambda x: step(x), X)
+    assert [(one.name, one.count) for one in now.launched_programs] == [("step", 1)]
+
+
+def test_constants_and_callbacks_of_its_programs_are_named():
+    """As those of a function under ``jax.jit``."""
+    table = jnp.asarray(np.random.default_rng(0).normal(size=(64, 8)), jnp.float32)
+
+    @jax.jit
+    def step(x):
+        jax.debug.callback(lambda n: None, x.shape[0])
+        return x @ table.T
+
+    found = measure(lambda x: step(x), X).culprits
+    assert [line.split(" used by")[0] for line in found.constants] == [
+        "likely `table` captured in step: 64x8xf32 (2,048 bytes)"
+    ]
+    assert [line.split(" at ")[0] for line in found.callbacks] == ["jax.debug.callback"]

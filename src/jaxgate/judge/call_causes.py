@@ -38,6 +38,8 @@ def launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         pairs = () if baseline is None else changed_programs(now.launched_programs, baseline.launched_programs)
         if baseline is not None and not any(ours and theirs for ours, theirs in pairs):
             explains |= _SUMMED
+        if any(theirs and theirs.facts.get("donated_bytes") and not ours for ours, theirs in pairs):
+            explains |= {"donated_bytes", "aliased_bytes"}  # with the program that was given them
         yield Cause(text=f"programs started in a call: {text}", explains=explains)
     text = _moves(now, baseline)
     if text:

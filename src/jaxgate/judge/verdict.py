@@ -84,8 +84,8 @@ def judge(
             changed = stale.detail
             time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
         else:
-            findings += compare_facts(now, baseline, tolerances, recorded=record.recorded)
             findings += compare_products(now, baseline)
+            findings += compare_facts(now, baseline, tolerances, recorded=record.recorded)
             findings += compare_programs(now, baseline, red_quantities(findings))
             findings += compare_phases(now, record)
             origin = place(now, baseline)

@@ -7,10 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jaxgate.judge.growth import at
-from jaxgate.model import MAX_NAMED, WIDER_PRODUCTS, Baseline, Cause, Finding, Measurement, Status, shortlist
+from jaxgate.judge.growth import at, fitting
+from jaxgate.model import MAX_NAMED, WIDER_PRODUCTS, Baseline, Cause, Finding, Measurement, Status
 
 _FLOAT = re.compile(r"\b(bfloat16|float\d+|complex\d+|float8_\w+)\[")
+_FOLLOWS = frozenset(
+    {"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "widened_bytes", "output_bytes", "run_ns", "peak_bytes"}
+)
 _BITS = re.compile(r"float(\d+)|complex(\d+)")
 
 
@@ -68,13 +71,16 @@ def compare_products(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
 
 
 def multiplies_wider(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Which ones, with the source line of each."""
+    """Which ones, with the source line of each; the casts around them follow.
+
+    Where one operand alone became wider, the cast that widens it is the cause, and named by itself.
+    """
     found = [] if baseline is None else wider_products(now.matmuls, baseline.matmuls)
     if found:
-        named = [f"{one.count} × {one.before} → {one.now}{at(one.now, now.culprits.lines)}" for one in found]
-        text = f"products of wider numbers: {shortlist(named, MAX_NAMED, phrases=True)}"
-        explains = {WIDER_PRODUCTS, "temp_bytes", "xla_bytes", "argument_bytes", "output_bytes", "run_ns", "peak_bytes"}
-        yield Cause(text=text, explains=frozenset(explains))
+        text = fitting([f"{one.before} → {one.now}{at(one.now, now.culprits.lines)}" for one in found[:MAX_NAMED]])
+        whole = any(len(set(_FLOAT.findall(one.now))) == 1 for one in found)
+        explains = {WIDER_PRODUCTS} | (_FOLLOWS if whole else set())
+        yield Cause(text=f"products of wider floats: {text}", explains=frozenset(explains))
 
 
 def _shapes(label: str) -> str:

@@ -15,7 +15,15 @@ from jaxgate.observe.errors import describe, guarded
 from jaxgate.observe.execute import EagerSubject, Forced, Launched, RecordedCalls, RecordedProgram, recorded_calls
 from jaxgate.observe.program import Communication, find_native_code, read_communication
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import Program, compile_program, device_assignment, devices_of, lower, value_dependent
+from jaxgate.observe.trace import (
+    Constant,
+    Program,
+    compile_program,
+    device_assignment,
+    devices_of,
+    lower,
+    value_dependent,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +105,17 @@ class EagerPrograms:
         if not found or None in found.values():
             return None
         return "; ".join(f"{name}: {text}" for name, text in sorted(found.items()) if text)
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """The large arrays that are compiled into them."""
+        return tuple(constant for one in self.programs for constant in one.program.structure.constants)
+
+    @property
+    def callbacks(self) -> tuple[str, ...]:
+        """The Python functions that they call, each with the line that asks for it."""
+        works = (one.program.work for one in self.programs)
+        return tuple(dict.fromkeys(line for work in works for line in work.callback_lines))
 
     @property
     def lines(self) -> dict[str, str]:

@@ -48,7 +48,6 @@ from jaxgate.observe.program import (
     lost_unknown,
     read_donation,
 )
-from jaxgate.observe.source_lines import at
 from jaxgate.observe.tools import Progress, ReferenceStore, Tools
 from jaxgate.observe.trace import (
     CLOCKS,
@@ -240,7 +239,7 @@ def _culprits(compiled: CompiledSubject, run: _Run, *functions: Callable[..., ob
     structure, work = compiled.program.structure, compiled.program.work
     return Culprits(
         constants=describe_constants(structure.constants, *functions),
-        callbacks=tuple(f"{name}{at(work.lines.get(name, ''))}" for name in work.callbacks),
+        callbacks=work.callback_lines,
         lines={**structure.lines, **compiled.communication.lines, **work.lines, **run.called.lines},
         retraces=describe_retraces(run.stepped, run.stepped.further, run.sampled),
         lost=lost_lines(run.donation),

@@ -27,6 +27,7 @@ from jaxgate.model import (
 from jaxgate.observe.arguments import (
     Call,
     Carry,
+    classes_of,
     inputs_fingerprint,
     leaves_with_paths,
     on_host,
@@ -56,7 +57,7 @@ from jaxgate.observe.execute import (
 from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick, usable_cores
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import OwnTime, find_jitted_functions, source_fingerprint
+from jaxgate.observe.trace import OwnTime, describe_constants, find_jitted_functions, source_fingerprint
 
 
 def measure_eager(computation: Computation, build: Callable[[], Computation], tools: Tools) -> Observation:
@@ -131,7 +132,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         processes=run.processes,
         environment=read_environment(subject.devices[0]),
         fingerprints=Fingerprints(
-            source=source_fingerprint(computation.subject, build),
+            source=source_fingerprint(computation.subject, build, classes=classes_of(run.call)),
             program=_fingerprint(launched, programs, signature),
             options=programs.options,
             inputs=_inputs(run.call),
@@ -155,7 +156,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         analytic_flops=computation.analytic_flops,
         amount=computation.amount,
         reference=run.reference,
-        culprits=_culprits(run),
+        culprits=_culprits(run, build),
         host=True,
         unknown=_unknown(launched) | programs.unknown | run.called.unknown,
         launched=launched.programs or {},
@@ -264,16 +265,18 @@ def _facts(signature: tuple[Argument, ...], run: _Run) -> Facts:
     )
 
 
-def _culprits(run: _Run) -> Culprits:
-    launched = run.launched
+def _culprits(run: _Run, build: Callable[[], Computation]) -> Culprits:
+    launched, function = run.launched, run.subject.function
     return Culprits(
+        constants=describe_constants(run.programs.constants, function, build, *classes_of(run.call)),
+        callbacks=run.programs.callbacks,
         retraces=(*run.stepped.retraces, *run.stepped.further.retraces),
         transfer_lines=launched.transfer_lines,
         reads=run.called.read_lines,
         lines={
             **run.programs.lines,
             **run.called.lines,
-            **find_jitted_functions(run.subject.function),
+            **find_jitted_functions(function),
             **launched.program_lines,
         },
     )

@@ -19,6 +19,14 @@ MAX_PLACES = 3
 _FRAME = re.compile(r'"([^"]+\.py)":(\d+)')
 
 
+_OWN = str(Path(__file__).resolve().parents[1]) + os.sep
+
+
+def is_own_file(file: str) -> bool:
+    """Whether a file is one of jaxgate's."""
+    return file.startswith(_OWN)
+
+
 @cache
 def _foreign() -> tuple[str, ...]:
     """Folders whose code is not the project's: the standard library and installed packages."""
@@ -68,11 +76,10 @@ def calling_line() -> str:
 
     Looks no further than jaxgate's own frames: above them stands whoever asked for the measurement.
     """
-    here = str(Path(__file__).resolve().parents[1]) + os.sep
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(here):
+    while frame is not None and is_own_file(frame.f_code.co_filename):
         frame = frame.f_back
-    while frame is not None and not frame.f_code.co_filename.startswith(here):
+    while frame is not None and not is_own_file(frame.f_code.co_filename):
         if is_project_file(frame.f_code.co_filename):
             return f"{short_path(frame.f_code.co_filename)}:{frame.f_lineno}"
         frame = frame.f_back

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sysconfig
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -40,6 +42,20 @@ def _twice(x, weights):
 
 def _line(function, offset):
     return f"{FILE}:{function.__code__.co_firstlineno + offset}"
+
+
+def test_a_product_within_a_library_s_layer_has_the_line_that_calls_it():
+    """What a layer of a library multiplies stands at the innermost line of the project."""
+    scope = {}
+    library = compile("def dense(x, w):\n    return x @ w\n", f"{sysconfig.get_paths()['purelib']}/layers.py", "exec")
+    exec(library, scope)
+    dense = scope["dense"]
+
+    def model(x, w):
+        return jnp.tanh(dense(x, w))
+
+    traced = jax.jit(model).trace(jnp.ones((8, 8)), jnp.ones((8, 8)))
+    assert count_work(traced.jaxpr).lines == {"float32[8,8] x float32[8,8]": _line(model, 1)}
 
 
 def test_a_product_names_every_line_that_does_it():

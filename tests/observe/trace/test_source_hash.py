@@ -176,6 +176,18 @@ def test_a_helper_without_source_makes_the_whole_unknown(load):
     assert source_fingerprint(outer.step) is None
 
 
+def test_methods_of_what_it_is_given_count(load):
+    """A model arrives as an argument: its class is the project's where it is, and nothing where it is a library's."""
+    model = "class Model:\n    def __call__(self, x):\n        return x * 2\n"
+    step = load("def step(model, x):\n    return model(x)\n").step
+    alone, one, same = (
+        source_fingerprint(step, classes=classes) for classes in ([], [load(model).Model], [load(model).Model])
+    )
+    assert one == same != alone
+    assert source_fingerprint(step, classes=[load(model.replace("* 2", "* 3")).Model]) != one
+    assert source_fingerprint(step, classes=[Path]) == alone
+
+
 def test_library_code_is_not_followed(load, monkeypatch):
     """What an installed package does is the environment's business."""
     text = "import jax\ndef step(x):\n    return jax.nn.relu(x)\n"

@@ -9,6 +9,7 @@ from jaxgate.observe.trace.jitted_functions import find_jitted_functions
 from jaxgate.observe.trace.plain_functions import as_jitted
 from jaxgate.observe.trace.retraces import PMAP, Blame, Culprit, retrace_lines
 from jaxgate.observe.trace.source_hash import source_fingerprint
+from jaxgate.observe.trace.stablehlo import Constant
 from jaxgate.observe.trace.stages import (
     Lowered,
     Program,

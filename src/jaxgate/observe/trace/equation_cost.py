@@ -12,8 +12,10 @@ import jax
 from jaxgate.observe.arguments import short
 from jaxgate.observe.hlo import COLLECTIVES
 from jaxgate.observe.jax_extend import jax_extend
-from jaxgate.observe.source_lines import is_project_file, short_path
+from jaxgate.observe.source_lines import is_own_file, is_project_file, short_path
 
+_FRAMES = 64
+"""Frames that are looked through for a line of the project."""
 MATMUL, COLLECTIVE, WIDENING, CALLBACK = "matmul", "collective", "widening", "callback"
 
 _CALLBACKS = {
@@ -161,7 +163,15 @@ _PRODUCTS: dict[str, Callable[[Any], int]] = {
 
 
 def line_of(equation: Any) -> str:
-    """Where the equation was written; JAX already skips its own frames."""
-    text = jax_extend().source_info_util.summarize(equation.source_info)
-    file, _, rest = text.partition(":")
-    return f"{short_path(file)}:{rest.split(' ')[0].split(':')[0]}" if is_project_file(file) else ""
+    """The innermost line of the project that the equation comes from; JAX already skips its own frames.
+
+    A layer of a library stands between: its caller is looked for where the innermost frame is no line of the project's.
+    """
+    for frames in (1, _FRAMES):
+        for text in reversed(jax_extend().source_info_util.summarize(equation.source_info, frames).splitlines()):
+            file, _, rest = text.partition(":")
+            if is_own_file(file):
+                return ""  # above stands whoever asked for the measurement
+            if is_project_file(file):
+                return f"{short_path(file)}:{rest.split(' ')[0].split(':')[0]}"
+    return ""

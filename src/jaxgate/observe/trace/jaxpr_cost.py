@@ -18,7 +18,7 @@ from typing import Any
 
 from jaxgate.model import EACH_TURN
 from jaxgate.observe.jax_extend import jax_extend
-from jaxgate.observe.source_lines import places
+from jaxgate.observe.source_lines import at, places
 from jaxgate.observe.trace.equation_cost import (
     CALLBACK,
     COLLECTIVE,
@@ -64,6 +64,11 @@ class Work:
         """Whether all calls into Python, of which the program has so many, do nothing but raise."""
         checks = sum(count for label, count in self.callbacks.items() if label.startswith(ERROR_CHECK))
         return 0 < host_callbacks <= checks == sum(self.callbacks.values())
+
+    @property
+    def callback_lines(self) -> tuple[str, ...]:
+        """The Python functions that it calls, with the source lines that ask for it."""
+        return tuple(f"{name}{at(self.lines.get(name, ''))}" for name in self.callbacks)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from jaxgate.observe.source_lines import is_project_file
 
 
-def source_fingerprint(*functions: Callable[..., Any]) -> str | None:
+def source_fingerprint(*functions: Callable[..., Any], classes: Iterable[type] = ()) -> str | None:
     """Hash the source of functions and of every project function they reach by name or closure.
 
     Comments, docstrings, blank lines and positions do not count; names do. Installed packages are part of
@@ -23,6 +23,7 @@ def source_fingerprint(*functions: Callable[..., Any]) -> str | None:
 
     Args:
         functions: The subject, and what builds it: there stand donation, sizes and compiler options.
+        classes: Of the objects that the subject is given: those of the project.
 
     Returns:
         A hex digest, or ``None`` if the source of one of them cannot be read, or none is the project's.
@@ -30,7 +31,7 @@ def source_fingerprint(*functions: Callable[..., Any]) -> str | None:
     if not all(any(_functions(function)) for function in functions):
         return None
     texts = []
-    for function in project_functions(*functions):
+    for function in project_functions(*functions, *classes):
         text = _normal_source(function)
         if text is None:
             return None

@@ -1,0 +1,96 @@
+"""Mistakes in projects of other people's libraries: each turns its test red, and names its culprit in one short line."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+EVERY = "ALL_PLANTS"
+"""The variable that has all plants run, not a third of them: each takes some seconds."""
+MAX_LINE = 300
+"""Characters of a first culprit line that a person still reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plant:
+    """A small diff in a project, and what must be said of it.
+
+    Attributes:
+        name: What the author did, as a clause.
+        test: The test that must turn red.
+        edits: Replacements of text that stands once in a file: the file, old, new.
+        finds: A quantity that must be among what is found.
+        culprit: What the first culprit line must say (a regular expression).
+        at: A text of the edited file whose line the culprit must name; empty where what is blamed has no line.
+    """
+
+    name: str
+    test: str
+    edits: tuple[tuple[str, str, str], ...]
+    finds: str
+    culprit: str
+    at: str
+
+
+def plant(
+    name: str, test: str, *edits: tuple[str, str, str], finds: str, culprit: str, at: str = "", wrong: str = ""
+) -> Any:
+    """Give the parameter of a test; ``wrong`` says what is known to be wrong with what the gate says of it."""
+    marks = [pytest.mark.xfail(strict=True, reason=wrong)] if wrong else []
+    one = Plant(name=name, test=test, edits=edits, finds=finds, culprit=culprit, at=at)
+    return pytest.param(one, marks=marks, id=name.replace(" ", "-"))
+
+
+def chosen(plants: Sequence[Any]) -> list[Any]:
+    """Every third one, the others skipped with the reason; all where somebody asks for them."""
+    left = pytest.mark.skipif(not os.environ.get(EVERY), reason=f"a third of the plants are run; all with {EVERY}=1")
+    return [
+        one if place % 3 == 0 else pytest.param(*one.values, marks=(*one.marks, left), id=one.id)
+        for place, one in enumerate(plants)
+    ]
+
+
+def recorded(project: Any, files: Mapping[str, str]) -> Any:
+    """A project with its baselines."""
+    for name, text in files.items():
+        project.write(name, text)
+    return project.record()
+
+
+def assert_unchanged(project: Any, monkeypatch: pytest.MonkeyPatch, tests: int) -> None:
+    """Under CI each test is green, and SAME."""
+    monkeypatch.setenv("CI", "true")
+    result = project.run()
+    result.counts(passed=tests)
+    assert result.code == 0, result.text
+    assert {case["status"] for case in project.results()["cases"]} == {"SAME"}, result.text
+
+
+def assert_caught(project: Any, planted: Plant) -> None:
+    """The mistake turns its test red for the right reason; no clock is asked."""
+    for edit in planted.edits:
+        project.edit(*edit)
+    (file,) = project.path.glob("test_*.py")
+    result = project.run(f"{file.name}::{planted.test}", "--benchmark-disable")
+    result.counts(failed=1)
+    found = result.line("found")
+    assert planted.finds in found, result.text
+    culprit = result.line("culprit").split("culprit", 1)[1].strip()
+    assert re.search(planted.culprit, culprit), culprit
+    assert len(culprit) <= MAX_LINE, culprit
+    if planted.at:
+        assert _place(project, planted) in culprit, culprit
+
+
+def _place(project: Any, planted: Plant) -> str:
+    """Where the culprit stands, as ``file:line``."""
+    for name, _, _ in planted.edits:
+        for number, line in enumerate((project.path / name).read_text().splitlines(), 1):
+            if planted.at in line:
+                return f"{name}:{number}"
+    raise AssertionError(f"expected {planted.at!r} in an edited file of {planted.name}")
