@@ -61,6 +61,9 @@ def adapt(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
     if report.passed and gate is not None and not gate.used:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if report.failed and gate is not None and crash is not None:
+        crash.message = crash.message.partition("\n")[0]  # under CI pytest's summary would print the whole text again
     if held is not None:
         held.reports.append(copy.copy(report))
         report.outcome = SUSPECT  # type: ignore[assignment]  # pytest knows no such outcome
