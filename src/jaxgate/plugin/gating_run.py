@@ -78,7 +78,11 @@ class GatingRun:
 
     def adapt(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
         """Make the report of a test that gates say what came of its gate."""
-        if call.when != "setup" and item.nodeid in self._config.stash[TESTS].gates and not report.failed:
+        if call.when == "setup" or item.nodeid not in self._config.stash[TESTS].gates:
+            return
+        if report.failed:
+            reports.shorten_summary(report)
+        else:
             reports.adapt(item, call, report)
 
     def confirm(self) -> None:

@@ -61,14 +61,18 @@ def adapt(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
     if report.passed and gate is not None and not gate.used:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
-    crash = getattr(report.longrepr, "reprcrash", None)
-    if report.failed and gate is not None and crash is not None:
-        crash.message = crash.message.partition("\n")[0]  # under CI pytest's summary would print the whole text again
     if held is not None:
         held.reports.append(copy.copy(report))
         report.outcome = SUSPECT  # type: ignore[assignment]  # pytest knows no such outcome
     elif report.passed and gate is not None and gate.verdict is not None:
         mark_expected(report, gate.verdict)
+
+
+def shorten_summary(report: pytest.TestReport) -> None:
+    """Leave pytest's summary the first line of why a test failed: under CI it would print the whole text again."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        crash.message = crash.message.partition("\n")[0]
 
 
 def mark_expected(report: pytest.TestReport, verdict: Verdict) -> None:
