@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.judge.growth import at, count_of, grown, heaviest, shrunk
+from jaxgate.judge.growth import at, count_of, grown, heaviest
 from jaxgate.model import MAX_NAMED
 
 ADD, TANH, DOT = "stablehlo.add 8x64xf32", "stablehlo.tanh 8x64xf32", "stablehlo.dot_general 8x8xf32"
@@ -91,10 +91,3 @@ def test_operations_of_one_name_are_counted_together():
 def test_a_line_that_is_not_known_is_not_named():
     """Neither where there is none nor where it is empty."""
     assert (at(ADD, {ADD: "model.py:4"}), at(ADD, {ADD: ""}), at(ADD, {})) == (" at model.py:4", "", "")
-
-
-def test_a_line_stays_readable():
-    """Of long names the first one is told, and those that still fit."""
-    names = [f"stablehlo.{letter * 90} 8xf32" for letter in "abc"]
-    assert grown(dict.fromkeys(names, 2), dict.fromkeys(names, 1), {}) == f"{names[0]} 1 → 2"
-    assert shrunk(dict.fromkeys(names, 1), dict.fromkeys(names, 2)) == f"{names[0]} 2 → 1"

@@ -175,9 +175,8 @@ def _keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
             "temp_bytes",
             "peak_bytes",
             "xla_bytes",
-            "xla_flops",
             "output_bytes",
-        }  # the cost model counts what a loop keeps
+        }
         yield Cause(text=text, explains=frozenset(moves))
 
 
@@ -284,8 +283,8 @@ _FINDERS: tuple[Finder, ...] = (
     _keeps_more,
     _held_back_no_more,
     _multiplies,
-    multiplies_wider,
     _widens,
+    multiplies_wider,
     _returns_more,
     calls_more_python,
     _same_program,

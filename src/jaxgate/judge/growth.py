@@ -8,8 +8,6 @@ from math import prod
 
 from jaxgate.model import MAX_NAMED
 
-_ROOM = 200
-"""Characters that a person reads in one line beside the rest of it."""
 _PLUMBING = re.compile(r"stablehlo\.(broadcast_in_dim|reshape|bitcast_convert|iota|slice) ")
 """Operations that seldom cost anything by themselves: named only where nothing else grew."""
 
@@ -22,21 +20,21 @@ def grown(now: Mapping[str, int], before: Mapping[str, int] | None, lines: Mappi
     """
     if before is None:
         most = sorted(now, key=lambda name: (bool(_PLUMBING.match(name)), -now[name] * _elements(name), name))
-        return fitting([f"{now[name]} × {name}{at(name, lines)}" for name in most[:MAX_NAMED]])
+        return "; ".join([f"{now[name]} × {name}{at(name, lines)}" for name in most[:MAX_NAMED]])
     growth = {name: count - before.get(name, 0) for name, count in now.items() if count > before.get(name, 0)}
     worst = sorted(growth, key=lambda name: (bool(_PLUMBING.match(name)), -growth[name] * _elements(name), name))
     gone = sorted(set(before) - set(now), key=lambda name: (-_elements(name), name))
     parts = [f"{name} {before.get(name, 0)} → {now[name]}{at(name, lines)}" for name in worst[:MAX_NAMED]]
     if parts and gone:
         parts.append(f"gone: {', '.join(gone[:MAX_NAMED])}")
-    return fitting(parts)
+    return "; ".join(parts)
 
 
 def shrunk(now: Mapping[str, int], before: Mapping[str, int]) -> str:
     """The entries of which there are fewer, as ``name 3 → 2``; empty if there are none."""
     loss = {name: count - now.get(name, 0) for name, count in before.items() if count > now.get(name, 0)}
     most = sorted(loss, key=lambda name: (-loss[name] * _elements(name), name))
-    return fitting([f"{name} {before[name]} → {now.get(name, 0)}" for name in most[:MAX_NAMED]])
+    return "; ".join([f"{name} {before[name]} → {now.get(name, 0)}" for name in most[:MAX_NAMED]])
 
 
 def heaviest(now: Mapping[str, int], lines: Mapping[str, str]) -> str:
@@ -59,16 +57,6 @@ def count_of(operations: Mapping[str, int], name: str) -> int:
 def at(name: str, lines: Mapping[str, str]) -> str:
     """`` at file:line`` where it is known."""
     return f" at {lines[name]}" if lines.get(name) else ""
-
-
-def fitting(parts: list[str]) -> str:
-    """Join the first part, and those after it that leave the line readable."""
-    text = "".join(parts[:1])
-    for part in parts[1:]:
-        if len(longer := f"{text}; {part}") > _ROOM:
-            break
-        text = longer
-    return text
 
 
 def _elements(name: str) -> int:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jaxgate.judge.growth import at, fitting
+from jaxgate.judge.growth import at
 from jaxgate.model import MAX_NAMED, WIDER_PRODUCTS, Baseline, Cause, Finding, Measurement, Status
 
 _FLOAT = re.compile(r"\b(bfloat16|float\d+|complex\d+|float8_\w+)\[")
@@ -77,7 +77,7 @@ def multiplies_wider(now: Measurement, baseline: Baseline | None) -> Iterator[Ca
     """
     found = [] if baseline is None else wider_products(now.matmuls, baseline.matmuls)
     if found:
-        text = fitting([f"{one.before} → {one.now}{at(one.now, now.culprits.lines)}" for one in found[:MAX_NAMED]])
+        text = "; ".join([f"{one.before} → {one.now}{at(one.now, now.culprits.lines)}" for one in found[:MAX_NAMED]])
         whole = any(len(set(_FLOAT.findall(one.now))) == 1 for one in found)
         explains = {WIDER_PRODUCTS} | (_FOLLOWS if whole else set())
         yield Cause(text=f"products of wider floats: {text}", explains=frozenset(explains))

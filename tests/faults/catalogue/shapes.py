@@ -92,8 +92,8 @@ FAULTS = (
         "the state starts with a Python number",
         "rate-as-an-argument-vs-static",
         ("average = jax.device_put(np.float32(0))", "average = 0.0"),
-        status="INVALID",
-        culprit=r"state\['average'\] is donated, but a float was given",
+        moves={"traces"},
+        culprit=r"step 2 retraced: state\['average'\]: Python float",
     ),
     arguments(
         "a scalar of float32 widens what it multiplies",
