@@ -145,7 +145,7 @@ PLANTS = [
             "self.up = nnx.Linear(WIDTH, 2 * WIDTH, rngs=rngs)",
         ),
         finds="wider_products",
-        culprit=r"^products of wider floats: bfloat16\[256,32\] x bfloat16\[32,64\] → float32",
+        culprit=r"^(products of )?wider floats: bfloat16\[256,",
         at="nnx.gelu",
     ),
     plant(

@@ -143,7 +143,8 @@ def _unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         return
     loops, before = count_of(now.operations, "stablehlo.while"), count_of(baseline.operations, "stablehlo.while")
     if loops < before and sum(now.operations.values()) > sum(baseline.operations.values()):
-        text = f"a loop is unrolled: stablehlo.while {before} → {loops}; {grown(now.operations, baseline.operations, now.culprits.lines)}"
+        more = grown(now.operations, baseline.operations, now.culprits.lines).partition("; gone: ")[0]
+        text = f"a loop is unrolled: stablehlo.while {before} → {loops}; {more}"
         yield Cause(text=text, explains=_WORK | _PHASES | {"widened_bytes"})
 
 
@@ -175,8 +176,9 @@ def _keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
             "temp_bytes",
             "peak_bytes",
             "xla_bytes",
+            "xla_flops",
             "output_bytes",
-        }
+        }  # the cost model counts what a loop keeps
         yield Cause(text=text, explains=frozenset(moves))
 
 
