@@ -320,6 +320,7 @@ WRONG = {
     ("samples", "calls_per_burst"): (2.0, "2", True, None),
     ("samples", "bursts_ns", 0): (2000.0, "2000", True, None, float("nan")),
     ("samples", "bursts_ns"): (None, 2000, "2000"),
+    ("samples",): ([], 5),
     ("provenance", "dirty"): (0, "false", None),
     ("provenance", "date"): (20261120, None),
     ("signature", 0, "donated"): (1, "true", None),
@@ -335,7 +336,7 @@ WRONG = {
     ("environment", "jax"): (10, None),
     ("operations", "stablehlo.add 8x64xf32"): (37.0, "37", None),
     ("facts",): ([],),
-    **{(key,): (None,) for key in ("case", "test", "samples", "hardware", "provenance", "environment", "phases")},
+    **{(key,): (None,) for key in ("case", "test", "hardware", "provenance", "environment", "phases")},
     **{(key,): (None, []) for key in ("called", "collectives", "native_code", "widened", "launched", "transferred")},
 }
 

@@ -11,6 +11,7 @@ from jaxgate.engine.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import LOOKS, PLANTS, Planted, calibrate_case, is_slower
 from jaxgate.model import (
+    NOT_CALLED,
     BrokenDuelError,
     CaseCalibration,
     Contract,
@@ -189,6 +190,8 @@ def calibrate(
     Raises:
         InvalidCaseError: If the program cannot be run again, or the times of a duel mean nothing.
     """
+    if observed.measurement.compiled_only:
+        raise InvalidCaseError("calibrating", NOT_CALLED)
     begin = clock()
     hardware = observed.measurement.hardware
     rounds = real_duels(duels)

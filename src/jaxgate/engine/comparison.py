@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxgate.judge import LOOKS, compare_facts, decide, differs, is_settled, rank_causes, red_quantities
 from jaxgate.keep import ReferenceCache
-from jaxgate.model import Baseline, Cause, Computation, Decision, Finding, Provenance, Status
+from jaxgate.model import NOT_CALLED, Baseline, Cause, Computation, Decision, Finding, Provenance, Status
 from jaxgate.observe.duel import agree, prepare, run_duel
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
@@ -85,6 +85,8 @@ def compare(
             filter(None, ("identical program", *dict.fromkeys(side.measurement.unseen for side in sides)))
         )
         return FunctionComparison(facts=facts, decision=None, why_no_duel=why_not, agrees=True)
+    if now.measurement.compiled_only:
+        return FunctionComparison(facts=facts, decision=None, why_no_duel=NOT_CALLED, agrees=None, causes=causes)
     try:
         left, right = (prepare(side.export(), side.leaves()) for side in sides)
         agrees = agree(left, right, rtol=rtol, atol=atol)

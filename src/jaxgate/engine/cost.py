@@ -49,18 +49,17 @@ def _predict(test: str, last: Cost | None, stored: Sequence[Baseline]) -> Predic
 def unchanged_s(baseline: Baseline) -> float | None:
     """Seconds to trace, lower, compile, call and sample; ``None`` if the baseline does not tell all of it."""
     phases = baseline.phases
-    parts = [phases.trace_ns, phases.lower_ns, phases.compile_ns, phases.first_call_ns]
-    if None in parts:
-        return None
-    return (sum(part or 0 for part in parts) + sum(baseline.samples.bursts_ns)) / 1e9
+    parts = [phases.trace_ns, phases.lower_ns, phases.compile_ns]
+    parts += [] if baseline.samples is None else [phases.first_call_ns, *baseline.samples.bursts_ns]
+    return None if None in parts else sum(part or 0 for part in parts) / 1e9
 
 
 def longest_duel_s(baseline: Baseline) -> float | None:
     """Seconds of a duel that goes on to its last look, both programs compiled for it.
 
-    A program that is not stored is not duelled: that costs nothing.
+    A program that is not stored, or was never called, is not duelled: that costs nothing.
     """
-    if not baseline.program.stored:
+    if not baseline.program.stored or baseline.samples is None:
         return 0.0
     compile_ns = baseline.phases.compile_ns
     if compile_ns is None:

@@ -35,6 +35,8 @@ def why_unclocked(now: Measurement, record: StoredBaseline, *, budget_left: bool
         return SHARED_CORES
     if not has_same_devices(now, record.baseline):
         return "a duel would lay both programs out in one order"
+    if now.compiled_only:
+        return "no clock is asked"
     if now.samples is None:
         return "the clock is switched off (--benchmark-disable)"
     return "" if budget_left else "the budget for duels is spent (--perf-budget)"

@@ -12,7 +12,16 @@ from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.repeats import DuelRepeat
 from jaxgate.judge import LOOKS, are_settled, hold
 from jaxgate.keep import DuelCache
-from jaxgate.model import SHARED_CORES, BrokenDuelError, Claim, InvalidCaseError, Match, Measurement, ReferenceDuel
+from jaxgate.model import (
+    NOT_CALLED,
+    SHARED_CORES,
+    BrokenDuelError,
+    Claim,
+    InvalidCaseError,
+    Match,
+    Measurement,
+    ReferenceDuel,
+)
 from jaxgate.observe.duel import export_opponents, opponents_fingerprint
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
@@ -114,6 +123,8 @@ class ReferenceDuels:
 
 
 def _hopeless(now: Measurement) -> str:
+    if now.compiled_only:
+        return NOT_CALLED
     if now.processes > 1:
         return SEVERAL
     if now.host:

@@ -183,7 +183,7 @@ class StoredTimeRepeat(_WholeTest, _TimeRepeat):
             return RepeatOutcome(problem=found, has_control=False)
         ours = self.now
         same = ours.fingerprints == found.fingerprints and ours.environment == found.environment
-        if not same or found.samples.contract != self.accepted.samples.contract:
+        if not same or found.samples is None or found.contract != self.accepted.contract:
             return RepeatOutcome(problem=_OTHER_PROGRAM, has_control=False)
         try:
             decision = decide_stored(self.limit, found.samples.run_ns)
@@ -214,6 +214,8 @@ class BackstopRepeat(_WholeTest, _TimeRepeat):
         found = self._measure(case, instruments)
         if isinstance(found, str):
             return RepeatOutcome(problem=found, has_control=False)
+        if found.samples is None:
+            return RepeatOutcome(problem="a fresh process did not time it", has_control=False)
         return RepeatOutcome(hold_stored(found.samples, found.phases, self.stored), has_control=False)
 
     def settle(

@@ -33,15 +33,21 @@ def beyond_stored(now: Measurement, record: StoredBaseline) -> Decision | None:
         and now.fingerprints.inputs == baseline.fingerprints.inputs
         and (now.environment == baseline.environment or only_settings_changed(now, baseline))
     )
-    if not comparable or now.samples is None or now.samples.contract != baseline.samples.contract:
+    if not comparable or now.samples is None or now.contract != baseline.contract:
         return None
     found = hold_stored(now.samples, now.phases, record)
     return found if found.status is Status.SLOWER else None
 
 
 def hold_stored(samples: Samples, phases: Phases, record: StoredBaseline) -> Decision:
-    """Hold the samples of a process against those of the baseline: SLOWER far beyond them, else SAME."""
+    """Hold the samples of a process against those of the baseline: SLOWER far beyond them, else SAME.
+
+    Raises:
+        ValueError: If the baseline was recorded without any.
+    """
     baseline = record.baseline
+    if baseline.samples is None:
+        raise ValueError(f"expected samples in the baseline of {baseline.case}, found none")
     slowness = slower_machine(phases, baseline.phases)
     before = baseline.samples.run_ns * slowness
     fastest = min(samples.bursts_ns) / samples.calls_per_burst

@@ -14,6 +14,7 @@ from math import log
 
 from jaxgate.judge.duel import FLOOR_NS, LOOKS, MIN_MARGIN, decide, scaled
 from jaxgate.model import (
+    NOT_CALLED,
     RIVALS,
     Claim,
     Decision,
@@ -35,22 +36,28 @@ _MIRRORED = {Status.SLOWER: Status.FASTER, Status.FASTER: Status.SLOWER}
 def universal_claims(measurement: Measurement, tolerances: Iterable[Tolerance] = ()) -> tuple[Claim, ...]:
     """What holds for every case: one trace over the threaded steps, silence after it, and donation that works.
 
+    Of a case that is never called only the last is known.
+
     Args:
         measurement: Says how many traces the steps need, and whether anything is donated.
         tolerances: The workload's own; one of ``lost_bytes`` loosens the last claim.
     """
     traces = measurement.expected_traces
-    claims = (
-        equal("traces", to=traces, why="state threaded through real steps must not retrace"),
-        equal("lowerings", to=traces, why="nor be lowered again"),
-        equal("compiles", to=traces, why="nor recompile"),
-        equal("sampled_traces", to=0, why="the steady state must not trace"),
-        equal("sampled_compiles", to=0, why="the steady state must not compile"),
+    calls = (
+        ()
+        if measurement.compiled_only
+        else (
+            equal("traces", to=traces, why="state threaded through real steps must not retrace"),
+            equal("lowerings", to=traces, why="nor be lowered again"),
+            equal("compiles", to=traces, why="nor recompile"),
+            equal("sampled_traces", to=0, why="the steady state must not trace"),
+            equal("sampled_compiles", to=0, why="the steady state must not compile"),
+        )
     )
     if measurement.host or not measurement.facts.donated_bytes:  # what inner functions lose is not seen from outside
-        return claims
+        return calls
     lost = next((tolerance.absolute for tolerance in tolerances if tolerance.fact == "lost_bytes"), 0)
-    return (*claims, at_most(lost, "lost_bytes", of="one", why="what is donated is reused"))
+    return (*calls, at_most(lost, "lost_bytes", of="one", why="what is donated is reused"))
 
 
 NO_DUEL = ReferenceDuel()
@@ -223,11 +230,13 @@ def are_settled(claims: Sequence[Claim], duel: Duel) -> bool:
 
 
 def check_run_claim(claim: Claim, now: Measurement, told: ReferenceDuel) -> Finding:
-    """Check one claim about run time; where nothing was timed it is UNDECIDED, never passed over."""
+    """Check one claim about run time; where nothing was timed it is UNDECIDED, of what is never called INVALID."""
     name = str(claim)
     if now.reference is None:
         detail = "cannot be checked: the case has no reference"
         return Finding(kind="claim", name=name, status=Status.INVALID, detail=detail)
+    if now.compiled_only:
+        return Finding(kind="claim", name=name, status=Status.INVALID, detail=f"cannot be checked: {NOT_CALLED}")
     if told.duel is None:
         return Finding(kind="claim", name=name, status=Status.UNDECIDED, detail=told.why_not)
     decision = decide_claim(claim, told.duel)

@@ -101,7 +101,10 @@ def judge_environment(
 def _time(now: Measurement, launches: Launches) -> TimeVerdict:
     if now.hardware.is_virtual:
         return TimeVerdict(status=Status.UNDECIDED, reason=SHARED_CORES, anywhere=True)
-    here, there = ([launch.samples.run_ns for launch in side] for side in (launches.here, launches.there))
+    if now.compiled_only:
+        return TimeVerdict(status=Status.UNDECIDED, reason="no clock is asked", anywhere=True)
+    sides = (launches.here, launches.there)
+    here, there = ([0 if one.samples is None else one.samples.run_ns for one in side] for side in sides)
     try:
         decision = decide_launches(here, there)
     except BrokenDuelError as error:

@@ -266,7 +266,7 @@ def judge_time(
     if same_executable and decision is None and not settings_changed(now, baseline):  # a stored time speaks of both
         return TimeVerdict(status=Status.SAME, reason=f"the same executable as the baseline's ({difference})")
     if decision is None:
-        anywhere = now.hardware.is_virtual or now.only_raises or bool(_uncovered(now, baseline))
+        anywhere = now.hardware.is_virtual or now.compiled_only or now.only_raises or bool(_uncovered(now, baseline))
         return TimeVerdict(status=Status.UNDECIDED, reason=f"{difference} and {no_duel}", anywhere=anywhere)
     return TimeVerdict(status=decision.status, reason=_reason(decision, difference), decision=decision)
 

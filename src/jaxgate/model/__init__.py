@@ -33,6 +33,7 @@ from jaxgate.model.measurement import (
     EACH_TURN,
     ELSEWHERE,
     MAX_NAMED,
+    NOT_CALLED,
     SHARED_CORES,
     Argument,
     Culprits,
@@ -46,7 +47,16 @@ from jaxgate.model.measurement import (
     Measurement,
     ReferenceFacts,
 )
-from jaxgate.model.numbers import ARRIVAL_FACTS, FACT_NAMES, WIDER_PRODUCTS, Contract, Facts, Phases, Samples
+from jaxgate.model.numbers import (
+    ARRIVAL_FACTS,
+    CALLED_FACTS,
+    FACT_NAMES,
+    WIDER_PRODUCTS,
+    Contract,
+    Facts,
+    Phases,
+    Samples,
+)
 from jaxgate.model.outcome import GateExit, Outcome, Point, Review, Scaling, UsageError
 from jaxgate.model.policy import FactPolicy
 from jaxgate.model.profile import Capture, Communication, Operation, OpRow, OpTable, OpTimes, Side, Span, StepTimes

@@ -66,20 +66,14 @@ class Baseline(MeasuredProgram):
     case: str
     test: str
     provenance: Provenance
-    samples: Samples
+    samples: Samples | None
     program: ProgramRecord
 
     @classmethod
     def of(
         cls, measurement: Measurement, *, case: str, test: str, provenance: Provenance, program: ProgramRecord
     ) -> Baseline:
-        """Accept a measurement as it is.
-
-        Raises:
-            ValueError: If it carries no samples.
-        """
-        if measurement.samples is None:
-            raise ValueError(f"{case} was not sampled; a baseline needs samples")
+        """Accept a measurement as it is."""
         kept = {field.name: getattr(measurement, field.name) for field in fields(MeasuredProgram)}
         return cls(schema=BASELINE_SCHEMA, case=case, test=test, provenance=provenance, program=program, **kept)
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jaxgate.model.launched_program import LaunchedProgram
-from jaxgate.model.numbers import STRICT, Facts, Phases, Samples
+from jaxgate.model.numbers import STRICT, Contract, Facts, Phases, Samples
 from jaxgate.model.workload import Amount
 
 SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
 """Why nothing is timed on virtual devices."""
+NOT_CALLED = "compiled for shapes (jax.ShapeDtypeStruct), never called"
+"""Why calls of a case tell nothing."""
 EACH_TURN = " each turn"
 """Ends a label of what stands in a loop of unknown length: it counts once."""
 ELSEWHERE = " on other devices"
@@ -181,7 +183,7 @@ class Measured:
     Attributes:
         hardware: Where it ran.
         environment: What may change a program or its speed besides the code: versions, flags, driver.
-        samples: ``None`` when sampling was switched off.
+        samples: ``None`` when sampling was switched off, or nothing was called.
         host: Whether the subject is plain Python around device programs, called as it is.
     """
 
@@ -192,6 +194,11 @@ class Measured:
     phases: Phases
     samples: Samples | None
     host: bool = False
+
+    @property
+    def contract(self) -> Contract | None:
+        """What the time of a call means; ``None`` where none was taken."""
+        return None if self.samples is None else self.samples.contract
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +263,7 @@ class Measurement(MeasuredProgram):
         rivals: Facts and phases of other ways of doing the same, which claims are held against.
         processes: How many processes its devices belong to.
         unseen: What the calls that are made do not show of a loop around it, in words; empty if there is nothing.
+        compiled_only: Whether its arguments are shapes: it was compiled, and nothing is known that only calls show.
         only_raises: Whether the Python that its program calls does nothing but raise an error: unless it does, nothing of it runs.
         depends_on_values: Operations of its program whose work may depend on the values of its arguments; ``None`` if unknown.
     """
@@ -269,5 +277,6 @@ class Measurement(MeasuredProgram):
     culprits: Culprits = field(default_factory=Culprits)
     processes: int = 1
     unseen: str = ""
+    compiled_only: bool = False
     depends_on_values: tuple[str, ...] | None = None
     only_raises: bool = False

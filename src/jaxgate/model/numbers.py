@@ -83,6 +83,8 @@ class Facts:
         return self.state_bytes + self.temp_bytes
 
 
+CALLED_FACTS = ("traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles", "python_calls", "jax_calls")
+"""What only calls of a jitted subject show."""
 ARRIVAL_FACTS = ("sent_bytes", "sent_arguments", "moved_arrays")
 """Sums over the arguments of a program, which gate as ``Facts`` do."""
 FACT_NAMES = frozenset(field.name for field in fields(Facts)) | frozenset(ARRIVAL_FACTS)

@@ -123,7 +123,8 @@ class Computation:
 
     Attributes:
         subject: The good way. Jitted by its author; a plain function is put under ``jax.jit``, unless ``host``.
-        args: Positional arguments; arrays live on the device. Never consumed: donated ones are copied.
+        args: Positional arguments; arrays live on the device. Never consumed: donated ones are copied. Where
+            ``jax.ShapeDtypeStruct`` stands for one, the subject is compiled and never called.
         kwargs: Keyword arguments.
         reference: The naive way, called with the same arguments.
         next_args: Makes the positional arguments of the next step from the output and the arguments of

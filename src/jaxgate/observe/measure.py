@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from jaxgate.model import Computation, Culprits, Facts, Fingerprints, Measurement
-from jaxgate.observe.arguments import (
-    ALONE,
-    Lockstep,
-    carry_donated,
-    read_results,
-)
-from jaxgate.observe.compat import output_shardings
+from jaxgate.model import Computation, Facts, InvalidCaseError, Measurement
+from jaxgate.observe.arguments import ALONE, Lockstep, carry_donated, has_shapes
 from jaxgate.observe.compiled_subject import CompiledSubject, compile_subject
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute import (
@@ -27,7 +21,6 @@ from jaxgate.observe.execute import (
     describe_retraces,
     dispatch_time,
     launch_time,
-    observe_alternatives,
     observe_reference,
     sample,
     take_further_steps,
@@ -35,28 +28,12 @@ from jaxgate.observe.execute import (
 )
 from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.machine import refuse_settings
+from jaxgate.observe.measure_compiled import measure_compiled, read_compiled
 from jaxgate.observe.measure_eager import measure_eager
-from jaxgate.observe.memory import Fitting
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.program import (
-    DonatedLeaf,
-    executable_fingerprint,
-    find_feeds,
-    find_native_code,
-    lost_bytes,
-    lost_lines,
-    lost_unknown,
-    read_donation,
-)
+from jaxgate.observe.program import DonatedLeaf, find_feeds, lost_bytes, lost_lines, lost_unknown, read_donation
 from jaxgate.observe.tools import Progress, ReferenceStore, Tools
-from jaxgate.observe.trace import (
-    CLOCKS,
-    Clocks,
-    describe_constants,
-    device_assignment,
-    source_fingerprint,
-    value_dependent,
-)
+from jaxgate.observe.trace import CLOCKS, Clocks
 
 
 def observe(
@@ -86,8 +63,22 @@ def observe(
     with guarded("building the workload"):
         computation = build()
     tools = Tools(store=store, progress=progress, sampling=sampling, clocks=clocks, together=together)
-    measure = measure_eager if computation.host else _measure_jitted
-    return measure(computation, build, tools)
+    return _measure(computation)(computation, build, tools)
+
+
+def _measure(computation: Computation) -> Callable[[Computation, Callable[[], Computation], Tools], Observation]:
+    """How a case is measured: by calls of a program, by calls of plain Python, or without any."""
+    shapes = has_shapes(computation.args, computation.kwargs)
+    if shapes and computation.host:
+        raise InvalidCaseError(
+            "looking at the arguments",
+            "expected arrays for a function that is called as it is (host=True, eqx.filter_jit, nnx.jit), found "
+            "jax.ShapeDtypeStruct; give arrays, or a function that jax.jit can trace: what is under the decorator, with "
+            "donate=",
+        )
+    if shapes:
+        return measure_compiled
+    return measure_eager if computation.host else _measure_jitted
 
 
 def _measure_jitted(computation: Computation, build: Callable[[], Computation], tools: Tools) -> Observation:
@@ -165,63 +156,34 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
 def _measurement(
     computation: Computation, build: Callable[[], Computation], compiled: CompiledSubject, run: _Run, tools: Tools
 ) -> Measurement:
-    tools.progress("reading")
-    lowered, program, surroundings = compiled.lowered, compiled.program, compiled.surroundings
-    alternatives = observe_alternatives(computation.rivals, surroundings=surroundings, tools=tools)
     known = None if run.reference is None else run.reference.known
-    largest, known = Fitting(tools, surroundings).largest_batches(computation, known)
-    return Measurement(
-        hardware=compiled.hardware,
-        processes=compiled.processes,
-        environment=compiled.environment,
-        fingerprints=Fingerprints(
-            source=source_fingerprint(computation.subject, build),
-            program=lowered.fingerprint,
-            options=lowered.options_text,
-            inputs=compiled.inputs,
-            executable=_executable(compiled),
-            devices=device_assignment(lowered.stage),
-        ),
-        signature=run.subject.arguments(program, (computation.args, dict(computation.kwargs))),
-        facts=replace(_facts(compiled, run), largest_batch=largest),
+    found = read_compiled(computation, build, compiled, reference=known, tools=tools)
+    return replace(
+        found,
+        signature=run.subject.arguments(compiled.program, (computation.args, dict(computation.kwargs))),
+        facts=_facts(found.facts, run),
         phases=replace(
-            program.phases,
+            found.phases,
             first_call_ns=run.stepped.first_call_ns,
             host_ns=run.launch_ns,
             dispatch_ns=run.dispatch_ns,
-            yardstick_ns=compiled.yardstick_ns,
         ),
-        results=read_results(lowered.stage, output_shardings(program.executable)),
-        operations=program.structure.operations,
-        native_code=find_native_code(program.structure.operations, compiled.hardware.platform),
-        unseen="; ".join(filter(None, (lowered.unseen, run.stepped.further.untold))),
-        depends_on_values=value_dependent(lowered.stage.compiler_ir("stablehlo")),
-        only_raises=program.work.only_raises(program.structure.host_callbacks),
-        matmuls=program.work.matmuls,
-        collectives=compiled.communication.counts,
-        widened=program.work.widened,
+        unseen="; ".join(filter(None, (found.unseen, run.stepped.further.untold))),
         called=run.called.functions,
-        unknown=compiled.communication.unknown | lost_unknown(run.donation) | run.called.unknown,
+        unknown={**found.unknown, **lost_unknown(run.donation), **run.called.unknown},
         samples=run.sampled.samples if tools.sampling else None,
-        expected_traces=computation.expected_traces,
-        analytic_flops=computation.analytic_flops,
-        amount=computation.amount,
-        rivals=alternatives,
-        reference=known,
-        culprits=_culprits(compiled, run, computation.subject, build),
+        culprits=replace(
+            found.culprits,
+            lines={**found.culprits.lines, **run.called.lines},
+            retraces=describe_retraces(run.stepped, run.stepped.further, run.sampled),
+            lost=lost_lines(run.donation),
+        ),
     )
 
 
-def _executable(compiled: CompiledSubject) -> str | None:
-    """That of a program for one process on CPU: elsewhere the compiler tries out on the device what it chooses."""
-    alone = compiled.hardware.platform == "cpu" and compiled.processes == 1
-    calls_python = compiled.program.facts.host_callbacks  # whose addresses are in it
-    return executable_fingerprint(compiled.program.executable) if alone and not calls_python else None
-
-
-def _facts(compiled: CompiledSubject, run: _Run) -> Facts:
+def _facts(found: Facts, run: _Run) -> Facts:
     return replace(
-        compiled.program.facts,
+        found,
         lost_bytes=lost_bytes(run.donation),
         traces=1 + run.stepped.traces,
         lowerings=1 + run.stepped.lowerings,
@@ -230,17 +192,4 @@ def _facts(compiled: CompiledSubject, run: _Run) -> Facts:
         sampled_compiles=run.stepped.further.compiles + run.sampled.compiles,
         python_calls=run.called.calls,
         jax_calls=run.called.jax_calls,
-        collectives=compiled.communication.count,
-        collective_bytes=compiled.communication.nbytes,
-    )
-
-
-def _culprits(compiled: CompiledSubject, run: _Run, *functions: Callable[..., object]) -> Culprits:
-    structure, work = compiled.program.structure, compiled.program.work
-    return Culprits(
-        constants=describe_constants(structure.constants, *functions),
-        callbacks=work.callback_lines,
-        lines={**structure.lines, **compiled.communication.lines, **work.lines, **run.called.lines},
-        retraces=describe_retraces(run.stepped, run.stepped.further, run.sampled),
-        lost=lost_lines(run.donation),
     )

@@ -74,7 +74,8 @@ class Gate:
         Args:
             subject: A ``Case`` of a catalogue, or a function: jitted, or one that ``jax.jit`` can trace, or any with
                 ``host=True``.
-            args: Positional arguments of the function. The caller's arrays are never consumed.
+            args: Positional arguments of the function. The caller's arrays are never consumed; where
+                ``jax.ShapeDtypeStruct`` stands for one, the function is compiled and never called.
             kwargs: Keyword arguments of the function.
             donate: Arguments of a plain function to donate, by name or position; threaded from the result
                 where it holds something of their shape, else copied outside the clock.

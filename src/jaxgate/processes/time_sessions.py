@@ -13,7 +13,16 @@ from pathlib import Path
 
 from jaxgate.judge import stored_limit, unlike_accepted
 from jaxgate.keep import BaselineStore, CorruptBaselineError, TimesStore, baseline_files, read_provenance
-from jaxgate.model import SHARED_CORES, Baseline, HardwareKey, Provenance, StoredTimes, TimedSession, UsageError
+from jaxgate.model import (
+    NOT_CALLED,
+    SHARED_CORES,
+    Baseline,
+    HardwareKey,
+    Provenance,
+    StoredTimes,
+    TimedSession,
+    UsageError,
+)
 from jaxgate.observe.machine import MachineState, look, read_ticks
 from jaxgate.processes.hardware_worker import ask_hardware
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, child_environment, record_selection
@@ -131,6 +140,9 @@ class TimeRecording:
             return
         if recorded.hardware.is_virtual:
             self.refused[slug, case] = SHARED_CORES
+            return
+        if recorded.samples is None:
+            self.refused[slug, case] = NOT_CALLED
             return
         try:
             known = self._accepted.load(recorded.hardware, case)

@@ -12,6 +12,11 @@ import numpy as np
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
+def has_shapes(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether ``jax.ShapeDtypeStruct`` stands for an array among some arguments."""
+    return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((tuple(args), dict(kwargs))))
+
+
 _copy = jax.jit(lambda arrays: [jnp.copy(array) for array in arrays])
 
 

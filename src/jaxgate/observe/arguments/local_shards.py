@@ -83,7 +83,7 @@ def inputs_fingerprint(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
             for place, values in pieces(on_host(leaf)):
                 state.update(f"{values.dtype}{values.shape}{place or ''}".encode())
                 state.update(np.ascontiguousarray(values).view(np.uint8).data if values.size else b"")
-        else:
+        elif not isinstance(leaf, jax.ShapeDtypeStruct):  # which has no value
             text = repr(leaf).encode()
             state.update(b"P" + len(text).to_bytes(8, "little") + text)
     return state.hexdigest()

@@ -136,7 +136,7 @@ def read_signature(lowered: jax.stages.Lowered, names: Sequence[str], leaves: Se
         Argument(
             path=path,
             aval=short(info),
-            nbytes=device_bytes(info, leaf.sharding if isinstance(leaf, jax.Array) else None),
+            nbytes=device_bytes(info, leaf.sharding if isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)) else None),
             donated=bool(info.donated),
         )
         for (path, info), leaf in zip(infos, leaves, strict=True)

@@ -58,7 +58,7 @@ def _align(args: list[Any], infos: list[Any]) -> list[Any] | None:
         found = _align(rest, infos[1:])
         if found is not None:
             return [head, *found]
-    if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(head)):
+    if any(isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)) for leaf in jax.tree.leaves(head)):
         return None
     return _align(rest, infos)
 

@@ -174,7 +174,13 @@ def _place(exported: Any, leaves: Sequence[Any]) -> list[Any]:
     wanted = exported.in_shardings_jax(None)  # of abstract meshes: shapes and names, no devices
     everywhere = NamedSharding(Mesh(devices, ("devices",)), PartitionSpec())
     shardings = [everywhere if sharding is None else _concrete(sharding, devices) for sharding in wanted]
-    return [jax.device_put(leaf, sharding) for leaf, sharding in zip(leaves, shardings, strict=True)]
+    return [_put(leaf, sharding) for leaf, sharding in zip(leaves, shardings, strict=True)]
+
+
+def _put(leaf: Any, sharding: Any) -> Any:
+    if not isinstance(leaf, jax.ShapeDtypeStruct):
+        return jax.device_put(leaf, sharding)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.weak_type)
 
 
 def _concrete(sharding: Any, devices: np.ndarray[Any, Any]) -> NamedSharding:

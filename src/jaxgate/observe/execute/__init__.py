@@ -7,6 +7,6 @@ from jaxgate.observe.execute.first_steps import STEPS, Stepped, refuse_nan, take
 from jaxgate.observe.execute.further_steps import take_further_steps
 from jaxgate.observe.execute.python_calls import Called, count_python
 from jaxgate.observe.execute.recorded_calls import Forced, RecordedCalls, RecordedProgram, recorded_calls
-from jaxgate.observe.execute.references import Reference, observe_alternatives, observe_reference
+from jaxgate.observe.execute.references import Reference, compile_alternative, observe_alternatives, observe_reference
 from jaxgate.observe.execute.samples import Sampled, call_time, describe_retraces, launch_time, sample, take_samples
 from jaxgate.observe.execute.subjects import VALUES, WHY_NOT, EagerSubject, JittedSubject

@@ -74,25 +74,36 @@ def observe_alternatives(
 ) -> dict[str, ReferenceFacts]:
     """Compile other ways of doing what the subject does, unless the store knows their facts; none is ever run.
 
-    All ranks compile each, or none does, as compiling may wait for the others.
-
     Raises:
         InvalidCaseError: If one cannot be traced, lowered or compiled.
     """
-    known = {}
-    for name, rival in sorted(alternatives.items()):
-        tools.progress(f"tracing the rival {name}")
-        lowered = lower(
-            rival.function, rival.args, {}, role=f"rival {name}", clock=tools.clocks.thread, asleep=tools.clocks.asleep
+    return {
+        name: compile_alternative(
+            rival.function, (rival.args, {}), role=f"rival {name}", surroundings=surroundings, tools=tools
         )
-        key = _key("rival", lowered, surroundings)
-        found = tools.store.load(key)
-        if not tools.together.anyone(f"the rival {name} is not remembered", found is None) and found is not None:
-            known[name] = _recalled(lowered, found[0])
-            continue
-        tools.progress(f"compiling the rival {name}")
-        known[name] = _compiled(lowered, tools.clocks)
-        tools.store.save(key, _numbers(known[name]), [])
+        for name, rival in sorted(alternatives.items())
+    }
+
+
+def compile_alternative(
+    function: Callable[..., Any], call: Call, *, role: str, surroundings: str, tools: Tools
+) -> ReferenceFacts:
+    """Compile a function that is never run, unless the store knows its facts.
+
+    All ranks compile it, or none does, as compiling may wait for the others.
+
+    Raises:
+        InvalidCaseError: If it cannot be traced, lowered or compiled.
+    """
+    tools.progress(f"tracing the {role}")
+    lowered = lower(function, *call, role=role, clock=tools.clocks.thread, asleep=tools.clocks.asleep)
+    key = _key("rival", lowered, surroundings)
+    found = tools.store.load(key)
+    if not tools.together.anyone(f"the {role} is not remembered", found is None) and found is not None:
+        return _recalled(lowered, found[0])
+    tools.progress(f"compiling the {role}")
+    known = _compiled(lowered, tools.clocks)
+    tools.store.save(key, _numbers(known), [])
     return known
 
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import AllocatorFigures, AllocatorPeak, Computation, PeakRecord
-from jaxgate.observe.arguments import Call, Feeder, NextArgs, advance, carry_donated, on_device
+from jaxgate.model import NOT_CALLED, AllocatorFigures, AllocatorPeak, Computation, PeakRecord
+from jaxgate.observe.arguments import Call, Feeder, NextArgs, advance, carry_donated, has_shapes, on_device
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute import EagerSubject, JittedSubject
 from jaxgate.observe.program import refuse_shared_buffers
@@ -127,6 +127,8 @@ def measure_peak(case: str, build: Callable[[], Computation], environ: Mapping[s
     """
     with guarded("building the workload"):
         computation = build()
+        if has_shapes(computation.args, computation.kwargs):
+            return PeakRecord(case=case, why_not=NOT_CALLED)
         if computation.host:  # called as it is
             call: Call = (tuple(computation.args), dict(computation.kwargs))
         else:

@@ -4,6 +4,7 @@ from jaxgate.observe.program.communication import Communication, read_communicat
 from jaxgate.observe.program.custom_call_libraries import find_native_code
 from jaxgate.observe.program.donation import (
     DonatedLeaf,
+    lost_by_size,
     lost_bytes,
     lost_lines,
     lost_unknown,

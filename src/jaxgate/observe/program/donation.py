@@ -106,6 +106,8 @@ def read_donation(program: Program, fed: Call) -> tuple[DonatedLeaf, ...]:
     return tuple(found)
 
 
+_COMPILERS_CHOICE = "another layout, or the compiler did not reuse it"
+
 Kind = tuple[str, tuple[int, ...], tuple[int, ...]]
 """What a buffer and the result it becomes have in common: dtype, shape, shape of the part on one device."""
 
@@ -125,9 +127,9 @@ def _why(leaf: Any, info: Any, sharding: Any, results: Sequence[Kind], asked: Co
     """Why a buffer was not reused. The fact is the array's own; this is the likeliest cause, looked for in order."""
     if sharding is None:
         return "unused by the program"
-    if not isinstance(leaf, jax.Array):
+    if not isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):
         return f"a {type(leaf).__name__} was given, which is no array on a device"
-    if not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
+    if leaf.sharding is not None and not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
         return "it was given in another sharding than the program's, and copied before the call"
     kind = dtype, shape, part = _kind(info, sharding)
     of_this_shape = [result for result in results if result[1] == shape]
@@ -140,7 +142,7 @@ def _why(leaf: Any, info: Any, sharding: Any, results: Sequence[Kind], asked: Co
         return f"another sharding: {_parts(part)} on each device, the result of this shape has {_parts(of_this_type[0][2])}"
     if asked[kind] > of_this_type.count(kind):
         return f"more arguments than results have this shape and type ({asked[kind]} and {of_this_type.count(kind)})"
-    return "another layout, or the compiler did not reuse it"
+    return _COMPILERS_CHOICE
 
 
 def _parts(shape: tuple[int, ...]) -> str:
@@ -167,3 +169,21 @@ def lost_lines(donation: Sequence[DonatedLeaf]) -> tuple[str, ...]:
     """One line for each donated array that was not reused, the largest first."""
     lost = sorted((leaf for leaf in donation if not leaf.reused), key=lambda leaf: -leaf.nbytes)
     return tuple(f"{leaf.path} ({leaf.aval}, {leaf.nbytes:,} bytes): {leaf.why}" for leaf in lost)
+
+
+def lost_by_size(program: Program, call: Call) -> tuple[int | None, tuple[str, ...], dict[str, str]]:
+    """What donation loses in a program that is never called: what was donated, less what the compiler says it reuses.
+
+    Args:
+        program: The program.
+        call: Its arguments; shapes may stand for arrays.
+
+    Returns:
+        ``lost_bytes`` on one device, one line for each array that finds no result to become, and why it is unknown.
+    """
+    donated, reused = program.facts.donated_bytes, program.facts.aliased_bytes
+    if donated is None or reused is None:
+        return None, (), {"lost_bytes": "this backend does not tell what is reused"}
+    lost = max(0, donated - reused)
+    given = read_donation(program, call) if lost else ()
+    return lost, lost_lines([leaf for leaf in given if leaf.why != _COMPILERS_CHOICE]), {}

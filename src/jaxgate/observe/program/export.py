@@ -122,7 +122,7 @@ def split_call(lowered: Lowered, call: Call) -> tuple[list[Any], Callable[[Seque
     leaves, tree = jax.tree.flatten(call)
     places = list(range(len(leaves)))
     if len(leaves) != len(lowered.signature):
-        places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+        places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct))]
     if len(places) != len(lowered.signature):
         raise NotReplayableError("static arguments and Python numbers are mixed, and cannot be told apart")
 

@@ -1,0 +1,149 @@
+"""What a compiled program tells without a call; all there is of a case whose arguments are ``jax.ShapeDtypeStruct``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from jaxgate.model import (
+    ARRIVAL_FACTS,
+    CALLED_FACTS,
+    NOT_CALLED,
+    Computation,
+    Culprits,
+    Facts,
+    Fingerprints,
+    InvalidCaseError,
+    Measurement,
+    ReferenceFacts,
+)
+from jaxgate.observe.arguments import carry_donated, read_results
+from jaxgate.observe.compat import output_shardings
+from jaxgate.observe.compiled_subject import CompiledSubject, compile_subject
+from jaxgate.observe.execute import compile_alternative, observe_alternatives
+from jaxgate.observe.memory import Fitting
+from jaxgate.observe.observation import Observation
+from jaxgate.observe.program import executable_fingerprint, find_feeds, find_native_code, lost_by_size
+from jaxgate.observe.tools import Tools
+from jaxgate.observe.trace import describe_constants, device_assignment, source_fingerprint, value_dependent
+
+
+def measure_compiled(computation: Computation, build: Callable[[], Computation], tools: Tools) -> Observation:
+    """Measure a case whose arguments are shapes: compiled for them, on the devices of their shardings, and never called.
+
+    No array is made, so the step of a model may need all memory that a device has, or more. The reference is compiled, too;
+    the two results are not compared. Whatever only calls show is unknown, and said to be so.
+
+    Raises:
+        InvalidCaseError: If it cannot be compiled, or the case asks for what only calls show.
+    """
+    if computation.batch is not None:
+        raise InvalidCaseError("checking the batch", f"expected arrays, found a case {NOT_CALLED}; leave batch= out")
+    compiled = compile_subject(computation, tools)
+    reference = None
+    if computation.reference is not None:
+        reference = compile_alternative(
+            computation.reference, compiled.call, role="reference", surroundings=compiled.surroundings, tools=tools
+        )
+    found = read_compiled(computation, build, compiled, reference=reference, tools=tools)
+    lost, lines, why = lost_by_size(compiled.program, compiled.call)
+    next_args = computation.next_args or carry_donated(compiled.lowered.stage, compiled.call[0])
+    unseen = [found.unseen, NOT_CALLED, "results are not compared with the reference's" if reference else ""]
+    measurement = replace(
+        found,
+        compiled_only=True,
+        facts=replace(found.facts, lost_bytes=lost),
+        culprits=replace(found.culprits, lost=lines),
+        unseen="; ".join(filter(None, unseen)),
+        unknown={**found.unknown, **dict.fromkeys((*CALLED_FACTS, *ARRIVAL_FACTS), NOT_CALLED), **why},
+    )
+    return Observation(
+        measurement=measurement,
+        call=compiled.call,
+        rtol=computation.rtol,
+        atol=computation.atol,
+        contract=computation.contract,
+        lowered=compiled.lowered,
+        feeds=find_feeds(compiled.lowered, compiled.call, next_args),
+    )
+
+
+def read_compiled(
+    computation: Computation,
+    build: Callable[[], Computation],
+    compiled: CompiledSubject,
+    *,
+    reference: ReferenceFacts | None,
+    tools: Tools,
+) -> Measurement:
+    """The measurement of a case as far as no call is needed for it.
+
+    Args:
+        computation: The case.
+        build: What made it: its source counts as the subject's.
+        compiled: The subject.
+        reference: What is known of its reference.
+        tools: Compile the case's alternatives, and look for its largest batch.
+    """
+    tools.progress("reading")
+    lowered, program, surroundings = compiled.lowered, compiled.program, compiled.surroundings
+    alternatives = observe_alternatives(computation.rivals, surroundings=surroundings, tools=tools)
+    largest, known = Fitting(tools, surroundings).largest_batches(computation, reference)
+    return Measurement(
+        hardware=compiled.hardware,
+        processes=compiled.processes,
+        environment=compiled.environment,
+        fingerprints=Fingerprints(
+            source=source_fingerprint(computation.subject, build),
+            program=lowered.fingerprint,
+            options=lowered.options_text,
+            inputs=compiled.inputs,
+            executable=_executable(compiled),
+            devices=device_assignment(lowered.stage),
+        ),
+        signature=program.lowered.signature,
+        facts=_facts(compiled, largest),
+        phases=replace(program.phases, yardstick_ns=compiled.yardstick_ns),
+        results=read_results(lowered.stage, output_shardings(program.executable)),
+        operations=program.structure.operations,
+        native_code=find_native_code(program.structure.operations, compiled.hardware.platform),
+        unseen=lowered.unseen,
+        depends_on_values=value_dependent(lowered.stage.compiler_ir("stablehlo")),
+        only_raises=program.work.only_raises(program.structure.host_callbacks),
+        matmuls=program.work.matmuls,
+        collectives=compiled.communication.counts,
+        widened=program.work.widened,
+        unknown=compiled.communication.unknown,
+        samples=None,
+        expected_traces=computation.expected_traces,
+        analytic_flops=computation.analytic_flops,
+        amount=computation.amount,
+        rivals=alternatives,
+        reference=known,
+        culprits=_culprits(compiled, computation.subject, build),
+    )
+
+
+def _executable(compiled: CompiledSubject) -> str | None:
+    """That of a program for one process on CPU: elsewhere the compiler tries out on the device what it chooses."""
+    alone = compiled.hardware.platform == "cpu" and compiled.processes == 1
+    calls_python = compiled.program.facts.host_callbacks  # whose addresses are in it
+    return executable_fingerprint(compiled.program.executable) if alone and not calls_python else None
+
+
+def _facts(compiled: CompiledSubject, largest_batch: int | None) -> Facts:
+    return replace(
+        compiled.program.facts,
+        collectives=compiled.communication.count,
+        collective_bytes=compiled.communication.nbytes,
+        largest_batch=largest_batch,
+    )
+
+
+def _culprits(compiled: CompiledSubject, *functions: Callable[..., object]) -> Culprits:
+    structure, work = compiled.program.structure, compiled.program.work
+    return Culprits(
+        constants=describe_constants(structure.constants, *functions),
+        callbacks=work.callback_lines,
+        lines={**structure.lines, **compiled.communication.lines, **work.lines},
+    )
