@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from jaxgate.model import Status, plural, shortlist
 from jaxgate.plugin import session_end
 from jaxgate.plugin.advice import show_advice
 from jaxgate.plugin.console import Console
+from jaxgate.plugin.newer_jax import untested
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.environment_runs import Comparison
 from jaxgate.report import calibration_text, count, moved, scaling_lines, shell_word, summary
@@ -165,6 +167,9 @@ def _reason_wanted(out: Console, session: GateSession) -> None:
 
 
 def _notices(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
+    newer = untested(version("jax"))
+    if newer:
+        out.write_line(f"NOTE {newer}", yellow=True)
     if ending is not None and ending.status.only_machine:
         tests = plural(session.result.accused, "test")
         why = "failed because the machine is the suspect, none for another reason: it is unfit to gate"
