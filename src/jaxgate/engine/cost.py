@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from jaxgate.judge import LOOKS
@@ -26,13 +26,11 @@ def predict(tests: Sequence[str], remembered: Mapping[str, Cost], baselines: Pat
 
 
 def _predict(test: str, last: Cost | None, stored: Sequence[Baseline]) -> Prediction:
-    """Of baselines on several kinds of hardware the slowest counts: which one runs this is not known here."""
-    known = [seconds for baseline in stored if (seconds := unchanged_s(baseline)) is not None]
-    duels = [seconds for baseline in stored if (seconds := longest_duel_s(baseline)) is not None]
+    known, duel_s = _over_cases(stored, unchanged_s), _over_cases(stored, longest_duel_s)
     if last is not None:
         alone, alone_estimated = last.unchanged_s, False
-    elif known:
-        alone, alone_estimated = max(known), True
+    elif known is not None:
+        alone, alone_estimated = known, True
     else:
         return Prediction(test=test)
     if last is not None and last.duel_s is not None:
@@ -40,10 +38,23 @@ def _predict(test: str, last: Cost | None, stored: Sequence[Baseline]) -> Predic
     return Prediction(
         test=test,
         unchanged_s=alone,
-        changed_s=alone + max(duels) if duels else None,
+        changed_s=None if duel_s is None else alone + duel_s,
         unchanged_estimated=alone_estimated,
-        changed_estimated=bool(duels),
+        changed_estimated=duel_s is not None,
     )
+
+
+def _over_cases(stored: Sequence[Baseline], seconds_of: Callable[[Baseline], float | None]) -> float | None:
+    """What all cases of a test take together; ``None`` where nothing is known.
+
+    Of baselines on several kinds of hardware the slowest counts: which one runs this is not known here.
+    """
+    slowest: dict[str, float] = {}
+    for baseline in stored:
+        seconds = seconds_of(baseline)
+        if seconds is not None:
+            slowest[baseline.case] = max(seconds, slowest.get(baseline.case, 0.0))
+    return sum(slowest.values()) if slowest else None
 
 
 def unchanged_s(baseline: Baseline) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -38,8 +39,9 @@ class SessionResult:
 
     Attributes:
         verdicts: Of the cases that were judged to the end, in order.
-        provisional: Cases that wait for fresh processes, by test.
+        provisional: Cases that wait for fresh processes, by name.
         tests: The cases of this run, each with the test that has it.
+        unfinished: Tests that ended before they had called all of their gates, as far as is known.
         clashes: Cases that two tests have, a text each.
         dates: When the stored programs that baselines of this run name were recorded, by case.
         candidates: What a review may accept, by case; or why it cannot.
@@ -52,6 +54,7 @@ class SessionResult:
     verdicts: list[Verdict] = field(default_factory=list)
     provisional: dict[str, Provisional] = field(default_factory=dict)
     tests: dict[str, str] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
     clashes: list[str] = field(default_factory=list)
     dates: dict[str, str] = field(default_factory=dict)
     candidates: dict[str, Candidate | str] = field(default_factory=dict)
@@ -71,6 +74,10 @@ class SessionResult:
         )
         self.clashes.append(problem)
         return problem
+
+    def not_judged(self, selected: AbstractSet[str]) -> set[str]:
+        """Those of the selected tests of which no case was judged."""
+        return {*selected} - {self.tests.get(verdict.case) for verdict in self.verdicts}
 
     def ageing(self, today: date) -> Ageing | None:
         """The stored programs of this run's cases that should be recorded again."""

@@ -82,8 +82,7 @@ class GatingRun:
             return
         if report.failed:
             reports.shorten_summary(report)
-        else:
-            reports.adapt(item, call, report)
+        reports.adapt(item, call, report)
 
     def confirm(self) -> None:
         """Repeat slow-downs in fresh processes, and report the tests that waited."""
@@ -92,14 +91,15 @@ class GatingRun:
             reports.confirm_held(self._config, gates)
 
     def lose(self, test: str, why: str) -> None:
-        """Judge INVALID the case of a test whose worker died."""
+        """Judge INVALID the cases of a test whose worker died, but those that were judged before."""
         from jaxgate.observe.arguments import case_name  # noqa: PLC0415 - imports JAX
 
         result = self.session().result
-        known = (case for case, owner in result.tests.items() if owner == test)
-        case = next(known, None) or "/".join(case_name(test, None))
-        result.add_name(case, test)
-        result.verdicts.append(judge_invalid(case, InvalidCaseError("running it in a worker", why)))
+        judged = {verdict.case for verdict in result.verdicts}
+        known = [case for case, owner in result.tests.items() if owner == test]
+        for case in [case for case in known if case not in judged] or ["/".join(case_name(test, None))]:
+            result.add_name(case, test)
+            result.verdicts.append(judge_invalid(case, InvalidCaseError("running it in a worker", why)))
 
     def finish(self, session: pytest.Session, exitstatus: int) -> None:
         """End the run and write down what it came to."""

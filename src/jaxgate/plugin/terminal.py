@@ -49,14 +49,16 @@ def summarise(out: Console, config: pytest.Config) -> None:
         for command in workflow_commands(config.stash[session_end.OUTCOME]):
             out.ensure_newline()
             out.write_line(command)
-    selected = len(config.stash[TESTS].selected)
-    missing = selected - (len(gates.result.verdicts) if gates is not None else 0)
-    if missing > 0 and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
+    selected = config.stash[TESTS].selected
+    missing = len(selected if gates is None else gates.result.not_judged(selected))
+    if missing and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
         strict = config.stash[SETTINGS].strict and session_end.nothing_judged(config)
         verb = "was" if missing == 1 else "were"
         why = "; no gate was judged, and that is not green here" if strict else ""
         out.ensure_newline()
-        out.write_line(f"jaxgate: {missing} of {selected} gates {verb} not judged{why}", yellow=not strict, red=strict)
+        out.write_line(
+            f"jaxgate: {missing} of {len(selected)} gates {verb} not judged{why}", yellow=not strict, red=strict
+        )
 
 
 def show(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
