@@ -14,6 +14,7 @@ from typing import Final
 
 from jaxgate.engine.baseline_duel import BaselineDuels
 from jaxgate.engine.calibration_results import Calibrated
+from jaxgate.engine.case_names import CaseNames
 from jaxgate.engine.duel_budget import DuelBudget
 from jaxgate.engine.evidence import EvidenceCollector
 from jaxgate.engine.instruments import Instruments
@@ -29,7 +30,7 @@ from jaxgate.model import TIME, Cost, Provenance, Verdict, Waiver
 from jaxgate.observe.duel import Opponents
 from jaxgate.observe.machine import know_defaults
 from jaxgate.processes.environment_runs import Comparison
-from jaxgate.processes.pytest_child import Side, child_environment
+from jaxgate.processes.pytest_child import Side, child_environment, naming
 from jaxgate.settings import Settings, Update
 
 
@@ -126,8 +127,9 @@ class GateSession:
         self.result: Final = SessionResult()
         self._machine: Final = Machine()
         self.store: Final = BaselineStore(settings.baselines)
+        self.names: Final = CaseNames(project, (settings.baselines, settings.stored), settings.namesakes)
         self.programs: Final = ProgramStore(settings.baselines)
-        self.again: Final = Side(project, child_environment(settings), "measuring again")
+        self.again: Final = Side(project, child_environment(settings) | naming(settings), "measuring again")
         self.floors: Final = FloorStore(None if cache is None else cache / "floors")
         self.references: Final = ReferenceCache(None if cache is None else cache / "references")
         self.margins: Final = Margins(self.floors)

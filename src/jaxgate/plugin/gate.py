@@ -25,7 +25,7 @@ from jaxgate.model import (
     Verdict,
     split_claims,
 )
-from jaxgate.observe.arguments import Names, case_name, case_of_function
+from jaxgate.observe.arguments import Names, case_of_function
 from jaxgate.observe.machine import all_settings, settings_of
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
@@ -113,7 +113,7 @@ class Gate:
                 case = case_of_function(
                     subject,
                     args,
-                    name=case_name(self._item.nodeid, name),
+                    name=self._session.names.of(self._item.nodeid, name),
                     kwargs=kwargs or {},
                     donate=donate,
                     carry=carry,
@@ -130,7 +130,7 @@ class Gate:
             if problem:
                 pytest.fail(problem, pytrace=False)
         if self._session.settings.peak_into is not None:
-            leave_peak(case, self._session.settings.peak_into)
+            return leave_peak(case, self._session.settings.peak_into, self.test)
         if self._session.settings.calibrate:
             return calibrate_case(self._session, case, self.test)
         return self._end(*self._judge(case))

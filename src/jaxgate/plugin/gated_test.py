@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from jaxgate.model import HardwareKey, Status, TimeVerdict, Verdict
-from jaxgate.observe.arguments import case_name
+from jaxgate.model import HardwareKey, Status, TimeVerdict, Verdict, case_name
 
 RED_BEFORE = "jaxgate: what was red before that"
 
@@ -22,6 +21,7 @@ class GatedTest:
         verdicts: Those that are final.
         named: Whether its gates have names, so that there may be several.
         over: Whether its function has come to its end.
+        calls: How many gates were called.
         failed_at_its_end: Whether it fails for its named gates, and for nothing else.
     """
 
@@ -30,13 +30,13 @@ class GatedTest:
     verdicts: list[Verdict] = field(default_factory=list)
     named: bool = False
     over: bool = False
+    calls: int = 0
     failed_at_its_end: bool = False
-    _calls: int = 0
 
     @property
     def used(self) -> bool:
         """Whether a gate was called."""
-        return bool(self._calls)
+        return bool(self.calls)
 
     @property
     def text(self) -> str:
@@ -55,8 +55,8 @@ class GatedTest:
         Raises:
             TypeError: If it is not the only one, and not each of them has a name.
         """
-        self._calls += 1
-        if self._calls == 1:
+        self.calls += 1
+        if self.calls == 1:
             self.named = name is not None
             return
         several = "expected one call of gate in a test, found a second"

@@ -16,7 +16,7 @@ from jaxgate.keep import BaselineStore, CorruptBaselineError, TimesStore, baseli
 from jaxgate.model import SHARED_CORES, Baseline, HardwareKey, Provenance, StoredTimes, TimedSession, UsageError
 from jaxgate.observe.machine import MachineState, look, read_ticks
 from jaxgate.processes.hardware_worker import ask_hardware
-from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, child_environment, record_selection
+from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, child_environment, naming, record_selection
 from jaxgate.report import RecordingOutcome, RecordingRow
 from jaxgate.settings import Settings
 from jaxgate.settings.variables import AS_MEASURED
@@ -101,12 +101,13 @@ class TimeRecording:
         """
         made_from = read_provenance(self.project)  # before the first file is written, which makes the checkout dirty
         first = self._look(hardware.platform)
+        variables = child_environment(self.settings) | naming(self.settings)
         for number in range(1, self.settings.record_times + 1):
             progress(f"session {number} of {self.settings.record_times}")
             begin = read_ticks()
             with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
                 into = Path(name)
-                side = Side(self.project, {**child_environment(self.settings), AS_MEASURED: "1"}, RECORD_TIMES_OPTION)
+                side = Side(self.project, {**variables, AS_MEASURED: "1"}, RECORD_TIMES_OPTION)
                 self.failed |= self.record(side, self.chosen, into)
                 store = BaselineStore(into)
                 recorded = [store.read(path) for path in baseline_files(into)]
