@@ -94,6 +94,7 @@ class GateSession:
         project: Root folder of the tests.
         cache: Folder for what later runs of this checkout remember; ``None`` remembers nothing.
         terminal: A descriptor for progress; ``None`` where nothing is to be shown.
+        waits: One for what is told even then: that the machine is waited for, and who has it.
         instruments: What it looks at the world with; the real ones by default.
         comparison: What both environments recorded, where two are compared.
         waivers: All that are in the file and apply to this jax.
@@ -108,6 +109,7 @@ class GateSession:
         *,
         cache: Path | None = None,
         terminal: int | None = None,
+        waits: int | None = None,
         instruments: Instruments | None = None,
         comparison: Comparison | None = None,
         waivers: tuple[Waiver, ...] = (),
@@ -117,6 +119,7 @@ class GateSession:
         self.settings: Final = settings
         self.project: Final = project
         self.terminal: Final = terminal
+        self._waits: Final = waits
         self.comparison: Final = comparison
         self.waivers: Final = waivers
         self.failed_there: Final = failed_there
@@ -172,7 +175,8 @@ class GateSession:
 
     def progress(self, case: str) -> Progress:
         """The stages of a case: shown, and with the machine to itself where they are timed."""
-        return Progress(self.terminal, case, self._machine, patience_s=self.instruments.patience_s)
+        self._machine.about = f"{case} of {self.project}"
+        return Progress(self.terminal, case, self._machine, waits=self._waits, patience_s=self.instruments.patience_s)
 
     def short(self, path: Path) -> str:
         """A path as the user knows it."""

@@ -48,6 +48,7 @@ def gate_session(config: pytest.Config) -> GateSession:
         config.rootpath,
         cache=folder,
         terminal=terminal(config),
+        waits=config.stash.get(STDERR, None),
         instruments=config.stash.get(INSTRUMENTS, None),
         comparison=comparison,
         waivers=config.stash.get(_WAIVERS, ()),
