@@ -59,11 +59,11 @@ def _over_cases(stored: Sequence[Baseline], seconds_of: Callable[[Baseline], flo
 
 def unchanged_s(baseline: Baseline) -> float | None:
     """Seconds to trace, lower, compile, call and sample; ``None`` if the baseline does not tell all of it."""
-    phases = baseline.phases
+    phases, samples = baseline.phases, baseline.samples
     parts = [phases.trace_ns, phases.lower_ns, phases.compile_ns, phases.first_call_ns]
-    if None in parts:
+    if samples is None or None in parts:
         return None
-    return (sum(part or 0 for part in parts) + sum(baseline.samples.bursts_ns)) / 1e9
+    return (sum(part or 0 for part in parts) + sum(samples.bursts_ns)) / 1e9
 
 
 def longest_duel_s(baseline: Baseline) -> float | None:
@@ -74,7 +74,7 @@ def longest_duel_s(baseline: Baseline) -> float | None:
     if not baseline.program.stored:
         return 0.0
     compile_ns = baseline.phases.compile_ns
-    if compile_ns is None:
+    if compile_ns is None or baseline.samples is None:
         return None
     call_ns = baseline.samples.run_ns
     burst_ns = max(call_ns, DUEL_BURST_NS.get(baseline.hardware.platform, ACCELERATOR_BURST_NS))

@@ -101,7 +101,7 @@ def judge_environment(
 def _time(now: Measurement, launches: Launches) -> TimeVerdict:
     if now.hardware.is_virtual:
         return TimeVerdict(status=Status.UNDECIDED, reason=SHARED_CORES, anywhere=True)
-    here, there = ([launch.samples.run_ns for launch in side] for side in (launches.here, launches.there))
+    here, there = ([one.samples.run_ns for one in side if one.samples] for side in (launches.here, launches.there))
     try:
         decision = decide_launches(here, there)
     except BrokenDuelError as error:

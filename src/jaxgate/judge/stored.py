@@ -159,7 +159,7 @@ def may_answer(now: Measurement, record: StoredBaseline, *, duelled: bool) -> bo
         return False
     if now.fingerprints.inputs != record.baseline.fingerprints.inputs:
         return False  # the sessions were fed with other values
-    if now.hardware.is_virtual or now.samples.contract != record.baseline.samples.contract:
+    if now.hardware.is_virtual or now.samples.contract != record.baseline.contract:
         return False
     return not duelled or only_environment_changed(now, record.baseline)
 
@@ -181,7 +181,7 @@ def unlike_accepted(recorded: Baseline, accepted: Baseline) -> str:
                 not calls_python or (ours.source == theirs.source and ours.source is not None),
             ),
             ("environment", recorded.environment == accepted.environment),
-            ("contract of its times", recorded.samples.contract == accepted.samples.contract),
+            ("contract of its times", recorded.contract == accepted.contract),
         )
         if not same
     ]

@@ -151,7 +151,8 @@ def describe(record: StoredBaseline) -> str:
     commit = (baseline.provenance.commit or "no commit")[:10] + ("+changes" if baseline.provenance.dirty else "")
     where = f", borrowed from {baseline.hardware.slug}" if record.borrowed else ""
     jax = baseline.environment.get("jax", "?")
-    return f"{commit} of {baseline.provenance.date} (jax {jax}, n={len(baseline.samples.bursts_ns)}{where})"
+    timed = "no time" if baseline.samples is None else f"n={len(baseline.samples.bursts_ns)}"
+    return f"{commit} of {baseline.provenance.date} (jax {jax}, {timed}{where})"
 
 
 def timed(decision: Decision) -> Finding:

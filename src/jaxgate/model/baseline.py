@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jaxgate.model.measurement import MeasuredProgram, Measurement
-from jaxgate.model.numbers import STRICT, Facts, Samples
+from jaxgate.model.numbers import STRICT, Contract, Facts, Samples
 from jaxgate.model.stored_program import ProgramRecord
 
 BASELINE_SCHEMA = 4
@@ -58,6 +58,7 @@ class Baseline(MeasuredProgram):
         case: ``family/sentence``.
         test: pytest node id that recorded it; a baseline whose test is gone is an orphan.
         program: What is stored of the program itself, under ``programs/<fingerprint>``.
+        samples: ``None`` where it was recorded without a clock: it knows facts, and no time of a call.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -66,22 +67,21 @@ class Baseline(MeasuredProgram):
     case: str
     test: str
     provenance: Provenance
-    samples: Samples
+    samples: Samples | None
     program: ProgramRecord
 
     @classmethod
     def of(
         cls, measurement: Measurement, *, case: str, test: str, provenance: Provenance, program: ProgramRecord
     ) -> Baseline:
-        """Accept a measurement as it is.
-
-        Raises:
-            ValueError: If it carries no samples.
-        """
-        if measurement.samples is None:
-            raise ValueError(f"{case} was not sampled; a baseline needs samples")
+        """Accept a measurement as it is."""
         kept = {field.name: getattr(measurement, field.name) for field in fields(MeasuredProgram)}
         return cls(schema=BASELINE_SCHEMA, case=case, test=test, provenance=provenance, program=program, **kept)
+
+    @property
+    def contract(self) -> Contract | None:
+        """What its time of a call means; ``None`` if it has none."""
+        return None if self.samples is None else self.samples.contract
 
     @property
     def programs(self) -> tuple[tuple[str, ProgramRecord], ...]:

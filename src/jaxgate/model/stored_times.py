@@ -49,7 +49,7 @@ class TimedSession:
             self.fingerprints == baseline.fingerprints
             and self.fingerprints.options is not None  # unknown options may be any
             and self.environment == baseline.environment
-            and self.contract == baseline.samples.contract
+            and self.contract == baseline.contract
         )
 
 

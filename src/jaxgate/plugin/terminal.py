@@ -143,6 +143,7 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
     if any(verdict.recorded for verdict in session.result.verdicts):
         baselines = os.path.relpath(session.settings.baselines, folder)
         out.write_line(f"Recorded under {baselines}; commit it, its log with it.")
+        _without_clock(out, session)
         _reason_wanted(out, session)
     elif session.settings.against:
         out.write_line(
@@ -156,6 +157,18 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
         out.write_line(
             "NO_BASELINE: only claims were checked. Record with --perf-update and commit; under CI this fails.",
             yellow=True,
+        )
+
+
+def _without_clock(out: Console, session: GateSession) -> None:
+    """What was recorded while the clock was off, and what that means for later runs."""
+    count = sum(verdict.recorded != "" and verdict.run_ns is None for verdict in session.result.verdicts)
+    if count:
+        what = plural(count, "case was", "cases were")
+        out.write_line(
+            f"WITHOUT A CLOCK: {what} recorded under --benchmark-disable: their facts gate; how long a call takes is not "
+            "known, but where the same program had a time that stays; a changed program is timed beside the stored one as "
+            "ever. Record without that option to have a time"
         )
 
 

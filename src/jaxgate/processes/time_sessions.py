@@ -139,7 +139,9 @@ class TimeRecording:
                 why = "it has no baseline on this hardware"
             else:
                 why = unlike_accepted(recorded, known.baseline)
-            if why or known is None:
+            if recorded.samples is None:
+                why = "its session was told not to time anything"
+            if why or known is None or recorded.samples is None:
                 self.refused[slug, case] = f"{why}; record that first: --perf-update"
                 return
             session = TimedSession(
