@@ -83,7 +83,7 @@ class FakeEvent:
 def test_lines_tell_case_stage_and_seconds(pipe):
     """After two seconds, then every fifteen, a line says what is being done and for how long."""
     over = FakeEvent(lines=4)
-    Progress(pipe.writing, "scan/rnn")._watch(over, "compiling the reference", module.PATIENCE_S)
+    Progress(pipe.writing, "scan/rnn")._watch(over, "compiling the reference", module.PATIENCE_S, pipe.writing)
     assert over.waits == [2.0, 15.0, 15.0, 15.0, 15.0]
     assert pipe.everything().split("\n") == [
         *("", "  scan/rnn: compiling the reference, 2 s so far"),
@@ -99,27 +99,56 @@ class Busy:
     def work(self, waiting):
         """Nothing to wait for."""
 
+    def __init__(self, others):
+        self._others = others
+
     def alone(self, waiting):
         """Tell that it must wait."""
         waiting()
+
+    def others(self):
+        """Who of other runs holds it."""
+        return self._others
 
     def leave(self):
         """Nothing was held."""
 
 
-def test_a_short_wait_for_the_machine_is_no_news(pipe):
-    """Beside other workers each timed stage waits a few seconds; a line comes where it is longer."""
+WAITING = "waiting until nothing else is measured on this machine"
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        (None, (WAITING, module.REPEAT_S)),
+        ("", (WAITING, module.PATIENCE_S)),
+        ("process 7 (a/b of /c)", (f"{WAITING} by process 7 (a/b of /c)", module.PATIENCE_S)),
+    ],
+    ids=["own workers", "nobody knows", "another run"],
+)
+def test_a_short_wait_for_another_worker_is_no_news(pipe, others, told):
+    """Beside workers of its own each timed stage waits a few seconds; for another run a line comes after two, with its name."""
     asked = []
 
     class Watched(Progress):
-        def _watch(self, over, stage, patience_s):
+        def _watch(self, over, stage, patience_s, descriptor):
             asked.append((stage, patience_s))
 
-    with Watched(pipe.writing, "scan/rnn", Busy()) as progress:
+    with Watched(pipe.writing, "scan/rnn", Busy(others)) as progress:
         progress("tracing the subject")
         progress(module.SAMPLING)
-    waiting = "waiting until nothing else is measured on this machine"
-    assert asked == [("tracing the subject", module.PATIENCE_S), (waiting, module.REPEAT_S)]
+    assert asked == [("tracing the subject", module.PATIENCE_S), told]
+
+
+def test_a_wait_is_told_where_nothing_else_is(pipe):
+    """With -q a stage says nothing; that another run keeps this one from going on is no progress."""
+    waits = Busy("process 7")
+    waits.alone = lambda waiting: (waiting(), asked.append(pipe.line()))
+    asked = []
+    with Progress(None, "scan/rnn", waits, waits=pipe.writing, **IMPATIENT) as progress:
+        progress("compiling the subject")
+        progress(module.SAMPLING)
+    assert asked == [f"  scan/rnn: {WAITING} by process 7, 0 s so far"]
 
 
 def test_a_short_stage_says_nothing(pipe):
@@ -200,7 +229,8 @@ def test_a_terminal_that_went_away_harms_nobody(pipe):
     """A line that cannot be written is lost; a thread that dies of it would be a warning, and so an error."""
     os.close(pipe.reading)
     pipe.reading = -1
-    Progress(pipe.writing, "scan/rnn")._watch(FakeEvent(lines=2), "compiling the subject", module.PATIENCE_S)
+    over = FakeEvent(lines=2)
+    Progress(pipe.writing, "scan/rnn")._watch(over, "compiling the subject", module.PATIENCE_S, pipe.writing)
 
 
 def test_an_unused_progress_does_nothing(pipe):

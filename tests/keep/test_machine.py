@@ -137,3 +137,46 @@ def test_a_path_has_a_lock_of_its_own(tmp_path):
     first = lock_of(tmp_path / "a" / ".." / "b")
     assert first.lock_file == lock_of(tmp_path / "b").lock_file
     assert first.lock_file != lock_of(tmp_path / "c").lock_file
+
+
+def test_who_holds_it_says_who_it_is(tmp_path):
+    """For those who wait: number, what it does; nothing once it has left, and nothing of a process that died."""
+    code = (
+        "import sys; from pathlib import Path; from jaxgate.keep import Machine; machine = Machine(Path(sys.argv[1]))\n"
+        "machine.about = 'model/step of /project'; machine.alone(); print(flush=True); sys.stdin.readline()\n"
+        "machine.leave(); print(flush=True); sys.stdin.readline(); machine.work(); print(flush=True); sys.stdin.readline()"
+    )
+    command, mine = [sys.executable, "-c", code, str(tmp_path)], Machine(tmp_path)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as other:
+
+        def on():
+            other.stdin.write("\n")
+            other.stdout.readline()
+
+        other.stdout.readline()
+        assert mine.others() == f"process {other.pid} (model/step of /project)"
+        on()
+        assert mine.others() == ""
+        on()
+        assert mine.others() == f"process {other.pid} (model/step of /project)"
+        other.kill()
+        other.wait()
+        assert mine.others() == ""
+        assert waits(mine.alone) is False
+
+
+def test_workers_of_one_run_know_each_other(tmp_path, monkeypatch):
+    """What they wait for is their own run, and no news."""
+    monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", "one")
+    code = (
+        "import sys; from pathlib import Path; from jaxgate.keep import Machine; machine = Machine(Path(sys.argv[1]))\n"
+        "machine.work(); print(flush=True); sys.stdin.readline()"
+    )
+    command, mine = [sys.executable, "-c", code, str(tmp_path)], Machine(tmp_path)
+    mine.work()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        other.stdout.readline()
+        assert mine.others() is None
+        monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", "two")
+        assert str(other.pid) in Machine(tmp_path).others()
+        other.stdin.write("\n")

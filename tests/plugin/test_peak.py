@@ -78,6 +78,28 @@ def test_figures_are_shown_and_a_case_that_fails_is_red(project, monkeypatch):
     result.shows("2 cases: 1 MEASURED, 1 SKIPPED")
 
 
+SEVERAL = """
+import jax.numpy as jnp
+
+def test_both(gate):
+    gate(jnp.sin, jnp.ones(8), name="first")
+    gate(jnp.cos, jnp.ones(8), name="second")
+    gate(jnp.tan, jnp.ones(8), name="third")
+"""
+
+
+def test_each_gate_of_a_test_has_a_process_of_its_own(project, monkeypatch):
+    """An allocator keeps one peak: the figures of the first gate would stand for the second one too."""
+    monkeypatch.setattr(allocator, "statistics_of", allocator.statistics_of)
+    project.write("test_model.py", SEVERAL)
+    project.write("conftest.py", COUNTS)
+    result = project.run("--perf-peak")
+    assert [line.split()[1] for line in result.text.splitlines() if line.startswith("MEASURED")] == [
+        *("model/first", "model/second", "model/third")
+    ]
+    assert (result.code, result.text.count("50 kB on cpu:0")) == (0, 3)
+
+
 def test_a_process_with_the_variable_is_never_green(project, monkeypatch, tmp_path):
     """Who set it by hand sees red: what passes looks judged. The file holds the case, the ini key starts nothing."""
     into = tmp_path / "peak.json"

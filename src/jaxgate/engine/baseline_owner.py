@@ -20,7 +20,7 @@ def refuse_foreign(project: Path, recorded_by: str, test: str) -> None:
     Raises:
         InvalidCaseError: If both are there.
     """
-    if _stands_elsewhere(project, recorded_by, test):
+    if stands_elsewhere(project, recorded_by, test):
         raise InvalidCaseError(
             "reading the baseline",
             f"expected a baseline of {test}, found that of {recorded_by}, which is still there: two tests cannot share one; "
@@ -28,7 +28,8 @@ def refuse_foreign(project: Path, recorded_by: str, test: str) -> None:
         )
 
 
-def _stands_elsewhere(project: Path, recorded_by: str, test: str) -> bool:
+def stands_elsewhere(project: Path, recorded_by: str, test: str) -> bool:
+    """Whether a test of another file recorded it, and still stands there; as above."""
     theirs, ours = (PurePosixPath(node.partition("::")[0]) for node in (recorded_by, test))
     function, _, parameters = recorded_by.rpartition("::")[2].partition("[")
     moved = bool(parameters) and theirs.name != ours.name  # one of many of its function: nothing tells that it stayed

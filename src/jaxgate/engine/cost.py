@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from jaxgate.judge import LOOKS
@@ -26,13 +26,11 @@ def predict(tests: Sequence[str], remembered: Mapping[str, Cost], baselines: Pat
 
 
 def _predict(test: str, last: Cost | None, stored: Sequence[Baseline]) -> Prediction:
-    """Of baselines on several kinds of hardware the slowest counts: which one runs this is not known here."""
-    known = [seconds for baseline in stored if (seconds := unchanged_s(baseline)) is not None]
-    duels = [seconds for baseline in stored if (seconds := longest_duel_s(baseline)) is not None]
+    known, duel_s = _over_cases(stored, unchanged_s), _over_cases(stored, longest_duel_s)
     if last is not None:
         alone, alone_estimated = last.unchanged_s, False
-    elif known:
-        alone, alone_estimated = max(known), True
+    elif known is not None:
+        alone, alone_estimated = known, True
     else:
         return Prediction(test=test)
     if last is not None and last.duel_s is not None:
@@ -40,17 +38,31 @@ def _predict(test: str, last: Cost | None, stored: Sequence[Baseline]) -> Predic
     return Prediction(
         test=test,
         unchanged_s=alone,
-        changed_s=alone + max(duels) if duels else None,
+        changed_s=None if duel_s is None else alone + duel_s,
         unchanged_estimated=alone_estimated,
-        changed_estimated=bool(duels),
+        changed_estimated=duel_s is not None,
     )
+
+
+def _over_cases(stored: Sequence[Baseline], seconds_of: Callable[[Baseline], float | None]) -> float | None:
+    """What all cases of a test take together; ``None`` where nothing is known.
+
+    Of baselines on several kinds of hardware the slowest counts: which one runs this is not known here.
+    """
+    slowest: dict[str, float] = {}
+    for baseline in stored:
+        seconds = seconds_of(baseline)
+        if seconds is not None:
+            slowest[baseline.case] = max(seconds, slowest.get(baseline.case, 0.0))
+    return sum(slowest.values()) if slowest else None
 
 
 def unchanged_s(baseline: Baseline) -> float | None:
     """Seconds to trace, lower, compile, call and sample; ``None`` if the baseline does not tell all of it."""
-    phases = baseline.phases
+    phases, samples = baseline.phases, baseline.samples
     parts = [phases.trace_ns, phases.lower_ns, phases.compile_ns]
-    parts += [] if baseline.samples is None else [phases.first_call_ns, *baseline.samples.bursts_ns]
+    if baseline.is_called:
+        parts += [phases.first_call_ns, *([None] if samples is None else samples.bursts_ns)]
     return None if None in parts else sum(part or 0 for part in parts) / 1e9
 
 
@@ -59,10 +71,10 @@ def longest_duel_s(baseline: Baseline) -> float | None:
 
     A program that is not stored, or was never called, is not duelled: that costs nothing.
     """
-    if not baseline.program.stored or baseline.samples is None:
+    if not baseline.program.stored or not baseline.is_called:
         return 0.0
     compile_ns = baseline.phases.compile_ns
-    if compile_ns is None:
+    if compile_ns is None or baseline.samples is None:
         return None
     call_ns = baseline.samples.run_ns
     burst_ns = max(call_ns, DUEL_BURST_NS.get(baseline.hardware.platform, ACCELERATOR_BURST_NS))

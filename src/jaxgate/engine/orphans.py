@@ -40,7 +40,8 @@ def find_orphans(session: GateSession, collection: Collection) -> Orphans:
         return found  # the stored baselines were not looked at
     names: dict[str, set[str]] = {}
     for case, test in session.result.tests.items():
-        names.setdefault(test, set()).add(case)
+        if test not in session.result.unfinished:
+            names.setdefault(test, set()).add(case)
     baselines: dict[Path, Baseline] = {}
     for slug in sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware}):
         of_slug, unreadable = read_all(session.settings.baselines, slug)
@@ -64,7 +65,7 @@ def without_test(
         project: Root folder of the tests.
         collected: Node ids of all collected tests, before any was deselected.
         roots: Files and folders that were collected whole, relative to the root folder.
-        names: Test to the cases that it has; a test that was not run is not in it.
+        names: Test to the cases that it has; a test that was not run, or not to its end, is not in it.
     """
     files = {test.partition("::")[0] for test in collected}
     for path, baseline in baselines.items():
@@ -103,7 +104,7 @@ def _without_case(session: GateSession, collection: Collection) -> Iterator[tupl
 
 def _is_whole(session: GateSession, collection: Collection) -> bool:
     """Whether every gate named its case, and no stored baseline belongs to a test elsewhere."""
-    if not collection.certain:
+    if not collection.certain or session.result.unfinished:
         return False
     folders = [root for root in collection.roots if (session.project / root).is_dir()]
     if not folders or collection.gates != set(session.result.tests.values()):

@@ -13,7 +13,6 @@ from jaxgate.keep import Machine
 SAMPLING, CONFIRMING, PROFILING = "sampling", "measuring it again in fresh processes", "profiling both sides"
 _TIMED = frozenset({SAMPLING, CONFIRMING, PROFILING})
 """Stages in which nothing else may run on the machine; in all others this process works beside others that work."""
-_WAITING = "waiting until nothing else is measured on this machine"
 PATIENCE_S = 2.0
 REPEAT_S = 15.0
 
@@ -25,6 +24,7 @@ class Progress:
         descriptor: Where to write; ``None`` writes nothing.
         case: Name to show.
         machine: This process's hold on the machine; ``None`` where nothing is measured here.
+        waits: Where to write that the machine is waited for, which is told also where nothing else is.
         patience_s: Seconds after which a stage is told of.
         repeat_s: Seconds after which it is told of again.
     """
@@ -35,10 +35,12 @@ class Progress:
         case: str,
         machine: Machine | None = None,
         *,
+        waits: int | None = None,
         patience_s: float = PATIENCE_S,
         repeat_s: float = REPEAT_S,
     ) -> None:
         self._descriptor = descriptor
+        self._waits = descriptor if waits is None else waits
         self._patience_s, self._repeat_s = patience_s, repeat_s
         self._case = case
         self._machine = machine
@@ -62,15 +64,26 @@ class Progress:
         self._stop()
         if self._machine is not None:
             take = self._machine.alone if stage in _TIMED else self._machine.work
-            take(lambda: self._start(_WAITING, self._repeat_s))  # beside other workers a few seconds are usual
+            take(self._wait)
             self._stop()
         if stage != SAMPLING:
-            self._start(stage, self._patience_s)
+            self._start(stage, self._patience_s, self._descriptor)
 
-    def _start(self, stage: str, patience_s: float) -> None:
-        if self._descriptor is not None:
+    def _wait(self) -> None:
+        """Tell of another run that holds the machine, and who it is; beside other workers a few seconds are usual."""
+        others = None if self._machine is None else self._machine.others()
+        who = f" by {others}" if others else ""
+        self._start(
+            f"waiting until nothing else is measured on this machine{who}",
+            self._repeat_s if others is None else self._patience_s,
+            self._waits,
+        )
+
+    def _start(self, stage: str, patience_s: float, descriptor: int | None) -> None:
+        if descriptor is not None:
             self._over = threading.Event()
-            self._thread = threading.Thread(target=self._watch, args=(self._over, stage, patience_s), daemon=True)
+            arguments = (self._over, stage, patience_s, descriptor)
+            self._thread = threading.Thread(target=self._watch, args=arguments, daemon=True)
             self._thread.start()
 
     def _stop(self) -> None:
@@ -79,12 +92,11 @@ class Progress:
             self._thread.join()
             self._thread = None
 
-    def _watch(self, over: threading.Event, stage: str, patience_s: float) -> None:
+    def _watch(self, over: threading.Event, stage: str, patience_s: float, descriptor: int) -> None:
         passed_s, wait_s = patience_s, patience_s
         while not over.wait(wait_s):
             line = f"\n  {self._case}: {stage}, {passed_s:.0f} s so far\n"
-            if self._descriptor is not None:
-                with contextlib.suppress(OSError):  # the terminal went away; nobody waits for this line
-                    os.write(self._descriptor, line.encode())
+            with contextlib.suppress(OSError):  # the terminal went away; nobody waits for this line
+                os.write(descriptor, line.encode())
             wait_s = self._repeat_s
             passed_s += self._repeat_s

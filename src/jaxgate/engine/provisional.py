@@ -42,13 +42,13 @@ class Provisional:
 
 
 def in_order(cases: Mapping[str, Provisional], *, many: bool) -> Sequence[str]:
-    """The tests of provisional cases, in the order in which to confirm them.
+    """Provisional cases in the order in which to confirm them.
 
     Args:
-        cases: By test.
+        cases: By name.
         many: Whether so many fired that the machine may be the suspect: the largest with a control then come first.
     """
-    return sorted(cases, key=lambda test: -cases[test].size) if many else list(cases)
+    return sorted(cases, key=lambda case: -cases[case].size) if many else list(cases)
 
 
 def confirm(case: Provisional, instruments: Instruments, *, machine: bool) -> Verdict:

@@ -49,7 +49,7 @@ class Candidate:
         baseline = replace(baseline, launched_programs=tuple(replace(one, program=its.record) for one, its in pairs))
         own = record is not None and not record.borrowed
         if record is not None and own:
-            baseline = _with_cold_compile(baseline, record.baseline)
+            baseline = _with_known_time(_with_cold_compile(baseline, record.baseline), record.baseline)
         return cls(
             baseline=baseline,
             contents={one.record.digest: one.content for one in (program, *launched) if one.record.digest is not None},
@@ -78,6 +78,12 @@ def _with_cold_compile(now: Baseline, before: Baseline) -> Baseline:
     if now.phases.compile_ns is not None or not same:
         return now
     return replace(now, phases=replace(now.phases, compile_ns=before.phases.compile_ns))
+
+
+def _with_known_time(now: Baseline, before: Baseline) -> Baseline:
+    """Keep the time of a call where the clock is switched off, and nothing differs that it depends on."""
+    same = (now.fingerprints, now.environment) == (before.fingerprints, before.environment)
+    return replace(now, samples=before.samples) if now.samples is None and same else now
 
 
 def record_case(

@@ -214,9 +214,11 @@ class BackstopRepeat(_WholeTest, _TimeRepeat):
         found = self._measure(case, instruments)
         if isinstance(found, str):
             return RepeatOutcome(problem=found, has_control=False)
-        if found.samples is None:
-            return RepeatOutcome(problem="a fresh process did not time it", has_control=False)
-        return RepeatOutcome(hold_stored(found.samples, found.phases, self.stored), has_control=False)
+        recorded = self.stored.baseline
+        if found.samples is None or recorded.samples is None:
+            return RepeatOutcome(problem="a fresh process was told not to time anything", has_control=False)
+        decision = hold_stored(found.samples, found.phases, recorded.samples, recorded.phases)
+        return RepeatOutcome(decision, has_control=False)
 
     def settle(
         self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import Final
 
 from jaxgate.engine.baseline_duel import BaselineDuels
 from jaxgate.engine.calibration_results import Calibrated
+from jaxgate.engine.case_names import CaseNames
 from jaxgate.engine.duel_budget import DuelBudget
 from jaxgate.engine.evidence import EvidenceCollector
 from jaxgate.engine.instruments import Instruments
@@ -28,7 +30,7 @@ from jaxgate.model import TIME, Cost, Provenance, Verdict, Waiver
 from jaxgate.observe.duel import Opponents
 from jaxgate.observe.machine import know_defaults
 from jaxgate.processes.environment_runs import Comparison
-from jaxgate.processes.pytest_child import Side, child_environment
+from jaxgate.processes.pytest_child import Side, child_environment, naming
 from jaxgate.settings import Settings, Update
 
 
@@ -38,8 +40,9 @@ class SessionResult:
 
     Attributes:
         verdicts: Of the cases that were judged to the end, in order.
-        provisional: Cases that wait for fresh processes, by test.
+        provisional: Cases that wait for fresh processes, by name.
         tests: The cases of this run, each with the test that has it.
+        unfinished: Tests that ended before they had called all of their gates, as far as is known.
         clashes: Cases that two tests have, a text each.
         dates: When the stored programs that baselines of this run name were recorded, by case.
         candidates: What a review may accept, by case; or why it cannot.
@@ -52,6 +55,7 @@ class SessionResult:
     verdicts: list[Verdict] = field(default_factory=list)
     provisional: dict[str, Provisional] = field(default_factory=dict)
     tests: dict[str, str] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
     clashes: list[str] = field(default_factory=list)
     dates: dict[str, str] = field(default_factory=dict)
     candidates: dict[str, Candidate | str] = field(default_factory=dict)
@@ -72,6 +76,10 @@ class SessionResult:
         self.clashes.append(problem)
         return problem
 
+    def not_judged(self, selected: AbstractSet[str]) -> set[str]:
+        """Those of the selected tests of which no case was judged."""
+        return {*selected} - {self.tests.get(verdict.case) for verdict in self.verdicts}
+
     def ageing(self, today: date) -> Ageing | None:
         """The stored programs of this run's cases that should be recorded again."""
         again = {verdict.case for verdict in self.verdicts if verdict.recorded}
@@ -86,6 +94,7 @@ class GateSession:
         project: Root folder of the tests.
         cache: Folder for what later runs of this checkout remember; ``None`` remembers nothing.
         terminal: A descriptor for progress; ``None`` where nothing is to be shown.
+        waits: One for what is told even then: that the machine is waited for, and who has it.
         instruments: What it looks at the world with; the real ones by default.
         comparison: What both environments recorded, where two are compared.
         waivers: All that are in the file and apply to this jax.
@@ -100,6 +109,7 @@ class GateSession:
         *,
         cache: Path | None = None,
         terminal: int | None = None,
+        waits: int | None = None,
         instruments: Instruments | None = None,
         comparison: Comparison | None = None,
         waivers: tuple[Waiver, ...] = (),
@@ -109,6 +119,7 @@ class GateSession:
         self.settings: Final = settings
         self.project: Final = project
         self.terminal: Final = terminal
+        self._waits: Final = waits
         self.comparison: Final = comparison
         self.waivers: Final = waivers
         self.failed_there: Final = failed_there
@@ -119,8 +130,9 @@ class GateSession:
         self.result: Final = SessionResult()
         self._machine: Final = Machine()
         self.store: Final = BaselineStore(settings.baselines)
+        self.names: Final = CaseNames(project, (settings.baselines, settings.stored), settings.namesakes)
         self.programs: Final = ProgramStore(settings.baselines)
-        self.again: Final = Side(project, child_environment(settings), "measuring again")
+        self.again: Final = Side(project, child_environment(settings) | naming(settings), "measuring again")
         self.floors: Final = FloorStore(None if cache is None else cache / "floors")
         self.references: Final = ReferenceCache(None if cache is None else cache / "references")
         self.margins: Final = Margins(self.floors)
@@ -163,7 +175,8 @@ class GateSession:
 
     def progress(self, case: str) -> Progress:
         """The stages of a case: shown, and with the machine to itself where they are timed."""
-        return Progress(self.terminal, case, self._machine, patience_s=self.instruments.patience_s)
+        self._machine.about = f"{case} of {self.project}"
+        return Progress(self.terminal, case, self._machine, waits=self._waits, patience_s=self.instruments.patience_s)
 
     def short(self, path: Path) -> str:
         """A path as the user knows it."""

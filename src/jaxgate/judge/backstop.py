@@ -33,23 +33,17 @@ def beyond_stored(now: Measurement, record: StoredBaseline) -> Decision | None:
         and now.fingerprints.inputs == baseline.fingerprints.inputs
         and (now.environment == baseline.environment or only_settings_changed(now, baseline))
     )
-    if not comparable or now.samples is None or now.contract != baseline.contract:
+    before = baseline.samples
+    if not comparable or now.samples is None or before is None or now.samples.contract != before.contract:
         return None
-    found = hold_stored(now.samples, now.phases, record)
+    found = hold_stored(now.samples, now.phases, before, baseline.phases)
     return found if found.status is Status.SLOWER else None
 
 
-def hold_stored(samples: Samples, phases: Phases, record: StoredBaseline) -> Decision:
-    """Hold the samples of a process against those of the baseline: SLOWER far beyond them, else SAME.
-
-    Raises:
-        ValueError: If the baseline was recorded without any.
-    """
-    baseline = record.baseline
-    if baseline.samples is None:
-        raise ValueError(f"expected samples in the baseline of {baseline.case}, found none")
-    slowness = slower_machine(phases, baseline.phases)
-    before = baseline.samples.run_ns * slowness
+def hold_stored(samples: Samples, phases: Phases, recorded: Samples, recorded_phases: Phases) -> Decision:
+    """Hold the samples of a process against those of the baseline: SLOWER far beyond them, else SAME."""
+    slowness = slower_machine(phases, recorded_phases)
+    before = recorded.run_ns * slowness
     fastest = min(samples.bursts_ns) / samples.calls_per_burst
     now = samples.run_ns
     slower = min(now, fastest) > max(TIMES * before, before + FLOOR_NS)

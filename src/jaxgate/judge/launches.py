@@ -103,8 +103,7 @@ def _time(now: Measurement, launches: Launches) -> TimeVerdict:
         return TimeVerdict(status=Status.UNDECIDED, reason=SHARED_CORES, anywhere=True)
     if now.compiled_only:
         return TimeVerdict(status=Status.UNDECIDED, reason="no clock is asked", anywhere=True)
-    sides = (launches.here, launches.there)
-    here, there = ([0 if one.samples is None else one.samples.run_ns for one in side] for side in sides)
+    here, there = ([one.samples.run_ns for one in side if one.samples] for side in (launches.here, launches.there))
     try:
         decision = decide_launches(here, there)
     except BrokenDuelError as error:

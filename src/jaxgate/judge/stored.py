@@ -159,7 +159,7 @@ def may_answer(now: Measurement, record: StoredBaseline, *, duelled: bool) -> bo
         return False
     if now.fingerprints.inputs != record.baseline.fingerprints.inputs:
         return False  # the sessions were fed with other values
-    if now.hardware.is_virtual or now.contract != record.baseline.contract:
+    if now.hardware.is_virtual or now.samples.contract != record.baseline.contract:
         return False
     return not duelled or only_environment_changed(now, record.baseline)
 

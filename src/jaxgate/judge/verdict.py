@@ -151,7 +151,7 @@ def describe(record: StoredBaseline) -> str:
     commit = (baseline.provenance.commit or "no commit")[:10] + ("+changes" if baseline.provenance.dirty else "")
     where = f", borrowed from {baseline.hardware.slug}" if record.borrowed else ""
     jax = baseline.environment.get("jax", "?")
-    timed = "not timed" if baseline.samples is None else f"n={len(baseline.samples.bursts_ns)}"
+    timed = "no time" if baseline.samples is None else f"n={len(baseline.samples.bursts_ns)}"
     return f"{commit} of {baseline.provenance.date} (jax {jax}, {timed}{where})"
 
 

@@ -10,9 +10,11 @@ import os
 import re
 import reprlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
+from jaxgate.keep.untrusted import read_json
 from jaxgate.model import BASELINE_SCHEMA, LATER_KEYS, Baseline, HardwareKey, StoredBaseline
 
 __all__ = ["BaselineStore", "CorruptBaselineError"]
@@ -76,6 +78,16 @@ class BaselineStore:
     def elsewhere(self, hardware: HardwareKey, case: str) -> tuple[str, ...]:
         """Name the other hardware that has a baseline of this case."""
         return tuple(self._others(hardware, case))
+
+    def recorded_by(self, case: str) -> frozenset[str]:
+        """The tests that recorded a case, on whatever hardware; a file that cannot be read tells nothing."""
+        found = set()
+        for path in self.root.glob(f"*/{case}.json"):
+            with suppress(OSError, ValueError):  # whoever judges by it says what is wrong with it
+                content = read_json(path)
+                if isinstance(content, dict) and content.get("case") == case:
+                    found.add(str(content.get("test")))
+        return frozenset(found)
 
     def save(self, baseline: Baseline) -> Path:
         """Write one baseline, whole or not at all; touch no other file."""

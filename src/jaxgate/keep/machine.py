@@ -1,23 +1,32 @@
 """The lock of this machine: work that only counts goes on side by side, a timed section has the machine to itself.
 
 It is one file for each user, so that two runs in two terminals, or several workers of one run, do not disturb each
-other's times. The operating system lets go of it when a process dies.
+other's times. The operating system lets go of it when a process dies. Beside it each process that holds it says who it is,
+for those who wait.
 """
 
 from __future__ import annotations
 
 import getpass
 import hashlib
+import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from filelock import FileLock, ReadWriteLock, Timeout
 
+from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.untrusted import read_json
+
 HELD = "JAXGATE_MACHINE_HELD"
 """Set while this process has the machine to itself: what it starts then measures in its name, and must not wait."""
+
+RUN = "PYTEST_XDIST_TESTRUNUID"
+"""Names a run of several workers in each of them; where it is not set, a process is a run of its own."""
 
 STEP_S = 1.0
 
@@ -32,17 +41,21 @@ class Machine:
 
     Attributes:
         problem: Why there is no lock, so that other runs may disturb the times of this one; empty if there is one.
+        about: What this process does, for those who wait for it.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._state: State = "out"
-        self.problem = ""
+        self.problem = self.about = ""
+        self._run = os.environ.get(RUN) or str(os.getpid())
+        self._holders = Path()
         self._locks: tuple[FileLock, ReadWriteLock] | None = None
         if os.environ.get(HELD):
             return
         try:
             where = lock_folder() if folder is None else folder
             where.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._holders = where / "held"
             # Who waits to be alone holds the turn: those who work cannot keep it out by taking over from each other.
             turn = FileLock(where / "turn.lock", is_singleton=False)
             self._locks = turn, ReadWriteLock(where / "timing.db", is_singleton=False)
@@ -64,7 +77,36 @@ class Machine:
             return
         if state == "alone":
             os.environ.pop(HELD, None)
+        with suppress(OSError):
+            self._own_file.unlink()
         self._locks[1].release()
+
+    def others(self) -> str | None:
+        """Who of other runs holds the machine, as far as they say; ``None`` if nobody but processes of this run does."""
+        found = list(self._who())
+        found = [one for one in found if one[2] == "alone"] or found  # it keeps all others out
+        foreign = [f"process {pid}{f' ({about})' if about else ''}" for pid, run, _, about in found if run != self._run]
+        return None if found and not foreign else ", ".join(foreign)
+
+    def _who(self) -> Iterator[tuple[int, str, str, str]]:
+        """The live processes that say that they hold it: number, run, how they hold it, and what they do."""
+        for path in sorted(self._holders.glob("*.json")):
+            with suppress(OSError, ValueError, KeyError, TypeError):  # gone since, or dead, or of another user's making
+                said = read_json(path)
+                pid = int(path.stem)
+                os.kill(pid, 0)
+                if path != self._own_file:
+                    yield pid, str(said["run"]), str(said["state"]), str(said["about"])
+
+    @property
+    def _own_file(self) -> Path:
+        return self._holders / f"{os.getpid()}.json"
+
+    def _say(self) -> None:
+        with suppress(OSError):
+            self._holders.mkdir(exist_ok=True)
+            said = {"run": self._run, "state": self._state, "about": self.about}
+            write_atomic(self._own_file, json.dumps(said).encode())
 
     def _enter(self, state: State, told: Callable[[], None]) -> None:
         if self._locks is None or self._state == state:
@@ -78,6 +120,7 @@ class Machine:
         finally:
             turn.release()
         self._state = state
+        self._say()
         if state == "alone":
             os.environ[HELD] = str(os.getpid())
 

@@ -11,6 +11,7 @@ from jaxgate.model.calibration import (
     NoiseFloors,
     Plant,
 )
+from jaxgate.model.case_names import case_name, namesakes, possible_names
 from jaxgate.model.chips import peak_flops, utilisation
 from jaxgate.model.claim import RIVALS, Claim, KnownBreak, at_least, at_most, equal, split_claims
 from jaxgate.model.collection import Collection

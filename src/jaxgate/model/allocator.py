@@ -119,6 +119,7 @@ class PeakRecord:
         peak: ``None`` if there are no figures.
         why_not: Why there are none.
         failed: Whether the case itself is to blame: it could not be built, compiled or called.
+        more: Whether its test has further gates: each is measured in a process of its own.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -128,3 +129,4 @@ class PeakRecord:
     peak: AllocatorPeak | None = None
     why_not: str = ""
     failed: bool = False
+    more: bool = False

@@ -58,6 +58,7 @@ class Baseline(MeasuredProgram):
         case: ``family/sentence``.
         test: pytest node id that recorded it; a baseline whose test is gone is an orphan.
         program: What is stored of the program itself, under ``programs/<fingerprint>``.
+        samples: ``None`` where it was recorded without a clock: it knows facts, and no time of a call.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -76,6 +77,11 @@ class Baseline(MeasuredProgram):
         """Accept a measurement as it is."""
         kept = {field.name: getattr(measurement, field.name) for field in fields(MeasuredProgram)}
         return cls(schema=BASELINE_SCHEMA, case=case, test=test, provenance=provenance, program=program, **kept)
+
+    @property
+    def is_called(self) -> bool:
+        """Whether it was called when it was recorded, and not compiled alone."""
+        return self.facts.traces is not None
 
     @property
     def programs(self) -> tuple[tuple[str, ProgramRecord], ...]:

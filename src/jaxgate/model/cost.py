@@ -7,15 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Wall time of one gate, in seconds.
+    """Wall time of the gates of one test, in seconds.
 
     Attributes:
-        unchanged_s: Everything but a duel.
-        duel_s: A duel with the baseline's program; ``None`` where none has been run yet.
+        unchanged_s: Everything but duels.
+        duel_s: Duels with the baselines' programs; ``None`` where none has been run yet.
     """
 
     unchanged_s: float
     duel_s: float | None
+
+    def __add__(self, other: Cost) -> Cost:
+        """That of both."""
+        duels = [duel_s for duel_s in (self.duel_s, other.duel_s) if duel_s is not None]
+        return Cost(unchanged_s=self.unchanged_s + other.unchanged_s, duel_s=sum(duels) if duels else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

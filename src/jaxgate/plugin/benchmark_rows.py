@@ -5,7 +5,8 @@ first and its times are replayed through the timer that the ``benchmark`` marker
 
 Under pytest-xdist pytest-benchmark switches itself off, because plain benchmarks would disturb each other. The times of
 a gate were taken with the machine to themselves, so its rows are right. What is used for that has no public
-interface; ``tests/plugin/test_benchmark_rows.py`` tells when it moves.
+interface; ``tests/plugin/test_benchmark_rows.py`` tells when it moves. So has what a second gate of a test needs: the
+fixture fills one row.
 """
 
 from __future__ import annotations
@@ -58,6 +59,14 @@ def install(item: pytest.Item) -> None:
     item.add_marker(pytest.mark.benchmark(**{**options, "timer": timer}), append=False)
     # A case that fails before it is sampled leaves its row empty; the verdict says why, a warning adds nothing.
     item.add_marker(pytest.mark.filterwarnings("ignore:Benchmark fixture was not used at all"))
+
+
+def another_row(benchmark: Any, name: str) -> Any:
+    """The row of a further gate in a test, whose fixture fills one only."""
+    other = copy.copy(benchmark)
+    other.name, other.fullname = f"{benchmark.name}::{name}", f"{benchmark.fullname}::{name}"
+    other.group, other.extra_info, other.stats, other._mode = None, {}, None, None  # noqa: SLF001 - see above
+    return other
 
 
 def replay(item: pytest.Item, benchmark: Any, samples: Samples | None) -> None:

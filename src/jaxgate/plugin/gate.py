@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from jaxgate.engine.calibration import calibrate
 from jaxgate.engine.judge_case import JudgedCase, judge_case
 from jaxgate.engine.session import GateSession
 from jaxgate.judge import judge_invalid
@@ -19,23 +17,23 @@ from jaxgate.model import (
     Batch,
     Case,
     Claim,
-    Computation,
     Cost,
     InvalidCaseError,
     Measurement,
     Status,
-    TimeVerdict,
     Tolerance,
     Verdict,
     split_claims,
 )
-from jaxgate.observe.arguments import Names, case_name, case_of_function
-from jaxgate.observe.errors import describe
+from jaxgate.observe.arguments import Names, case_of_function
 from jaxgate.observe.machine import all_settings, settings_of
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
-from jaxgate.plugin.benchmark_rows import replay
+from jaxgate.plugin.benchmark_rows import another_row, replay
 from jaxgate.plugin.case_row import row_of
+from jaxgate.plugin.gate_arguments import known, usage_errors
+from jaxgate.plugin.gated_test import GatedTest
+from jaxgate.plugin.modes.calibrate import calibrate_case
 from jaxgate.plugin.modes.peak_child import leave_peak
 from jaxgate.plugin.reports import Capturing, hold
 from jaxgate.plugin.sized_case import fit, refuse_platform
@@ -45,15 +43,19 @@ _UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 
 
 class Gate:
-    """Call it once in a test, with one of the suite's cases or with any function and its arguments."""
+    """Call it in a test, with one of the suite's cases or with any function and its arguments; several times with names.
+
+    Attributes:
+        test: What came of its calls.
+    """
 
     def __init__(self, item: pytest.Item, benchmark: Any, session: GateSession) -> None:
         self._item = item
         self._benchmark = benchmark
         self._session = session
-        self.used = False
+        self.test = GatedTest(item)
         self._in_catalogue = False
-        self.verdict: Verdict | None = None
+        self._cost = Cost(unchanged_s=0.0, duel_s=None)
 
     def __call__(
         self,
@@ -83,7 +85,8 @@ class Gate:
             reference: The naive way to compute the same; called with the same arguments.
             claims: What must hold between the two on any hardware.
             batch: Which argument carries the samples; checked to be processed in full.
-            name: Name of the case instead of the test's: ``sentence`` or ``family/sentence``.
+            name: Name of the case instead of the test's: ``sentence`` or ``family/sentence``. With names a test may have
+                several gates: one that is red lets the others be judged, and the test fails at its end.
             tolerances: Facts that may move further, or less far, than ``docs/policy.md`` says, each with its reason.
             options: Claims as keywords: ``max_temp_bytes=2_000_000``, ``exact_collectives=1``, ``min_aliased_bytes=…``;
                 and further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
@@ -96,10 +99,10 @@ class Gate:
         Raises:
             pytest.fail.Exception: If the verdict fails the test, or the arguments do not fit together; its text says why.
         """
-        with _usage_errors():
-            if self.used:
-                raise TypeError("expected one call of gate in a test, found a second; write a test for each function")
-            self.used = True
+        with usage_errors():
+            if self.test.used:
+                self._benchmark = another_row(self._benchmark, str(name))
+            self.test.begin(name)
             self._in_catalogue = isinstance(subject, Case)
             if isinstance(subject, Case):
                 extra = [args, kwargs, donate, carry, reference, claims, tolerances, batch, name, options]
@@ -111,7 +114,7 @@ class Gate:
                 case = case_of_function(
                     subject,
                     args,
-                    name=case_name(self._item.nodeid, name),
+                    name=self._session.names.of(self._item.nodeid, name),
                     kwargs=kwargs or {},
                     donate=donate,
                     carry=carry,
@@ -119,18 +122,32 @@ class Gate:
                     claims=(*claims, *stated),
                     tolerances=tolerances,
                     batch=batch,
-                    options=_known(options),
+                    options=known(options),
                 )
                 names = case.names
+            self.test.claim(case.name)
         for each in names:
             problem = self._session.result.add_name(each, self._item.nodeid)
             if problem:
                 pytest.fail(problem, pytrace=False)
         if self._session.settings.peak_into is not None:
-            leave_peak(case, self._session.settings.peak_into)
+            return leave_peak(case, self._session.settings.peak_into, self.test)
         if self._session.settings.calibrate:
-            return self._calibrate(case)
+            return calibrate_case(self._session, case, self.test)
         return self._end(*self._judge(case))
+
+    def end_test(self, error: BaseException | None) -> None:
+        """Fail the test at its end for what its named gates found; note one that may have more cases than it came to.
+
+        Args:
+            error: What ended the test's function, if anything did.
+
+        Raises:
+            pytest.fail.Exception: If one of them is red; the text has all that are.
+        """
+        if error is not None and self.test.named:
+            self._session.result.unfinished.append(self._item.nodeid)
+        self.test.end(error)
 
     def _end(self, judged: JudgedCase, observed: Observation | None) -> Verdict:
         """Explain a verdict that is not green, and let it fail the test, or wait for confirmation.
@@ -153,14 +170,14 @@ class Gate:
         for title, text in report_sections(verdict) if verdict.fails else ():
             self._item.add_report_section("call", title, text)
         if provisional is not None:
-            result.provisional[self._item.nodeid] = provisional
-            hold(self._item, capture, self._benchmark.extra_info)
+            result.provisional[verdict.case] = provisional
+            hold(self.test, verdict.case, capture, self._benchmark.extra_info)
             return verdict
         result.verdicts.append(verdict)
         self._item.user_properties += verdict_properties(verdict)
-        self.verdict = verdict
+        self.test.verdicts.append(verdict)
         if verdict.fails:
-            pytest.fail(self._explain(verdict), pytrace=False)
+            self.test.fail(verdict.case, self._explain(verdict))
         return verdict
 
     def _explain(self, verdict: Verdict) -> str:
@@ -187,36 +204,6 @@ class Gate:
 
         return capture
 
-    def _calibrate(self, case: Case) -> Verdict:
-        """Measure the gate instead of the case; the verdict is that nothing was decided."""
-        calibrated = self._session.result.calibrated
-        try:
-            with self._session.progress(case.name) as progress:
-                observed = observe(case.build, store=self._session.references, progress=progress, sampling=False)
-                row = calibrate(
-                    case.name,
-                    observed,
-                    duels=self._session.settings.calibrate,
-                    progress=progress,
-                    instruments=self._session.instruments,
-                )
-        except InvalidCaseError as error:
-            calibrated.failed[case.name] = str(error)
-            pytest.fail(f"{case.name} could not be calibrated: {error}", pytrace=False)
-        except Exception as error:
-            calibrated.failed[case.name] = describe(error)
-            raise
-        calibrated.add(row, observed.measurement.environment)
-        time_verdict = TimeVerdict(status=Status.UNDECIDED, reason="calibrating")
-        return Verdict(
-            case=case.name,
-            hardware=observed.measurement.hardware,
-            status=Status.UNDECIDED,
-            fails=False,
-            findings=(),
-            time=time_verdict,
-        )
-
     def _judge(self, case: Case) -> tuple[JudgedCase, Observation | None]:
         begin = time.perf_counter_ns()
         try:
@@ -236,10 +223,11 @@ class Gate:
         self._fill_row(case, measurement, verdict, engine_ns)
         settled = verdict.status not in _UNMEASURED and not verdict.recorded and not self._session.settings.elsewhere
         if measurement.samples is not None and settled:
-            self._session.result.costs[self._item.nodeid] = Cost(
+            self._cost += Cost(
                 unchanged_s=(time.perf_counter_ns() - begin - duel_ns) / 1e9,
                 duel_s=duel_ns / 1e9 if verdict.time.decision is not None else None,
             )
+            self._session.result.costs[self._item.nodeid] = self._cost
         return judged, observed
 
     def _observe(self, case: Case, progress: Callable[[str], None]) -> Observation:
@@ -262,24 +250,3 @@ def _jax_ns(measurement: Measurement) -> int:
         parts += [reference.phases.trace_ns, reference.phases.lower_ns]
         parts += [] if reference.cached else [reference.phases.compile_ns]
     return sum(part or 0 for part in parts)
-
-
-@contextmanager
-def _usage_errors() -> Iterator[None]:
-    """Let what somebody wrote wrongly fail the test in one line: the way to it through these files helps nobody."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        pytest.fail(f"gate: {error}", pytrace=False)
-
-
-def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    known = {"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "host"}
-    allowed = known & set(Computation.__dataclass_fields__)
-    unknown = sorted(set(options) - allowed)
-    if unknown:
-        own = "the function's own keyword arguments go into kwargs={...}"
-        raise TypeError(
-            f"gate() has no option {', '.join(unknown)}; expected one of: {', '.join(sorted(allowed))}; {own}"
-        )
-    return options

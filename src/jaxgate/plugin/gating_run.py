@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jaxgate.judge import judge_invalid
-from jaxgate.model import InvalidCaseError, Provenance, UsageError
+from jaxgate.model import InvalidCaseError, Provenance, UsageError, namesakes
 from jaxgate.plugin import reports, session_end, session_start, terminal
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.distributed import plugin
@@ -64,11 +64,14 @@ class GatingRun:
         return session_start.made_from(self._config)
 
     def select(self, tests: set[str]) -> None:
-        """Note which gates are among the tests that run; read what is waived."""
+        """Note which gates are among the tests that run, and which of their files share a name; read what is waived."""
         selected = tests & self._config.stash[TESTS].gates
         if selected and not self._config.option.collectonly:
             session_start.read_waivers(self._config)
         self._config.stash[TESTS].selected = selected
+        settings = self._config.stash[SETTINGS]
+        files = settings.namesakes | namesakes(self._config.stash[TESTS].gates)
+        self._config.stash[SETTINGS] = replace(settings, namesakes=files)
 
     def gate(self, request: pytest.FixtureRequest, benchmark: Any) -> Gate:
         """The gate of a test."""
@@ -82,8 +85,7 @@ class GatingRun:
             return
         if report.failed:
             reports.shorten_summary(report)
-        else:
-            reports.adapt(item, call, report)
+        reports.adapt(item, call, report)
 
     def confirm(self) -> None:
         """Repeat slow-downs in fresh processes, and report the tests that waited."""
@@ -92,14 +94,14 @@ class GatingRun:
             reports.confirm_held(self._config, gates)
 
     def lose(self, test: str, why: str) -> None:
-        """Judge INVALID the case of a test whose worker died."""
-        from jaxgate.observe.arguments import case_name  # noqa: PLC0415 - imports JAX
-
-        result = self.session().result
-        known = (case for case, owner in result.tests.items() if owner == test)
-        case = next(known, None) or "/".join(case_name(test, None))
-        result.add_name(case, test)
-        result.verdicts.append(judge_invalid(case, InvalidCaseError("running it in a worker", why)))
+        """Judge INVALID the cases of a test whose worker died, but those that were judged before."""
+        session = self.session()
+        result = session.result
+        judged = {verdict.case for verdict in result.verdicts}
+        known = [case for case, owner in result.tests.items() if owner == test]
+        for case in [case for case in known if case not in judged] or ["/".join(session.names.of(test, None))]:
+            result.add_name(case, test)
+            result.verdicts.append(judge_invalid(case, InvalidCaseError("running it in a worker", why)))
 
     def finish(self, session: pytest.Session, exitstatus: int) -> None:
         """End the run and write down what it came to."""

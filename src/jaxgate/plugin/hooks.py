@@ -104,6 +104,23 @@ def gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Let a test that gates fail at its end, for whatever its gates found."""
+    gate = getattr(item, "funcargs", {}).get("gate")
+    ours = gate if item.nodeid in item.config.stash[TESTS].gates else None
+    result, error = None, None
+    try:
+        result = yield
+    except BaseException as raised:  # noqa: BLE001 - raised again below: what is raised in here would be chained to it
+        error = raised
+    if ours is not None:
+        ours.end_test(error)
+    if error is not None:
+        raise error
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:

@@ -12,6 +12,7 @@ import pytest
 from jaxgate.engine.progress import CONFIRMING
 from jaxgate.judge import PROBES, blames_machine, too_many
 from jaxgate.model import Verdict
+from jaxgate.plugin.gated_test import GatedTest
 from jaxgate.plugin.stash import SUSPECT
 from jaxgate.report import expected_failures, explain, unexpected_passes, verdict_properties
 
@@ -23,49 +24,69 @@ Capturing = Callable[[Verdict, Callable[[str], None]], Verdict]
 
 
 @dataclass(slots=True)
-class HeldTest:
-    """A test whose verdict is provisional.
+class HeldCase:
+    """A case whose verdict is provisional.
 
     Attributes:
-        capture: Profiles its case once the verdict is final.
+        capture: Profiles it once the verdict is final.
         row: ``extra_info`` of its row in pytest-benchmark, to be told the outcome.
-        reports: Its reports, held back; none if it failed for another reason, and is red already.
     """
 
     capture: Capturing
     row: dict[str, Any]
+
+
+@dataclass(slots=True)
+class HeldTest:
+    """A test that waits until the verdicts of all of its cases are final.
+
+    Attributes:
+        test: What came of its gates.
+        cases: Those that are provisional, by name.
+        reports: Its reports, held back; none if it failed for another reason, and is red already.
+    """
+
+    test: GatedTest
+    cases: dict[str, HeldCase] = field(default_factory=dict)
     reports: list[pytest.TestReport] = field(default_factory=list)
 
 
 HELD = pytest.StashKey[dict[str, HeldTest]]()
 
 
-def hold(item: pytest.Item, capture: Capturing, row: dict[str, Any]) -> None:
-    """Hold back the reports of a test until its verdict is final."""
-    item.config.stash.setdefault(HELD, {})[item.nodeid] = HeldTest(capture, row)
+def hold(test: GatedTest, case: str, capture: Capturing, row: dict[str, Any]) -> None:
+    """Hold back the reports of a test until the verdict of a case is final."""
+    waiting = test.item.config.stash.setdefault(HELD, {})
+    known = waiting.get(test.item.nodeid)
+    if known is None or known.test is not test:
+        known = waiting[test.item.nodeid] = HeldTest(test)
+    known.cases[case] = HeldCase(capture, row)
 
 
 def adapt(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """Make a report of a gating test say what came of its gate.
+    """Make a report of a gating test say what came of its gates.
 
-    A test that passed without calling its gate fails; one whose verdict is provisional is held back; claims that this
-    release is known to break make it an expected failure.
+    A test that passed without calling its gate fails; one of which a verdict is provisional is held back; claims that
+    this release is known to break make it an expected failure.
     """
     held = item.config.stash.get(HELD, {}).get(item.nodeid)
     if call.when == "teardown":
-        if held is not None and held.reports:  # the end of a test that is not over: junit would close it, as passed
+        if (
+            held is not None and held.reports and not report.failed
+        ):  # the end of a test that is not over: junit would close it, as passed
             held.reports.append(copy.copy(report))
             report.when = report.outcome = SUSPECT  # type: ignore[assignment]  # pytest knows no such outcome
         return
     gate = getattr(item, "funcargs", {}).get("gate")
-    if report.passed and gate is not None and not gate.used:
+    test: GatedTest | None = None if gate is None else gate.test
+    if report.passed and test is not None and not test.used:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
-    if held is not None:
+    if held is not None and (not report.failed or held.test.failed_at_its_end):
         held.reports.append(copy.copy(report))
         report.outcome = SUSPECT  # type: ignore[assignment]  # pytest knows no such outcome
-    elif report.passed and gate is not None and gate.verdict is not None:
-        mark_expected(report, gate.verdict)
+    elif report.passed and test is not None:
+        mark_expected(report, test.verdicts)
 
 
 def shorten_summary(report: pytest.TestReport) -> None:
@@ -75,12 +96,13 @@ def shorten_summary(report: pytest.TestReport) -> None:
         crash.message = crash.message.partition("\n")[0]
 
 
-def mark_expected(report: pytest.TestReport, verdict: Verdict) -> None:
+def mark_expected(report: pytest.TestReport, verdicts: Sequence[Verdict]) -> None:
     """Turn a passed report into an expected failure or an unexpected pass, if any of its claims is one.
 
     Neither fails the run: the one is known, the other is a win that asks for its ``known_break`` to be removed.
     """
-    broken, met = expected_failures(verdict), unexpected_passes(verdict)
+    broken = [text for verdict in verdicts for text in expected_failures(verdict)]
+    met = [text for verdict in verdicts for text in unexpected_passes(verdict)]
     if broken:
         report.outcome = "skipped"
     if broken or met:
@@ -99,34 +121,53 @@ def confirm_held(config: pytest.Config, session: GateSession) -> None:
     many = too_many(suspects, len(result.verdicts) + len(result.provisional))
     probed: list[Verdict] = []
     machine = many and not any(case.size for case in result.provisional.values())
-    for test in in_order(result.provisional, many=many):
-        provisional, waiting = result.provisional.pop(test), held.pop(test)  # with their arrays
+    for case in in_order(result.provisional, many=many):
+        provisional, waiting = result.provisional.pop(case), held[result.tests[case]]
+        capturing = waiting.cases.pop(case)  # with its arrays
         is_probe = many and len(probed) < PROBES and bool(provisional.size)
-        with session.progress(provisional.verdict.case) as progress:
+        with session.progress(case) as progress:
             progress(CONFIRMING)
             verdict = confirm(provisional, session.instruments, machine=machine)
             if is_probe:
                 probed.append(verdict)
                 machine = blames_machine(probed)
-            waiting.row["verdict"] = str(verdict.status)
+            capturing.row["verdict"] = str(verdict.status)
             try:
-                verdict = waiting.capture(verdict, progress)
+                verdict = capturing.capture(verdict, progress)
             finally:  # Ctrl-C: the verdict is final all the same
                 result.verdicts.append(verdict)
-        reports = waiting.reports
-        del provisional, waiting
-        if not reports:  # it failed for another reason, and is red already
+        del provisional, capturing
+        settle(waiting, verdict, elsewhere=session.settings.elsewhere)
+        if waiting.cases or not waiting.reports:  # it waits on, or failed for another reason and is red already
             continue
-        for report in reports:
-            report.user_properties += verdict_properties(verdict)
-        if verdict.fails:
-            reports[0].outcome = "failed"
-            reports[0].longrepr = explain(verdict, test=test, elsewhere=session.settings.elsewhere)
-            vars(reports[0]).pop("wasxfail", None)
-            result.accused += verdict.accuses_machine
-        elif reports[0].passed:
-            mark_expected(reports[0], verdict)
-        _log(config, reports)
+        result.accused += waiting.test.accuses_machine
+        _log(config, waiting.reports)
+
+
+def settle(waiting: HeldTest, verdict: Verdict, *, elsewhere: str) -> None:
+    """Tell a test the final verdict of one of its cases; the reports of one that waits for no other say what came of all.
+
+    Args:
+        waiting: The test.
+        verdict: The verdict.
+        elsewhere: The options that chose something else to compare with than the stored baselines, if any.
+    """
+    test, reports = waiting.test, waiting.reports
+    test.verdicts.append(verdict)
+    if verdict.fails:
+        test.texts[verdict.case] = explain(verdict, test=test.item.nodeid, elsewhere=elsewhere)
+    if not reports:
+        return
+    for report in reports:
+        report.user_properties += verdict_properties(verdict)
+    if waiting.cases:
+        return
+    if test.text:
+        reports[0].outcome = "failed"
+        reports[0].longrepr = test.text
+        vars(reports[0]).pop("wasxfail", None)
+    elif reports[0].passed:
+        mark_expected(reports[0], test.verdicts)
 
 
 def _log(config: pytest.Config, reports: Sequence[pytest.TestReport]) -> None:

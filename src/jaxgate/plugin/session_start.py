@@ -19,7 +19,7 @@ from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SE
 from jaxgate.processes.environment_runs import Comparison, run_environments
 from jaxgate.processes.environment_spec import parse_environment
 from jaxgate.processes.git_revision import record_revision
-from jaxgate.processes.pytest_child import Selection, child_environment
+from jaxgate.processes.pytest_child import Selection, child_environment, naming
 from jaxgate.report import printable_line
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def gate_session(config: pytest.Config) -> GateSession:
         config.rootpath,
         cache=folder,
         terminal=terminal(config),
+        waits=config.stash.get(STDERR, None),
         instruments=config.stash.get(INSTRUMENTS, None),
         comparison=comparison,
         waivers=config.stash.get(_WAIVERS, ()),
@@ -102,7 +103,7 @@ def record_other_side(config: pytest.Config) -> None:
             settings.against,
             selection(config),
             into,
-            environ=child_environment(settings),
+            environ=child_environment(settings) | naming(settings),
             record=given_instruments(config).record_other,
         )
     config.stash[OTHER_SIDE] = OtherSide(into, failed)
@@ -135,7 +136,7 @@ def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
             into=into,
             cache=(cache or into) / "environments",
             progress=progress,
-            here=child_environment(settings),
+            here=child_environment(settings) | naming(settings),
             record=given_instruments(config).record_other,
         )
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from jaxgate.model import Status, plural, shortlist
 from jaxgate.plugin import session_end
 from jaxgate.plugin.advice import show_advice
 from jaxgate.plugin.console import Console
+from jaxgate.plugin.newer_jax import untested
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.environment_runs import Comparison
 from jaxgate.report import calibration_text, count, moved, scaling_lines, shell_word, summary
@@ -47,14 +49,16 @@ def summarise(out: Console, config: pytest.Config) -> None:
         for command in workflow_commands(config.stash[session_end.OUTCOME]):
             out.ensure_newline()
             out.write_line(command)
-    selected = len(config.stash[TESTS].selected)
-    missing = selected - (len(gates.result.verdicts) if gates is not None else 0)
-    if missing > 0 and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
+    selected = config.stash[TESTS].selected
+    missing = len(selected if gates is None else gates.result.not_judged(selected))
+    if missing and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
         strict = config.stash[SETTINGS].strict and session_end.nothing_judged(config)
         verb = "was" if missing == 1 else "were"
         why = "; no gate was judged, and that is not green here" if strict else ""
         out.ensure_newline()
-        out.write_line(f"jaxgate: {missing} of {selected} gates {verb} not judged{why}", yellow=not strict, red=strict)
+        out.write_line(
+            f"jaxgate: {missing} of {len(selected)} gates {verb} not judged{why}", yellow=not strict, red=strict
+        )
 
 
 def show(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
@@ -139,6 +143,7 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
     if any(verdict.recorded for verdict in session.result.verdicts):
         baselines = os.path.relpath(session.settings.baselines, folder)
         out.write_line(f"Recorded under {baselines}; commit it, its log with it.")
+        _without_clock(out, session)
         _reason_wanted(out, session)
     elif session.settings.against:
         out.write_line(
@@ -155,6 +160,18 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
         )
 
 
+def _without_clock(out: Console, session: GateSession) -> None:
+    """What was recorded while the clock was off, and what that means for later runs."""
+    count = sum(verdict.recorded != "" and verdict.run_ns is None for verdict in session.result.verdicts)
+    if count:
+        what = plural(count, "case was", "cases were")
+        out.write_line(
+            f"WITHOUT A CLOCK: {what} recorded under --benchmark-disable: their facts gate; how long a call takes is not "
+            "known, but where the same program had a time that stays; a changed program is timed beside the stored one as "
+            "ever. Record without that option to have a time"
+        )
+
+
 def _reason_wanted(out: Console, session: GateSession) -> None:
     """A loss that is accepted without a reason: the log has its figure, and nobody's word for it."""
     worse = recorded_worse(session.result.verdicts)
@@ -165,6 +182,9 @@ def _reason_wanted(out: Console, session: GateSession) -> None:
 
 
 def _notices(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
+    newer = untested(version("jax"))
+    if newer:
+        out.write_line(f"NOTE {newer}", yellow=True)
     if ending is not None and ending.status.only_machine:
         tests = plural(session.result.accused, "test")
         why = "failed because the machine is the suspect, none for another reason: it is unfit to gate"

@@ -93,8 +93,7 @@ class Deadline:
         descriptor = self._config.stash.get(STDERR, None)
         if more and descriptor is not None:
             tests = self._config.stash[TESTS]
-            judged = len(gates.result.verdicts) if gates is not None else 0
-            left = max(0, len(tests.selected) - judged)
+            left = len(tests.selected if gates is None else gates.result.not_judged(tests.selected))
             os.write(
                 descriptor, f"\njaxgate: {self.reason}{more}; {left} of {len(tests.selected)} not judged\n".encode()
             )

@@ -14,7 +14,7 @@ from jaxgate.keep import HELD
 from jaxgate.model import UsageError
 from jaxgate.processes.child import Finished, run_child
 from jaxgate.settings import Settings
-from jaxgate.settings.variables import CPU_DEVICES, OTHER_SIDE, SIZE
+from jaxgate.settings.variables import CPU_DEVICES, NAMED_LIKE, NAMESAKES, OTHER_SIDE, SIZE
 
 _RECORDED = (0, 1, 5)
 """pytest's exit codes of a run that came to its end: passed, some tests failed, no tests collected."""
@@ -66,6 +66,11 @@ def child_environment(settings: Settings) -> dict[str, str]:
     if settings.options:
         found["PYTEST_ADDOPTS"] = shlex.join(settings.options)
     return found
+
+
+def naming(settings: Settings) -> dict[str, str]:
+    """Variables by which a process that records for this one gives the cases the names that they have here."""
+    return {NAMED_LIKE: str(settings.stored), NAMESAKES: os.pathsep.join(sorted(settings.namesakes))}
 
 
 def record_selection(

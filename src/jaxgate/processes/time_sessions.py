@@ -25,7 +25,7 @@ from jaxgate.model import (
 )
 from jaxgate.observe.machine import MachineState, look, read_ticks
 from jaxgate.processes.hardware_worker import ask_hardware
-from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, child_environment, record_selection
+from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, child_environment, naming, record_selection
 from jaxgate.report import RecordingOutcome, RecordingRow
 from jaxgate.settings import Settings
 from jaxgate.settings.variables import AS_MEASURED
@@ -110,12 +110,13 @@ class TimeRecording:
         """
         made_from = read_provenance(self.project)  # before the first file is written, which makes the checkout dirty
         first = self._look(hardware.platform)
+        variables = child_environment(self.settings) | naming(self.settings)
         for number in range(1, self.settings.record_times + 1):
             progress(f"session {number} of {self.settings.record_times}")
             begin = read_ticks()
             with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
                 into = Path(name)
-                side = Side(self.project, {**child_environment(self.settings), AS_MEASURED: "1"}, RECORD_TIMES_OPTION)
+                side = Side(self.project, {**variables, AS_MEASURED: "1"}, RECORD_TIMES_OPTION)
                 self.failed |= self.record(side, self.chosen, into)
                 store = BaselineStore(into)
                 recorded = [store.read(path) for path in baseline_files(into)]
@@ -150,7 +151,9 @@ class TimeRecording:
                 why = "it has no baseline on this hardware"
             else:
                 why = unlike_accepted(recorded, known.baseline)
-            if why or known is None:
+            if recorded.samples is None:
+                why = "its session was told not to time anything"
+            if why or known is None or recorded.samples is None:
                 self.refused[slug, case] = f"{why}; record that first: --perf-update"
                 return
             session = TimedSession(

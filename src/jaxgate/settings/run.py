@@ -102,6 +102,7 @@ class Settings:
         why: The reason for a recording, for the log.
         baselines: Folder of the baselines to compare with.
         stored: Folder of the project's own baselines; the same, but where something else is compared with.
+        namesakes: Files whose name another file that gates has, too: what is new in them has its folder in its name.
         calibrate: Duels of each case with itself, instead of judging; 0 judges.
         against: The git revision to compare with instead of the stored baselines; empty for these.
         quiet: Hardware, by its folder under the baselines, that is quiet and exclusive: times stored there count.
@@ -117,7 +118,7 @@ class Settings:
         max_undecided: Share of UNDECIDED cases above which the run is not green.
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
         strict: A missing, stale or orphaned baseline fails the run.
-        peak_into: Where this process writes the peak of its one case; ``None`` judges.
+        peak_into: Where this process writes the peak of one case; ``None`` judges.
         size: Of the catalogue's workloads; ``None`` for what the hardware usually runs.
         cpu_devices: Virtual devices of a CPU; ``None`` leaves JAX as it is.
         artifacts: What is kept of a case that failed, and where.
@@ -130,6 +131,7 @@ class Settings:
     why: str
     baselines: Path
     stored: Path
+    namesakes: frozenset[str]
     strict: bool
     budget_s: float | None
     max_undecided: float

@@ -9,13 +9,20 @@ OTHER_SIDE = "JAXGATE_OTHER_SIDE"
 """Set for every process that records for another one: nothing of it is to be committed, and it leaves no pages."""
 
 PEAK_INTO = "JAXGATE_PEAK_INTO"
-"""Set for a process of ``--perf-peak``: the file into which its one gate writes the real peak of its case."""
+"""Set for a process of ``--perf-peak``: the file into which one gate of its test writes the real peak of its case."""
+
+PEAK_AFTER = "JAXGATE_PEAK_AFTER"
+"""Set beside it: how many gates of the test are passed over before, as other processes measure them."""
 
 NOT_FROM = "JAXGATE_NOT_FROM"
 """Set for the recording of another revision: the checkout that none of its modules may come from."""
 
 ONLY_FROM = "JAXGATE_ONLY_FROM"
 """Likewise: the checkout of that revision; what it has must not come out of an installed copy."""
+
+NAMED_LIKE, NAMESAKES = "JAXGATE_NAMED_LIKE", "JAXGATE_NAMESAKES"
+"""Set for every process that records for another one: it names cases as that one does, which has these baselines and knows
+that these files have their name in common."""
 
 SIZE, CPU_DEVICES, TIME_LIMIT = "JAXGATE_SIZE", "JAXGATE_CPU_DEVICES", "JAXGATE_TIME_LIMIT"
 """Options that the processes which a run starts read, too: they must run the same workloads."""

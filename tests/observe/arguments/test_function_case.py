@@ -1,15 +1,13 @@
-"""Anybody's function as a case: its name, what it donates, and what the next step takes from the result."""
+"""Anybody's function as a case: what it donates, and what the next step takes from the result."""
 
 from __future__ import annotations
-
-import re
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.model import Batch, Case, Tolerance, at_most
-from jaxgate.observe.arguments import case_name, case_of_function
+from jaxgate.model import Batch, Tolerance, at_most
+from jaxgate.observe.arguments import case_of_function
 
 X, Y = jnp.ones((4, 4)), jnp.zeros((2, 4))
 
@@ -43,87 +41,6 @@ def case(function=step, args=(X, Y), **changes):
         "options": {},
     }
     return case_of_function(function, args, **(whole | changes))
-
-
-@pytest.mark.parametrize(
-    ("node", "given", "expected"),
-    [
-        ("perf/test_model.py::test_step", None, ("model", "step")),
-        ("test_model.py::test_step", None, ("model", "step")),
-        ("a/b/test_train_loop.py::test_step_2", None, ("train_loop", "step_2")),
-        ("perf/model_test.py::test_step", None, ("model_test", "step")),
-        ("perf/test_model.py::test_step[small]", None, ("model", "step-small")),
-        ("perf/test_model.py::test_step[8-float32]", None, ("model", "step-8-float32")),
-        ("perf/test_model.py::test_step[0.5]", None, ("model", "step-0.5")),
-        ("perf/bench.py::check_step", None, ("bench", "check_step")),
-        ("perf/test_model.py::test_step[small]", "mlp", ("model", "mlp")),
-        ("perf/test_model.py::test_step[small]", "layers/mlp", ("layers", "mlp")),
-        ("perf/test_model.py::test_step[small]", "layers/mlp-2.b", ("layers", "mlp-2.b")),
-    ],
-)
-def test_a_plain_name_is_kept(node, given, expected):
-    """File and test name the case, parameters follow a hyphen; name= replaces the sentence, or family and sentence."""
-    assert case_name(node, given) == expected
-
-
-ODD = {
-    "a method": "TestModel::test_step",
-    "a method with a parameter": "TestModel::test_step[small]",
-    "a nested class": "TestModel::TestInner::test_step",
-    "spaces": "test_step[two words]",
-    "a path": "test_step[a/b]",
-    "a path upwards": "test_step[../../x]",
-    "colons": "test_step[a::b]",
-    "quotes": "test_step['a']",
-    "a line break": "test_step[a\nb]",
-    "an escape": "test_step[\\xff]",
-    "not ASCII": "test_step[größe]",
-    "not ASCII at all": "test_步骤",
-    "an empty parameter": "test_step[]",
-    "brackets in a parameter": "test_step[a[0]]",
-    "a parameter that ends in a dot": "test_step[a.]",
-    "a leading underscore": "test__step",
-    "nothing but the prefix": "test_",
-    "a very long parameter": f"test_step[{'x' * 400}]",
-}
-
-
-@pytest.mark.parametrize("what", ODD)
-def test_any_test_makes_a_case(what):
-    """Whatever pytest calls a test, its case has a name that is a file's."""
-    family, sentence = case_name(f"perf/test_model.py::{ODD[what]}", None)
-    named = Case(family=family, sentence=sentence, build=computation)
-    assert family == "model"
-    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", named.sentence)
-    assert len(f"{named.sentence}.json") <= 200
-
-
-@pytest.mark.parametrize("file", ["test__model.py", "test_.py", "__main__.py", "test_größe.py", "test_a b.py"])
-def test_any_file_makes_a_family(file):
-    """A file with an odd name has a family too."""
-    family, sentence = case_name(f"perf/{file}::test_step", None)
-    assert Case(family=family, sentence=sentence, build=computation).family == family
-
-
-ALIKE = [
-    *("test_step[a b]", "test_step[a/b]", "test_step[a:b]", "test_step[a  b]", "test_step[a-b]", "test_step[a-b-]"),
-    *("TestA::test_b", "TestA::test_b[]", "TestA-test_b", "test_step[ä]", "test_step[ö]", "test_step[]", "test_step"),
-]
-
-
-def test_tests_that_look_alike_stay_apart():
-    """Where characters had to go a hash keeps the names of two tests distinct."""
-    names = [case_name(f"perf/test_model.py::{test}", None) for test in ALIKE]
-    assert len(set(names)) == len(ALIKE)
-
-
-def test_a_name_is_stable():
-    """The same test has the same name in every process: a baseline is found by it."""
-    assert case_name("perf/test_model.py::TestModel::test_step", None) == case_name(
-        "elsewhere/test_model.py::TestModel::test_step", None
-    )
-    _, sentence = case_name("perf/test_model.py::test_step[two words]", None)
-    assert re.fullmatch(r"step-two-words-[0-9a-f]{6}", sentence)
 
 
 def donated(made, *args, **kwargs):

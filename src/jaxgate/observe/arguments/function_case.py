@@ -1,13 +1,10 @@
-"""Anybody's function as a case: names, donation and threading worked out from one line in a test."""
+"""Anybody's function as a case: donation and threading worked out from one line in a test."""
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import PurePath
 from types import MethodType
 from typing import Any
 
@@ -17,38 +14,7 @@ from jaxgate.model import Batch, Case, Claim, Computation, Tolerance
 from jaxgate.observe.arguments.carry import Carry
 from jaxgate.observe.arguments.guests import StaticLeaves, stages_itself, with_owner, without_owner
 
-MAX_NAME = 120
-"""Characters of a name; file systems end at 255 bytes, and a part file needs some more."""
-
 Names = str | int | Sequence[str | int]
-
-
-def case_name(node_id: str, given: str | None) -> tuple[str, str]:
-    """Name the case of a test: family from the file, sentence from the test.
-
-    Args:
-        node_id: pytest's id, for example ``perf/test_model.py::test_step[small]``.
-        given: The name that the user gave: ``sentence`` or ``family/sentence``.
-
-    Returns:
-        Family and sentence, both fit for a file name. Where characters had to go, a short hash keeps two
-        tests apart.
-    """
-    file, _, test = node_id.partition("::")
-    family = PurePath(file).stem.removeprefix("test_")
-    sentence = test.removeprefix("test_")
-    if given is not None:
-        first, slash, rest = given.partition("/")
-        family, sentence = (first, rest) if slash else (family, given)
-    return _fit(family), _fit(sentence)
-
-
-def _fit(name: str) -> str:
-    readable = re.sub(r"\[(.*)\]$", r"-\1", name)
-    fit = re.sub(r"[^A-Za-z0-9._-]+", "-", readable).lstrip("-._").rstrip("-.")[:MAX_NAME]
-    if fit == readable and fit:
-        return fit
-    return f"{fit or 'case'}-{hashlib.blake2b(name.encode(), digest_size=3).hexdigest()}"
 
 
 def case_of_function(

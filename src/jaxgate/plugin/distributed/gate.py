@@ -97,9 +97,11 @@ class LeadingGate(_RankedGate):
         self._station = station
         self._worst: dict[str, str] = {}
         self._handed_in = False
+        self._verdict: Verdict | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Verdict:
         """See ``Gate``; whatever comes of it, the other ranks are told."""
+        self._failure, self._verdict, self._handed_in = None, None, False
         try:
             return super().__call__(*args, **kwargs)
         finally:
@@ -129,14 +131,15 @@ class LeadingGate(_RankedGate):
 
     def _judge(self, case: Case) -> tuple[JudgedCase, Observation | None]:
         judged, observed = super()._judge(case)
-        return replace(judged, verdict=name_ranks(judged.verdict, self._worst)), observed
+        self._verdict = name_ranks(judged.verdict, self._worst)
+        return replace(judged, verdict=self._verdict), observed
 
     def _told(self) -> Message:
-        verdict = self.verdict
+        verdict = self._verdict
+        if verdict is not None and verdict.case in self._session.result.provisional:
+            return {"status": str(Status.UNDECIDED), "fails": False, "text": WAITS}
         if verdict is not None:
             return {"status": str(verdict.status), "fails": verdict.fails, "text": in_short(verdict)}
-        if self._item.nodeid in self._session.result.provisional:
-            return {"status": str(Status.UNDECIDED), "fails": False, "text": WAITS}
         return {"status": str(Status.INVALID), "fails": True, "text": "rank 0 could not judge it"}
 
 
@@ -151,7 +154,7 @@ class FollowingGate(_RankedGate):
         self._told: Message = {}
 
     def _judge(self, case: Case) -> tuple[JudgedCase, Observation | None]:
-        station, hardware = self._station, None
+        station, hardware, self._failure = self._station, None, None
         try:
             with Progress(
                 self._session.terminal, case.name, patience_s=self._session.instruments.patience_s
@@ -180,10 +183,10 @@ class FollowingGate(_RankedGate):
     def _end(self, judged: JudgedCase, observed: Observation | None) -> Verdict:  # noqa: ARG002 - rank 0 has them
         verdict = judged.verdict
         self._session.result.verdicts.append(verdict)
-        self.verdict = verdict
+        self.test.verdicts.append(verdict)
         if verdict.fails:
             by = "" if self._station.broken else "judged by rank 0: "
-            pytest.fail(f"{by}{verdict.status}  {verdict.case}  {verdict.time.reason}", pytrace=False)
+            self.test.fail(verdict.case, f"{by}{verdict.status}  {verdict.case}  {verdict.time.reason}")
         return verdict
 
 

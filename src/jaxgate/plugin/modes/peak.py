@@ -1,6 +1,6 @@
 """The pytest side of ``--perf-peak``: in place of the tests, and in the terminal.
 
-This process runs no test and takes no device. One process after the other runs a single test, whose gate measures
+This process runs no test and takes no device. One process after the other runs a single test, one gate of which measures
 the peak and writes it down.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from jaxgate.plugin.stash import SETTINGS
 from jaxgate.processes.child import run_child
 from jaxgate.processes.pytest_child import child_environment
 from jaxgate.report import PeakOutcome, count_outcomes, outcome_of, peak_table
-from jaxgate.settings.variables import PEAK_INTO
+from jaxgate.settings.variables import PEAK_AFTER, PEAK_INTO
 
 _ENDED = re.compile(r"^(FAILED|ERROR|SKIPPED) (.*)$", re.MULTILINE)
 
@@ -44,7 +45,7 @@ class Peaks(InsteadOfTests):
         for number, test in enumerate(tests, 1):
             with Progress(terminal(session.config), test) as progress:
                 progress(f"measuring its peak, {number} of {len(tests)}")
-                self._rows.append(measure_in_fresh_process(session.config.rootpath, test, environ))
+                self._rows += measure_in_fresh_processes(session.config.rootpath, test, environ)
 
     def exit_status(self, exitstatus: int) -> int:
         """A case without figures is not green; nor are tests that were all skipped."""
@@ -66,8 +67,20 @@ class Peaks(InsteadOfTests):
         out.write_line(count_outcomes([outcome for outcome, _ in self._rows], PeakOutcome))
 
 
+def measure_in_fresh_processes(
+    project: Path, test: str, environ: Mapping[str, str]
+) -> Iterator[tuple[PeakOutcome, PeakRecord]]:
+    """Measure each gate of a test in a process of its own; the first one tells whether there is a second."""
+    for gate in count():
+        variables = {**environ, PEAK_AFTER: str(gate)} if gate else environ
+        outcome, record = measure_in_fresh_process(project, test, variables)
+        yield outcome, record
+        if not record.more:
+            return
+
+
 def measure_in_fresh_process(project: Path, test: str, environ: Mapping[str, str]) -> tuple[PeakOutcome, PeakRecord]:
-    """Let a fresh process with these variables run one test, whose gate measures instead of judging.
+    """Let a fresh process with these variables run one test, one gate of which measures instead of judging.
 
     Returns:
         What came of it; of a test whose gate was not reached its own last word, under the test's name.

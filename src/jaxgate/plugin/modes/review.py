@@ -91,13 +91,18 @@ def _answer(ask: Ask, told: str) -> str:
 def _explains(session: pytest.Session, gates: GateSession, red: dict[str, Verdict]) -> bool:
     """Whether every failure that pytest counts is the verdict of a case that was accepted, and no other thing.
 
-    A test may fail again after its gate, or in its teardown: its own words tell.
+    A test may fail again after its gate, or in its teardown: its own words tell. Of several gates none may still fail.
     """
     terminal = session.config.pluginmanager.getplugin("terminalreporter")
     stats = {} if terminal is None else terminal.stats
     failed = [*stats.get("failed", []), *stats.get("error", [])]
-    heads = {gates.result.tests.get(case, ""): f"{verdict.status}  {case}  on " for case, verdict in red.items()}
+    result, heads = gates.result, dict[str, list[str]]()
+    for case, verdict in red.items():
+        heads.setdefault(result.tests.get(case, ""), []).append(f"{verdict.status}  {case}  on ")
+    left = {result.tests.get(verdict.case) for verdict in result.verdicts if verdict.fails}
+    for test in left.union(result.unfinished):
+        heads.pop(test or "", None)
     return len(failed) == session.testsfailed and all(
-        report.when == "call" and report.nodeid in heads and report.longreprtext.startswith(heads[report.nodeid])
+        report.when == "call" and report.longreprtext.startswith(tuple(heads.get(report.nodeid, ())))
         for report in failed
     )

@@ -42,10 +42,8 @@ class Company:
 
 KINDS = {
     RunKind.JUDGE: Company(ranks=""),
-    RunKind.UPDATE: Company(samples=True, ranks=""),
-    RunKind.REVIEW: Company(
-        samples=True, workers="{kind} asks about what one process measured; drop -n", ranks=_FOR_ONE
-    ),
+    RunKind.UPDATE: Company(ranks=""),
+    RunKind.REVIEW: Company(workers="{kind} asks about what one process measured; drop -n", ranks=_FOR_ONE),
     RunKind.TRIM: Company(workers="{kind} runs no test; drop -n", ranks=_FOR_ONE),
     RunKind.AGAINST: Company(others="{other} records, {kind} compares; choose one"),
     RunKind.CALIBRATE: Company(

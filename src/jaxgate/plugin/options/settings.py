@@ -19,7 +19,7 @@ from jaxgate.plugin.options.command_line import STARTED, Started
 from jaxgate.plugin.options.kinds import read_kind
 from jaxgate.plugin.options.option import Option
 from jaxgate.settings import ArtifactSettings, RankSettings, RunKind, Settings
-from jaxgate.settings.variables import AS_MEASURED, NOT_FROM, OTHER_SIDE, PEAK_INTO
+from jaxgate.settings.variables import AS_MEASURED, NAMED_LIKE, NAMESAKES, NOT_FROM, OTHER_SIDE, PEAK_INTO
 
 STRICT_UNDECIDED = 0.5
 """More than half of the cases UNDECIDED: the machine is unfit, and the gate did not gate."""
@@ -48,7 +48,8 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         update=update,
         why=read(table.WHY),
         baselines=baselines,
-        stored=baselines,
+        stored=Path(environ.get(NAMED_LIKE) or baselines),
+        namesakes=frozenset(filter(None, environ.get(NAMESAKES, "").split(os.pathsep))),
         strict=strict,
         budget_s=read(table.BUDGET),
         max_undecided=(STRICT_UNDECIDED if strict else 1.0) if undecided is None else undecided,

@@ -28,6 +28,7 @@ class SessionDelta:
     Attributes:
         verdicts: Of cases that were judged to the end.
         tests: Which test has which case.
+        unfinished: Tests that ended before they had called all of their gates, as far as is known.
         costs: What gates took, by test.
         dates: Of the stored programs, by case.
         scalars: Metrics for TensorBoard, by case.
@@ -42,6 +43,7 @@ class SessionDelta:
 
     verdicts: tuple[Verdict, ...] = ()
     tests: Mapping[str, str] = field(default_factory=dict)
+    unfinished: tuple[str, ...] = ()
     costs: Mapping[str, Cost] = field(default_factory=dict)
     dates: Mapping[str, str] = field(default_factory=dict)
     scalars: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -65,14 +67,15 @@ class DeltaTracker:
         self._rows = 0
 
     def delta(self) -> SessionDelta:
-        """What was found since the last time. The row of a test that waits for confirmation waits with it."""
+        """What was found since the last time. The row of a case that waits for confirmation waits with it."""
         result, evidence = self._session.result, self._session.evidence
         rows = [*self._waiting, *benchmark_rows.rows_since(self._config, self._rows)]
         self._rows += len(rows) - len(self._waiting)
-        self._waiting = [row for row in rows if row.fullname in result.provisional]
+        self._waiting = [row for row in rows if row.extra_info.get("case") in result.provisional]
         return SessionDelta(
             verdicts=self._since("verdicts", result.verdicts),
             tests=self._new("tests", result.tests),
+            unfinished=self._since("unfinished", result.unfinished),
             costs=self._new("costs", result.costs),
             dates=self._new("dates", result.dates),
             scalars=self._new("scalars", evidence.scalars),
@@ -82,7 +85,7 @@ class DeltaTracker:
             notes=self._since("notes", self._session.margins.notes),
             profiled=self._more("profiled", evidence.profiled),
             accused=self._more("accused", result.accused),
-            rows=tuple(row for row in rows if row.fullname not in result.provisional),
+            rows=tuple(row for row in rows if row.extra_info.get("case") not in result.provisional),
         )
 
     def _since(self, name: str, items: list[Any]) -> tuple[Any, ...]:
@@ -107,6 +110,7 @@ def absorb(session: GateSession, config: pytest.Config, delta: SessionDelta) -> 
     result.verdicts += delta.verdicts
     for case, test in delta.tests.items():
         result.add_name(case, test)
+    result.unfinished += delta.unfinished
     result.costs |= delta.costs
     result.dates |= delta.dates
     result.accused += delta.accused
