@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.projects import model
 
 from jaxgate.report.bundle import BUFFERS, CHANGES
 
@@ -87,3 +88,50 @@ def test_each_red_text_is_printed_once_under_ci(project, monkeypatch):
         found = [line for line in result.text.splitlines() if f"float32[{size},64] x float32[64,{size}]" in line]
         assert len(found) == 1
         assert f"FAILED test_model.py::test_step[{size}] - Failed: REGRESSED  model/step-{size}" in result.text
+
+
+@pytest.fixture
+def two(project):
+    """Two recorded cases that share a function, and its mistake."""
+    again = "\ndef test_again(gate):\n    gate(step, jnp.ones((128, 64)))\n"
+    project.write("test_model.py", MODEL + again).record()
+    project.edit("test_model.py", "    return y.sum()", SORTS)
+    return project
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_what_several_red_cases_have_on_their_pages_is_not_printed(two, workers):
+    """One mistake makes many tests red: each keeps its text, and the log stays short."""
+    result = two.run(*workers)
+    result.counts(failed=2)
+    result.shows("with the difference of each program and its largest buffers (-v prints them)", "culprit")
+    assert BUFFERS not in result.text
+    assert CHANGES not in result.text
+    page = (two.path / "perf-artifacts/model/step/report.md").read_text()
+    assert "## Largest buffers" in page
+    assert "## What changed in the program since its baseline" in page
+
+
+def test_all_of_it_is_printed_to_who_asks(two):
+    """As for a single one."""
+    result = two.run("-v")
+    assert (result.text.count(BUFFERS), result.text.count(CHANGES)) == (2, 2)
+
+
+def test_what_is_on_no_page_is_printed(two):
+    """A folder that is somebody else's takes no bundle: nothing may be lost for that."""
+    (two.path / "perf-artifacts").mkdir()
+    (two.path / "perf-artifacts/notes.txt").write_text("mine")
+    result = two.run()
+    assert (result.text.count(BUFFERS), result.text.count(CHANGES)) == (2, 2)
+    assert "-v prints them" not in result.text
+
+
+def test_little_is_printed_all_the_same(project):
+    """A line that changed in each of two programs fills no log."""
+    project.write("test_model.py", model("jnp.ones(8), max_matmul_flops=0", first="-x", second="jnp.exp(x)")).record()
+    project.write("test_model.py", model("jnp.ones(8), max_matmul_flops=0", first="x @ x", second="jnp.exp(x) @ x"))
+    result = project.run()
+    result.counts(failed=2)
+    assert result.text.count(CHANGES) == 2
+    assert "-v prints them" not in result.text

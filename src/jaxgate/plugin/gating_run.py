@@ -106,6 +106,9 @@ class GatingRun:
     def finish(self, session: pytest.Session, exitstatus: int) -> None:
         """End the run and write down what it came to."""
         session_end.finish(session, exitstatus)
+        gates = self._config.stash.get(SESSION, None)
+        if gates is not None:
+            reports.leave_to_pages(self._config, gates.result.verdicts)
 
     def finish_unfinished(self, session: pytest.Session) -> None:
         """Write down what was judged, from outside the tests."""

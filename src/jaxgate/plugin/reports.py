@@ -14,7 +14,7 @@ from jaxgate.judge import PROBES, blames_machine, too_many
 from jaxgate.model import Verdict
 from jaxgate.plugin.gated_test import GatedTest
 from jaxgate.plugin.stash import SUSPECT
-from jaxgate.report import expected_failures, explain, unexpected_passes, verdict_properties
+from jaxgate.report import BUFFERS, CHANGES, expected_failures, explain, unexpected_passes, verdict_properties
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
@@ -51,6 +51,10 @@ class HeldTest:
     reports: list[pytest.TestReport] = field(default_factory=list)
 
 
+MOST_LINES = 24
+"""Of buffers and differences of programs that several red cases print together."""
+ON_PAGES = pytest.StashKey[bool]()
+"""Whether they are left to the pages of these cases."""
 HELD = pytest.StashKey[dict[str, HeldTest]]()
 
 
@@ -94,6 +98,29 @@ def shorten_summary(report: pytest.TestReport) -> None:
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:
         crash.message = crash.message.partition("\n")[0]
+
+
+def leave_to_pages(config: pytest.Config, verdicts: Sequence[Verdict]) -> None:
+    """Leave buffers and differences of programs to the pages of the red cases, where all of them would fill the log.
+
+    Not with ``-v``, of a single red case, or where one of them has no page.
+    """
+    red = [verdict for verdict in verdicts if verdict.fails]
+    has_pages = all(verdict.capture is not None and not verdict.capture.incomplete for verdict in red)
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is None or len(red) < 2 or not has_pages or config.get_verbosity() > 0:  # noqa: PLR2004 - several
+        return
+    failed = terminal.stats.get("failed", [])
+    lines = sum(len(text.splitlines()) for report in failed for title, text in report.sections if _is_on_page(title))
+    if lines > MOST_LINES:
+        config.stash[ON_PAGES] = True
+        for report in failed:
+            report.sections = [section for section in report.sections if not _is_on_page(section[0])]
+
+
+def _is_on_page(title: str) -> bool:
+    """Whether pytest prints what a page has, too, under this title."""
+    return title.startswith(tuple(f"Captured {begins}" for begins in (BUFFERS, CHANGES)))
 
 
 def mark_expected(report: pytest.TestReport, verdicts: Sequence[Verdict]) -> None:

@@ -23,6 +23,7 @@ from jaxgate.plugin import session_end
 from jaxgate.plugin.advice import show_advice
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.newer_jax import untested
+from jaxgate.plugin.reports import ON_PAGES
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.environment_runs import Comparison
 from jaxgate.report import calibration_text, count, moved, scaling_lines, shell_word, summary
@@ -42,7 +43,9 @@ def summarise(out: Console, config: pytest.Config) -> None:
     """Show one line for each case, then what is wrong with the baselines, then what was not judged."""
     gates = config.stash.get(SESSION, None)
     if gates is not None:
-        show(out, gates, config.stash.get(session_end.ENDING, None), config.invocation_params.dir)
+        on_pages = config.stash.get(ON_PAGES, False)
+        ending = config.stash.get(session_end.ENDING, None)
+        show(out, gates, ending, config.invocation_params.dir, on_pages=on_pages)
         if gates.result.calibrated:
             return
     if session_end.OUTCOME in config.stash:
@@ -61,7 +64,7 @@ def summarise(out: Console, config: pytest.Config) -> None:
         )
 
 
-def show(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
+def show(out: Console, session: GateSession, ending: Ending | None, folder: Path, *, on_pages: bool) -> None:
     """Show what was judged, or what a calibration found.
 
     Args:
@@ -69,6 +72,7 @@ def show(out: Console, session: GateSession, ending: Ending | None, folder: Path
         session: The run.
         ending: What its end found; ``None`` if it did not come to one.
         folder: Where the user stands; paths are shown relative to it.
+        on_pages: Whether buffers and differences of programs were left to the pages of the red cases.
     """
     if session.result.calibrated:
         _calibration(out, session)
@@ -77,7 +81,7 @@ def show(out: Console, session: GateSession, ending: Ending | None, folder: Path
         _undecided_anywhere(out, session)
         _what_next(out, session, ending, folder)
         _notices(out, session, ending, folder)
-        _bundles(out, session, folder)
+        _bundles(out, session, folder, on_pages=on_pages)
         show_advice(out, session, ending)
         if ending is not None and ending.orphans:
             _orphans(out, session, ending.orphans, folder)
@@ -210,14 +214,15 @@ def _notices(out: Console, session: GateSession, ending: Ending | None, folder: 
         )
 
 
-def _bundles(out: Console, session: GateSession, folder: Path) -> None:
+def _bundles(out: Console, session: GateSession, folder: Path, *, on_pages: bool) -> None:
     captures = session.evidence
     if captures.taken:
         where = os.path.relpath(captures.artifacts.root, folder)
         profiles = (
             f"; open the profiles: jaxgate tensorboard --logdir {shlex.quote(where)}" if captures.profiled else ""
         )
-        out.write_line(f"{plural(len(captures.taken), 'bundle')} in {where}{profiles}")
+        more = ", with the difference of each program and its largest buffers (-v prints them)" if on_pages else ""
+        out.write_line(f"{plural(len(captures.taken), 'bundle')} in {where}{more}{profiles}")
     if captures.left:
         more = ", ".join(captures.left[:MAX_LEFT]) + (" …" if len(captures.left) > MAX_LEFT else "")
         out.write_line(f"NOT PROFILED, {len(captures.left)} of them (--perf-captures): {more}", yellow=True)

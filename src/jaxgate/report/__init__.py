@@ -1,6 +1,6 @@
 """Verdicts for the eye. The only room that converts units."""
 
-from jaxgate.report.bundle import report, report_sections, verdict_json
+from jaxgate.report.bundle import BUFFERS, CHANGES, report, report_sections, verdict_json
 from jaxgate.report.calibration import calibration_markdown, calibration_text
 from jaxgate.report.calibration_plot import draw
 from jaxgate.report.comment import MARK, shortened
