@@ -52,6 +52,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     from support.fakes import import_everything  # not earlier: ``pytest --help`` loads this file too
 
     import_everything()
+    from support.in_process import do_once  # imports JAX, too
+
+    do_once()
 
     seed = os.environ.pop(SHUFFLE, "")  # not for the runs in these tests
     if seed:
