@@ -266,6 +266,14 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, request:
 
 
 @pytest.fixture
+def short_duels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real duels, so short that they find little: for tests that ask what is compared, not how fast it is."""
+    from support.fakes import shorten_duels
+
+    shorten_duels(monkeypatch)
+
+
+@pytest.fixture
 def lab(project: Project, monkeypatch: pytest.MonkeyPatch) -> Lab:
     """What the project's runs look at the world with, as the test chooses."""
     from support.fakes import Lab

@@ -6,6 +6,8 @@ import pytest
 
 from jaxgate.report.bundle import BUFFERS, CHANGES
 
+pytestmark = pytest.mark.usefixtures("short_duels")
+
 MODEL = """
 import jax, jax.numpy as jnp
 
