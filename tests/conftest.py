@@ -52,6 +52,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     from support.fakes import import_everything  # not earlier: ``pytest --help`` loads this file too
 
     import_everything()
+    from support.in_process import do_once  # imports JAX, too
+
+    do_once()
 
     seed = os.environ.pop(SHUFFLE, "")  # not for the runs in these tests
     if seed:
@@ -260,6 +263,14 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, request:
 
     judge_phases_by(monkeypatch)  # phases have tests of their own
     return Project(pytester, request.path)
+
+
+@pytest.fixture
+def short_duels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real duels, so short that they find little: for tests that ask what is compared, not how fast it is."""
+    from support.fakes import shorten_duels
+
+    shorten_duels(monkeypatch)
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import pytest
 
 from tests.faults.runner import compiled_quickly
 
+pytestmark = pytest.mark.usefixtures("short_duels")
+
 SCANNED = "last, _ = jax.lax.scan(lambda h, x: (cell(params, h, x), None), hidden, xs)\n    return last"
 
 PLANTS = {

@@ -7,6 +7,8 @@ from support.projects import model
 
 from jaxgate.report.bundle import BUFFERS, CHANGES
 
+pytestmark = pytest.mark.usefixtures("short_duels")
+
 MODEL = """
 import jax, jax.numpy as jnp
 

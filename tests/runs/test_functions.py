@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 STEP = """
 import jax, jax.numpy as jnp
 
@@ -121,6 +123,7 @@ def test_a_verdict_is_returned(project):
     project.run().counts(passed=1)
 
 
+@pytest.mark.usefixtures("short_duels")
 def test_other_compiler_options_are_not_identical(project):
     """Compiler options are invisible in StableHLO; a change of them must not pass for an identical program."""
     project.write(

@@ -28,11 +28,17 @@ CONFTEST = f"""
 import sys
 sys.path.append({str(REPOSITORY / "tests")!r})
 import pytest
-from support.fakes import duel, fix_clocks, judge_no_phases
+from support.fakes import duel, fix_clocks, have_short_duels, judge_no_phases
 
 def pytest_configure(config):
 """
-NO_PHASES = CONFTEST + "    judge_no_phases(config)  # a busy machine is not what these tests are about\n"
+NO_PHASES = (
+    CONFTEST
+    + """
+    judge_no_phases(config)  # a busy machine is not what these tests are about
+    have_short_duels(config)
+"""
+)
 SLOWER = CONFTEST + '    fix_clocks(config).finds["baseline"] = duel(1.3)\n'
 DIES_WHILE_IT_WAITS = """
 import os, signal

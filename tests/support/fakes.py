@@ -27,7 +27,7 @@ import jaxgate
 from jaxgate.engine.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import STORED_PHASE_POLICIES, decide, decide_claim
-from jaxgate.model import Duel, OpRow, OpTable, Phases, RepeatOutcome, Samples
+from jaxgate.model import DUEL_BURST_NS, Duel, OpRow, OpTable, Phases, RepeatOutcome, Samples
 from jaxgate.observe.duel import NotPlantableError
 from jaxgate.observe.execute import Sampled
 from jaxgate.observe.machine import MachineState, first_device, read_environment
@@ -62,6 +62,11 @@ def duel(ratio: float, pairs: int = 20, *, traces: int = 0) -> Duel:
 def judge_phases_by(patch: pytest.MonkeyPatch, *policies: Any) -> None:
     """Judge stored phases by these policies; by none, as a machine that runs two suites compiles 100 ms more slowly."""
     patch.setattr("jaxgate.judge.phases.STORED_PHASE_POLICIES", policies)
+
+
+def shorten_duels(patch: pytest.MonkeyPatch) -> None:
+    """Let real duels take a twentieth of their time: a third of a second, where nothing is asked of what they find."""
+    patch.setitem(DUEL_BURST_NS, "cpu", DUEL_BURST_NS["cpu"] // 20)
 
 
 def operation_table(_folder: Path, sides: Sequence[Profiled], _notes: list[str]) -> OpTable:
@@ -246,6 +251,13 @@ def judge_no_phases(config: pytest.Config) -> None:
     patch = pytest.MonkeyPatch()
     config.add_cleanup(patch.undo)
     judge_phases_by(patch)
+
+
+def have_short_duels(config: pytest.Config) -> None:
+    """Shorten the duels of a run until it ends, from its ``conftest.py``: in its workers, too."""
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    shorten_duels(patch)
 
 
 def in_a_process_of_its_own(config: pytest.Config, parent: int) -> None:

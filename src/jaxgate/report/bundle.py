@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 from jaxgate.model import Measurement, StoredBaseline, Verdict
 from jaxgate.report.markdown import fenced
 from jaxgate.report.optable import communication_line, markdown_table, step_line
 from jaxgate.report.printable import printable
 from jaxgate.report.units import show, show_ratio
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 BUFFERS = "jaxgate: largest buffers"
 CHANGES = "jaxgate: what changed in the program since its baseline"
@@ -41,11 +46,17 @@ _FILES = {
 }
 
 
-def verdict_json(verdict: Verdict) -> str:
-    """The verdict as JSON, with the number of its schema."""
+@cache
+def _adapter() -> TypeAdapter[Verdict]:
+    """What writes a verdict; made once, as that takes longer than a verdict."""
     from pydantic import TypeAdapter  # noqa: PLC0415 - every collection of gates imports this module
 
-    content = TypeAdapter(Verdict).dump_python(verdict, mode="json")
+    return TypeAdapter(Verdict)
+
+
+def verdict_json(verdict: Verdict) -> str:
+    """The verdict as JSON, with the number of its schema."""
+    content = _adapter().dump_python(verdict, mode="json")
     return printable(json.dumps({"schema": VERDICT_SCHEMA, **content}, indent=2, ensure_ascii=False)) + "\n"
 
 

@@ -96,8 +96,10 @@ def _is_project_class(cls: type) -> bool:
 
 
 def _normal_source(function: FunctionType) -> str | None:
+    # Not what it wraps; and not its code alone, for which ``inspect`` looks at the file of every module that is loaded.
+    bare = FunctionType(function.__code__, function.__globals__, closure=function.__closure__)
     try:
-        text = textwrap.dedent(inspect.getsource(function.__code__))
+        text = textwrap.dedent(inspect.getsource(bare))
     except (OSError, TypeError):
         return None
     try:
