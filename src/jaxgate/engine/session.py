@@ -71,10 +71,13 @@ class SessionResult:
         owner = self.tests.setdefault(case, test)
         if owner == test:
             return ""
-        problem = (
-            f"expected one test for the case `{case}`, found two: {owner} and {test}\n"
-            "give one of them a name of its own: gate(..., name='family/sentence')"
+        one_function = owner.partition("[")[0] == test.partition("[")[0]
+        mend = (
+            "put what differs into the name: gate(..., name=f'train-{size}')"
+            if one_function
+            else "give one of them a name of its own: gate(..., name='family/sentence')"
         )
+        problem = f"expected one test for the case `{case}`, found two: {owner} and {test}\n{mend}"
         self.clashes.append(problem)
         return problem
 
