@@ -121,7 +121,7 @@ def options_that_exclude_workers_ranks_and_no_clock(play: Transcript) -> None:
             play.run(option, "-n2")
         if option != "--perf-update":
             play.run(option, RANKS)
-    for option in ("--perf-update", "--perf-update=review", AGAINST_ENV, "--perf-record-times=2"):
+    for option in (AGAINST_ENV, "--perf-record-times=2"):
         play.run(option, "--benchmark-disable")
     play.run("-n2", RANKS)
     play.write("pyproject.toml", '[tool.pytest]\naddopts = ["--perf-update=refresh"]\n')

@@ -385,12 +385,32 @@ def test_samples_that_cannot_be_are_refused(store, which):
     assert "samples" in refusal(store, changed(*IMPOSSIBLE[which]))
 
 
-def test_the_file_of_another_case_is_refused(store):
-    """A file that was renamed or copied is not the baseline of its new name."""
-    reason = refusal(store, changed(("case",), "scan/lstm"))
-    assert reason == "expected the case `scan/rnn`, found `scan/lstm`: was it renamed?"
-    with pytest.raises(CorruptBaselineError, match="expected the case `scan/rnn`, found `scan/lstm`"):
-        store.read(store.root / OWN_FILE)
+def test_a_copy_of_another_case_is_refused(store):
+    """Where the one that it speaks of has its own file, it is not the baseline of its new name."""
+    put(store, CONTENT)
+    other = store.path(HARDWARE, "scan/lstm")
+    other.write_bytes(TEXT)
+    for read in (lambda: store.load(HARDWARE, "scan/lstm"), lambda: store.read(other)):
+        with pytest.raises(CorruptBaselineError) as error:
+            read()
+        assert error.value.reason == (
+            "expected the case `scan/lstm`, found `scan/rnn`, which has a file of its own: was it copied? Record it: "
+            "--perf-update"
+        )
+
+
+def test_a_file_that_was_moved_is_that_of_its_new_name(store):
+    """``git mv`` is how a renamed test keeps its baseline; whose test it is is not known until it is recorded again."""
+    put(store, changed(("case",), "scan/lstm"))
+    for found in (store.load(HARDWARE, CASE).baseline, store.read(store.root / OWN_FILE)):
+        assert (found.case, found.test) == (CASE, "")
+    assert store.recorded_by(CASE) == set()
+
+
+@pytest.mark.parametrize("name", ["../scan/rnn", "scan", "a/b/c", "../../x"])
+def test_what_a_file_says_leads_nowhere_else(store, name):
+    """A name that is no case's is no file that was moved."""
+    assert refusal(store, changed(("case",), name)).startswith("expected the case `scan/rnn`, found")
 
 
 @pytest.mark.parametrize("place", [("device_kind", "Intel Xeon"), ("platform", "gpu"), ("devices", 8)])

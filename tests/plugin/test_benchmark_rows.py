@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,3 +113,10 @@ def test_what_xdist_switches_off_is_switched_on(run, monkeypatch, options, plugi
     kept = []
     run(lambda config: kept.extend(config._benchmarksession.benchmarks), *options, plugins=plugins)
     assert len(kept) == rows
+
+
+def test_a_release_without_that_warning_of_its_own_is_left_alone():
+    """Before 5.3 it warns when a worker starts, and has nothing to be told."""
+    session = SimpleNamespace()
+    benchmark_rows.warn_only_of(True, SimpleNamespace(_benchmarksession=session))
+    assert session.xdist_benchmark_found is False

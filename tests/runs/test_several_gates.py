@@ -213,3 +213,15 @@ def test_the_plan_and_trim_know_the_test(two):
     before = two.baselines()
     two.run("--perf-update=trim")
     assert two.baselines() == before
+
+
+def test_parameters_belong_into_the_names(project):
+    """A name that is the same for each parameter is refused, with what to write; one with the parameter is not."""
+    one = TWO.replace(
+        "def test_model(gate)", "import pytest\n@pytest.mark.parametrize('n', [2, 3])\ndef test_model(gate, n)"
+    )
+    result = project.write("test_model.py", one).run("--perf-update")
+    result.counts(passed=1, failed=1)
+    result.shows("expected one test for the case `model/train`, found two", "name=f'train-{size}')")
+    named = one.replace('"train"', 'f"train-{n}"').replace('"eval"', 'f"eval-{n}"')
+    project.write("test_model.py", named).run("--perf-update").counts(passed=2)

@@ -29,7 +29,12 @@ def refuse_foreign(project: Path, recorded_by: str, test: str) -> None:
 
 
 def stands_elsewhere(project: Path, recorded_by: str, test: str) -> bool:
-    """Whether a test of another file recorded it, and still stands there; as above."""
+    """Whether a test of another file recorded it, and still stands there; as above.
+
+    Nobody knows whose a file is that was moved by hand: who has its name has it.
+    """
+    if not recorded_by:
+        return False
     theirs, ours = (PurePosixPath(node.partition("::")[0]) for node in (recorded_by, test))
     function, _, parameters = recorded_by.rpartition("::")[2].partition("[")
     moved = bool(parameters) and theirs.name != ours.name  # one of many of its function: nothing tells that it stayed

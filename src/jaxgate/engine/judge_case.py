@@ -84,6 +84,8 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
     recording = settings.update.records(exists=os.path.lexists(session.store.path(now.hardware, case.name)))
     try:
         stored = _load(session, case, now.hardware, test=test, recording=recording)
+        if stored is None:
+            session.result.new_programs[case.name] = now.fingerprints
         timing = BaselineTiming(stored)
         if not recording:
             timing = _time(session, case, observed, stored, test=test, progress=progress)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxgate.engine.renames import Renamed, find_renamed
 from jaxgate.judge import unneeded
 from jaxgate.keep import CorruptBaselineError, read_all
 from jaxgate.model import Baseline, Collection, Waiver
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Orphans:
-    """Baselines that no test will ever look at again, and files among them that cannot be read."""
+    """Baselines that no test will ever look at again, which of them have another name, and files that cannot be read."""
 
     paths: list[Path] = field(default_factory=list)
+    renamed: list[Renamed] = field(default_factory=list)
     unreadable: list[CorruptBaselineError] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -48,6 +50,7 @@ def find_orphans(session: GateSession, collection: Collection) -> Orphans:
         baselines |= of_slug
         found.unreadable += unreadable
     found.paths += without_test(baselines, session.project, collection.tests, collection.roots, names)
+    found.renamed += find_renamed(session, {path: baselines[path] for path in found.paths})
     return found
 
 

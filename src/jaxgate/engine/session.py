@@ -26,7 +26,7 @@ from jaxgate.engine.reference_duel import ReferenceDuels
 from jaxgate.engine.stored_times import StoredTimesClock
 from jaxgate.judge import Ageing, find_ageing
 from jaxgate.keep import BaselineStore, DuelCache, FloorStore, Machine, ProgramStore, ReferenceCache, read_provenance
-from jaxgate.model import TIME, Cost, Provenance, Verdict, Waiver
+from jaxgate.model import TIME, Cost, Fingerprints, Provenance, Verdict, Waiver
 from jaxgate.observe.duel import Opponents
 from jaxgate.observe.machine import know_defaults
 from jaxgate.processes.environment_runs import Comparison
@@ -44,6 +44,7 @@ class SessionResult:
         tests: The cases of this run, each with the test that has it.
         unfinished: Tests that ended before they had called all of their gates, as far as is known.
         clashes: Cases that two tests have, a text each.
+        new_programs: Fingerprints of the cases that have no baseline.
         dates: When the stored programs that baselines of this run name were recorded, by case.
         candidates: What a review may accept, by case; or why it cannot.
         costs: What gates took, by test.
@@ -57,6 +58,7 @@ class SessionResult:
     tests: dict[str, str] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
     clashes: list[str] = field(default_factory=list)
+    new_programs: dict[str, Fingerprints] = field(default_factory=dict)
     dates: dict[str, str] = field(default_factory=dict)
     candidates: dict[str, Candidate | str] = field(default_factory=dict)
     costs: dict[str, Cost] = field(default_factory=dict)
@@ -69,10 +71,13 @@ class SessionResult:
         owner = self.tests.setdefault(case, test)
         if owner == test:
             return ""
-        problem = (
-            f"expected one test for the case `{case}`, found two: {owner} and {test}\n"
-            "give one of them a name of its own: gate(..., name='family/sentence')"
+        one_function = owner.partition("[")[0] == test.partition("[")[0]
+        mend = (
+            "put what differs into the name: gate(..., name=f'train-{size}')"
+            if one_function
+            else "give one of them a name of its own: gate(..., name='family/sentence')"
         )
+        problem = f"expected one test for the case `{case}`, found two: {owner} and {test}\n{mend}"
         self.clashes.append(problem)
         return problem
 

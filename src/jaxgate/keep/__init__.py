@@ -3,7 +3,7 @@
 from jaxgate.keep.adopt import adopt_revision
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
 from jaxgate.keep.atomic import append_page, write_atomic
-from jaxgate.keep.baselines import BaselineStore, baseline_files, read_all
+from jaxgate.keep.baselines import BaselineStore, baseline_files, files_of_case, read_all
 from jaxgate.keep.calibrations import write_calibration
 from jaxgate.keep.floors import DamagedFloorsError, FloorStore
 from jaxgate.keep.git import git_command, run_git

@@ -11,6 +11,7 @@ import re
 import reprlib
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
@@ -44,6 +45,39 @@ def read_all(root: Path, hardware: str = "*") -> tuple[dict[Path, Baseline], lis
         except CorruptBaselineError as error:
             unreadable.append(error)
     return found, unreadable
+
+
+COPIED = (
+    "expected the case `{case}`, found `{found}`, which has a file of its own: was it copied? Record it: --perf-update"
+)
+
+
+def is_copied(path: Path, case: str, found: str) -> bool:
+    """Whether a file of one case speaks of another one that has its own, too; one that was moved (``git mv``) does not.
+
+    Args:
+        path: The file.
+        case: Of which it is the file.
+        found: Of which it speaks.
+    """
+    folder = path.parents[case.count("/")]
+    parts = found.split("/")
+    return ".." in parts or len(parts) != case.count("/") + 1 or os.path.lexists(folder.joinpath(f"{found}.json"))
+
+
+def files_of_case(root: Path, case: str, other: str) -> Iterator[tuple[Path, Path]]:
+    """The files that a case has on whatever hardware, each with the one that it would have under another name.
+
+    Args:
+        root: The folder of the baselines.
+        case: Its name.
+        other: The other one; what has a file already is left out.
+    """
+    for pattern in (f"*/{case}.json", f"*/times/{case}.json"):
+        for path in sorted(root.glob(pattern)):
+            target = path.parents[1] / f"{other}.json"
+            if not os.path.lexists(target):
+                yield path, target
 
 
 class BaselineStore:
@@ -113,7 +147,9 @@ class BaselineStore:
     def _read(self, path: Path, case: str, hardware: HardwareKey | None) -> Baseline:
         baseline = read_strict(path, Baseline, schema=BASELINE_SCHEMA, may_lack=LATER_KEYS)
         if baseline.case != case:
-            raise CorruptBaselineError(path, f"expected the case `{case}`, found `{baseline.case}`: was it renamed?")
+            if is_copied(path, case, baseline.case):
+                raise CorruptBaselineError(path, COPIED.format(case=case, found=baseline.case))
+            baseline = replace(baseline, case=case, test="")
         launched = [
             (f"launched_programs.{place}.{key}", found, form)
             for place, one in enumerate(baseline.launched_programs)

@@ -7,8 +7,10 @@ them count is judged against the baseline of the day.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
+from jaxgate.keep.baselines import COPIED, is_copied
 from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
 from jaxgate.model import TIMES_SCHEMA, HardwareKey, StoredTimes, TimedSession
 
@@ -36,7 +38,9 @@ class TimesStore:
             return StoredTimes(schema=TIMES_SCHEMA, case=case, hardware=hardware, sessions=())
         found = read_strict(path, StoredTimes, schema=TIMES_SCHEMA)
         if found.case != case:
-            raise CorruptBaselineError(path, f"expected the case `{case}`, found `{found.case}`: was it renamed?")
+            if is_copied(path, case, found.case):
+                raise CorruptBaselineError(path, COPIED.format(case=case, found=found.case))
+            found = replace(found, case=case)
         if found.hardware != hardware:
             raise CorruptBaselineError(path, f"expected hardware `{hardware}`, found `{found.hardware}`")
         return found

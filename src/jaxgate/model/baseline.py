@@ -56,7 +56,8 @@ class Baseline(MeasuredProgram):
 
     Attributes:
         case: ``family/sentence``.
-        test: pytest node id that recorded it; a baseline whose test is gone is an orphan.
+        test: pytest node id that recorded it; a baseline whose test is gone is an orphan. Empty where its file was moved
+            to another name since (``git mv``), of which nobody knows whose test that is.
         program: What is stored of the program itself, under ``programs/<fingerprint>``.
         samples: ``None`` where it was recorded without a clock: it knows facts, and no time of a call.
     """

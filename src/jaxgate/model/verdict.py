@@ -123,6 +123,8 @@ class Verdict:
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
         recorded: What became of its baseline in this run, if anything did.
         replaced: Structures of the programs that the replaced baseline named; nothing else may need them now.
+        renamed_from: A case whose test is gone and whose baseline has this one's program, where this one has none; empty
+            where no such case is known, or several are.
         accuses_machine: Whether it fails for no other reason than that the machine is the suspect.
         capture: Where its profiles and programs are, and where the time goes, once they were captured.
     """
@@ -144,6 +146,7 @@ class Verdict:
     utilisation: float | None = None
     recorded: Literal["", "created", "refreshed"] = ""
     replaced: tuple[str, ...] = ()
+    renamed_from: str = ""
     accuses_machine: bool = False
     capture: Capture | None = None
 

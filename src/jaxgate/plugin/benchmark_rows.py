@@ -104,9 +104,9 @@ def leave_to_controller(config: pytest.Config) -> None:
 
 
 def warn_only_of(plain: bool, config: pytest.Config) -> None:  # noqa: FBT001 - a word for a setter
-    """Say that benchmarks are switched off only where a test has a plain one."""
+    """Say that benchmarks are switched off only where a test has a plain one; before 5.3 they say it in any case."""
     session: Any = config._benchmarksession  # type: ignore[attr-defined]  # noqa: SLF001 - see above
-    session.xdist_benchmark_found = session.xdist_benchmark_found and plain
+    session.xdist_benchmark_found = getattr(session, "xdist_benchmark_found", False) and plain
 
 
 def rows_since(config: pytest.Config, mark: int) -> list[Any]:

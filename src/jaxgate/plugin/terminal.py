@@ -15,6 +15,7 @@ import pytest
 from jaxgate.engine.ending import Ending, recorded_worse
 from jaxgate.engine.exit_status import lost, unfit
 from jaxgate.engine.orphans import Orphans
+from jaxgate.engine.renames import Renamed
 from jaxgate.engine.result_files import workflow_commands
 from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling
 from jaxgate.keep import FILE
@@ -232,7 +233,12 @@ def _bundles(out: Console, session: GateSession, folder: Path, *, on_pages: bool
 
 def _orphans(out: Console, session: GateSession, orphans: Orphans, folder: Path) -> None:
     red = session.settings.strict
+    for renamed in orphans.renamed if not session.settings.against else ():
+        _renamed(out, renamed, folder)
+    moved = {path for renamed in orphans.renamed for path, _ in renamed.moves}
     for path in orphans.paths:
+        if path in moved and not session.settings.against:
+            continue
         shown = os.path.relpath(path, folder)
         if session.settings.against:
             out.write_line(f"Only in the other revision: {path.parent.name}/{path.stem}")
@@ -245,3 +251,18 @@ def _orphans(out: Console, session: GateSession, orphans: Orphans, folder: Path)
     for error in orphans.unreadable:
         shown = os.path.relpath(error.path, folder)
         out.write_line(f"UNREADABLE {shown}: {error.reason}. Restore it: git checkout -- {shell_word(shown)}", red=True)
+
+
+def _renamed(out: Console, renamed: Renamed, folder: Path) -> None:
+    """The commands that let a case keep its baseline under the name that it has now."""
+    out.write_line(
+        f"RENAMED? {renamed.now} has no baseline, and the program of {renamed.before}, whose test is gone. If it is that "
+        "test, it keeps its baseline so:",
+        yellow=True,
+    )
+    made = {target.parent for _, target in renamed.moves if not target.parent.exists()}
+    for new in sorted(os.path.relpath(path, folder) for path in made):
+        out.write_line(f"  mkdir -p {shell_word(new)}")
+    for path, target in renamed.moves:
+        pair = " ".join(shell_word(os.path.relpath(one, folder)) for one in (path, target))
+        out.write_line(f"  git mv {pair}")

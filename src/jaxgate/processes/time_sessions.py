@@ -68,7 +68,7 @@ def refuse_unregistered(hardware: HardwareKey, quiet: Sequence[str]) -> None:
 def _unregistered(slug: str) -> str:
     return (
         f"expected hardware that is registered as quiet and exclusive, found {slug}. Where it is, add "
-        f'perf_quiet = ["{slug}"] under [tool.pytest], or set JAXGATE_QUIET={slug}'
+        f'perf_quiet = ["{slug}"] under [tool.pytest] ([tool.pytest.ini_options] before pytest 9), or set JAXGATE_QUIET={slug}'
     )
 
 

@@ -153,7 +153,10 @@ def _reason(verdict: Verdict) -> str:
     if verdict.recorded == "created" or (verdict.recorded and worst and worst.kind == "baseline"):
         return held
     if worst is not None and worst.status is Status.NO_BASELINE:
-        return f"{held} · no baseline on this hardware"
+        before = (
+            f"; {verdict.renamed_from}, whose test is gone, has its program: renamed?" if verdict.renamed_from else ""
+        )
+        return f"{held} · no baseline on this hardware{before}"
     if worst is not None and worst.status not in _CALM:
         return describe_finding(worst)
     improved = [

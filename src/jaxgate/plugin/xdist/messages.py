@@ -18,7 +18,7 @@ from jaxgate.plugin import benchmark_rows
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
-    from jaxgate.model import Cost, Verdict
+    from jaxgate.model import Cost, Fingerprints, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,7 @@ class SessionDelta:
         tests: Which test has which case.
         unfinished: Tests that ended before they had called all of their gates, as far as is known.
         costs: What gates took, by test.
+        new_programs: Fingerprints of the cases that have no baseline.
         dates: Of the stored programs, by case.
         scalars: Metrics for TensorBoard, by case.
         taken: Cases that left a bundle.
@@ -45,6 +46,7 @@ class SessionDelta:
     tests: Mapping[str, str] = field(default_factory=dict)
     unfinished: tuple[str, ...] = ()
     costs: Mapping[str, Cost] = field(default_factory=dict)
+    new_programs: Mapping[str, Fingerprints] = field(default_factory=dict)
     dates: Mapping[str, str] = field(default_factory=dict)
     scalars: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     taken: tuple[str, ...] = ()
@@ -77,6 +79,7 @@ class DeltaTracker:
             tests=self._new("tests", result.tests),
             unfinished=self._since("unfinished", result.unfinished),
             costs=self._new("costs", result.costs),
+            new_programs=self._new("new_programs", result.new_programs),
             dates=self._new("dates", result.dates),
             scalars=self._new("scalars", evidence.scalars),
             taken=self._since("taken", evidence.taken),
@@ -112,6 +115,7 @@ def absorb(session: GateSession, config: pytest.Config, delta: SessionDelta) -> 
         result.add_name(case, test)
     result.unfinished += delta.unfinished
     result.costs |= delta.costs
+    result.new_programs |= delta.new_programs
     result.dates |= delta.dates
     result.accused += delta.accused
     session.evidence.add(
