@@ -175,7 +175,7 @@ def _measurement(
         processes=compiled.processes,
         environment=compiled.environment,
         fingerprints=Fingerprints(
-            source=source_fingerprint(computation.subject, build),
+            source=source_fingerprint(computation.subject, build, given=(computation.args, computation.kwargs)),
             program=lowered.fingerprint,
             options=lowered.options_text,
             inputs=compiled.inputs,
@@ -208,7 +208,7 @@ def _measurement(
         amount=computation.amount,
         rivals=alternatives,
         reference=known,
-        culprits=_culprits(compiled, run, computation.subject, build),
+        culprits=_culprits(compiled, run, computation.subject, build, (computation.args, computation.kwargs)),
     )
 
 
@@ -235,10 +235,10 @@ def _facts(compiled: CompiledSubject, run: _Run) -> Facts:
     )
 
 
-def _culprits(compiled: CompiledSubject, run: _Run, *functions: Callable[..., object]) -> Culprits:
+def _culprits(compiled: CompiledSubject, run: _Run, *reaching: object) -> Culprits:
     structure, work = compiled.program.structure, compiled.program.work
     return Culprits(
-        constants=describe_constants(structure.constants, *functions),
+        constants=describe_constants(structure.constants, *reaching),
         callbacks=work.callback_lines,
         lines={**structure.lines, **compiled.communication.lines, **work.lines, **run.called.lines},
         retraces=describe_retraces(run.stepped, run.stepped.further, run.sampled),
