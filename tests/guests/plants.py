@@ -27,6 +27,7 @@ class Plant:
         finds: A quantity that must be among what is found.
         culprit: What the first culprit line must say (a regular expression).
         at: A text of the edited file whose line the culprit must name; empty where what is blamed has no line.
+        origin: Where it comes from: a number or an optimiser that stands outside of all functions is no source.
     """
 
     name: str
@@ -35,14 +36,22 @@ class Plant:
     finds: str
     culprit: str
     at: str
+    origin: str
 
 
 def plant(
-    name: str, test: str, *edits: tuple[str, str, str], finds: str, culprit: str, at: str = "", wrong: str = ""
+    name: str,
+    test: str,
+    *edits: tuple[str, str, str],
+    finds: str,
+    culprit: str,
+    at: str = "",
+    origin: str = "code",
+    wrong: str = "",
 ) -> Any:
     """Give the parameter of a test; ``wrong`` says what is known to be wrong with what the gate says of it."""
     marks = [pytest.mark.xfail(strict=True, reason=wrong)] if wrong else []
-    one = Plant(name=name, test=test, edits=edits, finds=finds, culprit=culprit, at=at)
+    one = Plant(name=name, test=test, edits=edits, finds=finds, culprit=culprit, at=at, origin=origin)
     return pytest.param(one, marks=marks, id=name.replace(" ", "-"))
 
 
@@ -83,6 +92,7 @@ def assert_caught(project: Any, planted: Plant) -> None:
     culprit = result.line("culprit").split("culprit", 1)[1].strip()
     assert re.search(planted.culprit, culprit), culprit
     assert len(culprit) <= MAX_LINE, culprit
+    assert culprit.endswith(f"; comes from: {planted.origin}"), culprit
     if planted.at:
         assert _place(project, planted) in culprit, culprit
 

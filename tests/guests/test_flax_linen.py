@@ -88,6 +88,7 @@ PLANTS = [
         ("net.py", "jax.jit(update, donate_argnums=0)", "jax.jit(update)"),
         finds="donated_bytes",
         culprit=r"^no longer donated: state\.step, state\.params",
+        origin="values outside the source",
     ),
     plant(
         "remat removed",

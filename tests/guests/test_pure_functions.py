@@ -156,6 +156,7 @@ PLANTS = [
         ),
         finds="traces",
         culprit=r"^step 2 retraced: state\[0\]\.trace\['head'\]\['w'\]: float32\[32,8\] → bfloat16\[32,8\]",
+        origin="values outside the source",
     ),
 ]
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from jaxgate.judge.branches import runs_all_branches
 from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, donates_less, explained, launches
-from jaxgate.judge.growth import count_of, grown, heaviest, shrunk
+from jaxgate.judge.growth import grown, heaviest
+from jaxgate.judge.loops import done_at_once, unrolled
 from jaxgate.judge.origin import environment_differences, only_settings_changed
+from jaxgate.judge.recomputation import held_back_no_more, keeps_more
+from jaxgate.judge.routines import exchanges_routines
 from jaxgate.judge.wider_products import multiplies_wider
 from jaxgate.model import (
     COMPILE_OPTIONS,
-    EACH_TURN,
     MAX_NAMED,
     WIDER_PRODUCTS,
     Baseline,
@@ -137,63 +140,6 @@ def _sends(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         yield Cause(text=text, explains=explained(baseline, {"collectives", "collective_bytes"}, moves))
 
 
-def _unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Fewer loops and many more operations: a body is written out once for each step."""
-    if baseline is None:
-        return
-    loops, before = count_of(now.operations, "stablehlo.while"), count_of(baseline.operations, "stablehlo.while")
-    if loops < before and sum(now.operations.values()) > sum(baseline.operations.values()):
-        more = grown(now.operations, baseline.operations, now.culprits.lines).partition("; gone: ")[0]
-        text = f"a loop is unrolled: stablehlo.while {before} → {loops}; {more}"
-        yield Cause(text=text, explains=_WORK | _PHASES | {"widened_bytes"})
-
-
-def _done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Fewer loops and no more operations, some of them new: their arrays hold all steps in place of one."""
-    if baseline is None:
-        return
-    loops, before = count_of(now.operations, "stablehlo.while"), count_of(baseline.operations, "stablehlo.while")
-    text = grown(now.operations, baseline.operations, now.culprits.lines)
-    if loops < before and text and sum(now.operations.values()) <= sum(baseline.operations.values()):
-        told = f"the steps of a loop are done all at once: stablehlo.while {before} → {loops}; {text}"
-        yield Cause(
-            text=told,
-            explains=frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "xla_flops", "transcendentals"}),
-            sure=False,
-        )
-
-
-def _keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Fewer products than before and more memory: what remat recomputed is kept."""
-    if baseline is None or None in (now.facts.matmul_flops, baseline.facts.matmul_flops):
-        return
-    turns = [any(label.endswith(EACH_TURN) for label in side.matmuls) for side in (now, baseline)]
-    if turns[0] == turns[1] and (now.facts.matmul_flops or 0) < (baseline.facts.matmul_flops or 0):
-        barriers = tuple(count_of(side.operations, "stablehlo.optimization_barrier") for side in (baseline, now))
-        seen = f" (optimization_barrier {barriers[0]} → {barriers[1]})" if barriers[0] > barriers[1] else ""
-        text = f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {shrunk(now.matmuls, baseline.matmuls)}"
-        moves = {
-            "temp_bytes",
-            "peak_bytes",
-            "xla_bytes",
-            "xla_flops",
-            "output_bytes",
-        }  # the cost model counts what a loop keeps
-        yield Cause(text=text, explains=frozenset(moves))
-
-
-def _held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """The same products and fewer barriers: nothing keeps a recomputation from being merged, or done at once."""
-    if baseline is None or now.facts.matmul_flops != baseline.facts.matmul_flops:
-        return
-    barriers = tuple(count_of(side.operations, "stablehlo.optimization_barrier") for side in (baseline, now))
-    if barriers[0] > barriers[1]:
-        text = (
-            f"a recomputation is not held back until it is needed: optimization_barrier {barriers[0]} → {barriers[1]}"
-        )
-        yield Cause(text=text, explains=frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "largest_batch"}))
-
-
 def _multiplies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if baseline is None or (now.facts.matmul_flops or 0) > (baseline.facts.matmul_flops or 0):
         text = grown(now.matmuls, None if baseline is None else baseline.matmuls, now.culprits.lines)
@@ -280,10 +226,12 @@ _FINDERS: tuple[Finder, ...] = (
     donates_less,
     arrives,
     _sends,
-    _unrolled,
-    _done_at_once,
-    _keeps_more,
-    _held_back_no_more,
+    runs_all_branches,
+    unrolled,
+    exchanges_routines,
+    keeps_more,
+    held_back_no_more,
+    done_at_once,
     _multiplies,
     _widens,
     multiplies_wider,

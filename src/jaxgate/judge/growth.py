@@ -12,6 +12,10 @@ _PLUMBING = re.compile(r"stablehlo\.(broadcast_in_dim|reshape|bitcast_convert|io
 """Operations that seldom cost anything by themselves: named only where nothing else grew."""
 
 
+_FITS = 220
+"""Characters of a line that a person still reads, less what is said around it: what is gone is left out beyond."""
+
+
 def grown(now: Mapping[str, int], before: Mapping[str, int] | None, lines: Mapping[str, str]) -> str:
     """The entries that grew most, as ``name 2 → 64 at file:line``; empty if none did.
 
@@ -19,21 +23,23 @@ def grown(now: Mapping[str, int], before: Mapping[str, int] | None, lines: Mappi
     (``None``) it is what weighs most, as ``64 × name at file:line``.
     """
     if before is None:
-        most = sorted(now, key=lambda name: (bool(_PLUMBING.match(name)), -now[name] * _elements(name), name))
+        most = sorted(now, key=lambda name: (is_plumbing(name), -now[name] * elements(name), name))
         return "; ".join([f"{now[name]} × {name}{at(name, lines)}" for name in most[:MAX_NAMED]])
     growth = {name: count - before.get(name, 0) for name, count in now.items() if count > before.get(name, 0)}
-    worst = sorted(growth, key=lambda name: (bool(_PLUMBING.match(name)), -growth[name] * _elements(name), name))
-    gone = sorted(set(before) - set(now), key=lambda name: (-_elements(name), name))
+    worst = sorted(growth, key=lambda name: (is_plumbing(name), -growth[name] * elements(name), name))
+    gone = sorted(set(before) - set(now), key=lambda name: (-elements(name), name))
     parts = [f"{name} {before.get(name, 0)} → {now[name]}{at(name, lines)}" for name in worst[:MAX_NAMED]]
-    if parts and gone:
-        parts.append(f"gone: {', '.join(gone[:MAX_NAMED])}")
-    return "; ".join(parts)
+    text = "; ".join(parts)
+    left = [
+        name for place, name in enumerate(gone[:MAX_NAMED]) if len(text) + len("; ".join(gone[: place + 1])) < _FITS
+    ]
+    return f"{text}; gone: {', '.join(left)}" if text and left else text
 
 
 def shrunk(now: Mapping[str, int], before: Mapping[str, int]) -> str:
     """The entries of which there are fewer, as ``name 3 → 2``; empty if there are none."""
     loss = {name: count - now.get(name, 0) for name, count in before.items() if count > now.get(name, 0)}
-    most = sorted(loss, key=lambda name: (-loss[name] * _elements(name), name))
+    most = sorted(loss, key=lambda name: (-loss[name] * elements(name), name))
     return "; ".join([f"{name} {before[name]} → {now.get(name, 0)}" for name in most[:MAX_NAMED]])
 
 
@@ -59,7 +65,12 @@ def at(name: str, lines: Mapping[str, str]) -> str:
     return f" at {lines[name]}" if lines.get(name) else ""
 
 
-def _elements(name: str) -> int:
+def is_plumbing(name: str) -> bool:
+    """Whether an operation seldom costs anything by itself."""
+    return bool(_PLUMBING.match(name))
+
+
+def elements(name: str) -> int:
     """Elements of the first array that a label names: ``8x64xf32`` or ``float32[8,64]``; 1 where there is none."""
     found = re.search(r"(?:^| )((?:\d+x)+)[a-z]", name) or re.search(r"\[(\d+(?:,\d+)*)\]", name)
     return prod(int(extent) for extent in re.findall(r"\d+", found[1])) if found else 1

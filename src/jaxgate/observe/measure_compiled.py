@@ -94,7 +94,7 @@ def read_compiled(
         processes=compiled.processes,
         environment=compiled.environment,
         fingerprints=Fingerprints(
-            source=source_fingerprint(computation.subject, build),
+            source=source_fingerprint(computation.subject, build, given=(computation.args, computation.kwargs)),
             program=lowered.fingerprint,
             options=lowered.options_text,
             inputs=compiled.inputs,

@@ -27,7 +27,6 @@ from jaxgate.model import (
 from jaxgate.observe.arguments import (
     Call,
     Carry,
-    classes_of,
     inputs_fingerprint,
     leaves_with_paths,
     on_host,
@@ -132,7 +131,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         processes=run.processes,
         environment=read_environment(subject.devices[0]),
         fingerprints=Fingerprints(
-            source=source_fingerprint(computation.subject, build, classes=classes_of(run.call)),
+            source=source_fingerprint(computation.subject, build, given=run.call),
             program=_fingerprint(launched, programs, signature),
             options=programs.options,
             inputs=_inputs(run.call),
@@ -268,7 +267,7 @@ def _facts(signature: tuple[Argument, ...], run: _Run) -> Facts:
 def _culprits(run: _Run, build: Callable[[], Computation]) -> Culprits:
     launched, function = run.launched, run.subject.function
     return Culprits(
-        constants=describe_constants(run.programs.constants, function, build, *classes_of(run.call)),
+        constants=describe_constants(run.programs.constants, function, build, run.call),
         callbacks=run.programs.callbacks,
         retraces=(*run.stepped.retraces, *run.stepped.further.retraces),
         transfer_lines=launched.transfer_lines,

@@ -7,12 +7,13 @@ import importlib.util
 import itertools
 import linecache
 from pathlib import Path
+from types import ModuleType
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.trace import source_fingerprint
+from jaxgate.observe.trace import project_functions, source_fingerprint
 
 _numbers = itertools.count()
 
@@ -33,6 +34,34 @@ def load(tmp_path):
     return load_text
 
 
+LIBRARY = """
+import dataclasses
+import jax
+
+@dataclasses.dataclass
+class Kept:
+    attribute: object
+
+class Slotted:
+    __slots__ = ("inner",)
+    def __init__(self, inner):
+        self.inner = inner
+    def __call__(self):
+        return self.inner
+
+@jax.tree_util.register_pytree_node_class
+class Tree:
+    def __init__(self, static):
+        self.static = static
+    def tree_flatten(self):
+        return (), self.static
+    @classmethod
+    def tree_unflatten(cls, static, _):
+        return cls(static)
+
+def closing(inner):
+    return lambda x: inner
+"""
 PLAIN = "def step(x):\n    y = x * 2\n    return y + 1\n"
 WORDS = {
     "comment": PLAIN.replace("* 2", "* 2  # twice"),
@@ -181,11 +210,48 @@ def test_methods_of_what_it_is_given_count(load):
     model = "class Model:\n    def __call__(self, x):\n        return x * 2\n"
     step = load("def step(model, x):\n    return model(x)\n").step
     alone, one, same = (
-        source_fingerprint(step, classes=classes) for classes in ([], [load(model).Model], [load(model).Model])
+        source_fingerprint(step, given=classes) for classes in ([], [load(model).Model], [load(model).Model])
     )
     assert one == same != alone
-    assert source_fingerprint(step, classes=[load(model.replace("* 2", "* 3")).Model]) != one
-    assert source_fingerprint(step, classes=[Path]) == alone
+    assert source_fingerprint(step, given=[load(model.replace("* 2", "* 3")).Model]) != one
+    assert source_fingerprint(step, given=[Path]) == alone
+
+
+KEPT = {
+    "method bound to a model": "library.Kept(attribute=Model().__call__)",
+    "closure of a library": "library.closing(Model().__call__)",
+    "closures within closures": "library.closing((library.closing(Model()), library.closing(len)))",
+    "class in a definition": "library.Kept(attribute=[{'node': Model}])",
+    "slots": "library.Slotted(Model())",
+    "static part of a tree": "library.Tree(Model())",
+}
+
+
+@pytest.mark.parametrize("made", KEPT.values(), ids=KEPT)
+def test_what_a_library_keeps_of_the_project_counts(load, made, monkeypatch):
+    """A state that has a model's method, a chain of transformations, a definition that names classes: given or closed over."""
+    library = ModuleType("library")
+    exec(compile(LIBRARY, "library.py", "exec"), vars(library))
+    monkeypatch.setattr(project_functions, "is_project_file", lambda file: "module_" in file)
+    found = {}
+    for number in (2, 2, 3):
+        text = f"class Model:\n    def __call__(self, x):\n        return x * {number}\n"
+        held = load(
+            f"{text}kept = {made}\ndef step(x):\n    return x\ndef closed(x):\n    return kept", library=library
+        )
+        seen = (source_fingerprint(held.step, given=held.kept), source_fingerprint(held.closed))
+        assert found.setdefault(number, seen) == seen
+    assert not set(found[2]) & set(found[3])
+
+
+def test_what_is_no_program_is_not_looked_into(load):
+    """A logger leads to every handler of a process, and none of them is in a program."""
+    handler = (
+        "import logging\nclass Handler(logging.Handler):\n    def emit(self, record):\n        return record * 2\n"
+    )
+    text = f"{handler}LOG = logging.Logger('x')\nLOG.addHandler(Handler())\ndef step(x):\n    LOG.info('step')\n    return x\n"
+    one, other = load(text), load(text.replace("* 2", "* 3"))
+    assert source_fingerprint(one.step) == source_fingerprint(other.step) is not None
 
 
 def test_library_code_is_not_followed(load, monkeypatch):

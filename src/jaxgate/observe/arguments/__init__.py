@@ -4,7 +4,6 @@ from jaxgate.observe.arguments.arrival import Given, add_arrivals, describe_next
 from jaxgate.observe.arguments.carry import Carry, NextArgs, advance, carry_donated, untold_state
 from jaxgate.observe.arguments.feeder import Call, Feeder, has_shapes, on_device
 from jaxgate.observe.arguments.function_case import Names, case_of_function
-from jaxgate.observe.arguments.guests import classes_of
 from jaxgate.observe.arguments.local_shards import (
     Shards,
     Values,

@@ -79,7 +79,6 @@ class StaticLeaves:
 
     def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function of the other leaves; what it gives has ``None`` in the places of such leaves, too."""
-        classes = classes_of(jax.tree.unflatten(self._tree, self._leaves))
 
         @wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -90,7 +89,7 @@ class StaticLeaves:
             _refuse_changed((args, kwargs), output)
             return _stripped(output)
 
-        vars(called)["classes"] = classes  # their methods are part of its source
+        vars(called)["given"] = jax.tree.unflatten(self._tree, self._leaves)  # its methods are part of the source
         return called
 
 
@@ -113,11 +112,6 @@ def _refuse_changed(given: Any, output: Any) -> None:
                     f"{jax.tree_util.keystr(path)} {before!r} → {after!r}: make it an array, or gate the function under "
                     "eqx.filter_jit, which traces again for each value"
                 )
-
-
-def classes_of(tree: Any) -> tuple[type, ...]:
-    """The classes of somebody's own that a tree is made of."""
-    return tuple({type(node) for node in _nodes(tree)})
 
 
 def _stripped(output: Any) -> Any:

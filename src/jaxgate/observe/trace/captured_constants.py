@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import FunctionType, ModuleType
@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxgate.observe.arguments import to_host
 from jaxgate.observe.source_lines import is_project_file
-from jaxgate.observe.trace.source_hash import names_in, project_functions
+from jaxgate.observe.trace.project_functions import names_in, project_functions
 from jaxgate.observe.trace.stablehlo import Constant, content_hash
 
 _ARRAYS = (jax.Array, np.ndarray)
@@ -36,14 +36,14 @@ class Captured:
         return constant.content in (None, content_hash(to_host(self.array).tobytes()))
 
 
-def describe_constants(constants: Sequence[Constant], *functions: Callable[..., Any]) -> tuple[str, ...]:
+def describe_constants(constants: Sequence[Constant], *reaching: object) -> tuple[str, ...]:
     """One line per constant: the variable that it likely comes from, its type and size, where it is used.
 
-    The functions are the subject, and whatever else may have closed over the constants.
+    The subject's functions may have closed over them, those that build it, and those of the objects that it is given.
     """
     if not constants:
         return ()
-    arrays = [found for function in project_functions(*functions) for found in _arrays(function)]
+    arrays = [found for function in project_functions(*reaching) for found in _arrays(function)]
     lines = []
     for constant in sorted(constants, key=lambda constant: -constant.nbytes):
         names = sorted({f"`{array.name}` captured in {array.owner}" for array in arrays if array.holds(constant)})

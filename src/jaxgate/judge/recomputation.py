@@ -1,0 +1,65 @@
+"""``jax.checkpoint`` that is lost, keeps more than before, or is not held back: memory instead of recomputation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxgate.judge.growth import count_of, shrunk
+from jaxgate.model import EACH_TURN, Baseline, Cause, Measurement
+
+_BARRIER = "stablehlo.optimization_barrier"
+_STORE = "stablehlo.dynamic_update_slice"
+_DEAR = frozenset(
+    {
+        "stablehlo.cosine", "stablehlo.sine", "stablehlo.tanh", "stablehlo.exponential", "stablehlo.log", "stablehlo.logistic",
+        "stablehlo.exponential_minus_one", "stablehlo.log_plus_one", "stablehlo.power", "stablehlo.sqrt", "stablehlo.rsqrt",
+        "stablehlo.cbrt", "stablehlo.tan", "stablehlo.atan2", "chlo.erf", "stablehlo.sort", "stablehlo.fft",
+        "stablehlo.reduce_window",
+    }
+)  # fmt: skip
+"""What remat is used to compute twice, besides products. Cheap operations come and go with what is kept."""
+_MEMORY = frozenset({"temp_bytes", "peak_bytes", "xla_bytes"})
+
+
+def keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Less is computed than before and memory grew: what remat recomputed is kept.
+
+    Products tell it by their number. Where they are as many, or there are none, a program tells it that recomputed
+    something (it held that back by a barrier) or whose loops keep more arrays for later.
+    """
+    if baseline is None or None in (now.facts.matmul_flops, baseline.facts.matmul_flops):
+        return
+    turns = [any(label.endswith(EACH_TURN) for label in side.matmuls) for side in (now, baseline)]
+    before, after = _count(baseline, _BARRIER), _count(now, _BARRIER)
+    fewer = ""
+    if turns[0] == turns[1] and (now.facts.matmul_flops or 0) < (baseline.facts.matmul_flops or 0):
+        fewer = shrunk(now.matmuls, baseline.matmuls) if _still_computes(now, baseline) else ""
+    elif now.facts.matmul_flops == baseline.facts.matmul_flops and (
+        before or _count(now, _STORE) > _count(baseline, _STORE)
+    ):
+        kinds = [{name: count_of(side.operations, name) for name in sorted(_DEAR)} for side in (now, baseline)]
+        fewer = shrunk(*kinds) if all(kinds[0][name] <= kinds[1][name] for name in _DEAR) else ""
+    if fewer:
+        seen = f" (optimization_barrier {before} → {after})" if before > after else ""
+        text = f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {fewer}"
+        # the cost model counts what a loop keeps
+        yield Cause(text=text, explains=_MEMORY | {"xla_flops", "output_bytes"})
+
+
+def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """The same products and fewer barriers: nothing keeps a recomputation from being merged, or done at once."""
+    if baseline is None or now.facts.matmul_flops != baseline.facts.matmul_flops:
+        return
+    before, after = _count(baseline, _BARRIER), _count(now, _BARRIER)
+    if before > after:
+        text = f"a recomputation is not held back until it is needed: optimization_barrier {before} → {after}"
+        yield Cause(text=text, explains=_MEMORY | {"largest_batch"})
+
+
+def _still_computes(now: Measurement, baseline: Baseline) -> bool:
+    """Whether each product that is made less often is still made: what is gone altogether is computed in another way."""
+    return all(now.matmuls.get(label) for label in baseline.matmuls)
+
+
+def _count(side: Measurement | Baseline, name: str) -> int:
+    return count_of(side.operations, name)
