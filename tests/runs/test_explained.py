@@ -131,8 +131,8 @@ def test_what_is_on_no_page_is_printed(two):
 
 def test_little_is_printed_all_the_same(project):
     """A line that changed in each of two programs fills no log."""
-    project.write("test_model.py", model("jnp.ones(8), max_matmul_flops=0", first="-x", second="jnp.exp(x)")).record()
-    project.write("test_model.py", model("jnp.ones(8), max_matmul_flops=0", first="x @ x", second="jnp.exp(x) @ x"))
+    project.write("test_model.py", model("jnp.ones(8), max_stablehlo_ops=1", first="-x", second="jnp.exp(x)")).record()
+    project.write("test_model.py", model("jnp.ones(8), max_stablehlo_ops=1", first="-x + x", second="jnp.exp(x) + x"))
     result = project.run()
     result.counts(failed=2)
     assert result.text.count(CHANGES) == 2
