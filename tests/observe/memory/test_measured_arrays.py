@@ -1,0 +1,61 @@
+"""Device memory that a measurement takes besides the program's own: how many copies of the state are alive at once."""
+
+from __future__ import annotations
+
+import gc
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgate.keep import ReferenceCache
+from jaxgate.model import Computation
+from jaxgate.observe.arguments import local_shards
+from jaxgate.observe.execute import JittedSubject
+from jaxgate.observe.measure import observe
+
+
+def step(state, x):
+    """A step that gives its state back."""
+    return state * 0.9 + x, x + 1
+
+
+def alive():
+    """Bytes of all arrays that are not donated."""
+    return sum(array.nbytes for array in jax.live_arrays() if not array.is_deleted())
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """Bytes of arrays before and after each call of a subject or reference; results are read as from an accelerator."""
+    found, begin, to_host = [], JittedSubject.__init__, local_shards.to_host
+
+    def watched(self, *args):
+        begin(self, *args)
+        function = self.function
+        self.function = lambda *args, **kwargs: (
+            found.append(alive()),
+            function(*args, **kwargs),
+            found.append(alive()),
+        )[1]
+
+    monkeypatch.setattr(JittedSubject, "__init__", watched)
+    # On CPU what is read shares its memory with the array, and keeps that alive.
+    monkeypatch.setattr(local_shards, "to_host", lambda leaf: np.array(to_host(leaf)))
+    return found
+
+
+@pytest.mark.parametrize("reference", [None, step], ids=["alone", "with a reference"])
+def test_a_step_that_donates_its_state_takes_twice_its_state(seen, reference):
+    """The caller's arrays, which are never consumed, and the one copy that goes from step to step."""
+    gc.collect()
+    others = alive()
+    state = jnp.ones((256, 256))
+    donated = jax.jit(step, donate_argnums=0)
+    observe(
+        lambda: Computation(subject=donated, args=(state, jnp.float32(1)), reference=reference),
+        store=ReferenceCache(None),
+    )
+    assert len(seen) > 10
+    assert max(seen) - others <= 2 * state.nbytes + 64
