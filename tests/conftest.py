@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import projects
 from support.paths import REPOSITORY
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Project:
         self.path = pytester.path
         self.instruments: dict[str, Any] = {}  # what a run looks at the world with, where it is not the real thing
         self._asked_by = asked_by
-        pytester.makepyprojecttoml('[tool.pytest]\npythonpath = ["."]\n')
+        pytester.makepyprojecttoml(projects.SETTINGS)
 
     def write(self, name: str, text: str) -> Project:
         """Write a file of the project; a changed test must not run from an old cache of itself."""
@@ -149,12 +150,7 @@ class Project:
         """Run pytest; modules of the project are imported afresh."""
         for name in [name for name in sys.modules if name.split(".")[0] in ("workloads", "helpers")]:
             del sys.modules[name]
-        plugins = (
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:hypothesispytest",
-        )  # the latter imports hypothesis to say nothing
+        plugins = ("-p", "no:cacheprovider", *projects.NO_OTHERS)
         given = [GivenInstruments(**self.instruments)] if self.instruments else []
         return Result(self.pytester.runpytest_inprocess(*plugins, *arguments, plugins=given))
 

@@ -39,6 +39,8 @@ from jaxgate.observe.measure import observe
 from jaxgate.report import explain
 from tests.faults.model import REPOSITORY, Control, Fault, Outcome, Score
 from tests.faults.scoring import ALARMS, of_fault, of_slowdown, of_unchanged
+from tests.support.in_process import share_contexts
+from tests.support.projects import SETTINGS
 
 DEVICES = 8
 NO_PROGRAM = ProgramRecord(digest=None, donated=(), feeds=None, why_not="not stored: nothing is timed", options={})
@@ -190,7 +192,7 @@ def run_slowdowns(faults: Sequence[Fault], folder: Path) -> tuple[list[Outcome],
     Returns:
         What the first culprit row of each is, and all that the run printed.
     """
-    (folder / "pyproject.toml").write_text('[tool.pytest]\npythonpath = ["."]\nperf_cpu_devices = "4"\n')
+    (folder / "pyproject.toml").write_text(f'{SETTINGS}perf_cpu_devices = "4"\n')
     test = folder / "test_programs.py"
     source = faults[0].path.read_text()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "JAXGATE", "CI"))}
@@ -262,6 +264,7 @@ def _begin(folder: Path) -> None:
     """Give this process its devices and its bench; what the programs print is nobody's."""
     global _bench  # noqa: PLW0603 - of a worker process, there is no other place
     jax.config.update("jax_num_cpu_devices", DEVICES)
+    share_contexts()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     _bench = Bench(Path(tempfile.mkdtemp(dir=folder)))
 

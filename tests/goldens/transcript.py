@@ -20,9 +20,9 @@ import jax
 import pytest
 from goldens.neutral import neutral, neutral_json
 from support.fakes import Lab, device_kind, hardware_slug, import_everything
+from support.projects import NO_OTHERS
 
-PLAIN = ("--no-header", "-p", "no:hypothesispytest")
-"""Without what belongs to other people's plugins."""
+PLAIN = ("--no-header", *NO_OTHERS)
 LIMIT_S = 120
 TESTS = Path(__file__).resolve().parents[1]
 Steps = Callable[["Transcript"], None]

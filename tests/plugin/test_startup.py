@@ -68,8 +68,7 @@ TELLS = """
 def loaded(project, *arguments, **environ):
     """What each process of a run has loaded at its end, of jaxgate and of what is slow to import, by its name."""
     project.write("conftest.py", dedent(TELLS).replace("{HEAVY}", str(HEAVY)))
-    others = ("-p", "no:jaxtyping")  # Equinox brings this plugin, and it imports NumPy
-    done = project.alone("-m", "pytest", "-p", "no:cacheprovider", *others, *arguments, **environ)
+    done = project.alone("-m", "pytest", "-p", "no:cacheprovider", *arguments, **environ)
     assert done.returncode == 0, done.stdout + done.stderr
     return {file.stem: set(file.read_text().split()) for file in project.path.glob("*.loaded")}
 

@@ -53,9 +53,18 @@ def job(tmp_path):
     return tmp_path
 
 
+SHORT = """
+import runpy
+from jaxgate.model import DUEL_BURST_NS
+DUEL_BURST_NS["cpu"] //= 20
+runpy.run_module("jaxgate.processes.duel_worker", run_name="__main__", alter_sys=True)
+"""
+"""The worker as a command starts it; twelve times the work shows in short bursts, too."""
+
+
 def test_a_child_runs_case_and_control(job):
     """All pairs of both duels, no early stop, nothing traced; the planted slow-down is in the times."""
-    command = [sys.executable, "-W", "error", "-m", "jaxgate.processes.duel_worker", str(job)]
+    command = [sys.executable, "-W", "error", "-c", SHORT, str(job)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     duels = read_duels(job)

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 from support.paths import REPOSITORY
+from support.projects import NO_OTHERS
 
 SOURCES = str(REPOSITORY / "src")
 LIMIT_S = 400
@@ -116,7 +117,7 @@ def environment(**more):
     return {**kept, **own, **more}
 
 
-COMMAND = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--benchmark-quiet"]
+COMMAND = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *NO_OTHERS, "--benchmark-quiet"]
 
 
 @pytest.fixture

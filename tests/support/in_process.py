@@ -23,7 +23,7 @@ def do_once() -> None:
     """Spare all later runs what this one has done."""
     _keep_installed_modules()
     _remember_distributions()
-    _share_contexts()
+    share_contexts()
 
 
 def _keep_installed_modules() -> None:
@@ -69,7 +69,7 @@ def _remember_distributions() -> None:
     importlib.metadata.distributions = distributions
 
 
-def _share_contexts() -> None:
+def share_contexts() -> None:
     """Lower ten programs in a row in one context of MLIR, as jax 0.12 does: to make one takes longer than a small program."""
     if hasattr(mlir, "_create_ir_context"):
         return

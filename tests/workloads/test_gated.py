@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from support.projects import SETTINGS
 
 CATALOGUE = """
 import jax
@@ -192,7 +193,7 @@ def test_devices_chosen_too_late_end_the_run(project, monkeypatch):
 def test_a_fresh_process_gets_its_devices(project):
     """From the ini key, before JAX starts."""
     write(project, devices=8)
-    project.write("pyproject.toml", '[tool.pytest]\npythonpath = ["."]\nperf_cpu_devices = "8"\n')
+    project.write("pyproject.toml", f'{SETTINGS}perf_cpu_devices = "8"\n')
     command = [sys.executable, "-m", "pytest", "perf", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=project.path, capture_output=True, text=True, check=False)
     assert "1 xfailed" in done.stdout, done.stdout + done.stderr
