@@ -111,7 +111,14 @@ def test_a_first_gate_that_gets_its_name_keeps_its_baseline(project):
 
 
 @pytest.mark.parametrize(
-    "how", ["assert False", "pytest.skip('later')", "gate(step, jnp.ones(8))", "gate(step, x=1, name='x')"]
+    "how",
+    [
+        "assert False",
+        "pytest.fail('other')",
+        "pytest.skip('later')",
+        "gate(step, jnp.ones(8))",
+        "gate(step, x=1, name='x')",
+    ],
 )
 def test_what_ends_the_test_does_not_hide_what_was_red(two, how):
     """Another failure, a skip, a call that somebody wrote wrongly: the red text is told beside it."""

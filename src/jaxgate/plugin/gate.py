@@ -96,7 +96,8 @@ class Gate:
             where fresh processes confirm it or not.
 
         Raises:
-            pytest.fail.Exception: If the verdict fails the test, or the arguments do not fit together; its text says why.
+            pytest.fail.Exception: If the verdict fails the test and the gate has no name, or the arguments do not fit
+                together; its text says why.
         """
         with usage_errors():
             if self.test.used:
