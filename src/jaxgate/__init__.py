@@ -63,5 +63,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What there is to be asked for."""
-    return [*globals(), *__all__]
+    """What there is to be asked for, and nothing that this file needs itself."""
+    return [*(name for name in globals() if name.startswith("__")), *__all__]

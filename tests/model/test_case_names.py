@@ -120,7 +120,30 @@ def test_the_folder_is_in_another_possible_name():
     assert possible_names("test_model.py::TestA::test_b", None) == (("model", "TestA.b"), ("model", before))
 
 
+def test_folders_stay_apart():
+    """Also where characters of theirs have to go."""
+    families = {possible_names(f"{folder}/test_m.py::test_x", None)[1][0] for folder in ("ä", "ö", "a b", "a-b", "a/b")}
+    assert len(families) == 5
+
+
 def test_namesakes_are_files_of_one_name():
     """Several tests of one file are none."""
     tests = ["a/test_m.py::test_x", "a/test_m.py::test_y", "b/test_m.py::test_x", "b/test_n.py::test_x"]
     assert namesakes(tests) == {"a/test_m.py", "b/test_m.py"}
+
+
+@pytest.mark.parametrize(
+    ("test", "sentence"),
+    [
+        (r"test_ids[gr\xf6\xdfe-float32]", r"ids-grosse-float32-[0-9a-f]{6}"),
+        ("test_ids[größe]", r"ids-grosse-[0-9a-f]{6}"),
+        ("test_naïve", r"naive-[0-9a-f]{6}"),
+        (r"test_ids[\u6b65]", r"ids-[0-9a-f]{6}"),
+    ],
+)
+def test_letters_that_have_a_plain_one_stay_readable(test, sentence):
+    """With a hash, as another test may have the plain ones; what was recorded without them is possible, too."""
+    found = [one for _, one in possible_names(f"test_model.py::{test}", None)]
+    assert re.fullmatch(sentence, found[0])
+    assert found[-1][-6:] == found[0][-6:]
+    assert "grosse" not in found[-1]

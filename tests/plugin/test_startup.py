@@ -141,3 +141,10 @@ def test_the_fixture_has_a_public_type():
     from jaxgate.plugin.gate import Gate
 
     assert jaxgate.Gate is Gate
+
+
+def test_completion_offers_what_is_public():
+    """All of it, and nothing that the file needs itself."""
+    import jaxgate
+
+    assert [name for name in dir(jaxgate) if not name.startswith("__")] == sorted(jaxgate.__all__)

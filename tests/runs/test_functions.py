@@ -112,6 +112,30 @@ def test_misuse_is_told(project):
         "gate() has no option tolerance; expected one of: analytic_flops, atol, contract, expected_traces, host, next_args, rtol",
     )
     assert "gate.py" not in result.text  # nor any other line of ours
+    assert "During handling" not in result.text
+
+
+KINDS = {
+    "'step', STATE, BATCH": "a function or a case first, found 'step'",
+    "step, STATE, BATCH, kwargs=[1]": "kwargs={...}, found [1]",
+    "step, STATE, BATCH, reference=3": "a function as reference=, found 3",
+    "step, STATE, BATCH, claims=at_most(1, 'temp_bytes', why='x')": "claims=[...], found Claim(",
+    "step, STATE, BATCH, tolerances=LOSES": "tolerances=[...], found Tolerance(",
+    "step, STATE, BATCH, batch='batch'": "batch=Batch(...), found 'batch'",
+    "step, STATE, BATCH, name=3": "a text as name=, found 3",
+    "step, STATE, BATCH, name=''": "a text as name=, found ''",
+}
+
+
+def test_a_value_of_another_kind_is_told(project):
+    """Before anything is made of it: in one line, with what was expected and what was found."""
+    tests = [f"def test_{place}(gate):\n    gate({call})\n" for place, call in enumerate(KINDS)]
+    project.write("test_model.py", STEP + LOSES + "from jaxgate import at_most\n" + "\n".join(tests))
+    result = project.run()
+    result.counts(failed=len(KINDS))
+    result.shows(*(f"gate: expected {told}" for told in KINDS.values()))
+    assert "gate.py" not in result.text
+    assert "During handling" not in result.text
 
 
 def test_a_verdict_is_returned(project):

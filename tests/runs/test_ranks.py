@@ -342,6 +342,30 @@ def test_ranks_that_lose_each_other_do_not_go_on(job):
     done.shows(0, "at the gate of `job/local`", "2 of 3 gates were not judged")
 
 
+def test_several_gates_in_one_test(job):
+    """Each meets on all ranks; one that is red on one rank lets the others be judged, and both ranks fail the test once."""
+    job.write(
+        """
+def test_both(gate):
+    gate(lambda x: jnp.where(RANK, jnp.nan, 1.0) * x, jnp.ones(3), name="first")
+    gate(lambda x: x + 1, jnp.ones(3), name="second")
+
+def test_alone(gate):
+    gate(lambda x: x + 2, jnp.ones(3))
+"""
+    )
+    done = job.run(2)
+    assert done.codes == [1, 1], done.texts
+    _, cases = job.results()
+    assert {name: case["status"] for name, case in cases.items()} == {
+        "job/first": "INVALID",
+        "job/second": "NO_BASELINE",
+        "job/alone": "NO_BASELINE",
+    }
+    for rank in (0, 1):
+        done.shows(rank, "1 failed, 1 passed")
+
+
 def test_four_processes(job):
     """Four of them go through the same cases, and one of them that dies takes all with it."""
     job.write(

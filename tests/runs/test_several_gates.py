@@ -111,7 +111,14 @@ def test_a_first_gate_that_gets_its_name_keeps_its_baseline(project):
 
 
 @pytest.mark.parametrize(
-    "how", ["assert False", "pytest.skip('later')", "gate(step, jnp.ones(8))", "gate(step, x=1, name='x')"]
+    "how",
+    [
+        "assert False",
+        "pytest.fail('other')",
+        "pytest.skip('later')",
+        "gate(step, jnp.ones(8))",
+        "gate(step, x=1, name='x')",
+    ],
 )
 def test_what_ends_the_test_does_not_hide_what_was_red(two, how):
     """Another failure, a skip, a call that somebody wrote wrongly: the red text is told beside it."""
@@ -125,8 +132,10 @@ def test_what_ends_the_test_does_not_hide_what_was_red(two, how):
 
 
 def test_a_case_that_the_test_has_no_more_is_an_orphan(two):
-    """A run to the end of the test tells."""
+    """A run to the end of the test tells; what has its program has another name now."""
     two.edit("test_model.py", 'name="eval"', 'name="evaluation"')
+    two.run().shows("RENAMED? model/evaluation has no baseline, and the program of model/eval, whose test is gone.")
+    two.edit("test_model.py", *SLOWER_EVAL)
     result = two.run()
     assert result.line("ORPHAN").split()[1].endswith("model/eval.json:")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
@@ -34,13 +35,14 @@ def possible_names(node_id: str, given: str | None) -> tuple[tuple[str, str], ..
     file, _, test = node_id.partition("::")
     path = PurePosixPath(file)
     stem = path.stem.removeprefix("test_")
-    if given is not None and "/" in given:
-        family, _, sentence = given.partition("/")
-        return ((_fit(family), _fit(sentence)),)
-    families = [stem, ".".join([*path.parent.parts, stem])]
-    sentences = [given] if given is not None else [_sentence(test), test.removeprefix("test_")]
-    names = [(_fit(family), _fit(sentence)) for family in families for sentence in sentences]
-    return tuple(dict.fromkeys(names))
+    families = [_fit(name, name) for name in (stem, ".".join([*path.parent.parts, stem]))]
+    told, whole = _sentence(test), test.removeprefix("test_")
+    if given is not None:
+        family, slash, rest = given.partition("/")
+        families, told = ([_fit(family, family)], rest) if slash else (families, given)
+        whole = told
+    sentences = [_fit(_plain(told), whole), _fit(whole, whole)]
+    return tuple(dict.fromkeys((family, sentence) for family in families for sentence in sentences))
 
 
 def namesakes(tests: Iterable[str]) -> frozenset[str]:
@@ -57,9 +59,17 @@ def _sentence(test: str) -> str:
     return ".".join([*classes, function.removeprefix("test_")]) + bracket + parameters
 
 
-def _fit(name: str) -> str:
+def _plain(text: str) -> str:
+    """The text in ASCII, as far as letters have a plain one: also those that pytest escapes."""
+    read = re.sub(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})", lambda found: chr(int(found[1][1:], 16)), text)
+    parts = unicodedata.normalize("NFKD", read.replace("ß", "ss"))
+    return "".join(part for part in parts if not unicodedata.combining(part))
+
+
+def _fit(name: str, whole: str) -> str:
+    """A name as that of a file, with a hash of the whole it stands for where characters of that are not in it."""
     readable = re.sub(r"\[(.*)\]$", r"-\1", name)
     fit = re.sub(r"[^A-Za-z0-9._-]+", "-", readable).lstrip("-._").rstrip("-.")[:MAX_NAME]
-    if fit == readable and fit:
+    if fit == readable and fit and whole.isascii() and "\\" not in whole:
         return fit
-    return f"{fit or 'case'}-{hashlib.blake2b(name.encode(), digest_size=3).hexdigest()}"
+    return f"{fit or 'case'}-{hashlib.blake2b(whole.encode(), digest_size=3).hexdigest()}"

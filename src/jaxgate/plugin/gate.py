@@ -31,7 +31,7 @@ from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
 from jaxgate.plugin.benchmark_rows import another_row, replay
 from jaxgate.plugin.case_row import row_of
-from jaxgate.plugin.gate_arguments import known, usage_errors
+from jaxgate.plugin.gate_arguments import known, refuse_other_kinds, usage_errors
 from jaxgate.plugin.gated_test import GatedTest
 from jaxgate.plugin.modes.calibrate import calibrate_case
 from jaxgate.plugin.modes.peak_child import leave_peak
@@ -97,7 +97,8 @@ class Gate:
             where fresh processes confirm it or not.
 
         Raises:
-            pytest.fail.Exception: If the verdict fails the test, or the arguments do not fit together; its text says why.
+            pytest.fail.Exception: If the verdict fails the test and the gate has no name, or the arguments do not fit
+                together; its text says why.
         """
         with usage_errors():
             if self.test.used:
@@ -110,6 +111,15 @@ class Gate:
                     raise TypeError("a case brings its own arguments and claims; expected gate(case) alone")
                 names, case = subject.names, fit(subject, self._session.settings.size)
             else:
+                refuse_other_kinds(
+                    subject=subject,
+                    kwargs=kwargs,
+                    reference=reference,
+                    claims=claims,
+                    tolerances=tolerances,
+                    batch=batch,
+                    name=name,
+                )
                 stated, options = split_claims(options)
                 case = case_of_function(
                     subject,

@@ -1,4 +1,4 @@
-"""What somebody wrote into a call of the gate: options that it knows, and one line for what it does not take."""
+"""What somebody wrote into a call of the gate: values of the right kind, options that it knows, one line for any other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jaxgate.model import Computation
+from jaxgate.model import Batch, Claim, Computation, Tolerance
 
 _OPTIONS = frozenset({"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "host"})
 
@@ -16,13 +16,36 @@ _OPTIONS = frozenset({"expected_traces", "analytic_flops", "next_args", "contrac
 @contextmanager
 def usage_errors() -> Iterator[None]:
     """Let what somebody wrote wrongly fail the test in one line: the way to it through these files helps nobody."""
-    problem = ""
     try:
         yield
     except (TypeError, ValueError) as error:
-        problem = str(error)
-    if problem:  # not above: the one would be chained to the other, and both printed
-        pytest.fail(f"gate: {problem}", pytrace=False)
+        raise pytest.fail.Exception(f"gate: {error}", pytrace=False) from None
+
+
+def refuse_other_kinds(
+    *, subject: Any, kwargs: Any, reference: Any, claims: Any, tolerances: Any, batch: Any, name: Any
+) -> None:
+    """Refuse values of another kind before anything is made of them: what comes of them later explains nothing.
+
+    Raises:
+        TypeError: If one is; says what was expected.
+    """
+    wanted = {
+        "a function or a case first": (subject, callable(subject)),
+        "kwargs={...}": (kwargs, kwargs is None or isinstance(kwargs, Mapping)),
+        "a function as reference=": (reference, reference is None or callable(reference)),
+        "claims=[...]": (claims, _all_are(claims, Claim)),
+        "tolerances=[...]": (tolerances, _all_are(tolerances, Tolerance)),
+        "batch=Batch(...)": (batch, batch is None or isinstance(batch, Batch)),
+        "a text as name=": (name, name is None or (isinstance(name, str) and name.strip() != "")),
+    }
+    for expected, (found, fits) in wanted.items():
+        if not fits:
+            raise TypeError(f"expected {expected}, found {found!r}")
+
+
+def _all_are(found: Any, kind: type) -> bool:
+    return isinstance(found, (list, tuple)) and all(isinstance(one, kind) for one in found)
 
 
 def known(options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from jaxgate.model import HardwareKey, Status, TimeVerdict, Verdict, case_name
+from jaxgate.model import HardwareKey, Status, TimeVerdict, Verdict
 
 RED_BEFORE = "jaxgate: what was red before that"
 
@@ -63,7 +63,7 @@ class GatedTest:
         if name is None:
             raise TypeError(f"{several}; give each a name of its own: gate(..., name='eval')")
         if not self.named:
-            kept = case_name(self.item.nodeid, None)[1]
+            kept = next(iter(self.texts), "").rpartition("/")[2]
             raise TypeError(f"{several}; give the first a name, too: with name={kept!r} it keeps its baseline")
 
     def claim(self, case: str) -> None:
@@ -100,8 +100,7 @@ class GatedTest:
             pytest.fail(self.text, pytrace=False)
         if isinstance(error, pytest.fail.Exception) and not error.pytrace:  # a call that somebody wrote wrongly
             pytest.fail(f"{self.text}\n\n{error.msg}", pytrace=False)
-        if isinstance(error, Exception):
-            self.item.add_report_section("call", RED_BEFORE, self.text)
+        self.item.add_report_section("call", RED_BEFORE, self.text)
 
 
 def nothing_decided(case: str, hardware: HardwareKey | None, why: str) -> Verdict:
