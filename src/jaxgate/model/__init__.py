@@ -49,7 +49,18 @@ from jaxgate.model.measurement import (
 from jaxgate.model.numbers import ARRIVAL_FACTS, FACT_NAMES, WIDER_PRODUCTS, Contract, Facts, Phases, Samples
 from jaxgate.model.outcome import GateExit, Outcome, Point, Review, Scaling, UsageError
 from jaxgate.model.policy import FactPolicy
-from jaxgate.model.profile import Capture, Communication, Operation, OpRow, OpTable, OpTimes, Side, Span, StepTimes
+from jaxgate.model.profile import (
+    MOST,
+    Capture,
+    Communication,
+    Operation,
+    OpRow,
+    OpTable,
+    OpTimes,
+    Side,
+    Span,
+    StepTimes,
+)
 from jaxgate.model.rank_measurement import RankMeasurement
 from jaxgate.model.stored_program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession

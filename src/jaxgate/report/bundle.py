@@ -45,7 +45,8 @@ def verdict_json(verdict: Verdict) -> str:
     """The verdict as JSON, with the number of its schema."""
     from pydantic import TypeAdapter  # noqa: PLC0415 - every collection of gates imports this module
 
-    content = TypeAdapter(Verdict).dump_python(verdict, mode="json")
+    ranked_by = {"causes": {"__all__": {"root", "amount"}}}  # their order says it
+    content = TypeAdapter(Verdict).dump_python(verdict, mode="json", exclude=ranked_by)
     return printable(json.dumps({"schema": VERDICT_SCHEMA, **content}, indent=2, ensure_ascii=False)) + "\n"
 
 
