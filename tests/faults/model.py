@@ -12,6 +12,7 @@ SOURCES = "tests/faults/programs/sources"
 
 FAMILIES = (
     "retrace", "donation", "memory", "program", "collective", "constant", "callback", "widening", "sharding", "validity", "host",
+    "structure",
 )  # fmt: skip
 """Of the faults in the small programs; those of the catalogue are its own, and a slow-down is one."""
 

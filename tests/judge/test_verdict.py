@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.factories import (
     CASE,
+    ENVIRONMENT,
     FINGERPRINTS,
     HARDWARE,
     OTHER_CPU,
@@ -141,9 +142,19 @@ STALE = {
         "batch: float32[8,64] then, float32[7,64] now",
     ),
     "order": (SIGNATURE[::-1], "batch: float32[64,64] then, float32[8,64] now"),
-    "fewer": (SIGNATURE[:1], "2 arrays then, 1 now"),
-    "more": ((*SIGNATURE, Argument(path="key", aval="uint32[2]", nbytes=8, donated=False)), "2 arrays then, 3 now"),
-    "none": ((), "2 arrays then, 0 now"),
+    "fewer": (SIGNATURE[:1], "2 arrays then, 1 now: batch is gone"),
+    "larger": (
+        (
+            replace(SIGNATURE[0], aval="float32[65,64]", nbytes=16640),
+            replace(SIGNATURE[1], aval="float32[80,64]", nbytes=20480),
+        ),
+        "batch: float32[8,64] then, float32[80,64] now; and 1 more",
+    ),
+    "more": (
+        (*SIGNATURE, Argument(path="key", aval="uint32[2]", nbytes=8, donated=False)),
+        "2 arrays then, 3 now: key is new",
+    ),
+    "none": ((), "2 arrays then, 0 now: batch is gone; state['w'] is gone"),
 }
 
 
@@ -164,6 +175,28 @@ def test_a_stale_baseline_fails_only_when_strict(change, strict, fails):
     assert verdict.origin is None
     assert {finding.kind for finding in verdict.findings} == {"baseline", "claim"}
     assert verdict.baseline == "0123456789 of 2026-11-20 (jax 0.10.2, n=3)"
+
+
+WIDE = tuple(replace(leaf, aval=leaf.aval.replace("32", "64"), nbytes=2 * leaf.nbytes) for leaf in SIGNATURE)
+
+
+@pytest.mark.parametrize(
+    ("signature", "name", "said"),
+    [
+        (WIDE, "jax_enable_x64", "recorded under other settings: jax_enable_x64 False → True"),
+        ((*WIDE, WIDE[0]), "jax_enable_x64", "perhaps recorded under other settings: jax_enable_x64 False → True"),
+        (WIDE, "jax_default_prng_impl", "recorded under other settings: jax_default_prng_impl False → True"),
+        (WIDE, "jax_compilation_cache_dir", None),
+        (WIDE, "python", None),
+    ],
+    ids=["x64", "and an argument more", "another generator", "a setting that makes no array", "no setting"],
+)
+def test_a_setting_is_the_cause_of_other_arguments(signature, name, said):
+    """What the baseline was recorded under stands in it; a setting that acts while arrays are made is named."""
+    known = record(environment=ENVIRONMENT | {name: "False"})
+    verdict = verdict_of(measurement(signature=signature, environment=ENVIRONMENT | {name: "True"}), known)
+    assert verdict.status is Status.STALE_BASELINE
+    assert [str(cause) for cause in verdict.causes] == ([said] if said else [])
 
 
 @pytest.mark.parametrize(
@@ -221,7 +254,10 @@ def test_other_arguments_are_the_first_guess_where_work_is_too_much():
     """A batch that grew explains work that a claim forbids better than the program's operations do, yet not surely."""
     claim = at_most(1, "xla_flops", of="one")
     verdict = verdict_of(known=record(signature=SIGNATURE[:1]), claims=(claim,))
-    assert str(verdict.causes[0]) == "perhaps the arguments changed since it was recorded (1 arrays then, 2 now)"
+    assert (
+        str(verdict.causes[0])
+        == "perhaps the arguments changed since it was recorded (1 arrays then, 2 now: batch is new)"
+    )
     unfounded = verdict_of(known=record(), claims=(claim,))
     assert not [cause for cause in unfounded.causes if "arguments changed" in str(cause)]
 

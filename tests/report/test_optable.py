@@ -8,7 +8,7 @@ import pytest
 from support import factories
 from support.factories import CASE, TEST, measurement, record
 
-from jaxgate.model import Capture, Cause, Finding, OpRow, OpTable, Status, TimeVerdict
+from jaxgate.model import Capture, Cause, Finding, OpRow, OpTable, Origin, Status, TimeVerdict
 from jaxgate.report import explain, report, verdict_json
 from jaxgate.report.optable import culprit_rows, markdown_table, step_line
 
@@ -30,7 +30,9 @@ TIME = Finding(kind="time", name="time", status=Status.SLOWER)
 def red(*findings, causes=(SEEN,), capture=CAPTURE, status=Status.REGRESSED, slower=Status.SLOWER):
     """A red verdict with a capture, slower by a duel."""
     time = TimeVerdict(status=slower, reason="by a duel")
-    return factories.verdict(status, *(findings or (FACT,)), time=time, causes=causes, capture=capture)
+    return factories.verdict(
+        status, *(findings or (FACT,)), time=time, causes=causes, capture=capture, origin=Origin(place="code")
+    )
 
 
 def told(verdict):

@@ -167,7 +167,7 @@ def test_a_stale_baseline_says_how_to_refresh():
     first, row = rows(judged(known=record(signature=SIGNATURE[:1])))
     assert first == "STALE_BASELINE  scan/rnn  on cpu-amd-epyc-1"
     assert list(row) == [label for label in LABELS if label != "culprit"]  # nothing was compared
-    assert row["found"] == "the arguments changed since it was recorded (1 arrays then, 2 now)"
+    assert row["found"] == "the arguments changed since it was recorded (1 arrays then, 2 now: batch is new)"
     assert row["time"].startswith("STALE_BASELINE: the old program takes other arguments")
     assert row["baseline"] == BASELINE
     assert row["next"].endswith("accept: add --perf-update")

@@ -1,4 +1,4 @@
-"""A condition that no longer chooses what is run: ``lax.cond`` becomes a select where its predicate is batched."""
+"""A condition that no longer chooses what is run: under ``vmap`` a ``cond`` becomes a select, a loop goes on for the last."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator
 
 from jaxgate.judge.growth import at, count_of, elements
-from jaxgate.model import Baseline, Cause, Measurement
+from jaxgate.model import Baseline, Cause, MeasuredProgram, Measurement
 
 _BRANCHES = ("stablehlo.case", "stablehlo.if")
 _SELECT = "stablehlo.select"
+_WHILE = "stablehlo.while"
+_ANY = "stablehlo.reduce i1"
+"""What asks whether one of a batch is not done."""
 _EXPLAINS = frozenset(
     {
         "temp_bytes", "peak_bytes", "xla_bytes", "xla_flops", "transcendentals", "matmul_flops", "stablehlo_ops", "run_ns",
@@ -22,19 +25,18 @@ def runs_all_branches(now: Measurement, baseline: Baseline | None) -> Iterator[C
     """Fewer conditions than before, and as a select of their results instead: all branches run, for all elements."""
     if baseline is None:
         return
+    selects = _more(now, baseline, _SELECT)
+    if count_of(now.operations, _WHILE) >= count_of(baseline.operations, _WHILE) and _more(now, baseline, _ANY):
+        looped = [label for label in selects if label not in baseline.operations]
+        if looped:
+            label = max(looped, key=elements)
+            text = f"a while_loop, as under vmap, goes on until all of its batch are done: {label} 0 → "
+            text += f"{now.operations[label]}{at(label, now.culprits.lines)}"
+            yield Cause(text=text, explains=_EXPLAINS, sure=False, root=True)
     before, after = (sum(count_of(side.operations, name) for name in _BRANCHES) for side in (baseline, now))
     if after >= before:
         return
-    gone = [
-        label
-        for label, count in baseline.operations.items()
-        if label.startswith(_BRANCHES) and count > now.operations.get(label, 0)
-    ]
-    selects = [
-        label
-        for label, count in now.operations.items()
-        if label.partition(" ")[0] == _SELECT and count > baseline.operations.get(label, 0)
-    ]
+    gone = [label for name in _BRANCHES for label in _more(baseline, now, name)]
     chosen = [label for label in selects if any(_batches(label, one) for one in gone)]
     if chosen:
         label = max(
@@ -45,7 +47,16 @@ def runs_all_branches(now: Measurement, baseline: Baseline | None) -> Iterator[C
             f"a cond became a select, as under vmap, and all its branches run: {gone[0].partition(' ')[0]} {before} → {after}"
             f", {label} {count}{at(label, now.culprits.lines)}"
         )
-        yield Cause(text=text, explains=_EXPLAINS)
+        yield Cause(text=text, explains=_EXPLAINS, root=True)
+
+
+def _more(now: MeasuredProgram, before: MeasuredProgram, name: str) -> list[str]:
+    """Labels of an operation of which one side has more than the other."""
+    return [
+        label
+        for label, count in now.operations.items()
+        if f"{label} ".startswith(f"{name} ") and count > before.operations.get(label, 0)
+    ]
 
 
 def _batches(select: str, branch: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from jaxgate.judge.branches import runs_all_branches
 from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, donates_less, explained, launches
 from jaxgate.judge.growth import grown, heaviest
+from jaxgate.judge.larger_arrays import takes_larger_arrays
 from jaxgate.judge.loops import done_at_once, unrolled
 from jaxgate.judge.origin import environment_differences, only_settings_changed
 from jaxgate.judge.recomputation import held_back_no_more, keeps_more
@@ -49,9 +50,9 @@ def rank_causes(
         changed: What is known of a baseline that cannot be compared: how today's arguments differ.
 
     Returns:
-        Causes that explain at least one of them: what explains more of the program first, then of what is around it.
-        Of two that explain as many the sure one comes first, then the one that others follow from: a retrace before
-        what it compiles, a lost loop before the operations it leaves.
+        Causes that explain at least one of them, in the order that docs/facts.md gives: what explains more of the program
+        first, of a guess half as much, then of what is around the program; of two that explain as many the sure one, then
+        the one that others follow from.
     """
     found = [cause for finder in _FINDERS for cause in finder(now, baseline)]
     if changed:
@@ -61,8 +62,9 @@ def rank_causes(
     told = [cause for cause in found if cause.explains & set(red)]
     of_the_program = set(red) - AROUND
 
-    def rank(cause: Cause) -> tuple[int, int, bool]:
-        return -len(cause.explains & of_the_program), -len(cause.explains & set(red)), not cause.sure
+    def rank(cause: Cause) -> tuple[float, float, bool]:
+        weight = 1.0 if cause.sure else 0.5
+        return -weight * len(cause.explains & of_the_program), -weight * len(cause.explains & set(red)), not cause.sure
 
     return tuple(sorted(told, key=rank))
 
@@ -144,7 +146,7 @@ def _multiplies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if baseline is None or (now.facts.matmul_flops or 0) > (baseline.facts.matmul_flops or 0):
         text = grown(now.matmuls, None if baseline is None else baseline.matmuls, now.culprits.lines)
         if text:
-            yield Cause(text=text, explains=explained(baseline, {"matmul_flops"}, _WORK | {"compile_ns"}))
+            yield Cause(text=text, explains=explained(baseline, {"matmul_flops"}, _WORK | {"compile_ns"}), amount=True)
 
 
 def _widens(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -231,6 +233,7 @@ _FINDERS: tuple[Finder, ...] = (
     exchanges_routines,
     keeps_more,
     held_back_no_more,
+    takes_larger_arrays,
     done_at_once,
     _multiplies,
     _widens,

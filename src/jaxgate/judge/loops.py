@@ -28,7 +28,7 @@ def unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
             "temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "stablehlo_ops", "run_ns", "peak_bytes", "trace_ns",
             "lower_ns", "compile_ns", "first_call_ns", "widened_bytes",
         }  # fmt: skip
-        yield Cause(text=text, explains=frozenset(explains))
+        yield Cause(text=text, explains=frozenset(explains), root=True)
 
 
 def done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:

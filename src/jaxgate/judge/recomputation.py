@@ -43,7 +43,7 @@ def keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         seen = f" (optimization_barrier {before} → {after})" if before > after else ""
         text = f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {fewer}"
         # the cost model counts what a loop keeps
-        yield Cause(text=text, explains=_MEMORY | {"xla_flops", "output_bytes"})
+        yield Cause(text=text, explains=_MEMORY | {"xla_flops", "output_bytes"}, root=True)
 
 
 def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -53,7 +53,7 @@ def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[C
     before, after = _count(baseline, _BARRIER), _count(now, _BARRIER)
     if before > after:
         text = f"a recomputation is not held back until it is needed: optimization_barrier {before} → {after}"
-        yield Cause(text=text, explains=_MEMORY | {"largest_batch"})
+        yield Cause(text=text, explains=_MEMORY | {"largest_batch"}, root=True)
 
 
 def _still_computes(now: Measurement, baseline: Baseline) -> bool:

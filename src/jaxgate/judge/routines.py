@@ -64,7 +64,8 @@ def exchanges_routines(now: Measurement, baseline: Baseline | None) -> Iterator[
     for family in ("linear", "ordering"):
         come = [one for one in gained if one.family == family]
         gone = [one for one in lost if one.family == family]
-        if not come or come[0].cost <= sum(one.cost for one in gone) or come[0].cost * _SIGNIFICANT < rest:
+        cost, less = sum(one.cost for one in come), sum(one.cost for one in gone)
+        if cost <= less or cost * _SIGNIFICANT < rest:
             continue
         where = at(come[0].label, now.culprits.lines)
         if gone:
@@ -77,18 +78,18 @@ def exchanges_routines(now: Measurement, baseline: Baseline | None) -> Iterator[
             )
             text = f"a library routine that was not called before: {named}"
         products = {"matmul_flops"} if family == "linear" and _makes_products(come[0], now, baseline) else set()
-        yield Cause(text=text, explains=_EXPLAINS | products)
+        yield Cause(text=text, explains=_EXPLAINS | products, root=True)
 
 
 def _more(now: Mapping[str, int], before: Mapping[str, int]) -> list[_Calls]:
-    """What there is more of, dearest first."""
+    """What there is more of, dearest first; the triangular solves that belong to a factorisation come after it."""
     found = []
     for label, count in now.items():
         more = count - before.get(label, 0)
         one = _routine(label, more) if more > 0 else None
         if one is not None:
             found.append(one)
-    return sorted(found, key=lambda one: (-one.cost, one.label))
+    return sorted(found, key=lambda one: (one.name == _LINEAR[0][0], -one.cost, one.label))
 
 
 def _routine(label: str, count: int) -> _Calls | None:

@@ -12,10 +12,12 @@ from jaxgate.judge.claims import NO_DUEL, check_claims
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launched_programs import compare_programs
 from jaxgate.judge.order import conclude, red_quantities
-from jaxgate.judge.origin import judge_time, place, takes_same_arguments
+from jaxgate.judge.origin import judge_time, place
 from jaxgate.judge.phases import compare_phases
+from jaxgate.judge.stale_signature import explain_stale, find_stale
 from jaxgate.judge.wider_products import compare_products
 from jaxgate.model import (
+    Cause,
     Claim,
     Decision,
     ExhaustedError,
@@ -70,16 +72,18 @@ def judge(
     findings: list[Finding] = []
     origin, time = None, NOT_TIMED
     described = changed = ""
+    settings: tuple[Cause, ...] = ()
     if record is None or baseline is None:
         findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
         findings.append(_missing(case, now, tuple(elsewhere)))
         time = TimeVerdict(status=Status.NO_BASELINE, reason="nothing to compare with")
     else:
         described = describe(record)
-        stale = _stale(now, record)
+        stale = find_stale(now, baseline)
         findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
         if stale:
             findings.append(stale)
+            settings = tuple(explain_stale(now, baseline))
             baseline = None  # of other arguments: nothing else of it explains anything
             changed = stale.detail
             time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
@@ -101,7 +105,7 @@ def judge(
     verdict = replace(
         measured(case, now, time),
         origin=origin,
-        causes=rank_causes(now, baseline, red_quantities(findings), changed=changed),
+        causes=(*settings, *rank_causes(now, baseline, red_quantities(findings), changed=changed)),
         allocations=now.culprits.allocations or _unread(now),
         baseline=described,
         amount=now.amount,
@@ -175,32 +179,4 @@ def _missing(case: str, now: Measurement, elsewhere: tuple[str, ...]) -> Finding
         name="no baseline",
         status=Status.NO_BASELINE,
         detail=f"No baseline for `{case}` on `{now.hardware.slug}`{there}.",
-    )
-
-
-def _stale(now: Measurement, record: StoredBaseline) -> Finding | None:
-    """A baseline whose program takes other arguments, or that is of another kind of subject, cannot be compared."""
-    if now.host != record.baseline.host:
-        kinds = {True: "plain Python, called as it is (host=True)", False: "a function under jax.jit"}
-        detail = f"it is of {kinds[record.baseline.host]}, today's subject is {kinds[now.host]}: record it again"
-        return Finding(kind="baseline", name="stale baseline", status=Status.STALE_BASELINE, detail=detail)
-    if takes_same_arguments(now, record.baseline):
-        return None
-    ours = [leaf.aval for leaf in now.signature]
-    theirs = [leaf.aval for leaf in record.baseline.signature]
-    if len(ours) != len(theirs):
-        change = f"{len(theirs)} arrays then, {len(ours)} now"
-    else:
-        before = {leaf.path: leaf.aval for leaf in record.baseline.signature}
-        named = next((leaf for leaf in now.signature if before.get(leaf.path) != leaf.aval), None)
-        index = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
-        if named is not None:  # by path: a renamed key moves its neighbours
-            change = f"{named.path}: {before.get(named.path, 'not there')} then, {named.aval} now"
-        else:
-            change = f"{now.signature[index].path}: {theirs[index]} then, {ours[index]} now"
-    return Finding(
-        kind="baseline",
-        name="stale baseline",
-        status=Status.STALE_BASELINE,
-        detail=f"the arguments changed since it was recorded ({change})",
     )

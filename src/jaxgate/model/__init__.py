@@ -60,7 +60,18 @@ from jaxgate.model.numbers import (
 )
 from jaxgate.model.outcome import GateExit, Outcome, Point, Review, Scaling, UsageError
 from jaxgate.model.policy import FactPolicy
-from jaxgate.model.profile import Capture, Communication, Operation, OpRow, OpTable, OpTimes, Side, Span, StepTimes
+from jaxgate.model.profile import (
+    MOST,
+    Capture,
+    Communication,
+    Operation,
+    OpRow,
+    OpTable,
+    OpTimes,
+    Side,
+    Span,
+    StepTimes,
+)
 from jaxgate.model.rank_measurement import RankMeasurement
 from jaxgate.model.stored_program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession

@@ -155,6 +155,12 @@ class OpTable:
         return self.now_ns - self.other_ns
 
     @property
+    def grown_ns(self) -> float:
+        """By how much all that takes longer does; what got quicker is left out."""
+        folded = max(0.0, self.folded_now_ns - self.folded_other_ns)
+        return folded + sum(row.more_ns for row in self.rows if row.more_ns > 0)
+
+    @property
     def culprits(self) -> tuple[OpRow, ...]:
         """The rows that explain most of a longer step, at most three; none if the profile cannot tell.
 
@@ -168,6 +174,8 @@ class OpTable:
 
 
 MAX_CULPRITS = 3
+MOST = 0.5
+"""Of a difference: an operation with as much explains it."""
 GOOD_PART = 0.25
 """Of a difference: with as much, an operation comes before any gap."""
 

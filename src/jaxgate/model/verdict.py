@@ -21,11 +21,15 @@ class Cause:
         text: An argument, an operation, a variable, with its line where known.
         explains: Quantities that it can have made worse.
         sure: Whether it was seen, and is not a guess from what else there is.
+        root: Whether the program is built otherwise, and other operations and their times follow from that.
+        amount: Whether it is an amount of work, of which a profile says better where the time goes.
     """
 
     text: str
     explains: frozenset[str]
     sure: bool = True
+    root: bool = False
+    amount: bool = False
 
     def __str__(self) -> str:
         """Its text; a guess says that it is one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxgate.model import Capture, Communication, OpRow, OpTable, Status, Verdict, plural
+from jaxgate.model import MOST, Capture, Communication, OpRow, OpTable, Status, Verdict, plural
 from jaxgate.report.markdown import code
 from jaxgate.report.table import aligned
 from jaxgate.report.units import show, show_share
@@ -18,7 +18,10 @@ def culprit_rows(table: OpTable) -> list[str]:
     rows, against = table.culprits, "" if table.other == "baseline" else f" more than the {table.other}"
     cells = [(_short(row.name), row.line, f"{show('ns', row.other_ns)} → {show('ns', row.now_ns)}") for row in rows]
     columns = [column for column in zip(*cells, strict=True) if any(column)]
-    texts = [f"({_more(row.more_ns)} of {_more(table.more_ns)}{against})" for row in rows]
+    whole = f"{_more(table.more_ns)}{against}"
+    if any(row.more_ns > table.more_ns for row in rows):  # others got quicker: of all that grew it is a part
+        whole = f"{_more(table.grown_ns)} that grew, the step {whole}"
+    texts = [f"({_more(row.more_ns)} of {whole})" for row in rows]
     return aligned(list(zip(*columns, strict=True)), texts=texts)
 
 
@@ -106,13 +109,18 @@ def blame(verdict: Verdict, by_facts: str) -> list[tuple[str, str]]:
 def _leads(verdict: Verdict, table: OpTable) -> bool:
     """Whether operations are the culprit: a duel found the case slower than what was profiled beside it.
 
-    Where a fact is red too, and was seen to move, that leads; a guess gives way.
+    A program that is built otherwise leads before them, and so does a fact that is red too and was seen to move. A guess
+    gives way, and an amount of work does where one operation takes most of the longer time.
     """
     if verdict.time.status is not Status.SLOWER or table.other != "baseline":
         return False
+    first = verdict.causes[0] if verdict.causes else None
+    if first is None or not first.sure:
+        return True
     red = [finding for finding in verdict.findings if finding.status in _RED]
     only_time = bool(red) and all(finding.kind == "time" for finding in red)
-    return only_time or not (verdict.causes and verdict.causes[0].sure)
+    most = any(not row.gap and row.more_ns >= MOST * table.more_ns for row in table.culprits[:1])
+    return not first.root and (only_time or (first.amount and most))
 
 
 def _bundle(capture: Capture) -> str:

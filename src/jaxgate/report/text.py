@@ -244,7 +244,7 @@ def _baseline(verdict: Verdict) -> str:
 
 def _culprit(verdict: Verdict) -> str:
     """What the facts accuse, and where it comes from; nothing where nothing was compared."""
-    if verdict.status in (Status.NO_BASELINE, Status.STALE_BASELINE) and not verdict.causes:
+    if verdict.origin is None and not verdict.causes:
         return ""
     found = str(verdict.causes[0]) if verdict.causes else "cause unknown"
     if verdict.origin is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.faults.model import REPOSITORY, SOURCES, Control
-from tests.faults.programs import calls, devices, memory, values, work
+from tests.faults.programs import calls, devices, memory, structure, values, work
 from tests.faults.programs.rewrites import REWRITES
 
-FAULTS = (*calls.FAULTS, *memory.FAULTS, *work.FAULTS, *values.FAULTS, *devices.FAULTS)
+FAULTS = (*calls.FAULTS, *memory.FAULTS, *work.FAULTS, *structure.FAULTS, *values.FAULTS, *devices.FAULTS)
 PROGRAMS = {file.stem: file for file in sorted((REPOSITORY / SOURCES).glob("*.py"))}
 QUICK = frozenset({0, 2})
 """Of each five changes that must not alarm, the quick run tries these two with a program, others with the next."""

@@ -231,7 +231,7 @@ KEPT = {
 def test_what_a_library_keeps_of_the_project_counts(load, made, monkeypatch):
     """A state that has a model's method, a chain of transformations, a definition that names classes: given or closed over."""
     library = ModuleType("library")
-    exec(compile(LIBRARY, "library.py", "exec"), vars(library))
+    exec(compile(LIBRARY, "library.py", "exec", dont_inherit=True), vars(library))
     monkeypatch.setattr(project_functions, "is_project_file", lambda file: "module_" in file)
     found = {}
     for number in (2, 2, 3):

@@ -1,0 +1,140 @@
+"""Faults of structure: the program is built otherwise, and more operations, more memory and larger products follow."""
+
+from __future__ import annotations
+
+from tests.faults.model import faults_of
+
+structure = faults_of(kind="structure")
+
+_WORK = frozenset({"matmul_flops", "xla_flops", "xla_bytes", "temp_bytes", "transcendentals", "stablehlo_ops"})
+_MEMORY = frozenset({"temp_bytes", "xla_bytes"})
+
+FAULTS = (
+    structure(
+        "a Cholesky factorisation becomes an LU factorisation",
+        "linear_solve",
+        ("jsl.cho_solve(jsl.cho_factor(kernel), targets)", "jnp.linalg.solve(kernel, targets)"),
+        moves=_WORK,
+        culprit=r"^a dearer library routine: Cholesky factorisation 48x48xf32 → LU factorisation",
+        at=("return jnp.linalg.solve(",),
+    ),
+    structure(
+        "the kernel is inverted",
+        "linear_solve",
+        ("jsl.cho_solve(jsl.cho_factor(kernel), targets)", "jnp.linalg.inv(kernel) @ targets"),
+        moves=_WORK,
+        culprit=r"^a dearer library routine: .* → LU factorisation 48x48xf32",
+        at=("return jnp.linalg.inv(",),
+    ),
+    structure(
+        "the kernel is taken apart into eigenvectors",
+        "linear_solve",
+        (
+            "    return jsl.cho_solve(jsl.cho_factor(kernel), targets)\n",
+            "    values, vectors = jnp.linalg.eigh(kernel)\n    return vectors @ ((vectors.T @ targets) / values[:, None])\n",
+        ),
+        moves=_WORK,
+        culprit=r"^a dearer library routine: Cholesky factorisation 48x48xf32 → eigh 48x48xf32",
+        at=("values, vectors = jnp.linalg.eigh(",),
+    ),
+    structure(
+        "a pseudo-inverse, to be on the safe side",
+        "linear_solve",
+        ("jsl.cho_solve(jsl.cho_factor(kernel), targets)", "jnp.linalg.pinv(kernel) @ targets"),
+        moves=_WORK,
+        culprit=r"^a dearer library routine: Cholesky factorisation 48x48xf32 → SVD 48x48xf32",
+        at=("return jnp.linalg.pinv(",),
+    ),
+    structure(
+        "the best are found by sorting all",
+        "linear_solve",
+        (
+            "best, places = jax.lax.top_k(predicted.T, BEST)",
+            "places = jnp.argsort(-predicted.T, axis=-1)[:, :BEST]\n    best = jnp.take_along_axis(predicted.T, places, axis=-1)",
+        ),
+        moves=_WORK,
+        culprit=r"^a dearer library routine: top_k 4x8xf32 → sort 4x256xf32",
+        at=("places = jnp.argsort(",),
+    ),
+    structure(
+        "a norm by singular values",
+        "linear_solve",
+        ("    return best, places", "    return best / jnp.linalg.norm(kernel, ord=2), places"),
+        moves=_WORK,
+        culprit=r"^a library routine that was not called before: SVD 48x48xf32 0 → 1",
+        at=("jnp.linalg.norm(kernel, ord=2)",),
+    ),
+    structure(
+        "each token chooses its way, and takes both",
+        "routing",
+        (
+            "lambda x: refined(routed(x, params, busy), rounds))(xs)",
+            "lambda x, g: refined(routed(x, params, g > 0), rounds))(xs, gate)",
+        ),
+        moves=_WORK,
+        culprit=r"^a cond became a select, as under vmap, and all its branches run: stablehlo\.case 1 → 0",
+        at=("jax.lax.cond(busy",),
+    ),
+    structure(
+        "the ways become a switch over the tokens",
+        "routing",
+        (
+            "return jax.lax.cond(busy, lambda x: expert(x, params), lambda x: x, x)",
+            "return jax.lax.switch((x[0] > 0).astype(int) + busy, [lambda x: x, lambda x: expert(x, params), jnp.cos], x)",
+        ),
+        moves=_WORK,
+        culprit=r"^a cond became a select, as under vmap, and all its branches run: stablehlo\.case 1 → 0",
+        at=("return jax.lax.switch(",),
+    ),
+    structure(
+        "each token says how often it is refined",
+        "routing",
+        ("rounds))(xs)", "jnp.sum(x > 0)))(xs)"),
+        moves=_WORK,
+        culprit=r"^perhaps a while_loop, as under vmap, goes on until all of its batch are done: stablehlo\.select 24x32xf32",
+        at=("return jax.lax.while_loop(",),
+    ),
+    structure(
+        "the steps of an oscillator are all kept",
+        "oscillator",
+        ("nothing_saveable", "everything_saveable"),
+        moves=_MEMORY,
+        culprit=r"^less is recomputed, so more is kept: remat is lost or keeps more",
+    ),
+    structure(
+        "the steps of an oscillator are not recomputed",
+        "oscillator",
+        ("step = jax.checkpoint(advance, policy=kept, prevent_cse=False)", "step = advance"),
+        moves=_MEMORY,
+        culprit=r"^less is recomputed, so more is kept: remat is lost or keeps more",
+    ),
+    structure(
+        "blocks save their products",
+        "blocks",
+        ("jax.checkpoint(block)", "jax.checkpoint(block, policy=jax.checkpoint_policies.dots_saveable)"),
+        moves=_MEMORY,
+        culprit=r"^less is recomputed, so more is kept: remat is lost or keeps more",
+    ),
+    structure(
+        "the samples are padded to a power of two",
+        "inference",
+        (
+            "    scores = scores_of(params, x)\n",
+            "    scores = scores_of(params, jnp.pad(x, ((0, 128 - BATCH), (0, 0))))[:BATCH]\n",
+        ),
+        moves=_WORK,
+        culprit=r"^arrays are padded: stablehlo\.pad 128x32xf32 0 → 1 .*; the same products of larger arrays: float32\[60,",
+        at=("scores = scores_of(params, jnp.pad",),
+    ),
+    structure(
+        "the samples are filled up with zeros",
+        "inference",
+        (
+            "    scores = scores_of(params, x)\n",
+            "    x = jnp.concatenate([x, jnp.zeros((4, FEATURES))])\n    scores = scores_of(params, x)[:BATCH]\n",
+        ),
+        moves=_WORK,
+        culprit=r"^arrays are padded: stablehlo\.concatenate 64x32xf32 0 → 1",
+        at=("x = jnp.concatenate(",),
+    ),
+)
