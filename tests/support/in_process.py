@@ -40,7 +40,10 @@ def _keep_installed_modules() -> None:
 
 
 def _is_installed(module: Any) -> bool:
-    return (getattr(module, "__file__", None) or "").startswith(INSTALLED)
+    """Whether its file lies there, or one of the folders of a package that has no file."""
+    known = getattr(module, "__dict__", {})  # not its attributes: of some, the first one that is asked for imports more
+    places = [known["__file__"]] if known.get("__file__") else known.get("__path__", ())
+    return any(str(place).startswith(INSTALLED) for place in places)
 
 
 class _Known:
