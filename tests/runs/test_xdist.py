@@ -201,8 +201,10 @@ def test_another_revision_is_recorded_once(recorded):
     result.shows("Compared with ", "REGRESSED  model/step-32")
 
 
-def test_bundles_of_all_workers_are_kept_and_counted_together(recorded, monkeypatch):
-    """The folder is emptied once; of three red cases one is profiled, as was asked."""
+def test_bundles_of_all_workers_are_kept_and_counted_together(recorded, monkeypatch, tmp_path):
+    """The folder is emptied once; of three red cases one is profiled, as was asked: they count under the machine's lock."""
+    monkeypatch.delenv("JAXGATE_MACHINE_HELD")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("JAXGATE_PROFILE", "failing")
     recorded.edit("test_model.py", "    return jnp.tanh(x)", "    return jnp.tanh(x), x * 2, x * 3, x * 4")
     result = recorded.run("-n", "2", "--perf-captures=1", "-k", "[8] or 16 or 32")

@@ -34,13 +34,18 @@ def _keep_installed_modules() -> None:
         found = dict(sys.modules)
         restore(snapshot)
         new = {name: module for name, module in found.items() if name not in sys.modules}
-        sys.modules.update({name: module for name, module in new.items() if _is_installed(module)})
+        sys.modules.update(new)  # a package without a file asks the one around it where it lies
+        for name in [name for name, module in new.items() if not _is_installed(module)]:
+            del sys.modules[name]
 
     pytester.SysModulesSnapshot.restore = restore_but_installed
 
 
 def _is_installed(module: Any) -> bool:
-    return (getattr(module, "__file__", None) or "").startswith(INSTALLED)
+    """Whether its file lies there, or one of the folders of a package that has no file."""
+    known = getattr(module, "__dict__", {})  # not its attributes: of some, the first one that is asked for imports more
+    places = [known["__file__"]] if known.get("__file__") else known.get("__path__", ())
+    return any(str(place).startswith(INSTALLED) for place in places)
 
 
 class _Known:
@@ -76,6 +81,8 @@ def share_contexts() -> None:
     make, own = mlir.make_ir_context, threading.local()
 
     def make_ir_context() -> Any:
+        if mlir.ir.Context.current is not None:  # something is lowered for what is being lowered
+            return make()
         left, context = getattr(own, "context", (0, None))
         own.context = (left - 1, context) if left else (PROGRAMS_IN_A_CONTEXT - 1, make())
         return own.context[1]
