@@ -31,8 +31,9 @@ def blocks(recipe, language="python"):
 
 
 def cases_of(block):
-    """The tests that a block defines, by the names of their cases."""
-    return re.findall(r"^def test_(\w+)\(gate\):$", block, flags=re.MULTILINE)
+    """The cases that a block defines, by their names: of tests, or of their gates."""
+    tests = re.findall(r"^def test_(\w+)\(gate\):$", block, flags=re.MULTILINE)
+    return re.findall(r"^    gate\(.*name=\"(\w+)\"\)$", block, flags=re.MULTILINE) or tests
 
 
 def require(block):

@@ -19,7 +19,6 @@ from typing import Literal
 
 from filelock import FileLock, ReadWriteLock, Timeout
 
-from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.untrusted import read_json
 
 HELD = "JAXGATE_MACHINE_HELD"
@@ -90,23 +89,25 @@ class Machine:
 
     def _who(self) -> Iterator[tuple[int, str, str, str]]:
         """The live processes that say that they hold it: number, run, how they hold it, and what they do."""
-        for path in sorted(self._holders.glob("*.json")):
+        for path in sorted(self._holders.glob("[0-9]*")):
             with suppress(OSError, ValueError, KeyError, TypeError):  # gone since, or dead, or of another user's making
                 said = read_json(path)
-                pid = int(path.stem)
+                pid = int(path.name)
                 os.kill(pid, 0)
                 if path != self._own_file:
                     yield pid, str(said["run"]), str(said["state"]), str(said["about"])
 
     @property
     def _own_file(self) -> Path:
-        return self._holders / f"{os.getpid()}.json"
+        return self._holders / str(os.getpid())
 
     def _say(self) -> None:
         with suppress(OSError):
             self._holders.mkdir(exist_ok=True)
             said = {"run": self._run, "state": self._state, "about": self.about}
-            write_atomic(self._own_file, json.dumps(said).encode())
+            self._own_file.write_text(
+                json.dumps(said)
+            )  # no disk is waited for between two stages; half a file says nothing
 
     def _enter(self, state: State, told: Callable[[], None]) -> None:
         if self._locks is None or self._state == state:
