@@ -175,7 +175,7 @@ def _measurement(
         processes=compiled.processes,
         environment=compiled.environment,
         fingerprints=Fingerprints(
-            source=source_fingerprint(computation.subject, build, given=(computation.args, computation.kwargs)),
+            source=source_fingerprint(computation.subject, build, given=_given(computation)),
             program=lowered.fingerprint,
             options=lowered.options_text,
             inputs=compiled.inputs,
@@ -208,8 +208,13 @@ def _measurement(
         amount=computation.amount,
         rivals=alternatives,
         reference=known,
-        culprits=_culprits(compiled, run, computation.subject, build, (computation.args, computation.kwargs)),
+        culprits=_culprits(compiled, run, computation.subject, build, _given(computation)),
     )
+
+
+def _given(computation: Computation) -> tuple[object, ...]:
+    """What may lead to more of the subject's source: its arguments, and what makes the next step's."""
+    return computation.args, computation.kwargs, computation.next_args
 
 
 def _executable(compiled: CompiledSubject) -> str | None:
