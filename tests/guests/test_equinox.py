@@ -203,8 +203,41 @@ PLANTS = [
         "test_epoch",
         ("net.py", "jnp.float32(1.0 / next(STEPS))", "1.0 / next(STEPS)"),
         finds="traces",
-        culprit=r"^step 2 retraced: train_step: .*static 0\.\d+ → static 0\.\d+",
+        culprit=r"^step 2 retraced: train_step: batch\[2\]: static 0\.\d+ → static 0\.\d+",
         at="model, state, loss = train_step",
+    ),
+    plant(
+        "a flag within the model changes at each step",
+        "test_epoch",
+        (
+            "net.py",
+            "        model, state, loss = train_step((*batch, rate), model, state)\n",
+            "        flagged = eqx.tree_at(lambda m: m.use_bias, model, start == 8)\n"
+            "        model, state, loss = train_step((*batch, rate), model, state, flagged)\n",
+        ),
+        ("net.py", "def train_step(batch, model, state):", "def train_step(batch, model, state, other=None):"),
+        finds="traces",
+        culprit=r"^step 2 retraced: train_step: .*other",
+        at="model, state, loss = train_step",
+    ),
+    plant(
+        "the last batch of an epoch is ragged",
+        "test_epoch",
+        ("net.py", "xs[start : start + 8], ys[start : start + 8]", "xs[start : start + 9], ys[start : start + 9]"),
+        finds="traces",
+        culprit=r"^(step 2|the first step) .*train_step: batch\[0\]: float32\[9,32\] → float32\[8,32\]",
+        at="model, state, loss = train_step",
+    ),
+    plant(
+        "the next step is called with a larger batch",
+        "test_train_step",
+        (
+            "test_net.py",
+            "lambda result, args: (args[0], result[0], result[1])",
+            "lambda result, args: (jax.tree.map(lambda a: jnp.concatenate([a, a]), args[0]), result[0], result[1])",
+        ),
+        finds="traces",
+        culprit=r"^step 2 retraced: train_step: batch\[0\]: float32\[16,32\] → float32\[32,32\]",
     ),
     plant(
         "a table is captured",

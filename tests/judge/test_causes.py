@@ -281,7 +281,7 @@ def test_the_steps_of_a_loop_done_at_once_are_a_guess():
     changes = {"operations": {all_steps: 3}, "culprits": Culprits(lines={all_steps: "model.py:4"})}
     text = f"{all_steps} 0 → 3 at model.py:4; gone: {ADD}, stablehlo.while 8x64xf32"
     assert causes("temp_bytes", known, **changes) == [
-        f"perhaps the steps of a loop are done all at once: stablehlo.while 1 → 0; {text}",
+        f"perhaps the steps of a loop are done all at once: stablehlo.while 1 → 0 at model.py:4; {text}",
         f"perhaps {text}",
     ]
     for operations in ({ADD: 2}, {ADD: 64}, {**LOOP, all_steps: 3}):  # gone with its body, unrolled, still there

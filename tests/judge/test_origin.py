@@ -477,7 +477,7 @@ def test_options_within_plain_python_stand_in_its_source():
     """Where its programs are unknown, their options do not move the blame; its unknown source does."""
     silent = replace(FINGERPRINTS, options=None)
     assert place(measurement(host=True, fingerprints=silent), baseline(host=True, fingerprints=silent)).place == (
-        "nothing changed"
+        "the test's own source did not change"
     )
     lost = replace(silent, source=None)
     assert place(measurement(host=True, fingerprints=lost), baseline(host=True, fingerprints=silent)).place == "code"

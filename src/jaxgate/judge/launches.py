@@ -19,7 +19,7 @@ from jaxgate.judge.claims import check_claims
 from jaxgate.judge.duel import DEFAULT_THRESHOLD, FLOOR_NS, MAX_MARGIN, MIN_MARGIN, POWER_FACTOR
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.order import conclude, red_quantities
-from jaxgate.judge.origin import environment_differences, place
+from jaxgate.judge.origin import ONLY_SOURCE, environment_differences, place
 from jaxgate.judge.policy import PHASE_POLICIES
 from jaxgate.judge.verdict import NOT_TIMED, measured, timed
 from jaxgate.model import (
@@ -84,7 +84,11 @@ def judge_environment(
     elif time.status is Status.INVALID:
         findings.append(Finding(kind="case", name="timing", status=Status.INVALID, detail=time.reason))
     found = place(now, before)
-    where = "environment" if found.place in ("environment", "nothing changed") else f"environment ({found.place})"
+    where = (
+        "environment"
+        if found.place in ("environment", "nothing changed", ONLY_SOURCE)
+        else f"environment ({found.place})"
+    )
     arguments = tuple(
         f"argument {leaf.path}: {old.aval} → {leaf.aval}"
         for leaf, old in zip(now.signature, before.signature, strict=False)

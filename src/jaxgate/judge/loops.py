@@ -23,7 +23,7 @@ def unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
     if loops < before and _is_written_out(now.operations, baseline.operations):
         more = grown(now.operations, baseline.operations, now.culprits.lines).partition("; gone: ")[0]
-        text = f"a loop is unrolled: {_WHILE} {before} → {loops}; {more}"
+        text = f"a loop is unrolled: {_WHILE} {before} → {loops}{_where(more)}; {more}"
         explains = {
             "temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "stablehlo_ops", "run_ns", "peak_bytes", "trace_ns",
             "lower_ns", "compile_ns", "first_call_ns", "widened_bytes",
@@ -38,9 +38,15 @@ def done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
     loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
     text = grown(now.operations, baseline.operations, now.culprits.lines)
     if loops < before and text and not _is_written_out(now.operations, baseline.operations):
-        told = f"the steps of a loop are done all at once: {_WHILE} {before} → {loops}; {text}"
+        told = f"the steps of a loop are done all at once: {_WHILE} {before} → {loops}{_where(text)}; {text}"
         moves = {"temp_bytes", "peak_bytes", "xla_bytes", "xla_flops", "transcendentals"}
         yield Cause(text=told, explains=frozenset(moves), sure=False)
+
+
+def _where(more: str) -> str:
+    """The place of what there is most more of: the loop that it stood in has none any more."""
+    place = more.partition("; ")[0].rpartition(" at ")[2]
+    return f" at {place}" if " at " in more.partition("; ")[0] else ""
 
 
 def _is_written_out(now: Mapping[str, int], before: Mapping[str, int]) -> bool:

@@ -23,6 +23,8 @@ from jaxgate.model import (
 RELEASES = frozenset({"jax", "jaxlib"})
 OTHER_EXECUTABLE = "the same program compiles to another executable here, and nothing that is known explains it"
 OTHER_VALUES = " (input values changed; no operation's work depends on them)"
+ONLY_SOURCE = "the test's own source did not change"
+"""Where a difference comes from, if no program is known that could be compared."""
 MAX_CHANGES_NAMED = 2
 """Environment differences that the reason of a time verdict names; a red case names more."""
 
@@ -113,7 +115,9 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     separate = ""
     if source is True and options is True:
         if not environment:
-            unseen = "nothing changed" if called and native else "code outside the subject's source"
+            known = not now.host or bool(now.launched_programs and baseline.launched_programs)
+            unseen = "nothing changed" if known else ONLY_SOURCE
+            unseen = unseen if called and native else "code outside the subject's source"
             unseen = unseen if executable else "environment"
             where = unseen if program and inputs and arrivals and devices else "values outside the source"
         elif program:

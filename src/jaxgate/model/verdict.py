@@ -100,7 +100,7 @@ class Origin:
     Attributes:
         place: ``nothing changed``, ``environment``, ``code``, ``JAX tracing and lowering``, ``values outside
             the source`` (constants, arguments, configuration), ``code outside the subject's source`` (methods of its
-            arguments, libraries) or ``not separable here``.
+            arguments, libraries), ``the test's own source did not change`` (no program is known) or ``not separable here``.
         differences: The fingerprint and environment differences, one per line.
         separate: The command that separates causes, where several changed at once.
     """

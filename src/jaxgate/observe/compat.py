@@ -13,7 +13,7 @@ from typing import Any
 import jax
 
 from jaxgate.model import InvalidCaseError
-from jaxgate.observe.arguments import ArgumentKey, argument_names, short
+from jaxgate.observe.arguments import ArgumentKey, argument_names, open_static, short
 
 TRACING_LOGGER = "jax._src.interpreters.partial_eval"
 """Where ``jax.explain_cache_misses`` logs why JAX traced. Were it renamed, causes would be missing, counts not."""
@@ -135,10 +135,7 @@ def traced_call(function: str) -> tuple[ArgumentKey, ...]:
         names = argument_names(values["fun"], len(args))
         fixed = {names[i]: args[i] for i in info.static_argnums if -len(args) <= i < len(args)}
         fixed |= {name: kwargs[name] for name in info.static_argnames if name in kwargs}
-        return (
-            *seen,
-            *(ArgumentKey(name, f"static {value!r}", False, "", False) for name, value in sorted(fixed.items())),
-        )
+        return open_static(seen, fixed, function)
     except (AttributeError, KeyError, TypeError, ValueError):
         return ()
 

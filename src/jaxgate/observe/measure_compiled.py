@@ -94,7 +94,7 @@ def read_compiled(
         processes=compiled.processes,
         environment=compiled.environment,
         fingerprints=Fingerprints(
-            source=source_fingerprint(computation.subject, build, given=(computation.args, computation.kwargs)),
+            source=source_fingerprint(computation.subject, build, given=_given(computation)),
             program=lowered.fingerprint,
             options=lowered.options_text,
             inputs=compiled.inputs,
@@ -120,8 +120,13 @@ def read_compiled(
         amount=computation.amount,
         rivals=alternatives,
         reference=known,
-        culprits=_culprits(compiled, computation.subject, build),
+        culprits=_culprits(compiled, computation.subject, build, _given(computation)),
     )
+
+
+def _given(computation: Computation) -> tuple[object, ...]:
+    """What may lead to more of the subject's source: its arguments, and what makes the next step's."""
+    return computation.args, computation.kwargs, computation.next_args
 
 
 def _executable(compiled: CompiledSubject) -> str | None:
@@ -140,7 +145,7 @@ def _facts(compiled: CompiledSubject, largest_batch: int | None) -> Facts:
     )
 
 
-def _culprits(compiled: CompiledSubject, *functions: Callable[..., object]) -> Culprits:
+def _culprits(compiled: CompiledSubject, *functions: object) -> Culprits:
     structure, work = compiled.program.structure, compiled.program.work
     return Culprits(
         constants=describe_constants(structure.constants, *functions),

@@ -131,7 +131,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         processes=run.processes,
         environment=read_environment(subject.devices[0]),
         fingerprints=Fingerprints(
-            source=source_fingerprint(computation.subject, build, given=run.call),
+            source=source_fingerprint(computation.subject, build, given=(run.call, computation.next_args)),
             program=_fingerprint(launched, programs, signature),
             options=programs.options,
             inputs=_inputs(run.call),

@@ -30,4 +30,5 @@ from jaxgate.observe.arguments.signature import (
     to_host,
 )
 from jaxgate.observe.arguments.static_arguments import dynamic_leaves, given_leaves
+from jaxgate.observe.arguments.static_trees import open_static
 from jaxgate.observe.arguments.static_values import static_change

@@ -14,7 +14,7 @@ import numpy as np
 from jaxgate.model import MAX_NAMED, Argument, Leaf, shortlist
 from jaxgate.observe.arguments.static_values import static_change
 
-_STATIC = "static "
+STATIC = "static "
 """What the text of a static value begins with."""
 UNKNOWN = "no argument differs in shape, dtype, weak type or placement: cause unknown"
 
@@ -64,7 +64,7 @@ def argument_keys(
         {name: value for name, value in kwargs.items() if name not in static},
         [name for name, _ in moving],
     )
-    values = tuple(ArgumentKey(name, f"{_STATIC}{value!r}", False, "", False) for name, value in fixed)
+    values = tuple(ArgumentKey(name, f"{STATIC}{value!r}", False, "", False) for name, value in fixed)
     return tuple(_key_of(path, leaf) for path, leaf in leaves) + values
 
 
@@ -76,7 +76,7 @@ def _key_of(path: str, leaf: Any) -> ArgumentKey:
     if isinstance(leaf, (bool, int, float, complex)):
         return ArgumentKey(path, f"Python {type(leaf).__name__}", True, "", False)
     return ArgumentKey(
-        path, short(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else f"{_STATIC}{leaf!r}", False, "", False
+        path, short(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else f"{STATIC}{leaf!r}", False, "", False
     )
 
 
@@ -103,8 +103,8 @@ def difference(before: Sequence[ArgumentKey], after: Sequence[ArgumentKey]) -> s
 
 
 def _change(old: ArgumentKey, new: ArgumentKey) -> str:
-    if old.aval != new.aval and old.aval.startswith(_STATIC) and new.aval.startswith(_STATIC):
-        return static_change(old.aval.removeprefix(_STATIC), new.aval.removeprefix(_STATIC))
+    if old.aval != new.aval and old.aval.startswith(STATIC) and new.aval.startswith(STATIC):
+        return static_change(old.aval.removeprefix(STATIC), new.aval.removeprefix(STATIC))
     if (old.aval, old.weak_type) != (new.aval, new.weak_type):
         return f"{old} → {new}"
     arrays = old.sharding and new.sharding  # NumPy's have none, and count as uncommitted ones
