@@ -107,7 +107,7 @@ def test_weakly_typed_parameters_are_red(project):
 @pytest.mark.parametrize(
     ("stage", "found"),
     [
-        ("@eqx.filter_jit", "step 2 retraced: step: static: static 0 → static 1"),
+        ("@eqx.filter_jit", "step 2 retraced: step: model.steps: static 0 → static 1"),
         ("", "found Model.steps 0 → 1: make it an array, or gate the function under eqx.filter_jit"),
     ],
     ids=["filter_jit", "plain"],

@@ -60,7 +60,7 @@ def test_it_is_the_same_where_one_does_not(accepted, lab):
 
 def test_it_is_invalid_where_no_process_can_be_run(accepted, lab):
     """What could not be confirmed is never green."""
-    lab.breaks = lambda content: content.update(case="another/case")
+    lab.breaks = lambda content: content.update(schema=0)
     result = accepted.run()
     assert result.code == 1
     result.shows("INVALID  model/step", "it could not be confirmed")

@@ -73,6 +73,7 @@ def test_an_unreadable_baseline_of_another_case_fails_the_run(recorded):
 def test_an_orphan_is_named_and_fails_under_ci(recorded, monkeypatch):
     """A baseline whose test is gone warns locally and fails under CI, with the command that removes it."""
     recorded.edit("test_model.py", "def test_step", "def test_renamed")
+    recorded.edit("test_model.py", "0.9", "0.8")  # of the same program it would be a test with another name
     result = recorded.run()
     assert result.code == 0
     result.shows("ORPHAN baselines/cpu-", "step.json", "git rm")
@@ -84,7 +85,7 @@ def test_an_orphan_is_named_and_fails_under_ci(recorded, monkeypatch):
 
 def test_an_orphan_of_a_deleted_file_is_found(recorded):
     """The file of the test may be gone altogether."""
-    recorded.write("test_other.py", SIMPLE.replace("test_step", "test_other"))
+    recorded.write("test_other.py", SIMPLE.replace("test_step", "test_other").replace("0.9", "0.8"))
     (recorded.path / "test_model.py").unlink()
     recorded.run().shows("ORPHAN baselines/cpu-", "model/step.json")
 

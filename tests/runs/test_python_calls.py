@@ -42,7 +42,7 @@ def test_dear_python_around_an_identical_program_is_red(project, lab, text, old,
     result = project.run()
     assert (result.code, lab.duelled, lab.recorded) == (1, [], [])
     result.shows("REGRESSED  model/step", "culprit   Python in each call: ", *shown)
-    result.shows("identical program, but each call of it runs more Python", "code outside the subject's source")
+    result.shows("identical program, but each call of it runs more Python", "comes from: code")
     assert project.run("--perf-update").code == 0
     assert project.run().code == 0
 
