@@ -146,6 +146,16 @@ def test_a_guess_that_explains_more_comes_first_and_says_that_it_is_one():
     assert second.startswith("wider floats")
 
 
+def test_what_a_guess_explains_counts_half():
+    """Two quantities of a guess are no more than one of what was seen, three are."""
+    changes = {"operations": {ADD: 99}, "widened": {"bfloat16[8,64] to float32": 4}}
+    for red, first in (
+        ("temp_bytes stablehlo_ops", "wider floats"),
+        ("temp_bytes stablehlo_ops compile_ns", "perhaps"),
+    ):
+        assert causes(red, baseline(), **changes)[0].startswith(first)
+
+
 def test_the_root_comes_before_what_follows_from_it():
     """Of equals, a lost loop before the products that it leaves, and both before the operations."""
     changes = {
