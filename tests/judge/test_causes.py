@@ -448,6 +448,26 @@ def test_what_somebody_set_is_named():
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "leads"),
+    [({}, True), ({"source": "s1"}, False), ({"source": None}, False), ({"program": FINGERPRINTS.program}, False)],
+    ids=["same source", "changed source", "unknown source", "same program"],
+)
+def test_a_setting_that_acts_while_tracing_is_named(changes, leads):
+    """The program is another one and no line of the project changed: the setting comes before the casts that it makes."""
+    label = "float32[8,64] to float64"
+    now = {
+        "environment": ENVIRONMENT | {"jax_enable_x64": "True"},
+        "fingerprints": replace(FINGERPRINTS, **{"program": "p1"} | changes),
+        "widened": {label: 4},
+    }
+    known = baseline(environment=ENVIRONMENT | {"jax_enable_x64": "False"})
+    first = causes("widened_bytes xla_bytes", known, **now)[0]
+    assert first == (
+        "traced under other settings: jax_enable_x64 False → True" if leads else f"wider floats: {label} 0 → 4"
+    )
+
+
 def test_of_plain_python_nobody_knows_that_its_programs_are_the_same():
     """Their names are, while the source changed: the environment is no sure cause."""
     changes = {
