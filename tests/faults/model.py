@@ -134,8 +134,7 @@ class Outcome:
         moved: Quantities that were REGRESSED, worst first.
         line: The first culprit line as printed; of a case without one, its ``found`` row.
         caught: Whether the right verdict was given for the right reason.
-        blamed: Whether that line is right.
-        first: Whether the first clause of that line alone is right.
+        blamed: Whether the first clause of that line is right, which a person reads first.
         identical: Whether the two programs were found identical.
         why: What is wrong, for a person.
         seconds: Time it took.
@@ -149,7 +148,6 @@ class Outcome:
     line: str = ""
     caught: bool = False
     blamed: bool = False
-    first: bool = False
     identical: bool = False
     why: str = ""
     seconds: float = 0.0

@@ -88,9 +88,9 @@ def test_the_score_counts_what_is_wrong():
     alarm = replace(quiet, caught=False, identical=False, why="REGRESSED traces")
     found = Score(faults=(right, blamed, missed), unchanged=(quiet, alarm), seconds=3.2, versions="jax 1")
     assert summary(found) == [
-        "faults caught            2 of 3 (67%)",
-        "first culprit line right 1 of 3 (33%); by its first clause alone 0 of 3 (0%)",
-        "unchanged, no alarm      1 of 2 (50%); 1 found identical, so that no clock is asked",
+        "faults caught              2 of 3 (67%)",
+        "first culprit clause right 1 of 3 (33%)",
+        "unchanged, no alarm        1 of 2 (50%); 1 found identical, so that no clock is asked",
         "jax 1, 3 s",
     ]
     assert [text.partition(" ")[0] for text in lines(found)] == ["right", "misblamed", "missed"]

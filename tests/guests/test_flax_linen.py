@@ -98,6 +98,17 @@ PLANTS = [
         culprit=r"remat is lost|recomputation",
     ),
     plant(
+        "remat saves everything within the scan",
+        "test_update",
+        (
+            "net.py",
+            "nn.remat(Block, prevent_cse=False)",
+            "nn.remat(Block, prevent_cse=False, policy=jax.checkpoint_policies.everything_saveable)",
+        ),
+        finds="temp_bytes",
+        culprit=r"remat is lost or keeps more",
+    ),
+    plant(
         "scan becomes a loop over slices",
         "test_predict",
         ("net.py", "variable_axes={", "unroll=DEPTH, variable_axes={"),

@@ -68,6 +68,7 @@ def epoch(model, optimizer, xs, ys):
 """
 
 TESTS = """
+import jax
 import jax.numpy as jnp
 import optax
 from flax import nnx
@@ -86,6 +87,15 @@ def test_train_step(gate):
 
 def test_epoch(gate):
     gate(epoch, *made(nnx.Linear(32, 8, rngs=nnx.Rngs(0))), XS, YS, host=True)
+
+
+def test_forward_and_backward(gate):
+    definition, state = nnx.split(Net(nnx.Rngs(0)))
+
+    def loss_of(state, xs):
+        return jnp.mean(nnx.merge(definition, state)(xs) ** 2)
+
+    gate(jax.grad(loss_of), state, jnp.ones((2048, 32)))
 
 
 def test_forward(gate):
@@ -127,6 +137,27 @@ PLANTS = [
         ("net.py", "        @nnx.remat\n", ""),
         finds="temp_bytes",
         culprit=r"remat is lost|recomputation",
+    ),
+    plant(
+        "remat removed in a program",
+        "test_forward_and_backward",
+        ("net.py", "        @nnx.remat\n", ""),
+        finds="temp_bytes",
+        culprit=r"remat is lost",
+    ),
+    plant(
+        "remat saves everything within the scan",
+        "test_train_step",
+        ("net.py", "@nnx.remat\n", "@nnx.remat(policy=jax.checkpoint_policies.everything_saveable)\n"),
+        finds="temp_bytes",
+        culprit=r"remat is lost or keeps more",
+    ),
+    plant(
+        "remat saves products within the scan",
+        "test_forward_and_backward",
+        ("net.py", "@nnx.remat\n", "@nnx.remat(policy=jax.checkpoint_policies.dots_saveable)\n"),
+        finds="temp_bytes",
+        culprit=r"remat is lost or keeps more",
     ),
     plant(
         "the loss is read at each step",
@@ -238,7 +269,7 @@ def recorded_project(project):
 
 def test_unchanged(recorded_project, monkeypatch):
     """Nothing changed: SAME."""
-    assert_unchanged(recorded_project, monkeypatch, 3)
+    assert_unchanged(recorded_project, monkeypatch, 4)
 
 
 @pytest.mark.parametrize("planted", chosen(PLANTS))

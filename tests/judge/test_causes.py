@@ -146,6 +146,16 @@ def test_a_guess_that_explains_more_comes_first_and_says_that_it_is_one():
     assert second.startswith("wider floats")
 
 
+def test_what_a_guess_explains_counts_half():
+    """Two quantities of a guess are no more than one of what was seen, three are."""
+    changes = {"operations": {ADD: 99}, "widened": {"bfloat16[8,64] to float32": 4}}
+    for red, first in (
+        ("temp_bytes stablehlo_ops", "wider floats"),
+        ("temp_bytes stablehlo_ops compile_ns", "perhaps"),
+    ):
+        assert causes(red, baseline(), **changes)[0].startswith(first)
+
+
 def test_the_root_comes_before_what_follows_from_it():
     """Of equals, a lost loop before the products that it leaves, and both before the operations."""
     changes = {
@@ -436,6 +446,26 @@ def test_what_somebody_set_is_named():
     assert causes("temp_bytes", baseline(), environment=ENVIRONMENT | hashed) == [
         f"{text}compile_options absent → 12d4"
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "leads"),
+    [({}, True), ({"source": "s1"}, False), ({"source": None}, False), ({"program": FINGERPRINTS.program}, False)],
+    ids=["same source", "changed source", "unknown source", "same program"],
+)
+def test_a_setting_that_acts_while_tracing_is_named(changes, leads):
+    """The program is another one and no line of the project changed: the setting comes before the casts that it makes."""
+    label = "float32[8,64] to float64"
+    now = {
+        "environment": ENVIRONMENT | {"jax_enable_x64": "True"},
+        "fingerprints": replace(FINGERPRINTS, **{"program": "p1"} | changes),
+        "widened": {label: 4},
+    }
+    known = baseline(environment=ENVIRONMENT | {"jax_enable_x64": "False"})
+    first = causes("widened_bytes xla_bytes", known, **now)[0]
+    assert first == (
+        "traced under other settings: jax_enable_x64 False → True" if leads else f"wider floats: {label} 0 → 4"
+    )
 
 
 def test_of_plain_python_nobody_knows_that_its_programs_are_the_same():

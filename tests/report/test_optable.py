@@ -23,6 +23,9 @@ TABLE = OpTable(
 CAPTURE = Capture(folder="perf-artifacts/scan/rnn", table=TABLE, sides=("now", "baseline"), seconds=1.2)
 SEEN = Cause(text="stablehlo.sort 0 → 1 at model.py:41", explains=frozenset({"xla_flops"}))
 GUESS = replace(SEEN, sure=False)
+ROOT = Cause(text="a dearer library routine: Cholesky → eigh", explains=frozenset({"run_ns"}), root=True)
+AMOUNT = Cause(text="float32[8,8] x float32[8,8] 1 → 2", explains=frozenset({"matmul_flops"}), amount=True)
+SPREAD = replace(CAPTURE, table=replace(TABLE, now_ns=8 * MS))
 FACT = Finding(kind="fact", name="xla_flops", status=Status.REGRESSED, now=2, against=1, allowed=1)
 TIME = Finding(kind="time", name="time", status=Status.SLOWER)
 
@@ -54,6 +57,17 @@ def test_rows_are_aligned_and_say_their_part():
     assert row == "softmax/sort  800 µs → 3.1 ms  (+2.3 ms of +2.4 ms)"
 
 
+def test_a_part_is_never_more_than_its_whole():
+    """Where others got quicker, it is a part of all that grew, and the step is told beside it."""
+    quicker = replace(QUICKER, other_ns=2.1 * MS)
+    table = replace(TABLE, now_ns=3 * MS, rows=(SORT, quicker), folded_now_ns=0.3 * MS, folded_other_ns=0.2 * MS)
+    assert culprit_rows(table) == [
+        "softmax/sort  model.py:41  800 µs → 3.1 ms  (+2.3 ms of +2.4 ms that grew, the step +1.4 ms)"
+    ]
+    less = replace(table, folded_now_ns=0)  # what was folded got quicker, too
+    assert culprit_rows(less)[0].endswith("(+2.3 ms of +2.3 ms that grew, the step +1.4 ms)")
+
+
 def test_a_long_name_keeps_its_end():
     """The primitive and its nearest scopes say most."""
     table = replace(TABLE, rows=(replace(SORT, name=f"{'layer/' * 20}sort"),))
@@ -77,15 +91,21 @@ def test_no_rows_where_the_profile_cannot_tell():
         (red(causes=(GUESS,), capture=replace(CAPTURE, table=replace(TABLE, other="reference"))), ["culprit", "profile", "", "bundle"], "perhaps "),
         (red(causes=()), ["culprit", "", "program", "bundle"], "softmax/sort  "),
         (red(TIME, status=Status.SLOWER), ["culprit", "", "program", "bundle"], "softmax/sort  "),
+        (red(TIME, status=Status.SLOWER, causes=(ROOT,)), ["culprit", "profile", "", "bundle"], "a dearer library routine"),
+        (red(FACT, TIME, causes=(AMOUNT,)), ["culprit", "", "program", "bundle"], "softmax/sort  "),
+        (red(FACT, TIME, causes=(AMOUNT,), capture=SPREAD), ["culprit", "profile", "", "bundle"], "float32[8,8]"),
         (red(FACT, TIME), ["culprit", "profile", "", "bundle"], "stablehlo.sort 0 → 1"),
         (red(capture=replace(CAPTURE, table=None)), ["culprit", "bundle"], "stablehlo.sort 0 → 1"),
         (red(causes=(GUESS,), capture=replace(CAPTURE, table=replace(TABLE, now_ns=MS))), ["culprit", "bundle"], "perhaps "),
         (red(capture=None), ["culprit"], "stablehlo.sort 0 → 1"),
     ],
-    ids=["seen", "guessed", "guessed, not slower", "guessed, beside the reference", "unknown", "only time", "a fact and time", "not read", "not longer", "no bundle"],
+    ids=["seen", "guessed", "guessed, not slower", "guessed, beside the reference", "unknown", "only time", "built otherwise", "more products, one row", "more products, many rows", "a fact and time", "not read", "not longer", "no bundle"],
 )  # fmt: skip
 def test_who_leads(verdict, labels, first):
-    """A fact that was seen to move leads, else the operations; where only a clock is red the operations do."""
+    """How a program is built leads, then a fact that was seen to move, else the operations.
+
+    These lead where only a clock is red, and before an amount of products where one takes most of the longer time.
+    """
     rows = told(verdict)
     assert [label for label, _ in rows] == labels
     assert rows[0][1][12:].startswith(first)

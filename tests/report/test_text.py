@@ -23,6 +23,7 @@ from support.factories import (
 
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.model import (
+    Cause,
     Culprits,
     ExhaustedError,
     Finding,
@@ -248,6 +249,14 @@ def test_the_baseline_row_names_four_differences():
     )
     none = verdict(Status.REGRESSED, baseline="abc of 2026-11-20", origin=Origin(place="nothing changed"))
     assert rows(none)[1]["baseline"] == "abc of 2026-11-20; nothing differs"
+
+
+def test_where_nothing_is_compared_no_cause_is_unknown():
+    """Neither of a broken claim without a baseline nor of a case that could not be judged; what is known is told."""
+    for status in (Status.REGRESSED, Status.INVALID, Status.NO_BASELINE, Status.STALE_BASELINE):
+        assert "culprit" not in rows(verdict(status, baseline="", origin=None))[1]
+    known = verdict(Status.STALE_BASELINE, origin=None, causes=(Cause(text="x64", explains=frozenset()),))
+    assert rows(known)[1]["culprit"] == "x64"
 
 
 def test_a_borrowed_baseline_is_seen():

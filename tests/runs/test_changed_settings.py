@@ -97,3 +97,27 @@ def test_a_changed_program_runs_under_todays(changed, lab):
     (asked,) = lab.apart
     (match,) = asked.matches
     assert match.now.content != match.baseline.content
+
+
+WIDTH = """
+import jax, jax.numpy as jnp
+
+WIDE = False
+
+def step(x):
+    return jnp.exp(-x)
+
+def test_step(gate):
+    with jax.enable_x64(WIDE):
+        gate(step, jnp.ones((8, 8), float))
+"""
+
+
+def test_a_setting_that_made_other_arguments_is_the_culprit(project):
+    """Each float is 64 bits wide: the setting is named, and not only the first argument."""
+    project.write("test_model.py", WIDTH).record()
+    project.edit("test_model.py", "WIDE = False", "WIDE = True")
+    result = project.run("--perf-strict")
+    result.counts(failed=1)
+    assert "x: float32[8,8] then, float64[8,8] now" in result.line("found")
+    result.shows("  culprit   recorded under other settings: jax_enable_x64 False → True\n")

@@ -9,7 +9,7 @@ from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, donate
 from jaxgate.judge.growth import grown, heaviest
 from jaxgate.judge.larger_arrays import takes_larger_arrays
 from jaxgate.judge.loops import done_at_once, unrolled
-from jaxgate.judge.origin import environment_differences, only_settings_changed
+from jaxgate.judge.origin import TRACED, environment_differences, only_settings_changed
 from jaxgate.judge.recomputation import held_back_no_more, keeps_more
 from jaxgate.judge.routines import exchanges_routines
 from jaxgate.judge.wider_products import multiplies_wider
@@ -172,6 +172,20 @@ def _returns_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
         yield Cause(text=text, explains=frozenset({"output_bytes", "xla_bytes", "temp_bytes"}) | _MEMORY)
 
 
+def _traced_otherwise(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """The same source, another program, and settings that act while JAX traces: no line of the project did it."""
+    if baseline is None or now.fingerprints.program == baseline.fingerprints.program:
+        return
+    ours, theirs = (
+        {name: env[name] for name in TRACED & env.keys()} for env in (now.environment, baseline.environment)
+    )
+    changed = environment_differences(ours, theirs)
+    if changed and now.fingerprints.source is not None and now.fingerprints.source == baseline.fingerprints.source:
+        text = f"traced under other settings: {shortlist(changed, MAX_NAMED)}"
+        explains = _COMPILED | _WORK | _PHASES | {"widened_bytes", "matmul_flops", "constant_bytes", WIDER_PRODUCTS}
+        yield Cause(text=text, explains=explains, root=True)
+
+
 def _takes_most(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """The largest argument, where there is nothing to compare with; other arguments have no baseline either."""
     if baseline is None and now.signature:
@@ -228,6 +242,7 @@ _FINDERS: tuple[Finder, ...] = (
     donates_less,
     arrives,
     _sends,
+    _traced_otherwise,
     runs_all_branches,
     unrolled,
     exchanges_routines,
