@@ -60,6 +60,11 @@ def count_of(operations: Mapping[str, int], name: str) -> int:
     return sum(count for label, count in operations.items() if label.partition(" ")[0] == name)
 
 
+def total_elements(counts: Mapping[str, int]) -> int:
+    """Elements of all arrays that a histogram names, each as often as it is counted."""
+    return sum(count * elements(name) for name, count in counts.items())
+
+
 def at(name: str, lines: Mapping[str, str]) -> str:
     """`` at file:line`` where it is known."""
     return f" at {lines[name]}" if lines.get(name) else ""
