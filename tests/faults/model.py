@@ -134,7 +134,7 @@ class Outcome:
         moved: Quantities that were REGRESSED, worst first.
         line: The first culprit line as printed; of a case without one, its ``found`` row.
         caught: Whether the right verdict was given for the right reason.
-        blamed: Whether the first clause of that line is right, which a person reads first.
+        blamed: Whether that line is right: its first clause, which a person reads first, says what it must, and it has the place.
         identical: Whether the two programs were found identical.
         why: What is wrong, for a person.
         seconds: Time it took.

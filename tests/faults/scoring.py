@@ -27,9 +27,9 @@ def of_fault(fault: Fault, verdict, places: tuple[str, ...]) -> Outcome:
         if finding.kind in kinds and finding.status is Status.REGRESSED
     )
     line = first_line(verdict)
-    clause = line.split("; ")[0]  # what a person reads first
+    clause = line.split("; ")[0] if verdict.status is Status.REGRESSED else line  # what a person reads first
     caught = str(verdict.status) == fault.status and (not fault.moves or bool(fault.moves & set(moved)))
-    blamed = caught and names(clause, fault.culprit, places)
+    blamed = caught and names(clause, fault.culprit) and names(line, "", places)
     why = ""
     if not caught:
         by = f" by {' or '.join(sorted(fault.moves))}" if fault.moves else ""
@@ -91,7 +91,7 @@ def first_line(verdict) -> str:
     return re.sub(r"\S*/(\w+\.py)", r"\1", line)  # without the temporary folder
 
 
-def names(line: str, culprit: str, places: tuple[str, ...]) -> bool:
+def names(line: str, culprit: str, places: tuple[str, ...] = ()) -> bool:
     """Whether a line says what it must, and names one of the places if there are any."""
     words = re.sub(r"\w+\.py:\d+", "", line)  # the name of a file must not pass for the name of an operation
     said = re.search(culprit, words, flags=re.IGNORECASE) is not None

@@ -95,7 +95,7 @@ def assert_caught(project: Any, planted: Plant) -> None:
     assert len(culprit) <= MAX_LINE, culprit
     assert culprit.endswith(f"; comes from: {planted.origin}"), culprit
     if planted.at:
-        assert _place(project, planted) in first, culprit
+        assert _place(project, planted) in culprit, culprit
 
 
 def _place(project: Any, planted: Plant) -> str:

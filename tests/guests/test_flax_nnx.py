@@ -231,7 +231,7 @@ PLANTS = [
         "test_epoch",
         ("net.py", "losses.append(loss)", "losses.append(loss)\n        losses.append(jnp.mean(model(xs)))"),
         finds="launches",
-        culprit=r"^programs started in a call: .*dot_general 0 → 2",
+        culprit=r"^programs started in a call: \w+ 0 → 2",
         at="losses.append(jnp.mean",
     ),
     plant(

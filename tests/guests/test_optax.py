@@ -168,7 +168,7 @@ PLANTS = [
             "return loss_of(params, 2 * xs, ys), jax.grad(loss_of)(params, xs, ys)",
         ),
         finds="matmul_flops",
-        culprit=r"float32\[16,32\] x float32\[32,64\] 2 → 4",
+        culprit=r"^float32\[16,(32|64)\] x float32\[(32,64|64,8)\] 2 → 4",
         at="hidden = jax.nn.relu",
     ),
     plant(

@@ -146,6 +146,13 @@ def test_a_guess_that_explains_more_comes_first_and_says_that_it_is_one():
     assert second.startswith("wider floats")
 
 
+def test_casts_that_are_cut_into_more_pieces_are_no_cause():
+    """As many elements are widened as before, by more casts: a batch that became a loop."""
+    known = baseline(widened={"bfloat16[8,4] → float32": 1})
+    assert causes("temp_bytes", known, widened={"bfloat16[4] → float32": 8}) == []
+    assert causes("temp_bytes", known, widened={"bfloat16[4] → float32": 9})[0].startswith("wider floats")
+
+
 def test_what_a_guess_explains_counts_half():
     """Two quantities of a guess are no more than one of what was seen, three are."""
     changes = {"operations": {ADD: 99}, "widened": {"bfloat16[8,64] to float32": 4}}

@@ -70,6 +70,16 @@ def test_only_the_heaviest_are_named():
     )
 
 
+def test_a_line_stays_readable():
+    """Long names leave no place for the third, nor for what is gone; the first is told whatever its length."""
+    names = [f"stablehlo.custom_call @{letter * 90} {size}xf32" for letter, size in (("a", 9), ("b", 8), ("c", 7))]
+    assert grown(dict.fromkeys(names, 1), {ADD: 1}, {}) == f"{names[0]} 0 → 1; gone: {ADD}"
+    short = [name.replace("a" * 90, "a").replace("b" * 90, "b") for name in names]
+    assert grown(dict.fromkeys(short, 1), {}, {}) == "; ".join(f"{name} 0 → 1" for name in short)
+    long = f"stablehlo.custom_call @{'d' * 400} 4xf32"
+    assert grown({long: 1}, {ADD: 1}, {}) == f"{long} 0 → 1"
+
+
 def test_most_of_a_program_is_counted_over_all_types():
     """With nothing to compare with, the commonest operation and a line of its commonest type."""
     now = {ADD: 2, "stablehlo.add 4xf32": 3, TANH: 4}

@@ -53,8 +53,9 @@ LOOP, ANY = {"stablehlo.while i32": 1}, "stablehlo.reduce i1"
         ({**LOOP, ANY: 1}, LOOP, False),
         ({**LOOP, ANY: 1, SELECT: 2}, {**LOOP, SELECT: 1}, False),
         ({ANY: 1, SELECT: 1}, LOOP, False),
+        ({"stablehlo.while i32": 8, ANY: 8, SELECT: 8}, LOOP, False),
     ],
-    ids=["batched", "a select", "a question", "selected before", "loop gone"],
+    ids=["batched", "a select", "a question", "selected before", "loop gone", "many loops"],
 )
 def test_a_loop_that_goes_on_for_the_last_of_a_batch(now, before, found):
     """It asks whether any is left, and keeps what is done: a guess."""
@@ -109,6 +110,7 @@ def test_a_routine_leads_before_the_products_that_apply_what_it_gives(product, l
 
 
 BARRIER, STORE = "stablehlo.optimization_barrier 8x64xf32", "stablehlo.dynamic_update_slice 6x8x64xf32"
+READ = "stablehlo.dynamic_slice 1x8x64xf32"
 SINE = "stablehlo.sine 8x64xf32"
 REMAT = "less is recomputed, so more is kept: remat is lost or keeps more"
 
@@ -118,12 +120,21 @@ REMAT = "less is recomputed, so more is kept: remat is lost or keeps more"
     [
         ({SINE: 1}, {SINE: 2, BARRIER: 1}, [f"{REMAT} (optimization_barrier 1 → 0); stablehlo.sine 2 → 1"]),
         ({SINE: 1, BARRIER: 1}, {SINE: 2, BARRIER: 1}, [f"{REMAT}; stablehlo.sine 2 → 1"]),
-        ({SINE: 1, STORE: 2}, {SINE: 2, STORE: 1}, [f"{REMAT}; stablehlo.sine 2 → 1"]),
+        ({SINE: 1, STORE: 2, READ: 2}, {SINE: 2, STORE: 1, READ: 1}, [f"{REMAT}; stablehlo.sine 2 → 1"]),
+        ({SINE: 1, STORE: 2}, {SINE: 2, STORE: 1}, []),
         ({SINE: 1}, {SINE: 2}, []),
         ({SINE: 1, "stablehlo.tanh 8x64xf32": 1, BARRIER: 1}, {SINE: 2, BARRIER: 1}, []),
         ({SINE: 2, BARRIER: 1, STORE: 2}, {SINE: 2, BARRIER: 1}, []),
     ],
-    ids=["lost", "keeps more", "in a loop without a barrier", "less is computed", "something else instead", "as much"],
+    ids=[
+        "lost",
+        "keeps more",
+        "in a loop without a barrier",
+        "stored, not read",
+        "less is computed",
+        "something else instead",
+        "as much",
+    ],
 )
 def test_remat_without_products(now, before, said):
     """Fewer costly operations tell it, where something was held back or a loop stores more, and nothing else is new."""
@@ -136,6 +147,26 @@ def test_a_product_that_is_made_in_another_way_is_no_remat():
         {ADD: 1}, {ADD: 1}, products={DOT: 3, "float32[8,8] x float32[8,8]": 1}, facts={"matmul_flops": 600_000}
     )
     assert gone == []
+
+
+TILED = {"stablehlo.broadcast_in_dim 4x8x64xf32": 1, "stablehlo.reshape 32x64xf32": 1}
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ({}, True),
+        ({"stablehlo.add 32x64xf32": 1}, True),
+        ({"stablehlo.add 64x64xf32": 1}, False),
+        ({"stablehlo.reshape 32x64xf32": 0}, False),
+    ],
+    ids=["tiled", "and used", "beside something larger", "broadcast alone"],
+)
+def test_an_array_that_is_repeated(more, found):
+    """A broadcast that stays one is free; one that is given another shape is written out."""
+    operations = {label: count for label, count in ({ADD: 1} | TILED | more).items() if count}
+    said = "an array is repeated: stablehlo.broadcast_in_dim 4x8x64xf32 0 → 1"
+    assert roots(operations, {ADD: 1}, ("temp_bytes",)) == ([said] if found else [])
 
 
 SMALL, LARGE = "float32[60,64] x float32[64,16]", "float32[64,64] x float32[64,16]"

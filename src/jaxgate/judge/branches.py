@@ -26,7 +26,7 @@ def runs_all_branches(now: Measurement, baseline: Baseline | None) -> Iterator[C
     if baseline is None:
         return
     selects = _more(now, baseline, _SELECT)
-    if count_of(now.operations, _WHILE) >= count_of(baseline.operations, _WHILE) and _more(now, baseline, _ANY):
+    if count_of(now.operations, _WHILE) == count_of(baseline.operations, _WHILE) and _more(now, baseline, _ANY):
         looped = [label for label in selects if label not in baseline.operations]
         if looped:
             label = max(looped, key=elements)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from jaxgate.judge.branches import runs_all_branches
 from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, donates_less, explained, launches
-from jaxgate.judge.growth import grown, heaviest
-from jaxgate.judge.larger_arrays import takes_larger_arrays
+from jaxgate.judge.growth import grown, heaviest, total_elements
+from jaxgate.judge.larger_arrays import repeats_arrays, takes_larger_arrays
 from jaxgate.judge.loops import done_at_once, unrolled
 from jaxgate.judge.origin import TRACED, environment_differences, only_settings_changed
 from jaxgate.judge.recomputation import held_back_no_more, keeps_more
@@ -151,7 +151,8 @@ def _multiplies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 def _widens(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = grown(now.widened, None if baseline is None else baseline.widened, now.culprits.lines)
-    if text:
+    before = {} if baseline is None else baseline.widened
+    if text and total_elements(now.widened) > total_elements(before):  # not the same, cut into more pieces
         moves = {"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "run_ns", "peak_bytes", "output_bytes"}
         moves.add(WIDER_PRODUCTS)
         yield Cause(text=f"wider floats: {text}", explains=explained(baseline, {"widened_bytes"}, moves))
@@ -249,6 +250,7 @@ _FINDERS: tuple[Finder, ...] = (
     keeps_more,
     held_back_no_more,
     takes_larger_arrays,
+    repeats_arrays,
     done_at_once,
     _multiplies,
     _widens,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from jaxgate.model import MAX_NAMED
@@ -13,7 +13,7 @@ _PLUMBING = re.compile(r"stablehlo\.(broadcast_in_dim|reshape|bitcast_convert|io
 
 
 _FITS = 220
-"""Characters of a line that a person still reads, less what is said around it: what is gone is left out beyond."""
+"""Characters of a line that a person still reads, less what is said around it: what does not fit is left out."""
 
 
 def grown(now: Mapping[str, int], before: Mapping[str, int] | None, lines: Mapping[str, str]) -> str:
@@ -29,11 +29,18 @@ def grown(now: Mapping[str, int], before: Mapping[str, int] | None, lines: Mappi
     worst = sorted(growth, key=lambda name: (is_plumbing(name), -growth[name] * elements(name), name))
     gone = sorted(set(before) - set(now), key=lambda name: (-elements(name), name))
     parts = [f"{name} {before.get(name, 0)} → {now[name]}{at(name, lines)}" for name in worst[:MAX_NAMED]]
-    text = "; ".join(parts)
-    left = [
-        name for place, name in enumerate(gone[:MAX_NAMED]) if len(text) + len("; ".join(gone[: place + 1])) < _FITS
+    text = "; ".join(_fitting(parts, 0))
+    left = _fitting(gone[:MAX_NAMED], len(text)) if text else []
+    return f"{text}; gone: {', '.join(left)}" if left else text
+
+
+def _fitting(parts: Sequence[str], length: int) -> list[str]:
+    """The first parts of a line that has some length already, as many as a person reads; of a new line one at least."""
+    return [
+        part
+        for place, part in enumerate(parts)
+        if length + len("; ".join(parts[: place + 1])) < _FITS or not (length or place)
     ]
-    return f"{text}; gone: {', '.join(left)}" if text and left else text
 
 
 def shrunk(now: Mapping[str, int], before: Mapping[str, int]) -> str:
@@ -58,6 +65,11 @@ def heaviest(now: Mapping[str, int], lines: Mapping[str, str]) -> str:
 def count_of(operations: Mapping[str, int], name: str) -> int:
     """How many operations there are of one name, whatever their types."""
     return sum(count for label, count in operations.items() if label.partition(" ")[0] == name)
+
+
+def total_elements(counts: Mapping[str, int]) -> int:
+    """Elements of all arrays that a histogram names, each as often as it is counted."""
+    return sum(count * elements(name) for name, count in counts.items())
 
 
 def at(name: str, lines: Mapping[str, str]) -> str:

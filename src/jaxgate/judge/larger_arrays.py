@@ -1,4 +1,4 @@
-"""Arrays that grew on their way into the work: a batch that is padded, a cache that is longer, programs given more."""
+"""Arrays that grew on their way into the work: padded, repeated, a longer cache, programs that are given more."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from jaxgate.judge.growth import at, count_of, elements
 from jaxgate.model import Baseline, Cause, Measurement, changed_programs
 
+_BROADCAST, _RESHAPE = "stablehlo.broadcast_in_dim", "stablehlo.reshape"
 _FILLING = ("stablehlo.pad", "stablehlo.concatenate")
 _FOLLOWS = frozenset(
     {"matmul_flops", "temp_bytes", "peak_bytes", "xla_bytes", "xla_flops", "transcendentals", "run_ns"}
@@ -41,6 +42,28 @@ def takes_larger_arrays(now: Measurement, baseline: Baseline | None) -> Iterator
         before, after = products[0]
         text = f"the same products of larger arrays: {before} → {after}{at(after, now.culprits.lines)}"
         yield Cause(text=_padded(now, baseline) + text, explains=_FOLLOWS, root=True)
+
+
+def repeats_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """An array that is written out several times, as ``tile`` and ``repeat`` do: broadcast, then given its new shape.
+
+    Only where nothing else that is new is larger.
+    """
+    if baseline is None:
+        return
+    new = [label for label, count in now.operations.items() if count > baseline.operations.get(label, 0)]
+    sizes = {(elements(label), _type(label)) for label in new if label.startswith(f"{_RESHAPE} ")}
+    copies = [label for label in new if label.startswith(f"{_BROADCAST} ") and (elements(label), _type(label)) in sizes]
+    if copies:
+        label = max(copies, key=lambda label: (elements(label), label))
+        if all(elements(label) >= elements(other) for other in new):
+            count = f"{baseline.operations.get(label, 0)} → {now.operations[label]}"
+            text = f"an array is repeated: {label} {count}{at(label, now.culprits.lines)}"
+            yield Cause(text=text, explains=frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "run_ns"}), root=True)
+
+
+def _type(label: str) -> str:
+    return label.rpartition("x")[2]
 
 
 def _grown_alike(now: Sequence[str], before: Sequence[str]) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from jaxgate.model import EACH_TURN, Baseline, Cause, Measurement
 
 _BARRIER = "stablehlo.optimization_barrier"
 _STORE = "stablehlo.dynamic_update_slice"
+_READ = "stablehlo.dynamic_slice"
 _DEAR = frozenset(
     {
         "stablehlo.cosine", "stablehlo.sine", "stablehlo.tanh", "stablehlo.exponential", "stablehlo.log", "stablehlo.logistic",
@@ -34,9 +35,7 @@ def keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     fewer = ""
     if turns[0] == turns[1] and (now.facts.matmul_flops or 0) < (baseline.facts.matmul_flops or 0):
         fewer = shrunk(now.matmuls, baseline.matmuls) if _still_computes(now, baseline) else ""
-    elif now.facts.matmul_flops == baseline.facts.matmul_flops and (
-        before or _count(now, _STORE) > _count(baseline, _STORE)
-    ):
+    elif now.facts.matmul_flops == baseline.facts.matmul_flops and (before or _carries_more(now, baseline)):
         kinds = [{name: count_of(side.operations, name) for name in sorted(_DEAR)} for side in (now, baseline)]
         fewer = shrunk(*kinds) if all(kinds[0][name] <= kinds[1][name] for name in _DEAR) else ""
     if fewer:
@@ -54,6 +53,12 @@ def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[C
     if before > after:
         text = f"a recomputation is not held back until it is needed: optimization_barrier {before} → {after}"
         yield Cause(text=text, explains=_MEMORY | {"largest_batch"}, root=True)
+
+
+def _carries_more(now: Measurement, baseline: Baseline) -> bool:
+    """Whether loops store more, and as much more is read again: by the loop that goes back."""
+    stored, read = (_count(now, name) - _count(baseline, name) for name in (_STORE, _READ))
+    return 0 < stored <= read
 
 
 def _still_computes(now: Measurement, baseline: Baseline) -> bool:

@@ -21,7 +21,7 @@ FAULTS = (
         "latency-of-one-request-to-a-transformer-blocked-vs-padded-to-8",
         ("subject=jax.jit(network)", "subject=jax.jit(padded(network))"),
         moves={"matmul_flops"},
-        culprit=r"float32\[8,16,64\] x float32\[64,64\]",
+        culprit=r"arrays are padded: stablehlo\.concatenate 8x16x64xf32",
     ),
     latency(
         "each layer is a program",

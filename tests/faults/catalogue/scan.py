@@ -124,6 +124,6 @@ FAULTS = (
         "linear-recurrence-over-64-steps-associative-vs-sequential",
         ("subject = jax.jit(at_once)", "subject = jax.jit(one_by_one)"),
         moves={"stablehlo_ops"},
-        culprit=r"while|scan",
+        culprit=r"while|scan|dynamic_update_slice 64x4x8xf32",
     ),
 )

@@ -78,7 +78,7 @@ FAULTS = (
         "lm-step-with-logits-in-chunks-vs-all-at-once",
         ("    @partial(jax.checkpoint, prevent_cse=False)\n", ""),
         moves={"temp_bytes"},
-        culprit=r"remat is lost or keeps more; float32\[4,8,32\] x float32\[32,2048\]",
+        culprit=r"remat is lost or keeps more",
     ),
     loop(
         "the optimiser runs outside of the program",

@@ -1,4 +1,4 @@
-"""Ten slow-downs, each a small diff on ``programs.py`` and what its first culprit must say."""
+"""Eleven slow-downs, each a small diff on ``programs.py`` and what its first culprit must say."""
 
 from __future__ import annotations
 
@@ -91,5 +91,15 @@ FAULTS = (
             "        x = jnp.tanh(x @ w[layer])\n        x = jnp.tanh(x @ w[layer])\n",
         ),
         at=("x = jnp.tanh(x @ w[layer])",),
+    ),
+    slowed(
+        "eigenvectors in place of a Cholesky factor",
+        "whitened",
+        (
+            "    return jnp.linalg.cholesky(a) @ b\n",
+            "    values, vectors = jnp.linalg.eigh(a)\n    return (vectors * jnp.sqrt(values)) @ (vectors.T @ b)\n",
+        ),
+        culprit=r"eigh",
+        at=("jnp.linalg.eigh(a)",),
     ),
 )

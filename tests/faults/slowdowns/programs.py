@@ -146,3 +146,14 @@ def stacked(w, x):
 def test_stacked(gate):
     """Gated."""
     gate(stacked, draw(4, 256, 256), draw(64, 256))
+
+
+def whitened(a, b):
+    """A factorisation, and a product with what it gives."""
+    return jnp.linalg.cholesky(a) @ b
+
+
+def test_whitened(gate):
+    """Gated."""
+    a = draw(192, 192)
+    gate(whitened, a @ a.T + 192 * jnp.eye(192), draw(192, 64))
