@@ -39,7 +39,7 @@ FAULTS = (
         ),
         moves={"temp_bytes"},
         culprit=r"stablehlo\.(concatenate|multiply) 164x64x64xf32 0 → 2",
-        at=("kept = chunked", "sum((leaf**2)"),
+        at=("batch_size=chunk", "kept = chunked", "sum((leaf**2)"),
     ),
     chunks(
         "examples that fill no chunk are cut",

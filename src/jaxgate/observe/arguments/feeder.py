@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,7 +14,8 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 def has_shapes(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether ``jax.ShapeDtypeStruct`` stands for an array among some arguments."""
-    return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((tuple(args), dict(kwargs))))
+    leaves = jax.tree.leaves((tuple(args), dict(kwargs)), is_leaf=lambda leaf: isinstance(leaf, Iterator))  # JAX warns
+    return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
 
 
 _copy = jax.jit(lambda arrays: [jnp.copy(array) for array in arrays])
