@@ -66,8 +66,8 @@ def test_what_only_calls_show_is_unknown_and_says_so():
 def test_no_array_is_made():
     """A step that no machine here could hold is compiled all the same."""
     before = {id(array) for array in jax.live_arrays()}
-    found = seen(STEP, {"w": shape(2**20, 2**20), "n": shape(dtype="int32")}, shape(8, 2**20)).measurement
-    assert found.facts.argument_bytes > 4 * 2**40
+    found = seen(STEP, {"w": shape(2**17, 2**17), "n": shape(dtype="int32")}, shape(8, 2**17)).measurement
+    assert found.facts.argument_bytes > 4 * 2**34
     assert [array.shape for array in jax.live_arrays() if id(array) not in before and array.nbytes > 1024] == []
 
 
