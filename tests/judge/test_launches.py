@@ -104,6 +104,24 @@ def test_a_clock_that_stands_still_is_refused():
     assert verdict.fails
 
 
+def test_a_launch_without_a_time_is_not_left_out():
+    """Of five launches one recorded none: INVALID, as what is left would be judged as if it were all of them."""
+    here = (*times(QUIET[1:]), baseline(samples=None))
+    verdict = judge_environment(CASE, (), measurement(), Launches(here=here, there=times(QUIET), why_not=""), other="x")
+    assert verdict.status is Status.INVALID
+    assert verdict.time.reason == "4 of 5 launches here recorded a time, 5 of 5 there"
+
+
+def test_with_the_clock_switched_off_nothing_is_said_of_time():
+    """No launch recorded a time and none was asked for: UNDECIDED with the reason, and facts are compared."""
+    silent = (baseline(samples=None),) * 5
+    verdict = judge_environment(
+        CASE, (), measurement(samples=None), Launches(here=silent, there=silent, why_not=""), other="x"
+    )
+    assert verdict.time.status is Status.UNDECIDED
+    assert verdict.time.reason == "the clock is switched off (--benchmark-disable)"
+
+
 def with_compile(values):
     """Baselines with these compile times."""
     return [baseline(phases=Phases(compile_ns=value, trace_ns=1, lower_ns=1, first_call_ns=1)) for value in values]

@@ -48,14 +48,6 @@ def test_a_step_that_needs_more_memory_is_red_and_names_why(recorded, lab):
     assert {"now.stablehlo.txt", "baseline.stablehlo.txt", "stablehlo.diff", "report.md"} <= files
 
 
-def test_donation_that_is_dropped_is_red(recorded):
-    """With the argument."""
-    recorded.edit("test_model.py", ', donate="ws"', "")
-    result = recorded.run()
-    assert result.code == 1
-    result.shows("no longer donated: ws")
-
-
 def test_a_change_that_costs_nothing_is_undecided_on_any_machine(recorded):
     """No clock can say whether it is as fast, here or elsewhere: the machine is not unfit."""
     recorded.edit("test_model.py", "jnp.tanh(x @ w)", "jnp.tanh(x @ w) * 1")
@@ -63,6 +55,22 @@ def test_a_change_that_costs_nothing_is_undecided_on_any_machine(recorded):
     result = recorded.run()
     result.shows("1 case: 1 UNDECIDED", "program changed", "UNDECIDED on any machine")
     assert result.code == 0
+
+
+@pytest.mark.parametrize(
+    ("edit", "code", "said"),
+    [
+        pytest.param((', donate="ws"', ""), 1, "no longer donated: ws", id="donation-dropped"),
+        # by what it has: the facts of calls are judged once they are recorded
+        pytest.param(("shape = jax.ShapeDtypeStruct", "shape = jnp.ones"), 0, "1 case: 1 SAME", id="arrays-today"),
+    ],
+)
+def test_a_baseline_of_shapes_judges(recorded, edit, code, said):
+    """Whatever is given today, it is held against what compiling showed."""
+    recorded.edit("test_model.py", *edit)
+    result = recorded.run()
+    assert result.code == code
+    result.shows(said)
 
 
 @pytest.mark.parametrize(("claim", "code"), [("max_temp_bytes=10**9", 0), ("max_temp_bytes=10", 1)])
@@ -101,14 +109,6 @@ def test_a_baseline_of_arrays_is_not_met_by_shapes(project):
     result = project.run()
     assert result.code == 1
     result.shows("INVALID", "the baseline has it, today's measurement does not: compiled for shapes")
-
-
-def test_a_baseline_of_shapes_judges_arrays(recorded):
-    """By what it has; the facts of calls are judged once they are recorded."""
-    recorded.edit("test_model.py", "shape = jax.ShapeDtypeStruct", "shape = jnp.ones")
-    result = recorded.run()
-    assert result.code == 0
-    result.shows("1 case: 1 SAME")
 
 
 def test_a_library_that_stages_itself_is_refused_with_the_way_out(project):

@@ -61,7 +61,7 @@ def unchanged_s(baseline: Baseline) -> float | None:
     """Seconds to trace, lower, compile, call and sample; ``None`` if the baseline does not tell all of it."""
     phases, samples = baseline.phases, baseline.samples
     parts = [phases.trace_ns, phases.lower_ns, phases.compile_ns]
-    if baseline.is_called:
+    if not baseline.compiled_only:
         parts += [phases.first_call_ns, *([None] if samples is None else samples.bursts_ns)]
     return None if None in parts else sum(part or 0 for part in parts) / 1e9
 
@@ -71,7 +71,7 @@ def longest_duel_s(baseline: Baseline) -> float | None:
 
     A program that is not stored, or was never called, is not duelled: that costs nothing.
     """
-    if not baseline.program.stored or not baseline.is_called:
+    if not baseline.program.stored or baseline.compiled_only:
         return 0.0
     compile_ns = baseline.phases.compile_ns
     if compile_ns is None or baseline.samples is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxgate.judge import has_other_executable, has_same_devices, inputs_matter
-from jaxgate.model import MAX_NAMED, SHARED_CORES, Measurement, StoredBaseline, shortlist
+from jaxgate.judge import has_other_executable, has_same_devices, inputs_matter, why_untimed
+from jaxgate.model import MAX_NAMED, Measurement, StoredBaseline, shortlist
 
 SEVERAL = "several processes: not duelled yet"
 """Why a program that runs over several processes is not timed against another."""
@@ -31,12 +31,8 @@ def why_hopeless(now: Measurement, record: StoredBaseline) -> str:
 
 def why_unclocked(now: Measurement, record: StoredBaseline, *, budget_left: bool) -> str:
     """Why no clock may decide; empty if one may."""
-    if now.hardware.is_virtual:
-        return SHARED_CORES
+    if why := why_untimed(now):
+        return why
     if not has_same_devices(now, record.baseline):
         return "a duel would lay both programs out in one order"
-    if now.compiled_only:
-        return "no clock is asked"
-    if now.samples is None:
-        return "the clock is switched off (--benchmark-disable)"
     return "" if budget_left else "the budget for duels is spent (--perf-budget)"

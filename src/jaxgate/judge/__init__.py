@@ -54,5 +54,5 @@ from jaxgate.judge.stored import (
     stored_limit,
     unlike_accepted,
 )
-from jaxgate.judge.verdict import judge, judge_invalid
+from jaxgate.judge.verdict import judge, judge_invalid, why_untimed
 from jaxgate.judge.waivers import apply_waivers, unneeded

@@ -33,10 +33,9 @@ def beyond_stored(now: Measurement, record: StoredBaseline) -> Decision | None:
         and now.fingerprints.inputs == baseline.fingerprints.inputs
         and (now.environment == baseline.environment or only_settings_changed(now, baseline))
     )
-    before = baseline.samples
-    if not comparable or now.samples is None or before is None or now.samples.contract != before.contract:
+    if not comparable or now.samples is None or baseline.samples is None or now.contract != baseline.contract:
         return None
-    found = hold_stored(now.samples, now.phases, before, baseline.phases)
+    found = hold_stored(now.samples, now.phases, baseline.samples, baseline.phases)
     return found if found.status is Status.SLOWER else None
 
 

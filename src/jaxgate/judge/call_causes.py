@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 from jaxgate.judge.arrival import describe_arrivals
-from jaxgate.judge.growth import at, grown
+from jaxgate.judge.growth import at, grown, more_of
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model import ARRIVAL_FACTS, MAX_NAMED, Baseline, Cause, Measurement, changed_programs
 
@@ -64,7 +64,7 @@ def donates_less(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
 def _moves(now: Measurement, baseline: Baseline | None) -> str:
     """What is moved for more than before; all of it where nothing is, or nothing is known of before."""
     before = {} if baseline is None else baseline.transferred
-    more = {name: count - before.get(name, 0) for name, count in now.transferred.items() if count > before.get(name, 0)}
+    more = more_of(now.transferred, before)
     most = sorted(more or now.transferred, key=lambda name: (-(more or now.transferred)[name], name))
     return "; ".join(
         f"{now.transferred[name]} for {name}{f' ({before[name]} before)' if before.get(name) else ''}"
@@ -79,7 +79,7 @@ def calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[C
     pairs = {name: (getattr(now.facts, name), getattr(facts, name, None)) for name in names}
     worse = any(BY_NAME[name].is_worse(*(n or 0 for n in pair)) for name, pair in pairs.items() if None not in pair)
     before = None if baseline is None else baseline.called
-    more = {name: count - (before or {}).get(name, 0) for name, count in now.called.items()}
+    more = more_of(now.called, before or {})
     most = {name: now.called[name] for name in more if more[name] * _MINOR > max(more.values())}
     text = grown(most, before and {name: before.get(name, 0) for name in most}, now.culprits.lines)
     if text and (worse or baseline is None):

@@ -9,7 +9,8 @@ from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, donate
 from jaxgate.judge.growth import grown, heaviest, total_elements
 from jaxgate.judge.larger_arrays import repeats_arrays, takes_larger_arrays
 from jaxgate.judge.loops import done_at_once, unrolled
-from jaxgate.judge.origin import TRACED, environment_differences, only_settings_changed
+from jaxgate.judge.origin import environment_differences, only_settings_changed, tracing_differences
+from jaxgate.judge.quantities import BUFFERS, COMPILED, MEMORY, PHASES, RUN, WORK
 from jaxgate.judge.recomputation import held_back_no_more, keeps_more
 from jaxgate.judge.routines import exchanges_routines
 from jaxgate.judge.wider_products import multiplies_wider
@@ -25,15 +26,6 @@ from jaxgate.model import (
 )
 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
-_MEMORY = frozenset({"peak_bytes", "state_bytes"})
-_COMPILED = (
-    frozenset(
-        {"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "aliased_bytes", "argument_bytes", "output_bytes"}
-    )
-    | _MEMORY
-)
-_WORK = frozenset({"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "stablehlo_ops", "run_ns", "peak_bytes"})
-_PHASES = frozenset({"trace_ns", "lower_ns", "compile_ns", "first_call_ns"})
 
 Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
 
@@ -57,7 +49,7 @@ def rank_causes(
     found = [cause for finder in _FINDERS for cause in finder(now, baseline)]
     if changed:
         # A first guess, where memory and work moved; of the arguments' own bytes the largest argument says more.
-        explains = (_COMPILED | _WORK | _PHASES) - {"argument_bytes"}
+        explains = (COMPILED | WORK | PHASES) - {"argument_bytes"}
         found.insert(0, Cause(text=changed, explains=explains, sure=False))
     told = [cause for cause in found if cause.explains & set(red)]
     of_the_program = set(red) - AROUND
@@ -79,7 +71,7 @@ def _retraced(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
 
 
 def _not_donated(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    explains = frozenset({"donated_bytes", "aliased_bytes"}) | _MEMORY
+    explains = frozenset({"donated_bytes", "aliased_bytes"}) | MEMORY
     if baseline is not None:
         pairs = zip(now.signature, baseline.signature, strict=False)
         gone = [leaf for leaf, before in pairs if before.donated and not leaf.donated]
@@ -93,7 +85,7 @@ def _donation_lost(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
     lost = now.culprits.lost
     if lost:
         more = f"; and {len(lost) - 1} more" if len(lost) > 1 else ""
-        explains = frozenset({"lost_bytes", "aliased_bytes"}) | _MEMORY
+        explains = frozenset({"lost_bytes", "aliased_bytes"}) | MEMORY
         yield Cause(text=f"donated, but not reused: {lost[0]}{more}", explains=explains)
 
 
@@ -101,7 +93,7 @@ def _calls_python(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
     before = 0 if baseline is None else baseline.facts.host_callbacks or 0
     if (now.facts.host_callbacks or 0) > before:
         named = "; ".join(now.culprits.callbacks[:MAX_NAMED]) or "a queue or a call that the tracer does not name"
-        explains = _WORK | {"host_callbacks", "output_bytes", "state_bytes"}
+        explains = WORK | {"host_callbacks", "output_bytes", "state_bytes"}
         yield Cause(text=f"the program calls Python: {named}", explains=explains)
 
 
@@ -109,16 +101,14 @@ def _captures(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     before = 0 if baseline is None else baseline.facts.constant_bytes or 0
     if (now.facts.constant_bytes or 0) > before and now.culprits.constants:
         text = "; ".join(now.culprits.constants[:MAX_NAMED])
-        yield Cause(
-            text=text, explains=frozenset({"constant_bytes", "xla_bytes", "temp_bytes", "compile_ns", "peak_bytes"})
-        )
+        yield Cause(text=text, explains=BUFFERS | {"constant_bytes", "compile_ns"})
 
 
 def _placed(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Arrays of the same shape that take more of each device: they are no longer spread over as many."""
     if baseline is None:
         return
-    moved = _WORK | {"state_bytes", "collectives", "collective_bytes", "output_bytes"}
+    moved = WORK | {"state_bytes", "collectives", "collective_bytes", "output_bytes"}
     yield from _spread_less(now.signature, baseline.signature, moved | {"argument_bytes"})
     # What comes back otherwise than it was given is not reused, and is another argument to the next step.
     yield from _spread_less(now.results, baseline.results, moved | _CALLS | {"lost_bytes", "aliased_bytes"})
@@ -138,7 +128,7 @@ def _spread_less(now: Sequence[Leaf], before: Sequence[Leaf], explains: frozense
 def _sends(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = grown(now.collectives, None if baseline is None else baseline.collectives, now.culprits.lines)
     if text:
-        moves = {"xla_bytes", "temp_bytes", "transcendentals", "run_ns", "peak_bytes"}
+        moves = BUFFERS | {"transcendentals", "run_ns"}
         yield Cause(text=text, explains=explained(baseline, {"collectives", "collective_bytes"}, moves))
 
 
@@ -146,15 +136,14 @@ def _multiplies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if baseline is None or (now.facts.matmul_flops or 0) > (baseline.facts.matmul_flops or 0):
         text = grown(now.matmuls, None if baseline is None else baseline.matmuls, now.culprits.lines)
         if text:
-            yield Cause(text=text, explains=explained(baseline, {"matmul_flops"}, _WORK | {"compile_ns"}), amount=True)
+            yield Cause(text=text, explains=explained(baseline, {"matmul_flops"}, WORK | {"compile_ns"}), amount=True)
 
 
 def _widens(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = grown(now.widened, None if baseline is None else baseline.widened, now.culprits.lines)
     before = {} if baseline is None else baseline.widened
     if text and total_elements(now.widened) > total_elements(before):  # not the same, cut into more pieces
-        moves = {"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "run_ns", "peak_bytes", "output_bytes"}
-        moves.add(WIDER_PRODUCTS)
+        moves = RUN | {"output_bytes", WIDER_PRODUCTS}
         yield Cause(text=f"wider floats: {text}", explains=explained(baseline, {"widened_bytes"}, moves))
 
 
@@ -170,20 +159,17 @@ def _returns_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
         was = f"{before[leaf.path].aval} before" if leaf.path in before else "new"
         more = f"; and {len(larger) - 1} more" if len(larger) > 1 else ""
         text = f"more is returned: {leaf.path} is {leaf.aval} ({leaf.nbytes:,} bytes), {was}{more}"
-        yield Cause(text=text, explains=frozenset({"output_bytes", "xla_bytes", "temp_bytes"}) | _MEMORY)
+        yield Cause(text=text, explains=BUFFERS | {"output_bytes", "state_bytes"})
 
 
 def _traced_otherwise(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """The same source, another program, and settings that act while JAX traces: no line of the project did it."""
     if baseline is None or now.fingerprints.program == baseline.fingerprints.program:
         return
-    ours, theirs = (
-        {name: env[name] for name in TRACED & env.keys()} for env in (now.environment, baseline.environment)
-    )
-    changed = environment_differences(ours, theirs)
+    changed = tracing_differences(now, baseline)
     if changed and now.fingerprints.source is not None and now.fingerprints.source == baseline.fingerprints.source:
         text = f"traced under other settings: {shortlist(changed, MAX_NAMED)}"
-        explains = _COMPILED | _WORK | _PHASES | {"widened_bytes", "matmul_flops", "constant_bytes", WIDER_PRODUCTS}
+        explains = COMPILED | WORK | PHASES | {"widened_bytes", "matmul_flops", "constant_bytes", WIDER_PRODUCTS}
         yield Cause(text=text, explains=explains, root=True)
 
 
@@ -204,15 +190,15 @@ def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
     ours, theirs = now.fingerprints.options, baseline.fingerprints.options
     if ours is not None and theirs is not None and ours != theirs:
         text = f"the same program, other compiler options: {theirs or 'none'} → {ours or 'none'}"
-        yield Cause(text=text, explains=_COMPILED | _PHASES | {"run_ns"})
+        yield Cause(text=text, explains=COMPILED | PHASES | {"run_ns"})
     elif only_settings_changed(now, baseline):
         changed = environment_differences(now.environment, baseline.environment)
         named = [line for line in changed if not line.startswith(f"{COMPILE_OPTIONS} ")] or changed
         text = f"the same program under other settings: {shortlist(named, MAX_NAMED)}"
-        yield Cause(text=text, explains=_COMPILED | _PHASES | {"run_ns"})
+        yield Cause(text=text, explains=COMPILED | PHASES | {"run_ns"})
     elif now.environment != baseline.environment:
         text = "the same program in another environment: the compiler makes something else of it"
-        yield Cause(text=text, explains=_COMPILED | _PHASES | {"run_ns"})
+        yield Cause(text=text, explains=COMPILED | PHASES | {"run_ns"})
 
 
 def _holds(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
@@ -228,7 +214,7 @@ def _operates(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         else grown(now.operations, baseline.operations, now.culprits.lines)
     )
     if text:
-        explains = _WORK | _PHASES | {"output_bytes", "argument_bytes", "state_bytes"}
+        explains = WORK | PHASES | {"output_bytes", "argument_bytes", "state_bytes"}
         yield Cause(text=text, explains=explains, sure=False)
 
 

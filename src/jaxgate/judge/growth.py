@@ -14,6 +14,18 @@ _PLUMBING = re.compile(r"stablehlo\.(broadcast_in_dim|reshape|bitcast_convert|io
 
 _FITS = 220
 """Characters of a line that a person still reads, less what is said around it: what does not fit is left out."""
+_FOLDERS = re.compile(r"(?<= at )\S*/")
+"""Those of a source line: where a project lies does not decide what is said of it."""
+
+
+def more_of(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
+    """How much more there is of each entry than before; what did not grow is left out."""
+    return {name: count - before.get(name, 0) for name, count in now.items() if count > before.get(name, 0)}
+
+
+def counted(name: str, now: Mapping[str, int], before: Mapping[str, int], lines: Mapping[str, str]) -> str:
+    """An entry with its two counts: ``name 2 → 64 at file:line``."""
+    return f"{name} {before.get(name, 0)} → {now[name]}{at(name, lines)}"
 
 
 def grown(now: Mapping[str, int], before: Mapping[str, int] | None, lines: Mapping[str, str]) -> str:
@@ -25,12 +37,12 @@ def grown(now: Mapping[str, int], before: Mapping[str, int] | None, lines: Mappi
     if before is None:
         most = sorted(now, key=lambda name: (is_plumbing(name), -now[name] * elements(name), name))
         return "; ".join([f"{now[name]} × {name}{at(name, lines)}" for name in most[:MAX_NAMED]])
-    growth = {name: count - before.get(name, 0) for name, count in now.items() if count > before.get(name, 0)}
+    growth = more_of(now, before)
     worst = sorted(growth, key=lambda name: (is_plumbing(name), -growth[name] * elements(name), name))
     gone = sorted(set(before) - set(now), key=lambda name: (-elements(name), name))
-    parts = [f"{name} {before.get(name, 0)} → {now[name]}{at(name, lines)}" for name in worst[:MAX_NAMED]]
+    parts = [counted(name, now, before, lines) for name in worst[:MAX_NAMED]]
     text = "; ".join(_fitting(parts, 0))
-    left = _fitting(gone[:MAX_NAMED], len(text)) if text else []
+    left = _fitting(gone[:MAX_NAMED], len(_FOLDERS.sub("", text))) if text else []
     return f"{text}; gone: {', '.join(left)}" if left else text
 
 
@@ -39,13 +51,13 @@ def _fitting(parts: Sequence[str], length: int) -> list[str]:
     return [
         part
         for place, part in enumerate(parts)
-        if length + len("; ".join(parts[: place + 1])) < _FITS or not (length or place)
+        if length + len(_FOLDERS.sub("", "; ".join(parts[: place + 1]))) < _FITS or not (length or place)
     ]
 
 
 def shrunk(now: Mapping[str, int], before: Mapping[str, int]) -> str:
     """The entries of which there are fewer, as ``name 3 → 2``; empty if there are none."""
-    loss = {name: count - now.get(name, 0) for name, count in before.items() if count > now.get(name, 0)}
+    loss = more_of(before, now)
     most = sorted(loss, key=lambda name: (-loss[name] * elements(name), name))
     return "; ".join([f"{name} {before[name]} → {now.get(name, 0)}" for name in most[:MAX_NAMED]])
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from jaxgate.judge.growth import at, count_of, elements
+from jaxgate.judge.growth import at, count_of, counted, elements, more_of
+from jaxgate.judge.quantities import BUFFERS, RUN
 from jaxgate.model import Baseline, Cause, Measurement, changed_programs
 
 _BROADCAST, _RESHAPE = "stablehlo.broadcast_in_dim", "stablehlo.reshape"
 _FILLING = ("stablehlo.pad", "stablehlo.concatenate")
-_FOLLOWS = frozenset(
-    {"matmul_flops", "temp_bytes", "peak_bytes", "xla_bytes", "xla_flops", "transcendentals", "run_ns"}
-)
+_FOLLOWS = RUN | {"matmul_flops"}
 _OF_PROGRAMS = _FOLLOWS | {
     "output_bytes",
     "state_bytes",
@@ -51,15 +50,14 @@ def repeats_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Caus
     """
     if baseline is None:
         return
-    new = [label for label, count in now.operations.items() if count > baseline.operations.get(label, 0)]
+    new = more_of(now.operations, baseline.operations)
     sizes = {(elements(label), _type(label)) for label in new if label.startswith(f"{_RESHAPE} ")}
     copies = [label for label in new if label.startswith(f"{_BROADCAST} ") and (elements(label), _type(label)) in sizes]
     if copies:
         label = max(copies, key=lambda label: (elements(label), label))
         if all(elements(label) >= elements(other) for other in new):
-            count = f"{baseline.operations.get(label, 0)} → {now.operations[label]}"
-            text = f"an array is repeated: {label} {count}{at(label, now.culprits.lines)}"
-            yield Cause(text=text, explains=frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "run_ns"}), root=True)
+            text = f"an array is repeated: {counted(label, now.operations, baseline.operations, now.culprits.lines)}"
+            yield Cause(text=text, explains=BUFFERS | {"run_ns"}, root=True)
 
 
 def _type(label: str) -> str:
@@ -78,8 +76,7 @@ def _grown_alike(now: Sequence[str], before: Sequence[str]) -> list[tuple[str, s
 
 def _larger_products(now: Measurement, baseline: Baseline) -> list[tuple[str, str]]:
     """Products in pairs of then and now; none unless each that changed is one of larger arrays, as often as before."""
-    come = {label: more for label, count in now.matmuls.items() if (more := count - baseline.matmuls.get(label, 0)) > 0}
-    gone = {label: less for label, count in baseline.matmuls.items() if (less := count - now.matmuls.get(label, 0)) > 0}
+    come, gone = more_of(now.matmuls, baseline.matmuls), more_of(baseline.matmuls, now.matmuls)
     if sum(come.values()) != sum(gone.values()):
         return []
     pairs = []
@@ -98,14 +95,9 @@ def _padded(now: Measurement, baseline: Baseline) -> str:
     kinds = [kind for kind in _FILLING if count_of(now.operations, kind) > count_of(baseline.operations, kind)]
     if not kinds:
         return ""
-    new = [
-        label
-        for label, count in now.operations.items()
-        if label.partition(" ")[0] in kinds and count > baseline.operations.get(label, 0)
-    ]
+    new = [label for label in more_of(now.operations, baseline.operations) if label.partition(" ")[0] in kinds]
     label = max(new, key=lambda label: (elements(label), label))
-    where = at(label, now.culprits.lines)
-    return f"arrays are padded: {label} {baseline.operations.get(label, 0)} → {now.operations[label]}{where}; "
+    return f"arrays are padded: {counted(label, now.operations, baseline.operations, now.culprits.lines)}; "
 
 
 def _is_larger(before: str, now: str) -> bool:

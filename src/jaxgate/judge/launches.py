@@ -21,9 +21,8 @@ from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.order import conclude, red_quantities
 from jaxgate.judge.origin import ONLY_SOURCE, environment_differences, place
 from jaxgate.judge.policy import PHASE_POLICIES
-from jaxgate.judge.verdict import NOT_TIMED, measured, timed
+from jaxgate.judge.verdict import NOT_TIMED, measured, timed, why_untimed
 from jaxgate.model import (
-    SHARED_CORES,
     Baseline,
     BrokenDuelError,
     Claim,
@@ -103,11 +102,14 @@ def judge_environment(
 
 
 def _time(now: Measurement, launches: Launches) -> TimeVerdict:
-    if now.hardware.is_virtual:
-        return TimeVerdict(status=Status.UNDECIDED, reason=SHARED_CORES, anywhere=True)
-    if now.compiled_only:
-        return TimeVerdict(status=Status.UNDECIDED, reason="no clock is asked", anywhere=True)
-    here, there = ([one.samples.run_ns for one in side if one.samples] for side in (launches.here, launches.there))
+    if why := why_untimed(now):
+        anywhere = now.hardware.is_virtual or now.compiled_only
+        return TimeVerdict(status=Status.UNDECIDED, reason=why, anywhere=anywhere)
+    sides = (launches.here, launches.there)
+    here, there = ([one.samples.run_ns for one in side if one.samples] for side in sides)
+    if (len(here), len(there)) != tuple(map(len, sides)):
+        told = f"{len(here)} of {len(sides[0])} launches here recorded a time, {len(there)} of {len(sides[1])} there"
+        return TimeVerdict(status=Status.INVALID, reason=told)
     try:
         decision = decide_launches(here, there)
     except BrokenDuelError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from jaxgate.judge.growth import count_of, grown, is_plumbing
+from jaxgate.judge.quantities import ARITHMETIC, BUFFERS, PHASES, WORK
 from jaxgate.model import Baseline, Cause, Measurement
 
 _WHILE = "stablehlo.while"
@@ -24,11 +25,7 @@ def unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if loops < before and _is_written_out(now.operations, baseline.operations):
         more = grown(now.operations, baseline.operations, now.culprits.lines).partition("; gone: ")[0]
         text = f"a loop is unrolled: {_WHILE} {before} → {loops}{_where(more)}; {more}"
-        explains = {
-            "temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "stablehlo_ops", "run_ns", "peak_bytes", "trace_ns",
-            "lower_ns", "compile_ns", "first_call_ns", "widened_bytes",
-        }  # fmt: skip
-        yield Cause(text=text, explains=frozenset(explains), root=True)
+        yield Cause(text=text, explains=WORK | PHASES | {"widened_bytes"}, root=True)
 
 
 def done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -39,8 +36,7 @@ def done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
     text = grown(now.operations, baseline.operations, now.culprits.lines)
     if loops < before and text and not _is_written_out(now.operations, baseline.operations):
         told = f"the steps of a loop are done all at once: {_WHILE} {before} → {loops}{_where(text)}; {text}"
-        moves = {"temp_bytes", "peak_bytes", "xla_bytes", "xla_flops", "transcendentals"}
-        yield Cause(text=told, explains=frozenset(moves), sure=False)
+        yield Cause(text=told, explains=BUFFERS | ARITHMETIC, sure=False)
 
 
 def _where(more: str) -> str:

@@ -35,7 +35,7 @@ _RESULTS = {
 }
 """What a duel says of them."""
 
-TRACED = frozenset(
+_TRACED = frozenset(
     {
         "jax_default_matmul_precision", "jax_default_prng_impl", "jax_enable_x64", "jax_numpy_dtype_promotion",
         "jax_threefry_partitionable", "jax_use_simplified_jaxpr_constants",
@@ -53,6 +53,14 @@ def environment_differences(now: Mapping[str, str], before: Mapping[str, str]) -
     )
 
 
+def tracing_differences(now: Measurement, baseline: Baseline) -> tuple[str, ...]:
+    """The same of the settings that act while JAX traces."""
+    ours, theirs = (
+        {name: env[name] for name in _TRACED & env.keys()} for env in (now.environment, baseline.environment)
+    )
+    return environment_differences(ours, theirs)
+
+
 def settings_changed(now: Measurement, baseline: Baseline) -> tuple[str, ...]:
     """Name what somebody set that compiles or runs the program otherwise: flags, variables, settings, usable cores.
 
@@ -66,7 +74,7 @@ def settings_changed(now: Measurement, baseline: Baseline) -> tuple[str, ...]:
         name
         for name in sorted(ours.keys() | theirs.keys())
         if ours.get(name) != theirs.get(name)
-        and (name in acts or name.isupper() or (program and name.startswith("jax_") and name not in TRACED))
+        and (name in acts or name.isupper() or (program and name.startswith("jax_") and name not in _TRACED))
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxgate.judge.growth import count_of, shrunk
+from jaxgate.judge.quantities import BUFFERS
 from jaxgate.model import EACH_TURN, Baseline, Cause, Measurement
 
 _BARRIER = "stablehlo.optimization_barrier"
@@ -19,7 +20,6 @@ _DEAR = frozenset(
     }
 )  # fmt: skip
 """What remat is used to compute twice, besides products. Cheap operations come and go with what is kept."""
-_MEMORY = frozenset({"temp_bytes", "peak_bytes", "xla_bytes"})
 
 
 def keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -31,7 +31,7 @@ def keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if baseline is None or None in (now.facts.matmul_flops, baseline.facts.matmul_flops):
         return
     turns = [any(label.endswith(EACH_TURN) for label in side.matmuls) for side in (now, baseline)]
-    before, after = _count(baseline, _BARRIER), _count(now, _BARRIER)
+    before, after = (count_of(side.operations, _BARRIER) for side in (baseline, now))
     fewer = ""
     if turns[0] == turns[1] and (now.facts.matmul_flops or 0) < (baseline.facts.matmul_flops or 0):
         fewer = shrunk(now.matmuls, baseline.matmuls) if _still_computes(now, baseline) else ""
@@ -42,29 +42,25 @@ def keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         seen = f" (optimization_barrier {before} → {after})" if before > after else ""
         text = f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {fewer}"
         # the cost model counts what a loop keeps
-        yield Cause(text=text, explains=_MEMORY | {"xla_flops", "output_bytes"}, root=True)
+        yield Cause(text=text, explains=BUFFERS | {"xla_flops", "output_bytes"}, root=True)
 
 
 def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """The same products and fewer barriers: nothing keeps a recomputation from being merged, or done at once."""
     if baseline is None or now.facts.matmul_flops != baseline.facts.matmul_flops:
         return
-    before, after = _count(baseline, _BARRIER), _count(now, _BARRIER)
+    before, after = (count_of(side.operations, _BARRIER) for side in (baseline, now))
     if before > after:
         text = f"a recomputation is not held back until it is needed: optimization_barrier {before} → {after}"
-        yield Cause(text=text, explains=_MEMORY | {"largest_batch"}, root=True)
+        yield Cause(text=text, explains=BUFFERS | {"largest_batch"}, root=True)
 
 
 def _carries_more(now: Measurement, baseline: Baseline) -> bool:
     """Whether loops store more, and as much more is read again: by the loop that goes back."""
-    stored, read = (_count(now, name) - _count(baseline, name) for name in (_STORE, _READ))
+    stored, read = (count_of(now.operations, name) - count_of(baseline.operations, name) for name in (_STORE, _READ))
     return 0 < stored <= read
 
 
 def _still_computes(now: Measurement, baseline: Baseline) -> bool:
     """Whether each product that is made less often is still made: what is gone altogether is computed in another way."""
     return all(now.matmuls.get(label) for label in baseline.matmuls)
-
-
-def _count(side: Measurement | Baseline, name: str) -> int:
-    return count_of(side.operations, name)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from jaxgate.judge.growth import at, elements, is_plumbing
+from jaxgate.judge.growth import at, elements, is_plumbing, more_of
+from jaxgate.judge.quantities import PHASES, WORK
 from jaxgate.model import MAX_NAMED, Baseline, Cause, Measurement
 
 _LINEAR = (
@@ -31,12 +32,7 @@ _ORDERING = (
 """The same for each element: a sort brings all of them into order."""
 _SIGNIFICANT = 8
 """A routine on arrays that are smaller by more than this than what else grew explains nothing."""
-_EXPLAINS = frozenset(
-    {
-        "temp_bytes", "peak_bytes", "xla_bytes", "xla_flops", "transcendentals", "stablehlo_ops", "run_ns", "output_bytes",
-        "constant_bytes", "trace_ns", "lower_ns", "compile_ns", "first_call_ns",
-    }
-)  # fmt: skip
+_EXPLAINS = WORK | PHASES | {"output_bytes", "constant_bytes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +54,9 @@ def exchanges_routines(now: Measurement, baseline: Baseline | None) -> Iterator[
     """A routine that does more of what another did before, or that nobody called before."""
     if baseline is None:
         return
-    gained = _more(now.operations, baseline.operations)
-    lost = _more(baseline.operations, now.operations)
-    rest = max((elements(name) for name in now.operations if _is_new_work(name, now, baseline)), default=0)
+    grew = more_of(now.operations, baseline.operations)
+    gained, lost = _calls(grew), _calls(more_of(baseline.operations, now.operations))
+    rest = max((elements(label) for label in grew if not is_plumbing(label)), default=0)
     for family in ("linear", "ordering"):
         come = [one for one in gained if one.family == family]
         gone = [one for one in lost if one.family == family]
@@ -81,14 +77,9 @@ def exchanges_routines(now: Measurement, baseline: Baseline | None) -> Iterator[
         yield Cause(text=text, explains=_EXPLAINS | products, root=True)
 
 
-def _more(now: Mapping[str, int], before: Mapping[str, int]) -> list[_Calls]:
-    """What there is more of, dearest first; the triangular solves that belong to a factorisation come after it."""
-    found = []
-    for label, count in now.items():
-        more = count - before.get(label, 0)
-        one = _routine(label, more) if more > 0 else None
-        if one is not None:
-            found.append(one)
+def _calls(labels: Mapping[str, int]) -> list[_Calls]:
+    """Routines among operations, dearest first; the triangular solves that belong to a factorisation come after it."""
+    found = [one for label, count in labels.items() if (one := _routine(label, count))]
     return sorted(found, key=lambda one: (one.name == _LINEAR[0][0], -one.cost, one.label))
 
 
@@ -104,12 +95,8 @@ def _routine(label: str, count: int) -> _Calls | None:
     return None
 
 
-def _is_new_work(name: str, now: Measurement, baseline: Baseline) -> bool:
-    return now.operations[name] > baseline.operations.get(name, 0) and not is_plumbing(name)
-
-
 def _makes_products(routine: _Calls, now: Measurement, baseline: Baseline) -> bool:
     """Whether the products that there are more of can be the routine's own, or apply what it gives."""
     size = elements(routine.label)
-    more = [label for label, count in now.matmuls.items() if count > baseline.matmuls.get(label, 0)]
+    more = more_of(now.matmuls, baseline.matmuls)
     return all(min(map(elements, label.split(" x "))) <= size for label in more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxgate.judge.origin import TRACED, environment_differences, takes_same_arguments
+from jaxgate.judge.origin import takes_same_arguments, tracing_differences
 from jaxgate.model import MAX_NAMED, Baseline, Cause, Finding, Leaf, Measurement, Status, shortlist
 
 _KINDS = {True: "plain Python, called as it is (host=True)", False: "a function under jax.jit"}
@@ -30,10 +30,7 @@ def explain_stale(now: Measurement, baseline: Baseline) -> Iterator[Cause]:
     With 64-bit mode numbers become wider, another generator has other keys. Where the shapes changed too, or whole
     arguments, no setting did all of it.
     """
-    ours, theirs = (
-        {name: env[name] for name in TRACED & env.keys()} for env in (now.environment, baseline.environment)
-    )
-    changed = environment_differences(ours, theirs)
+    changed = tracing_differences(now, baseline)
     if changed and now.host == baseline.host:
         pairs = list(zip(now.signature, baseline.signature, strict=False))
         alike = len(now.signature) == len(baseline.signature) and all(_shape(a) == _shape(b) for a, b in pairs)

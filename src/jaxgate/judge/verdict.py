@@ -17,6 +17,7 @@ from jaxgate.judge.phases import compare_phases
 from jaxgate.judge.stale_signature import explain_stale, find_stale
 from jaxgate.judge.wider_products import compare_products
 from jaxgate.model import (
+    SHARED_CORES,
     Cause,
     Claim,
     Decision,
@@ -112,6 +113,15 @@ def judge(
         utilisation=utilisation(now),
     )
     return conclude(verdict, findings, strict=strict)
+
+
+def why_untimed(now: Measurement) -> str:
+    """Why no clock speaks of a case, whatever it is held against; empty if one does."""
+    if now.hardware.is_virtual:
+        return SHARED_CORES
+    if now.compiled_only:
+        return "no clock is asked"
+    return "" if now.samples else "the clock is switched off (--benchmark-disable)"
 
 
 def measured(case: str, now: Measurement, time: TimeVerdict) -> Verdict:

@@ -7,13 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jaxgate.judge.growth import at
+from jaxgate.judge.growth import at, more_of
+from jaxgate.judge.quantities import RUN
 from jaxgate.model import MAX_NAMED, WIDER_PRODUCTS, Baseline, Cause, Finding, Measurement, Status
 
 _FLOAT = re.compile(r"\b(bfloat16|float\d+|complex\d+|float8_\w+)\[")
-_FOLLOWS = frozenset(
-    {"temp_bytes", "xla_bytes", "xla_flops", "transcendentals", "widened_bytes", "output_bytes", "run_ns", "peak_bytes"}
-)
+_FOLLOWS = RUN | {"widened_bytes", "output_bytes"}
 _BITS = re.compile(r"float(\d+)|complex(\d+)")
 
 
@@ -40,12 +39,11 @@ def wider_products(now: Mapping[str, int], before: Mapping[str, int]) -> list[Wi
         before: Those of the baseline.
     """
     fewer: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for label, count in before.items():
-        if count > now.get(label, 0):
-            fewer[_shapes(label)][label] = count - now.get(label, 0)
+    for label, less in more_of(before, now).items():
+        fewer[_shapes(label)][label] = less
     found = []
-    for label, count in now.items():
-        more = count - before.get(label, 0)
+    for label, count in more_of(now, before).items():
+        more = count
         for old, left in fewer[_shapes(label)].items():
             moved = min(more, left)
             if moved > 0 and _bits(label) > _bits(old):

@@ -80,9 +80,9 @@ class Baseline(MeasuredProgram):
         return cls(schema=BASELINE_SCHEMA, case=case, test=test, provenance=provenance, program=program, **kept)
 
     @property
-    def is_called(self) -> bool:
-        """Whether it was called when it was recorded, and not compiled alone."""
-        return self.facts.traces is not None
+    def compiled_only(self) -> bool:
+        """Whether it was not called when it was recorded: then nothing is known that only calls show."""
+        return self.facts.traces is None
 
     @property
     def programs(self) -> tuple[tuple[str, ProgramRecord], ...]:

@@ -13,8 +13,8 @@ from typing import Any
 @cache
 def jax_extend() -> Any:
     """The package, with its ``backend``, ``core``, ``core.primitives`` and ``source_info_util``."""
-    import jax.extend.backend  # noqa: PLC0415 - see above
-    import jax.extend.core.primitives  # noqa: PLC0415
-    import jax.extend.source_info_util  # noqa: PLC0415
+    import jax.extend.backend  # noqa: PLC0415 - brings Pallas, see above
+    import jax.extend.core.primitives  # noqa: PLC0415 - so does this
+    import jax.extend.source_info_util  # noqa: PLC0415 - and this
 
     return jax.extend

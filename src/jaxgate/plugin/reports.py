@@ -107,8 +107,8 @@ def leave_to_pages(config: pytest.Config, verdicts: Sequence[Verdict]) -> None:
     """
     red = [verdict for verdict in verdicts if verdict.fails]
     has_pages = all(verdict.capture is not None and not verdict.capture.incomplete for verdict in red)
-    terminal = config.pluginmanager.get_plugin("terminalreporter")
-    if terminal is None or len(red) < 2 or not has_pages or config.get_verbosity() > 0:  # noqa: PLR2004 - several
+    terminal, several = config.pluginmanager.get_plugin("terminalreporter"), red[1:]
+    if terminal is None or not several or not has_pages or config.get_verbosity() > 0:
         return
     failed = terminal.stats.get("failed", [])
     lines = sum(len(text.splitlines()) for report in failed for title, text in report.sections if _is_on_page(title))

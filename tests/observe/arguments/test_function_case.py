@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import pytest
+from support.function_cases import function_case
 
 from jaxgate.model import Batch, Tolerance, at_most
-from jaxgate.observe.arguments import case_of_function
 
 X, Y = jnp.ones((4, 4)), jnp.zeros((2, 4))
 
@@ -29,18 +29,7 @@ def computation(function=step, args=(X, Y), **changes):
 
 def case(function=step, args=(X, Y), **changes):
     """A function's case; arguments that are not given are those of ``gate(function, *args)``."""
-    whole = {
-        "name": ("model", "step"),
-        "kwargs": {},
-        "donate": None,
-        "carry": None,
-        "reference": None,
-        "claims": (),
-        "tolerances": (),
-        "batch": None,
-        "options": {},
-    }
-    return case_of_function(function, args, **(whole | changes))
+    return function_case(function, args, **changes)
 
 
 def donated(made, *args, **kwargs):

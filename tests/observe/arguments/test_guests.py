@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from support.function_cases import function_case
 
-from jaxgate.observe.arguments import case_of_function
 from jaxgate.observe.arguments.guests import StaticLeaves, stages_itself, with_owner
 from jaxgate.observe.trace import source_fingerprint
 
@@ -101,19 +101,9 @@ def test_which_functions_stage_themselves(function, own):
     assert stages_itself(function) is own
 
 
-def given(function, *args, **options):
+def given(function, *args, **changes):
     """What a gate makes of a function and its arguments."""
-    usual = {
-        "kwargs": {},
-        "donate": None,
-        "carry": None,
-        "reference": None,
-        "claims": (),
-        "tolerances": (),
-        "batch": None,
-    }
-    known = {name: options.pop(name) for name in list(options) if name in usual}
-    return case_of_function(function, args, name=("a", "b"), **(usual | known), options=options).build()
+    return function_case(function, args, **changes).build()
 
 
 @pytest.mark.parametrize(
