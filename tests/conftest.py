@@ -48,8 +48,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
         del os.environ[name]
     os.environ["JAXGATE_MACHINE_HELD"] = "tests"  # several files at a time; they judge no times of this machine
-    import tensorboard.summary  # noqa: F401 - for the scalars at the end of a run, as what stands above it for its table
-    from jax.experimental.pallas import triton  # noqa: F401 - the catalogue has a kernel
     from support.fakes import import_everything  # not earlier: ``pytest --help`` loads this file too
 
     import_everything()

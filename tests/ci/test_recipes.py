@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jax.experimental.mosaic.gpu  # noqa: F401 - every kernel that is lowered imports it, and pytester would forget a half of it
 import pytest
 from support.git import commit
 from support.paths import REPOSITORY
@@ -37,7 +36,7 @@ def cases_of(block):
 
 
 def require(block):
-    """Skip where a library is missing that a block imports; what a run imports first, pytester forgets, and the next imports again."""
+    """Skip where a library is missing that a block imports."""
     for node in ast.walk(ast.parse(block)):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module] if isinstance(node, ast.ImportFrom) else []

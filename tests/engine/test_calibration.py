@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import subprocess
@@ -24,11 +23,6 @@ from jaxgate.keep import read_job, write_duels
 from jaxgate.model import InvalidCaseError, Match, RepeatOutcome, Status, StoredProgram
 from jaxgate.observe.duel import NotPlantableError, Work
 from jaxgate.observe.program import NotReplayableError
-
-with contextlib.suppress(ImportError):  # pytester forgets what a run imports, and this takes long
-    import matplotlib.backends.backend_agg
-    import matplotlib.figure
-    import matplotlib.ticker  # noqa: F401
 
 duel = partial(fakes.duel, pairs=60)
 MODEL = model("jnp.ones((64, 64))", wave="jnp.exp(-x)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import itertools
 import multiprocessing
@@ -13,13 +12,12 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import jax
-from jax.experimental.compilation_cache import compilation_cache
 
 from jaxgate.engine.judge_case import judge_with_buffers
 from jaxgate.judge import judge, judge_invalid
@@ -39,6 +37,7 @@ from jaxgate.observe.measure import observe
 from jaxgate.report import explain
 from tests.faults.model import REPOSITORY, Control, Fault, Outcome, Score
 from tests.faults.scoring import ALARMS, of_fault, of_slowdown, of_unchanged
+from tests.support.corpora import compiled_quickly
 from tests.support.in_process import share_contexts
 from tests.support.projects import SETTINGS
 
@@ -86,7 +85,7 @@ class Bench:
         return replace(of_unchanged(control.name, control.case, verdict), seconds=time.perf_counter() - begin)
 
     def _judge(self, path: Path, name: str, source: str, *, remembered: bool):
-        record = self._base(path, name)
+        record = self._base(path, name, remembered=remembered)
         case = self._case(path, name, source)
         try:
             observed = self._observe(case, remembered=remembered)
@@ -94,10 +93,10 @@ class Bench:
             return judge_invalid(case.name, error)
         return judge_with_buffers(lambda now: _judged(case, now, record), observed)
 
-    def _base(self, path: Path, name: str) -> StoredBaseline:
+    def _base(self, path: Path, name: str, *, remembered: bool) -> StoredBaseline:
         if (path, name) not in self._bases:
             case = self._case(path, name, path.read_text())
-            measurement = replace(self._observe(case, remembered=True).measurement, samples=NO_TIME)
+            measurement = replace(self._observe(case, remembered=remembered).measurement, samples=NO_TIME)
             baseline = Baseline.of(measurement, case=case.name, test="", provenance=NOWHERE, program=NO_PROGRAM)
             record = StoredBaseline(baseline=baseline, path=Path("base.json"), borrowed=False)
             verdict = _judged(case, measurement, record)
@@ -107,7 +106,7 @@ class Bench:
         return self._bases[path, name]
 
     def _observe(self, case: Case, *, remembered: bool):
-        """Look at a case; an executable may come out of a cache where no mistake was made, so that none is compiled twice."""
+        """Look at a case; its executable is remembered where many that look different are to be the same."""
         widened = jax.config.jax_enable_x64
         try:
             with warnings.catch_warnings(), compiled_quickly(self._folder / "executables" if remembered else None):
@@ -154,32 +153,6 @@ def _judged(case: Case, now, record: StoredBaseline):
     # Nothing is timed here: neither phases nor claims about them mean anything.
     claims = tuple(c for c in case.claims if not c.needs_duel and not c.quantity.endswith("_ns"))
     return judge(case.name, claims, now, record, strict=True, tolerances=case.tolerances)
-
-
-@contextlib.contextmanager
-def compiled_quickly(cache: Path | None) -> Iterator[None]:
-    """Let JAX spend little on machine code, which no fact speaks of, and remember executables in a folder if there is one.
-
-    It halves the time of a compile; what XLA's passes over the program do, and with them every fact, stays the same.
-    """
-    wanted = {
-        "jax_disable_most_optimizations": True,
-        "jax_compilation_cache_dir": None if cache is None else str(cache),
-        "jax_persistent_cache_min_compile_time_secs": 0,
-        "jax_persistent_cache_min_entry_size_bytes": -1,
-    }
-    before = {name: jax.config.values[name] for name in wanted}
-    _configure(wanted)
-    try:
-        yield
-    finally:
-        _configure(before)
-
-
-def _configure(settings: dict[str, object]) -> None:
-    for name, value in settings.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()  # JAX looks for the folder once
 
 
 def run_slowdowns(faults: Sequence[Fault], folder: Path) -> tuple[list[Outcome], str]:

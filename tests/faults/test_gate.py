@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-import hypothesis  # noqa: F401 - pytester forgets what a run imports, and the next would import it again
-import optax  # noqa: F401 - likewise
 import pytest
-
-from tests.faults.runner import compiled_quickly
+from support.corpora import compiled_quickly
 
 pytestmark = pytest.mark.usefixtures("short_duels")
 
@@ -77,7 +74,7 @@ PLANTS = {
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     """Baselines by the word that selects their cases: what several mistakes start from is recorded once."""
-    with compiled_quickly(None):
+    with compiled_quickly():
         yield tmp_path_factory.mktemp("recorded")
 
 

@@ -17,8 +17,6 @@ import goldens.scenarios_time
 import goldens.scenarios_updating
 import goldens.scenarios_verdicts  # noqa: F401
 import pytest
-import scipy.special  # noqa: F401 - as below
-import tensorboard.summary  # noqa: F401 - pytester forgets what a run imports, and this takes long
 from goldens.transcript import SCENARIOS, Transcript, settle_environment
 from support.fakes import Lab
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-EVERY = "ALL_PLANTS"
-"""The variable that has all plants run, not a third of them: each takes some seconds."""
 MAX_LINE = 300
 """Characters of a first culprit line that a person still reads."""
 
@@ -53,15 +50,6 @@ def plant(
     marks = [pytest.mark.xfail(strict=True, reason=wrong)] if wrong else []
     one = Plant(name=name, test=test, edits=edits, finds=finds, culprit=culprit, at=at, origin=origin)
     return pytest.param(one, marks=marks, id=name.replace(" ", "-"))
-
-
-def chosen(plants: Sequence[Any]) -> list[Any]:
-    """Every third one, the others skipped with the reason; all where somebody asks for them."""
-    left = pytest.mark.skipif(not os.environ.get(EVERY), reason=f"a third of the plants are run; all with {EVERY}=1")
-    return [
-        one if place % 3 == 0 else pytest.param(*one.values, marks=(*one.marks, left), id=one.id)
-        for place, one in enumerate(plants)
-    ]
 
 
 def recorded(project: Any, files: Mapping[str, str]) -> Any:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import diffrax  # noqa: F401 - likewise
-import equinox  # noqa: F401 - pytester forgets what a run imports, and the next would import it again
-import optax  # noqa: F401 - likewise
 import pytest
+from support.corpora import a_third
 
-from guests.plants import assert_caught, assert_unchanged, chosen, plant, recorded
+from guests.plants import assert_caught, assert_unchanged, plant, recorded
 
 NET = """
 import itertools
@@ -361,7 +359,7 @@ def test_unchanged(net, monkeypatch):
     assert_unchanged(net, monkeypatch, 5)
 
 
-@pytest.mark.parametrize("planted", chosen(PLANTS))
+@pytest.mark.parametrize("planted", a_third(PLANTS))
 def test_planted(net, planted):
     """A mistake is red, and named."""
     assert_caught(net, planted)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import flax.linen
-import flax.training.train_state  # noqa: F401 - likewise
-import optax  # noqa: F401 - likewise
 import pytest
+from support.corpora import a_third
 
-from guests.plants import assert_caught, assert_unchanged, chosen, plant, recorded
+from guests.plants import assert_caught, assert_unchanged, plant, recorded
 
 NET = """
 from functools import partial
@@ -186,7 +184,7 @@ def test_unchanged(recorded_project, monkeypatch):
     assert_unchanged(recorded_project, monkeypatch, 3)
 
 
-@pytest.mark.parametrize("planted", chosen(PLANTS))
+@pytest.mark.parametrize("planted", a_third(PLANTS))
 def test_planted(recorded_project, planted):
     """A mistake is red, and named."""
     assert_caught(recorded_project, planted)

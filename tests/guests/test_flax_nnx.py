@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import flax.nnx  # noqa: F401 - pytester forgets what a run imports, and the next would import it again
-import optax  # noqa: F401 - likewise
 import pytest
+from support.corpora import a_third
 
-from guests.plants import assert_caught, assert_unchanged, chosen, plant, recorded
+from guests.plants import assert_caught, assert_unchanged, plant, recorded
 
 NET = """
 import itertools
@@ -272,7 +271,7 @@ def test_unchanged(recorded_project, monkeypatch):
     assert_unchanged(recorded_project, monkeypatch, 4)
 
 
-@pytest.mark.parametrize("planted", chosen(PLANTS))
+@pytest.mark.parametrize("planted", a_third(PLANTS))
 def test_planted(recorded_project, planted):
     """A mistake is red, and named."""
     assert_caught(recorded_project, planted)

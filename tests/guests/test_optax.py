@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import optax  # noqa: F401 - likewise
 import pytest
+from support.corpora import a_third
 
-from guests.plants import assert_caught, assert_unchanged, chosen, plant, recorded
+from guests.plants import assert_caught, assert_unchanged, plant, recorded
 
 LOOP = """
 from functools import partial
@@ -213,7 +213,7 @@ def test_unchanged(recorded_project, monkeypatch):
     assert_unchanged(recorded_project, monkeypatch, 2)
 
 
-@pytest.mark.parametrize("planted", chosen(PLANTS))
+@pytest.mark.parametrize("planted", a_third(PLANTS))
 def test_planted(recorded_project, planted):
     """A mistake is red, and named."""
     assert_caught(recorded_project, planted)

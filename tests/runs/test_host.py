@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-import optax  # noqa: F401 - pytester forgets what a run imports, and the next would import it again
 import pytest
-from flax import nnx  # noqa: F401 - likewise
 from support.fakes import duel
 
 LOOP = """

@@ -8,7 +8,6 @@ from math import exp
 from unittest.mock import Mock
 
 import pytest
-import scipy.special  # noqa: F401 - pytester forgets what a run imports, and compiled modules must not load twice
 from support.factories import session
 from support.fakes import BUSY, CALL_NS, QUIET, Lab, hardware_slug
 from support.projects import model

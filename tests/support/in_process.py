@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import sys
 import threading
@@ -11,10 +12,13 @@ from importlib.metadata import Distribution
 from sysconfig import get_paths
 from typing import Any
 
+import pytest_benchmark.session
 from _pytest import pytester
 from jax._src.interpreters import mlir
 
 INSTALLED = tuple(get_paths()[name] for name in ("purelib", "platlib", "stdlib"))
+MANY = 100
+"""Installed modules that a run brought, from which on they are no longer looked at for garbage."""
 PROGRAMS_IN_A_CONTEXT = 10
 """As in jax 0.12: a context keeps what it has interned."""
 
@@ -23,6 +27,7 @@ def do_once() -> None:
     """Spare all later runs what this one has done."""
     _keep_installed_modules()
     _remember_distributions()
+    pytest_benchmark.session.get_machine_id = cache(pytest_benchmark.session.get_machine_id)  # it starts a process
     share_contexts()
 
 
@@ -35,8 +40,12 @@ def _keep_installed_modules() -> None:
         restore(snapshot)
         new = {name: module for name, module in found.items() if name not in sys.modules}
         sys.modules.update(new)  # a package without a file asks the one around it where it lies
-        for name in [name for name, module in new.items() if not _is_installed(module)]:
+        of_project = [name for name, module in new.items() if not _is_installed(module)]
+        for name in of_project:
             del sys.modules[name]
+        if len(new) - len(of_project) > MANY:
+            gc.collect()
+            gc.freeze()
 
     pytester.SysModulesSnapshot.restore = restore_but_installed
 
