@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
 
 
+LONGEST = ("faults", "guests", "runs", "goldens", "ci", "processes", "plugin")
+"""Folders whose files take longest: they come first, so that at the end no worker waits for one of them."""
 SHUFFLE = "SHUFFLE"
 """Variable with a number: tests run in an order drawn from it (``make test SHUFFLE=7``)."""
 
@@ -55,6 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     do_once()
 
+    items.sort(key=lambda item: LONGEST.index(folder) if (folder := item.path.parent.name) in LONGEST else len(LONGEST))
     seed = os.environ.pop(SHUFFLE, "")  # not for the runs in these tests
     if seed:
         random.Random(seed).shuffle(items)
