@@ -99,7 +99,7 @@ def test_identical_times_are_same():
     found = decide(duel([CALL_NS] * 20))
     assert (found.status, found.ratio, found.low, found.high) == (Status.SAME, 1.0, 1.0, 1.0)
     assert found.sees == pytest.approx(0.03)
-    assert found.reason == "a slow-down above 3.0% would have shown"
+    assert found.reason == "detectable slow-down 3.0%"
 
 
 @pytest.mark.parametrize("by", [1.03, 1 / 1.03])
@@ -281,7 +281,7 @@ def test_same_is_refused_where_too_little_would_show():
     found = decide(wide(1.1))
     assert found.status is Status.UNDECIDED
     assert found.sees == pytest.approx(1.03 * 1.1**1.58 - 1, rel=1e-6)
-    assert found.reason.startswith("only a slow-down above 19.7% would have shown, 10% is asked for; ")
+    assert found.reason.startswith("detectable slow-down 19.7%, 10% is asked for; ")
 
 
 def test_the_pairs_needed_are_those_that_suffice():

@@ -57,7 +57,7 @@ def test_the_reason_names_the_calibration():
     """Day, size and number of duels; only where the floor is what set the margin."""
     decision = judged(duel(1.0), 0.05)
     assert decision.reason == (
-        "a slow-down above 5.0% would have shown; the margin is from the calibration of 2026-11-20: "
+        "detectable slow-down 5.0%; the margin is from the calibration of 2026-11-20: "
         "identical programs differed by up to 5.0% in 51 duels"
     )
     assert "calibration" not in judged(duel(1.0), 0.02).reason

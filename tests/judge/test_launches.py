@@ -33,7 +33,7 @@ def test_identical_environments_are_same():
     decision = decide_launches(QUIET, QUIET)
     assert (decision.status, decision.ratio, decision.pairs) == (Status.SAME, 1.0, 5)
     assert decision.sees == pytest.approx(1.03 * (1004 / 1000) ** 1.58 - 1)  # 1.58: for power 0.9
-    assert decision.reason == "a slow-down above 3.7% would have shown"
+    assert decision.reason == "detectable slow-down 3.7%"
 
 
 @pytest.mark.parametrize("factor", [1.05, 1.1, 2.0])

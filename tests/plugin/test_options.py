@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from types import SimpleNamespace
 
 import pytest
@@ -264,19 +263,6 @@ def test_the_committed_page_is_what_the_table_says():
     """It was made again after the last change of an option."""
     page = (ROOT / "docs/options.md").read_text()
     assert options_page() == page, "run: python -m jaxgate.plugin.options.page > docs/options.md"
-
-
-def test_the_table_of_the_readme_names_every_option_in_all_its_places():
-    """Row by row: the options, their variables and their ini keys; its words are its own."""
-    rows = [re.split(r"(?<!\\)\|", row) for row in (ROOT / "README.md").read_text().splitlines() if row.startswith("|")]
-    seen = []
-    for row in rows:
-        names = [set(re.findall(r"--perf-[a-z-]+|JAXGATE_[A-Z_]+|perf_[a-z_]+", cell)) for cell in row[1:4]]
-        options = [option for option in table.OPTIONS if set().union(*names) & {*option.names.split()}]
-        expected = [{getattr(option, place) for option in options} - {""} for place in ("flag", "variable", "ini")]
-        assert names == expected, row
-        seen += [option.names for option in options]
-    assert sorted(seen) == sorted(option.names for option in table.OPTIONS)
 
 
 def test_variables_that_other_processes_read_are_those_of_the_options():

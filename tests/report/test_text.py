@@ -34,7 +34,7 @@ from jaxgate.model import (
     at_most,
     equal,
 )
-from jaxgate.report import count, describe_finding, explain, in_short, summary
+from jaxgate.report import count, describe_finding, explain, in_short, shared_differences, summary
 
 DOT = "float32[8,64] x float32[64,64]"
 LABELS = ["found", "time", "baseline", "culprit", "next"]
@@ -326,7 +326,7 @@ def test_a_slow_down_is_explained():
     assert first == "SLOWER  scan/rnn  on cpu-amd-epyc-1"
     assert list(row) == LABELS
     assert row["found"] == "a call takes 2.5 µs against 2 µs = 1.25 ×, allowed 2.06 µs"
-    assert row["time"].startswith("SLOWER: 1.250 × [1.200, 1.302], n=20, margin 3.0%, would have seen 6.8%")
+    assert row["time"].startswith("SLOWER: 1.250 × [1.200, 1.302], n=20, margin 3.0%; detectable slow-down 6.8%")
     assert row["time"].endswith("20 of 20 pairs were more than 3.0% slower; in fresh processes 1.240 ×, 1.262 ×")
     assert "fresh" not in rows(duelled(DECISION))[1]["time"]  # not yet confirmed
     assert row["culprit"] == "cause unknown; comes from: code"
@@ -345,14 +345,12 @@ def test_the_threshold_in_force_is_printed(status):
     ("decision", "text"),
     [
         (
-            replace(DECISION, status=Status.SAME, ratio=1.004, reason="a slow-down above 6.8% would have shown"),
-            "4 claims hold · 1.00 × the baseline, a slow-down above 6.8% would have shown",
+            replace(DECISION, status=Status.SAME, ratio=1.004, reason="detectable slow-down 6.8%"),
+            "4 claims hold · 1.00 × the baseline, detectable slow-down 6.8%",
         ),
         (
-            replace(
-                DECISION, status=Status.UNDECIDED, ratio=1.04, reason="only a slow-down above 20% would have shown"
-            ),
-            "4 claims hold · 1.04 × the baseline, only a slow-down above 20% would have shown",
+            replace(DECISION, status=Status.UNDECIDED, ratio=1.04, reason="detectable slow-down 20%"),
+            "4 claims hold · 1.04 × the baseline, detectable slow-down 20%",
         ),
         (DECISION, "a call takes 2.5 µs against 2 µs = 1.25 ×, allowed 2.06 µs"),
     ],
@@ -465,6 +463,35 @@ def test_the_summary_is_aligned():
         "REFRESHED    a/b                   1.5 µs  4 claims hold · identical program",
     ]
     assert {len(word) for _, word, _ in lines} == {11}
+
+
+ELSEWHERE = ("hardware cpu-a-1 → cpu-b-1", "flax 0.12.8 → 0.12.12", "jax 0.10.2 → 0.12.0")
+
+
+def undecided(*differences, changed=""):
+    """A case whose line names differences of its environment."""
+    reason = f"environment and hardware changed{changed} and no duel was run"
+    time = TimeVerdict(status=Status.UNDECIDED, reason=reason)
+    return verdict(Status.UNDECIDED, time=time, origin=Origin(place="environment", differences=differences))
+
+
+def test_what_differs_for_all_cases_is_not_in_each_line():
+    """It is said once, above them; what differs for one alone stays in its line."""
+    own = (*ELSEWHERE[1:], "jax_enable_x64 False → True")
+    first = undecided("program changed", *ELSEWHERE, changed=" [flax 0.12.8 → 0.12.12, jax 0.10.2 → 0.12.0]")
+    second = undecided(*own, changed=" [jax_enable_x64 False → True, flax 0.12.8 → 0.12.12 and 1 more]")
+    assert shared_differences([first, second, verdict(Status.INVALID, origin=None)]) == ELSEWHERE[1:]
+    lines = [rest for _, _, rest in summary([first, second], width=None)]
+    assert lines[0].endswith("environment and hardware changed and no duel was run")
+    assert lines[1].endswith("environment and hardware changed [jax_enable_x64 False → True] and no duel was run")
+
+
+def test_of_a_single_case_all_stays_in_its_line():
+    """There is nothing to share, and of several that differ otherwise neither."""
+    one = undecided(*ELSEWHERE, changed=" [flax 0.12.8 → 0.12.12, jax 0.10.2 → 0.12.0]")
+    assert shared_differences([one]) == ()
+    assert shared_differences([one, undecided()]) == ()
+    assert "[flax 0.12.8" in summary([one], width=None)[0][2]
 
 
 @pytest.mark.parametrize("width", [90, 72, 57, 56, 40, 20, 12])  # the first line has 57 columns

@@ -201,7 +201,7 @@ def decide_claim(claim: Claim, duel: Duel, *, count: int | None = None) -> Decis
     reasons = {
         Status.SLOWER: f"{slower} of {found.pairs} pairs were more than {found.margin:.1%} slower than that",
         Status.FASTER: f"{faster} of {found.pairs} pairs were more than {found.margin:.1%} faster than that",
-        Status.SAME: f"within {found.margin:.1%} of that; {found.sees:.1%} beyond it would have shown",
+        Status.SAME: f"within {found.margin:.1%} of that; detectable beyond it: {found.sees:.1%}",
         Status.UNDECIDED: f"{found.pairs} pairs give {low:.2f} to {high:.2f} ×: too close to tell, margin {found.margin:.1%}",
     }
     return replace(

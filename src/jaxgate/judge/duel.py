@@ -116,13 +116,15 @@ def decide(
         reason = f"{faster} of {pairs} pairs were more than {tolerated:.1%} faster"
     elif high < line and sees <= threshold:
         status = Status.SAME
-        reason = f"a slow-down above {sees:.1%} would have shown"
+        reason = f"detectable slow-down {sees:.1%}"
     elif sees <= threshold:
         status = Status.UNDECIDED
         reason = f"neither within nor beyond the margin of {tolerated:.1%}"
     else:
         status = Status.UNDECIDED
-        reason = f"only a slow-down above {sees:.1%} would have shown, {threshold:.0%} is asked for; {_more(pairs, sees, threshold, tolerated)}"
+        reason = (
+            f"detectable slow-down {sees:.1%}, {threshold:.0%} is asked for; {_more(pairs, sees, threshold, tolerated)}"
+        )
     return Decision(
         status=status,
         ratio=exp(centre),

@@ -148,11 +148,11 @@ def decide_launches(here: Sequence[float], there: Sequence[float], *, threshold:
         status, reason = Status.FASTER, f"every launch was more than {tolerated:.1%} faster than every launch there"
     elif sees > threshold:
         status = Status.UNDECIDED
-        reason = f"launches differ among themselves: only a slow-down above {sees:.1%} would have shown"
+        reason = f"launches differ among themselves: detectable slow-down {sees:.1%}"
     elif not 1 / (1 + tolerated) <= ratio <= 1 + tolerated:
         status, reason = Status.UNDECIDED, f"neither within nor beyond the margin of {tolerated:.1%}"
     else:
-        status, reason = Status.SAME, f"a slow-down above {sees:.1%} would have shown"
+        status, reason = Status.SAME, f"detectable slow-down {sees:.1%}"
     return Decision(
         status=status,
         ratio=ratio,

@@ -9,6 +9,7 @@ from jaxgate.judge.launched_programs import why_unknown
 from jaxgate.model import (
     COMPILE_OPTIONS,
     CORES,
+    MAX_CHANGES_NAMED,
     UNKNOWN_SETTINGS,
     Baseline,
     Decision,
@@ -16,6 +17,7 @@ from jaxgate.model import (
     Origin,
     Status,
     TimeVerdict,
+    in_brackets,
     plural,
     shortlist,
 )
@@ -25,9 +27,6 @@ OTHER_EXECUTABLE = "the same program compiles to another executable here, and no
 OTHER_VALUES = " (input values changed; no operation's work depends on them)"
 ONLY_SOURCE = "the test's own source did not change"
 """Where a difference comes from, if no program is known that could be compared."""
-MAX_CHANGES_NAMED = 2
-"""Environment differences that the reason of a time verdict names; a red case names more."""
-
 _RESULTS = {
     True: "",
     False: "results differ from the baseline's; ",
@@ -236,20 +235,12 @@ def _changed(now: Measurement, baseline: Baseline) -> str:
         )
         if not same
     ]
-    return f"{' and '.join(changed)} changed{_few((*libraries, *environment))}" if changed else ""
+    return f"{' and '.join(changed)} changed{in_brackets((*libraries, *environment))}" if changed else ""
 
 
 def _name_of(library: str) -> str:
     """Of a library and its hash."""
     return library.rpartition(" ")[0]
-
-
-def _few(differences: tuple[str, ...]) -> str:
-    """Name some differences, JAX's settings first: they change with a line of code that nobody thinks of."""
-    if not differences:
-        return ""
-    ordered = sorted(differences, key=lambda line: not line.startswith("jax_"))
-    return f" [{shortlist(ordered, MAX_CHANGES_NAMED)}]"
 
 
 def judge_time(

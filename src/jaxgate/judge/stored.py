@@ -127,10 +127,10 @@ def decide_stored(limit: StoredLimit, now_ns: float, *, threshold: float = DEFAU
     elif value < -limit.limit:
         status = Status.FASTER
     elif limit.sees <= threshold:
-        status, reason = Status.SAME, f"{reason}, a slow-down above {limit.sees:.1%} would have shown"
+        status, reason = Status.SAME, f"{reason}, detectable slow-down {limit.sees:.1%}"
     else:
         status = Status.UNDECIDED
-        reason = f"{reason}, only a slow-down above {limit.sees:.1%} would have shown, {threshold:.0%} is asked for"
+        reason = f"{reason}, detectable slow-down {limit.sees:.1%}, {threshold:.0%} is asked for"
     return Decision(
         status=status,
         ratio=exp(value),

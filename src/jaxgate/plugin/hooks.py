@@ -164,8 +164,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         run.finish(session, exitstatus)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Show one line for each case, then what is wrong with the baselines, then what was not judged."""
-    run = gating_run(config)
-    if run is not None:
-        run.summarise(terminalreporter)
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> Generator[None, Any, Any]:
+    """Show what was judged below the tables of other plugins, which gate nothing; also where one of them raises."""
+    try:
+        return (yield)
+    finally:
+        run = gating_run(config)
+        if run is not None:
+            run.summarise(terminalreporter)

@@ -27,7 +27,15 @@ from jaxgate.plugin.newer_jax import untested
 from jaxgate.plugin.reports import ON_PAGES
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.environment_runs import Comparison
-from jaxgate.report import calibration_text, count, moved, scaling_lines, shell_word, summary
+from jaxgate.report import (
+    calibration_text,
+    count,
+    moved,
+    scaling_lines,
+    shared_differences,
+    shell_word,
+    summary,
+)
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
@@ -103,15 +111,18 @@ def _verdicts(out: Console, session: GateSession) -> None:
     out.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}")
     if session.comparison is not None:
         _environments(out, session.comparison)
+    elif shared := shared_differences(session.result.verdicts):
+        out.write_line(f"all baselines are of another environment: {', '.join(shared)}", yellow=True)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    lines = summary(session.result.verdicts, width=width, environments=session.comparison is not None)
-    for verdict, (status, word, rest) in zip(session.result.verdicts, lines, strict=True):
+    verdicts = sorted(session.result.verdicts, key=lambda verdict: verdict.fails)  # red ones last, where a person looks
+    lines = summary(verdicts, width=width, environments=session.comparison is not None)
+    for verdict, (status, word, rest) in zip(verdicts, lines, strict=True):
         out.write(word, **_MARKUP[status])
         out.write(f"{rest}\n")
         if session.comparison is not None:
             for line in moved(verdict):
                 out.write_line(f"{'':<{len(word)}}    {line}")
-    out.write_line(count(session.result.verdicts))
+    out.write_line(count(verdicts))
     for line in scaling_lines(scaling(session.result.verdicts)):
         out.write_line(f"SCALING  {line}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxgate.model import Finding, Status, Verdict, cut, plural, shortlist
+from jaxgate.model import Finding, Status, Verdict, cut, in_brackets, plural, shortlist
 from jaxgate.report.optable import blame
 from jaxgate.report.printable import printable, printable_line, shell_word
 from jaxgate.report.table import headed
@@ -72,6 +72,13 @@ def describe_finding(finding: Finding) -> str:
     return f"{quantity} {shown} against {against}{share}, allowed {allowed}{then}{note}"
 
 
+def shared_differences(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """What differs between the environments of today and of the baselines, where it is the same of several cases."""
+    known = [_environment(verdict) for verdict in verdicts if verdict.origin is not None]
+    first = known[0] if len(known) > 1 else ()
+    return tuple(line for line in first if all(line in others for others in known))
+
+
 def summary(
     verdicts: Sequence[Verdict], *, width: int | None, environments: bool = False
 ) -> list[tuple[Status, str, str]]:
@@ -81,13 +88,33 @@ def summary(
         verdicts: In the order to show.
         width: Columns to cut the lines to; ``None`` where nothing wraps (a file, a CI log).
         environments: Two environments were compared: what moved is listed below each line.
+
+    Returns:
+        What ``shared_differences`` gives is in none of the lines: it is said once, above them.
     """
+    shared = () if environments else shared_differences(verdicts)
     cells = [(verdict.recorded.upper() or verdict.status, verdict.case, _call(verdict)) for verdict in verdicts]
-    texts = [printable_line(_beside(verdict) if environments else in_short(verdict)) for verdict in verdicts]
+    short = [_beside(verdict) if environments else _without(in_short(verdict), verdict, shared) for verdict in verdicts]
+    texts = list(map(printable_line, short))
     return [
         (verdict.status, word, cut(rest, width and width - len(word)))
         for verdict, (word, rest) in zip(verdicts, headed(cells, right={2}, texts=texts), strict=True)
     ]
+
+
+def _environment(verdict: Verdict) -> tuple[str, ...]:
+    """What differs of the environment, and nothing of the program, as an origin lists it: ``jax 0.10.2 → 0.12.0``."""
+    return () if verdict.origin is None else tuple(line for line in verdict.origin.differences if " → " in line)
+
+
+def _without(text: str, verdict: Verdict, shared: Sequence[str]) -> str:
+    """A line that names differences of its environment without those that all lines share."""
+    named = [line for line in _environment(verdict) if not line.startswith("hardware ")]  # said in words
+    return (
+        text.replace(in_brackets(named), in_brackets([line for line in named if line not in shared]))
+        if shared
+        else text
+    )
 
 
 def moved(verdict: Verdict) -> list[str]:
@@ -217,11 +244,10 @@ def _time(verdict: Verdict) -> str:
     decision = verdict.time.decision
     if decision is not None:
         interval = f"{decision.ratio:.3f} × [{decision.low:.3f}, {decision.high:.3f}], n={decision.pairs}"
-        return (
-            f"{verdict.time.status}: {interval}, margin {decision.margin:.1%}, would have seen {decision.sees:.1%} "
-            f"(asked for {decision.threshold:.1%}); "
-            f"{verdict.time.reason}{_confirmed(verdict)}"
-        )
+        seen = f"detectable slow-down {decision.sees:.1%} (asked for {decision.threshold:.1%}); "
+        known = "" if "detectable slow-down" in verdict.time.reason else seen
+        figures = f"{verdict.time.status}: {interval}, margin {decision.margin:.1%}"
+        return f"{figures}; {known}{verdict.time.reason}{_confirmed(verdict)}"
     run = f"; median call {_call(verdict)}, not gated" if verdict.run_ns is not None else ""
     return f"{verdict.time.status}: {verdict.time.reason}{run}"
 

@@ -1,0 +1,32 @@
+"""The end of a run in the terminal: verdicts stand last, red ones below the others, whatever other plugins show."""
+
+from __future__ import annotations
+
+import pytest
+from support.projects import TWO
+
+RAISES = "def pytest_terminal_summary():\n    raise RuntimeError('somebody else')\n"
+
+
+@pytest.fixture
+def two(project):
+    """Two recorded tests, of which the first got worse."""
+    project.write("test_model.py", TWO).record()
+    project.edit("test_model.py", "x * 2", "x @ x * 2")
+    return project
+
+
+def test_verdicts_stand_below_the_table_that_gates_nothing(two):
+    """pytest-benchmark's table comes first, then one line for each case with the red one last."""
+    text = two.run().text.partition("short test summary")[0]
+    parts = ("benchmark 'model'", "jaxgate on", "SAME       model/second", "REGRESSED  model/first", "2 cases:")
+    places = [text.rindex(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_a_plugin_that_breaks_does_not_hide_them(two):
+    """Its error is pytest's to show."""
+    two.write("conftest.py", RAISES)
+    result = two.run()
+    assert "2 cases: 1 SAME, 1 REGRESSED" in result.text
+    assert result.code != 0

@@ -1,0 +1,71 @@
+"""The pages as a whole: short where they must be, linked from the index, and true where a test can hold them to it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+from support.paths import REPOSITORY
+
+from jaxgate.plugin.gate import Gate
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+DOCS = REPOSITORY / "docs"
+PAGES = [REPOSITORY / "README.md", *sorted(DOCS.glob("*.md"))]
+MOST_LINES = 90
+"""Of the README: what a newcomer reads."""
+
+
+def links(text):
+    """The targets of a page's links into the repository."""
+    return [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"\w+:|#", link)]
+
+
+def test_the_readme_is_short():
+    """One page on most screens, twice."""
+    assert len(README.splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_links_lead_somewhere(page):
+    """No page names a file that is not there."""
+    assert [link for link in links(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()] == []
+
+
+def test_every_page_is_in_the_index():
+    """A page that nobody links is a page that nobody reads."""
+    linked = set(links((DOCS / "README.md").read_text(encoding="utf-8")))
+    assert {page.name for page in DOCS.glob("*.md")} - {"README.md"} <= linked
+
+
+def test_culprits_in_the_readme_were_said_of_planted_mistakes():
+    """To the letter, up to where they are cut."""
+    planted = (DOCS / "planted.md").read_text(encoding="utf-8")
+    rows = [re.split(r"(?<!\\)\|", row) for row in README.partition("## What it catches")[2].splitlines()]
+    said = [text for row in rows if len(row) == 5 for text in re.findall(r"`([^`]+)`", row[3])]
+    assert len(said) >= 8
+    assert [text for text in said if text.removesuffix(", …") not in planted] == []
+
+
+def test_the_score_in_the_readme_is_that_of_the_page():
+    """Of planted mistakes, and of programs that only look different."""
+    planted = (DOCS / "planted.md").read_text(encoding="utf-8")
+    for line in ("first culprit clause right", "unchanged, no alarm"):
+        count = re.search(rf"{line}\s+(\d+ of \d+)", planted)[1]
+        assert count in README
+
+
+def test_the_page_of_the_gate_has_all_its_arguments():
+    """And of the fields that it takes for ``Computation``, those that the docstring names."""
+    page = (DOCS / "gate.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)=", page))
+    taken = set(inspect.signature(Gate.__call__).parameters) - {"self", "subject", "args", "options"}
+    assert taken <= named
+
+
+def test_the_glossary_is_in_order():
+    """Of the alphabet, each word once."""
+    words = re.findall(r"^\| \*\*(.+?)\*\* \|", (DOCS / "glossary.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(words) > 20
+    assert words == sorted(set(words))
