@@ -80,6 +80,13 @@ def _parser() -> argparse.ArgumentParser:
         f"All arguments are pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
     )
     command(
+        "doctor",
+        _doctor,
+        help="say what can be gated here and what cannot, each with the next command",
+        description="Look at packages, devices, settings, the clock, the load, git and baselines. Exit code 1 if "
+        "something keeps a gate from judging here. Settings that a conftest makes are not seen.",
+    )
+    command(
         "gate",
         lambda _, rest: gate(rest),
         usage="jaxgate gate [-h] [pytest arguments ...]",
@@ -150,6 +157,12 @@ def _record(known: argparse.Namespace, rest: list[str]) -> int:
 
 def _comment(known: argparse.Namespace, rest: list[str]) -> int:
     return _unknown("comment", rest) or comment(Path(known.artifacts), known.commit)
+
+
+def _doctor(_: argparse.Namespace, rest: list[str]) -> int:
+    from jaxgate.cli.doctor import doctor  # noqa: PLC0415 - imports JAX, to look at the machine
+
+    return _unknown("doctor", rest) or doctor()
 
 
 def _policy(_: argparse.Namespace, rest: list[str]) -> int:

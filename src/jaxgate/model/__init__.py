@@ -12,6 +12,7 @@ from jaxgate.model.calibration import (
     Plant,
 )
 from jaxgate.model.case_names import case_name, namesakes, possible_names
+from jaxgate.model.checkup import Level, Remark, Surroundings
 from jaxgate.model.chips import peak_flops, utilisation
 from jaxgate.model.claim import RIVALS, Claim, KnownBreak, at_least, at_most, equal, split_claims
 from jaxgate.model.collection import Collection
@@ -90,8 +91,11 @@ __all__ = [
     "Fits",
     "InvalidCaseError",
     "KnownBreak",
+    "Level",
+    "Remark",
     "Rival",
     "Size",
+    "Surroundings",
     "Tolerance",
     "at_least",
     "at_most",

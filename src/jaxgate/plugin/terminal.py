@@ -17,13 +17,12 @@ from jaxgate.engine.exit_status import lost, unfit
 from jaxgate.engine.orphans import Orphans
 from jaxgate.engine.renames import Renamed
 from jaxgate.engine.result_files import workflow_commands
-from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling
+from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling, untested
 from jaxgate.keep import FILE
 from jaxgate.model import Status, plural, shortlist
 from jaxgate.plugin import session_end
 from jaxgate.plugin.advice import show_advice
 from jaxgate.plugin.console import Console
-from jaxgate.plugin.newer_jax import untested
 from jaxgate.plugin.reports import ON_PAGES
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.environment_runs import Comparison

@@ -3,6 +3,7 @@
 from jaxgate.report.bundle import BUFFERS, CHANGES, report, report_sections, verdict_json
 from jaxgate.report.calibration import calibration_markdown, calibration_text
 from jaxgate.report.calibration_plot import draw
+from jaxgate.report.checkup import checkup_text
 from jaxgate.report.comment import MARK, shortened
 from jaxgate.report.inventory import inventory_json, inventory_text
 from jaxgate.report.peaks import PeakOutcome, outcome_of, peak_table

@@ -95,6 +95,17 @@ def read_environment(device: jax.Device) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+def environment_here() -> dict[str, str]:
+    """The same of the device that JAX would use first. Takes the devices of this process."""
+    return read_environment(jax.devices()[0])
+
+
+def settings_here() -> dict[str, str]:
+    """What somebody set of it: variables of compilers and runtimes, and JAX's settings that are not its defaults."""
+    variables = {name: shown(value) for name, value in os.environ.items() if is_setting(name) and value.strip()}
+    return dict(sorted((variables | unusual_settings()).items()))
+
+
 def is_setting(variable: str) -> bool:
     """Whether the compiler or a runtime reads a variable, and what it says stands in the environment."""
     return variable in _FLAGS or bool(_RUNTIME.fullmatch(variable) and not _SAYS_WHERE.fullmatch(variable))

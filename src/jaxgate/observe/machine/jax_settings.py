@@ -173,11 +173,20 @@ def refuse_settings() -> None:
     Raises:
         InvalidCaseError: If nothing is compiled, or every result is read back and donation is left out.
     """
-    for name, what in _UNFIT.items():
-        if getattr(jax.config, name, False):
-            raise InvalidCaseError(
-                "looking at JAX's settings", f"expected {name} off, found it on: {what}; switch it off for this test"
-            )
+    for name, what in unfit_settings().items():
+        raise InvalidCaseError(
+            "looking at JAX's settings", f"expected {name} off, found it on: {what}; switch it off for this test"
+        )
+
+
+def unfit_settings() -> dict[str, str]:
+    """Settings that are on and with which no case can be judged, each with the reason."""
+    return {name: what for name, what in _UNFIT.items() if getattr(jax.config, name, False)}
+
+
+def compilation_cache() -> str:
+    """The folder of JAX's persistent cache of compiled programs; empty without one."""
+    return jax.config.jax_compilation_cache_dir or ""
 
 
 def settings() -> dict[str, Any]:

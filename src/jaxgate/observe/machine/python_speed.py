@@ -7,6 +7,7 @@ quicker or less busy. The yardstick tells how much; it knows nothing of JAX, so 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from statistics import median
 
 ROUNDS = 3
@@ -16,12 +17,28 @@ _ITEMS = 4_000
 
 def read_yardstick(clock: Callable[[], int]) -> int:
     """Median time of the fixed work, in nanoseconds."""
+    return round(median(_times(clock, ROUNDS)))
+
+
+def python_spread(clock: Callable[[], int], rounds: int = 30) -> float:
+    """How many times longer than at its quickest the fixed work takes in one round of ten: how steady this machine is."""
+    taken = sorted(_times(clock, rounds))
+    return taken[-1 - rounds // 10] / taken[0]
+
+
+def clock_step(clock: Callable[[], int], readings: int = 2_000) -> int:
+    """The smallest step that a clock was seen to make, in its unit."""
+    seen = sorted({clock() for _ in range(readings)})
+    return min((later - earlier for earlier, later in pairwise(seen)), default=0)
+
+
+def _times(clock: Callable[[], int], rounds: int) -> list[int]:
     taken = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         begin = clock()
         _work()
         taken.append(clock() - begin)
-    return round(median(taken))
+    return taken
 
 
 def _work() -> int:

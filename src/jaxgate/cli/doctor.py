@@ -1,0 +1,102 @@
+"""``jaxgate doctor``: what can be gated here and what cannot, each with the next command."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import reduce
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter_ns
+
+from jaxgate.cli.console import refuse, write
+from jaxgate.cli.pytest_arguments import IniError, usual_folder
+from jaxgate.judge import EXTRAS, NEEDED, environment_differences, remarks
+from jaxgate.keep import ignored, read_all, run_git
+from jaxgate.model import Baseline, Level, Surroundings
+from jaxgate.observe.machine import (
+    clock_step,
+    compilation_cache,
+    devices_here,
+    environment_here,
+    first_device,
+    know_defaults,
+    look,
+    python_spread,
+    settings_here,
+    unfit_settings,
+)
+from jaxgate.processes.defaults_worker import find_defaults
+from jaxgate.report import checkup_text
+
+MOST_COLUMNS = 110
+"""Longer lines are hard to read."""
+
+
+def doctor(*, see: Callable[[Path], Surroundings] | None = None) -> int:
+    """Look at this machine and project, and print what that means for a gate.
+
+    Args:
+        see: Looks at them, given the folder of the baselines.
+
+    Returns:
+        The exit code: 1 if something keeps a gate from judging here.
+    """
+    try:
+        folder = usual_folder(Path.cwd())
+    except IniError as error:
+        return refuse("doctor", str(error), 1)
+    found = remarks((see or _look)(folder))
+    write(checkup_text(found, min(shutil.get_terminal_size().columns, MOST_COLUMNS)))
+    return int(any(remark.level is Level.BAD for remark in found))
+
+
+def _look(folder: Path) -> Surroundings:
+    versions = {name: _version(name) for name in (*NEEDED, *EXTRAS)}
+    know_defaults(find_defaults())
+    try:
+        hardware, (_, devices), environment = first_device(), devices_here(), environment_here()
+    except RuntimeError as error:  # JAX found no device
+        return Surroundings(versions=versions, hardware=None, no_hardware=str(error), folder=_shown(folder))
+    baselines, unreadable = read_all(folder)
+    of_platform = [one for one in baselines.values() if one.hardware.same_platform(hardware)]
+    own = [one for one in of_platform if one.hardware.device_kind == hardware.device_kind]
+    return Surroundings(
+        versions=versions,
+        hardware=hardware,
+        devices=devices,
+        settings=settings_here(),
+        unfit=unfit_settings(),
+        cache=compilation_cache(),
+        objections=look(hardware.platform).objections,
+        clock_ns=clock_step(perf_counter_ns),
+        spread=python_spread(perf_counter_ns),
+        in_git=run_git(Path(), "rev-parse", "--git-dir") is not None,
+        folder=_shown(folder),
+        own=len(own),
+        borrowed=Counter() if own else Counter(one.hardware.slug for one in of_platform),
+        unreadable=tuple(str(error.path.relative_to(folder)) for error in unreadable),
+        ignored=ignored(folder) if folder.is_dir() else (),
+        differences=_differences(environment, own or of_platform),
+    )
+
+
+def _differences(environment: dict[str, str], baselines: Sequence[Baseline]) -> tuple[str, ...]:
+    """What differs between this environment and that of all of these baselines."""
+    found = [environment_differences(environment, one.environment) for one in baselines]
+    common: set[str] = reduce(set.intersection, map(set, found)) if found else set()
+    return tuple(sorted(common))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _shown(folder: Path) -> str:
+    """A folder as a person would write it."""
+    here = Path.cwd()
+    return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)

@@ -1,0 +1,171 @@
+"""What a gate could do here, and what it could not: each thing that was looked at, with the next command. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxgate.judge.newer_jax import untested
+from jaxgate.model import Level, Remark, Surroundings, plural, shortlist
+
+NEEDED = ("jaxgate", "jax", "jaxlib", "pytest", "pytest-benchmark")
+EXTRAS = {
+    "pytest-xdist": ("cases go on side by side with -n", "pip install pytest-xdist"),
+    "tensorboard-plugin-profile": (
+        "profiles of red cases open in TensorBoard",
+        "pip install 'jaxgate[tensorboard]'",
+    ),
+}
+"""Packages that a gate can do without: what each is for, and how it is had."""
+COARSE_NS = 1_000
+"""A clock with larger steps makes the time of a burst uncertain by a per cent, and more."""
+UNSTEADY = 1.25
+"""One piece of Python that takes so many times longer than at its quickest: duels here need many pairs."""
+MAX_SHOWN = 4
+
+
+def remarks(seen: Surroundings) -> list[Remark]:
+    """Judge what was seen, in the order in which a person would mend it."""
+    parts = [_versions, _devices]
+    parts += [] if seen.hardware is None else [_settings, _cache, _clock, _load, _git, _baselines, _extras]
+    return [remark for part in parts for remark in part(seen)]
+
+
+def _versions(seen: Surroundings) -> Iterator[Remark]:
+    missing = [name for name in NEEDED if seen.versions.get(name) is None]
+    if missing:
+        yield Remark(
+            level=Level.BAD,
+            about="packages",
+            found=f"not installed: {', '.join(missing)}",
+            remedy=f"pip install {' '.join(missing)}",
+        )
+        return
+    text = ", ".join(f"{name} {seen.versions[name]}" for name in NEEDED)
+    newer = untested(str(seen.versions["jax"]))
+    yield Remark(level=Level.NOTE if newer else Level.OK, about="packages", found=newer or text)
+
+
+def _devices(seen: Surroundings) -> Iterator[Remark]:
+    if seen.hardware is None:
+        yield Remark(
+            level=Level.BAD,
+            about="devices",
+            found=f"JAX finds none: {seen.no_hardware}",
+            remedy="look at JAX_PLATFORMS, and at the wheels of JAX for this accelerator",
+        )
+        return
+    many = plural(seen.devices, "device")
+    found = (
+        f"{many} of {seen.hardware.platform} ({seen.hardware.device_kind}): facts gate, and changed programs are timed"
+    )
+    remedy = ""
+    if seen.hardware.platform == "cpu" and seen.devices == 1:
+        found += "; cases on several devices need virtual ones"
+        remedy = 'for these: perf_cpu_devices = "8" in the ini section of pytest'
+    yield Remark(level=Level.OK, about="devices", found=found, remedy=remedy)
+
+
+def _settings(seen: Surroundings) -> Iterator[Remark]:
+    for name, why in seen.unfit.items():
+        yield Remark(level=Level.BAD, about="settings", found=f"{name} is on: {why}", remedy=f"switch {name} off")
+    if seen.settings:
+        told = shortlist([f"{name}={value}" for name, value in seen.settings.items()], MAX_SHOWN)
+        yield Remark(
+            level=Level.NOTE,
+            about="settings",
+            found=f"set here, and part of what is recorded: {told}",
+            remedy="set the same wherever these baselines are judged",
+        )
+    elif not seen.unfit:
+        yield Remark(
+            level=Level.OK, about="settings", found="JAX and XLA have their defaults (a conftest may change them)"
+        )
+
+
+def _cache(seen: Surroundings) -> Iterator[Remark]:
+    if seen.cache:
+        yield Remark(
+            level=Level.NOTE,
+            about="cache",
+            found="JAX keeps compiled programs: what comes out of its cache has no compile time to gate",
+            remedy="unset JAX_COMPILATION_CACHE_DIR to gate compile times",
+        )
+
+
+def _clock(seen: Surroundings) -> Iterator[Remark]:
+    found = f"steps of {seen.clock_ns:,} ns; one round of ten takes {seen.spread:.2f} × as long as the quickest"
+    if seen.clock_ns > COARSE_NS or seen.spread > UNSTEADY:
+        yield Remark(
+            level=Level.NOTE,
+            about="clock",
+            found=f"{found}: duels need more pairs, and more of them end UNDECIDED",
+            remedy="measure it: jaxgate calibrate",
+        )
+    else:
+        yield Remark(level=Level.OK, about="clock", found=found)
+
+
+def _load(seen: Surroundings) -> Iterator[Remark]:
+    if seen.objections:
+        yield Remark(
+            level=Level.NOTE,
+            about="load",
+            found=f"{'; '.join(seen.objections)}: facts gate as ever, times are UNDECIDED more often",
+            remedy="record without a clock (--benchmark-disable), or when it is quiet",
+        )
+    else:
+        yield Remark(level=Level.OK, about="load", found="the machine is quiet")
+
+
+def _git(seen: Surroundings) -> Iterator[Remark]:
+    if not seen.in_git:
+        yield Remark(
+            level=Level.NOTE,
+            about="git",
+            found="no checkout: baselines have no commit, and --perf-against has nothing to compare with",
+            remedy="git init",
+        )
+    if seen.ignored:
+        named = shortlist(seen.ignored, MAX_SHOWN)
+        yield Remark(
+            level=Level.BAD,
+            about="git",
+            found=f"ignores {plural(len(seen.ignored), 'file')} of the baselines, so that nobody else has them: {named}",
+            remedy=f"git add --force {seen.folder}",
+        )
+
+
+def _baselines(seen: Surroundings) -> Iterator[Remark]:
+    if seen.unreadable:
+        yield Remark(
+            level=Level.BAD,
+            about="baselines",
+            found=f"{plural(len(seen.unreadable), 'file')} cannot be trusted: {shortlist(seen.unreadable, MAX_SHOWN)}",
+            remedy="take them from git, or record them again: pytest --perf-update=refresh",
+        )
+    changed = f"; recorded in another environment: {shortlist(seen.differences, MAX_SHOWN)}" if seen.differences else ""
+    slug = seen.hardware.slug if seen.hardware else "this hardware"
+    if seen.own:
+        level = Level.NOTE if changed else Level.OK
+        yield Remark(level=level, about="baselines", found=f"{seen.own} for {slug} in {seen.folder}{changed}")
+    elif seen.borrowed:
+        whose = ", ".join(f"{count} of {folder}" for folder, count in seen.borrowed.items())
+        yield Remark(
+            level=Level.NOTE,
+            about="baselines",
+            found=f"none for {slug}; borrowed are {whose}: facts gate, a changed program is timed against theirs{changed}",
+            remedy='pytest --perf-update --perf-why "first baselines here"',
+        )
+    else:
+        yield Remark(
+            level=Level.BAD,
+            about="baselines",
+            found=f"none in {seen.folder}: under CI a gate without one fails",
+            remedy='pytest --perf-update --perf-why "first baselines"',
+        )
+
+
+def _extras(seen: Surroundings) -> Iterator[Remark]:
+    for name, (what, how) in EXTRAS.items():
+        if seen.versions.get(name) is None:
+            yield Remark(level=Level.NOTE, about="extras", found=f"{name} is not installed: {what}", remedy=how)
