@@ -14,6 +14,7 @@ from jaxgate.cli.baselines import show_baselines
 from jaxgate.cli.comment import comment
 from jaxgate.cli.console import complain, refuse
 from jaxgate.cli.gate import gate
+from jaxgate.cli.init import asker, init
 from jaxgate.cli.pytest_arguments import SUITE, suite
 from jaxgate.cli.tensorboard import open_tensorboard
 from jaxgate.judge import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
@@ -78,6 +79,13 @@ def _parser() -> argparse.ArgumentParser:
         "allocator of its fullest device counted, beside the compiler's prediction, with pool, fragmentation and "
         "preallocation. The figures describe, they do not gate. Exit code 1 if a case has none: on CPU no case has. "
         f"All arguments are pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
+    )
+    command(
+        "init",
+        _init,
+        help="write a first test, lines for git and a workflow into this project",
+        description="Write what the project lacks: perf/test_first.py, lines in .gitattributes and a workflow for GitHub; "
+        "ask before a file is replaced; print the next commands.",
     )
     command(
         "doctor",
@@ -157,6 +165,10 @@ def _record(known: argparse.Namespace, rest: list[str]) -> int:
 
 def _comment(known: argparse.Namespace, rest: list[str]) -> int:
     return _unknown("comment", rest) or comment(Path(known.artifacts), known.commit)
+
+
+def _init(_: argparse.Namespace, rest: list[str]) -> int:
+    return _unknown("init", rest) or init(Path(), ask=asker())
 
 
 def _doctor(_: argparse.Namespace, rest: list[str]) -> int:
