@@ -392,7 +392,7 @@ def test_a_slow_step_is_profiled_less_or_not_at_all(red, limit, steps, says):
 
 
 def test_a_large_profile_leaves_its_programs_out(red):
-    """They are beside it as text; the steps and their operations stay."""
+    """They are beside it as text, and those of other cases are in it, too; the steps and their operations stay."""
     red.run()
     [whole] = (bundle(red) / "now").rglob("*.xplane.pb")
     before = whole.stat().st_size
@@ -401,7 +401,7 @@ def test_a_large_profile_leaves_its_programs_out(red):
     [file] = (bundle(red) / "now").rglob("*.xplane.pb")
     assert file.stat().st_size < before / 2
     found = events(bundle(red) / "now")
-    assert found.count("jaxgate step") == 3
+    assert found.count("jaxgate step") == 10
     assert any(name.startswith("sort") for name in found)
 
 

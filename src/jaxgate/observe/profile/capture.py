@@ -35,7 +35,8 @@ class Limits:
         long_step_s: A step above it is profiled less often: the rows of five steps are as steady.
         slow_step_s: A step above it is profiled as rarely as can be.
         slowest_step_s: A step above it is not profiled.
-        largest_bytes: Of one side with its programs, which are beside it as text: above it they are left out.
+        largest_bytes: Of one side with the programs of its process, whoever compiled them: above it they are left out. Those
+            of the case are beside it as text.
     """
 
     long_step_s: float = 0.03
@@ -104,7 +105,7 @@ def _take(profiled: Profiled, folder: Path, session: str, limits: Limits) -> Tak
     found, arguments = _trace(profiled, arguments, folder, session, steps=steps)
     if profiled.forget is None and not slow and _size(folder) > limits.largest_bytes:
         shutil.rmtree(folder)
-        _trace(profiled, arguments, folder, session, steps=FEWEST_STEPS, programs=False)
+        _trace(profiled, arguments, folder, session, steps=steps, programs=False)
     return Taken(note=note or found)
 
 
