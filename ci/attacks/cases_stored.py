@@ -102,7 +102,7 @@ def _namesakes(workshop: Workshop) -> Project:
 
 def _judged_by_another(workshop: Workshop) -> Seen:
     run = _namesakes(workshop).gate("a", FACTS)
-    return told(run.status == "INVALID" and run.code == 1, f"{run.status}, exit {run.code}")
+    return told(run.status in {"INVALID", "NO_BASELINE"} and run.code == 1, f"{run.status}, exit {run.code}")
 
 
 def _recorded_over_another(workshop: Workshop) -> Seen:
@@ -114,7 +114,7 @@ def _recorded_over_another(workshop: Workshop) -> Seen:
     what = (
         f"recording a: exit {ran.code}; b's baseline {'stays' if kept else 'is overwritten'}, and b is {again.statuses}"
     )
-    return told(kept and ran.code == 1, what)
+    return told(kept and again.code == 0, what)
 
 
 def _deselected(report: str) -> Callable[[Workshop], Seen]:
