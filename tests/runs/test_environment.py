@@ -24,13 +24,13 @@ def here(small):
 
 
 def test_identical_environments_differ_in_nothing(here):
-    """Four launches of the same interpreter on both sides: no fact and no phase moved, nothing differs."""
+    """Launches of the same interpreter on both sides: no fact moved, nothing differs; so few do not judge times."""
     result = here.run(
-        f"--perf-against-env={sys.executable}", "--perf-launches=4", "--perf-strict", "--perf-max-undecided=1"
+        f"--perf-against-env={sys.executable}", "--perf-launches=2", "--perf-strict", "--perf-max-undecided=1"
     )
     result.counts(passed=1)
     assert result.code == 0
-    result.shows("4 launches of each", "nothing that an environment records differs")
+    result.shows("2 launches of each", "nothing that an environment records differs")
     assert "_bytes" not in result.text.partition("launches of each")[2].partition("benchmark")[0]
     assert not (here.path / "baselines").exists()
 
