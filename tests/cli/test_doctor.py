@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 from support.factories import HARDWARE
@@ -54,6 +55,19 @@ def test_a_project_file_that_cannot_be_read_is_one_line(tmp_path, monkeypatch, c
     (tmp_path / "pyproject.toml").write_text("[")
     assert doctor(see=seen()) == 1
     assert capsys.readouterr().err.startswith("jaxgate doctor: pyproject.toml cannot be read")
+
+
+def test_a_missing_package_is_no_traceback(tmp_path, monkeypatch, capsys):
+    """JAX is not imported to say that it is not there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("jaxgate.cli.doctor.version", lambda name: missing() if name == "jaxlib" else "1.0")
+    assert doctor() == 1
+    assert "not installed: jaxlib" in capsys.readouterr().out
+
+
+def missing():
+    """What ``importlib.metadata`` does of a package that is not installed."""
+    raise PackageNotFoundError
 
 
 def test_it_looks_at_a_real_machine_and_project(tmp_path):

@@ -98,6 +98,13 @@ def test_the_actions_of_the_workflow_are_those_of_our_own():
     assert pinned <= ours
 
 
+def test_the_test_is_the_first_recipe():
+    """To the letter, below its docstring: one of the two cannot grow old alone."""
+    page = (REPOSITORY / "docs/recipes.md").read_text(encoding="utf-8")
+    recipe = re.search(r"^## Plain JAX\n\n```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)[1]
+    assert FILES["perf/test_first.py"].partition('"""\n\n')[2] == recipe
+
+
 def test_what_it_prints_leads_to_a_green_line(tmp_path, monkeypatch):
     """The commands as they stand there, each in a shell."""
     init(tmp_path)

@@ -20,12 +20,12 @@ def profiled(tmp_path_factory):
 
 
 def test_the_first_culprit_is_what_was_planted(profiled):
-    """Of all kinds but one; the other is named."""
+    """Of ten kinds in eleven, and of all where fewer are tried; the others are named."""
     outcomes, out = profiled
     assert len(outcomes) == len(TRIED)
     assert all(outcome.caught for outcome in outcomes), out
     wrong = {outcome.name: outcome.line for outcome in outcomes if not outcome.blamed}
-    assert len(wrong) <= 1, wrong
+    assert len(wrong) <= len(TRIED) // 10, wrong
 
 
 def test_every_one_is_profiled(profiled):

@@ -66,3 +66,9 @@ def test_without_a_device_nothing_else_is_called_well():
     """What was not looked at is not in the list."""
     found = remarks(Surroundings(versions=HEALTHY.versions, hardware=None, no_hardware="none"))
     assert [remark.about for remark in found] == ["packages", "devices"]
+
+
+def test_without_jax_the_command_that_installs_it_is_all_there_is():
+    """Nobody can be asked for devices."""
+    (found,) = remarks(Surroundings(versions=HEALTHY.versions | {"jax": None}, hardware=None))
+    assert (found.level, found.remedy) == (Level.BAD, "pip install jax")

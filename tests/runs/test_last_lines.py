@@ -30,3 +30,16 @@ def test_a_plugin_that_breaks_does_not_hide_them(two):
     result = two.run()
     assert "2 cases: 1 SAME, 1 REGRESSED" in result.text
     assert result.code != 0
+
+
+def test_an_environment_that_changed_for_all_is_said_once(project):
+    """Above the lines, and in none of them; with one case alone it stays in its line."""
+    project.write("test_model.py", TWO).record()
+    for case in ("model/first", "model/second"):
+        project.edit_baseline(case, environment={"jax": "0.9.0"})
+    text = project.run("--no-perf-strict").text
+    assert text.count("all baselines are of another environment: jax 0.9.0 → ") == 1
+    assert "[jax 0.9.0" not in text.partition("all baselines")[2]
+    alone = project.run("-k", "first", "--no-perf-strict").text
+    assert "all baselines" not in alone
+    assert "[jax 0.9.0" in alone

@@ -15,18 +15,6 @@ from jaxgate.cli.pytest_arguments import IniError, usual_folder
 from jaxgate.judge import EXTRAS, NEEDED, environment_differences, remarks
 from jaxgate.keep import ignored, read_all, run_git
 from jaxgate.model import Baseline, Level, Surroundings
-from jaxgate.observe.machine import (
-    clock_step,
-    compilation_cache,
-    devices_here,
-    environment_here,
-    first_device,
-    know_defaults,
-    look,
-    python_spread,
-    settings_here,
-    unfit_settings,
-)
 from jaxgate.processes.defaults_worker import find_defaults
 from jaxgate.report import checkup_text
 
@@ -54,9 +42,14 @@ def doctor(*, see: Callable[[Path], Surroundings] | None = None) -> int:
 
 def _look(folder: Path) -> Surroundings:
     versions = {name: _version(name) for name in (*NEEDED, *EXTRAS)}
-    know_defaults(find_defaults())
+    if None in (versions[name] for name in NEEDED):
+        return Surroundings(versions=versions, hardware=None, folder=_shown(folder))
+    from jaxgate.observe import machine  # noqa: PLC0415 - imports JAX, which may not be there
+
+    machine.know_defaults(find_defaults())
     try:
-        hardware, (_, devices), environment = first_device(), devices_here(), environment_here()
+        hardware, (_, devices) = machine.first_device(), machine.devices_here()
+        environment = machine.environment_here()
     except RuntimeError as error:  # JAX found no device
         return Surroundings(versions=versions, hardware=None, no_hardware=str(error), folder=_shown(folder))
     baselines, unreadable = read_all(folder)
@@ -66,12 +59,12 @@ def _look(folder: Path) -> Surroundings:
         versions=versions,
         hardware=hardware,
         devices=devices,
-        settings=settings_here(),
-        unfit=unfit_settings(),
-        cache=compilation_cache(),
-        objections=look(hardware.platform).objections,
-        clock_ns=clock_step(perf_counter_ns),
-        spread=python_spread(perf_counter_ns),
+        settings=machine.settings_here(),
+        unfit=machine.unfit_settings(),
+        cache=machine.compilation_cache(),
+        objections=machine.look(hardware.platform).objections,
+        clock_ns=machine.clock_step(perf_counter_ns),
+        spread=machine.python_spread(perf_counter_ns),
         in_git=run_git(Path(), "rev-parse", "--git-dir") is not None,
         folder=_shown(folder),
         own=len(own),

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from jaxgate.cli.baselines import show_baselines
 from jaxgate.cli.comment import comment
 from jaxgate.cli.console import complain, refuse
+from jaxgate.cli.doctor import doctor
 from jaxgate.cli.gate import gate
 from jaxgate.cli.init import asker, init
 from jaxgate.cli.pytest_arguments import SUITE, suite
@@ -172,8 +173,6 @@ def _init(_: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _doctor(_: argparse.Namespace, rest: list[str]) -> int:
-    from jaxgate.cli.doctor import doctor  # noqa: PLC0415 - imports JAX, to look at the machine
-
     return _unknown("doctor", rest) or doctor()
 
 

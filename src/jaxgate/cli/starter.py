@@ -11,8 +11,6 @@ import jax.numpy as jnp
 
 
 def train_step(params, batch):
-    """One step of gradient descent on a small network."""
-
     def loss_of(params):
         hidden = jnp.tanh(batch["inputs"] @ params["first"])
         return jnp.mean((hidden @ params["second"] - batch["targets"]) ** 2)

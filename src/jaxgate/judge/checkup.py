@@ -33,25 +33,22 @@ def remarks(seen: Surroundings) -> list[Remark]:
 def _versions(seen: Surroundings) -> Iterator[Remark]:
     missing = [name for name in NEEDED if seen.versions.get(name) is None]
     if missing:
-        yield Remark(
-            level=Level.BAD,
-            about="packages",
-            found=f"not installed: {', '.join(missing)}",
-            remedy=f"pip install {' '.join(missing)}",
-        )
+        yield Remark(Level.BAD, "packages", f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}")
         return
     text = ", ".join(f"{name} {seen.versions[name]}" for name in NEEDED)
     newer = untested(str(seen.versions["jax"]))
-    yield Remark(level=Level.NOTE if newer else Level.OK, about="packages", found=newer or text)
+    yield Remark(Level.NOTE if newer else Level.OK, "packages", newer or text)
 
 
 def _devices(seen: Surroundings) -> Iterator[Remark]:
+    if seen.hardware is None and not seen.no_hardware:
+        return  # JAX is not there to be asked
     if seen.hardware is None:
         yield Remark(
-            level=Level.BAD,
-            about="devices",
-            found=f"JAX finds none: {seen.no_hardware}",
-            remedy="look at JAX_PLATFORMS, and at the wheels of JAX for this accelerator",
+            Level.BAD,
+            "devices",
+            f"JAX finds none: {seen.no_hardware}",
+            "look at JAX_PLATFORMS, and at the wheels of JAX for this accelerator",
         )
         return
     many = plural(seen.devices, "device")
@@ -62,33 +59,31 @@ def _devices(seen: Surroundings) -> Iterator[Remark]:
     if seen.hardware.platform == "cpu" and seen.devices == 1:
         found += "; cases on several devices need virtual ones"
         remedy = 'for these: perf_cpu_devices = "8" in the ini section of pytest'
-    yield Remark(level=Level.OK, about="devices", found=found, remedy=remedy)
+    yield Remark(Level.OK, "devices", found, remedy)
 
 
 def _settings(seen: Surroundings) -> Iterator[Remark]:
     for name, why in seen.unfit.items():
-        yield Remark(level=Level.BAD, about="settings", found=f"{name} is on: {why}", remedy=f"switch {name} off")
+        yield Remark(Level.BAD, "settings", f"{name} is on: {why}", f"switch {name} off")
     if seen.settings:
         told = shortlist([f"{name}={value}" for name, value in seen.settings.items()], MAX_SHOWN)
         yield Remark(
-            level=Level.NOTE,
-            about="settings",
-            found=f"set here, and part of what is recorded: {told}",
-            remedy="set the same wherever these baselines are judged",
+            Level.NOTE,
+            "settings",
+            f"set here, and part of what is recorded: {told}",
+            "set the same wherever these baselines are judged",
         )
     elif not seen.unfit:
-        yield Remark(
-            level=Level.OK, about="settings", found="JAX and XLA have their defaults (a conftest may change them)"
-        )
+        yield Remark(Level.OK, "settings", "JAX and XLA have their defaults (a conftest may change them)")
 
 
 def _cache(seen: Surroundings) -> Iterator[Remark]:
     if seen.cache:
         yield Remark(
-            level=Level.NOTE,
-            about="cache",
-            found="JAX keeps compiled programs: what comes out of its cache has no compile time to gate",
-            remedy="unset JAX_COMPILATION_CACHE_DIR to gate compile times",
+            Level.NOTE,
+            "cache",
+            "JAX keeps compiled programs: what comes out of its cache has no compile time to gate",
+            "unset JAX_COMPILATION_CACHE_DIR to gate compile times",
         )
 
 
@@ -96,76 +91,76 @@ def _clock(seen: Surroundings) -> Iterator[Remark]:
     found = f"steps of {seen.clock_ns:,} ns; one round of ten takes {seen.spread:.2f} × as long as the quickest"
     if seen.clock_ns > COARSE_NS or seen.spread > UNSTEADY:
         yield Remark(
-            level=Level.NOTE,
-            about="clock",
-            found=f"{found}: duels need more pairs, and more of them end UNDECIDED",
-            remedy="measure it: jaxgate calibrate",
+            Level.NOTE,
+            "clock",
+            f"{found}: duels need more pairs, and more of them end UNDECIDED",
+            "measure it: jaxgate calibrate",
         )
     else:
-        yield Remark(level=Level.OK, about="clock", found=found)
+        yield Remark(Level.OK, "clock", found)
 
 
 def _load(seen: Surroundings) -> Iterator[Remark]:
     if seen.objections:
         yield Remark(
-            level=Level.NOTE,
-            about="load",
-            found=f"{'; '.join(seen.objections)}: facts gate as ever, times are UNDECIDED more often",
-            remedy="record without a clock (--benchmark-disable), or when it is quiet",
+            Level.NOTE,
+            "load",
+            f"{'; '.join(seen.objections)}: facts gate as ever, times are UNDECIDED more often",
+            "record without a clock (--benchmark-disable), or when it is quiet",
         )
     else:
-        yield Remark(level=Level.OK, about="load", found="the machine is quiet")
+        yield Remark(Level.OK, "load", "the machine is quiet")
 
 
 def _git(seen: Surroundings) -> Iterator[Remark]:
     if not seen.in_git:
         yield Remark(
-            level=Level.NOTE,
-            about="git",
-            found="no checkout: baselines have no commit, and --perf-against has nothing to compare with",
-            remedy="git init",
+            Level.NOTE,
+            "git",
+            "no checkout: baselines have no commit, and --perf-against has nothing to compare with",
+            "git init",
         )
     if seen.ignored:
         named = shortlist(seen.ignored, MAX_SHOWN)
         yield Remark(
-            level=Level.BAD,
-            about="git",
-            found=f"ignores {plural(len(seen.ignored), 'file')} of the baselines, so that nobody else has them: {named}",
-            remedy=f"git add --force {seen.folder}",
+            Level.BAD,
+            "git",
+            f"ignores {plural(len(seen.ignored), 'file')} of the baselines, so that nobody else has them: {named}",
+            f"git add --force {seen.folder}",
         )
 
 
 def _baselines(seen: Surroundings) -> Iterator[Remark]:
     if seen.unreadable:
         yield Remark(
-            level=Level.BAD,
-            about="baselines",
-            found=f"{plural(len(seen.unreadable), 'file')} cannot be trusted: {shortlist(seen.unreadable, MAX_SHOWN)}",
-            remedy="take them from git, or record them again: pytest --perf-update=refresh",
+            Level.BAD,
+            "baselines",
+            f"{plural(len(seen.unreadable), 'file')} cannot be trusted: {shortlist(seen.unreadable, MAX_SHOWN)}",
+            "take them from git, or record them again: pytest --perf-update=refresh",
         )
     changed = f"; recorded in another environment: {shortlist(seen.differences, MAX_SHOWN)}" if seen.differences else ""
     slug = seen.hardware.slug if seen.hardware else "this hardware"
     if seen.own:
         level = Level.NOTE if changed else Level.OK
-        yield Remark(level=level, about="baselines", found=f"{seen.own} for {slug} in {seen.folder}{changed}")
+        yield Remark(level, "baselines", f"{seen.own} for {slug} in {seen.folder}{changed}")
     elif seen.borrowed:
         whose = ", ".join(f"{count} of {folder}" for folder, count in seen.borrowed.items())
         yield Remark(
-            level=Level.NOTE,
-            about="baselines",
-            found=f"none for {slug}; borrowed are {whose}: facts gate, a changed program is timed against theirs{changed}",
-            remedy='pytest --perf-update --perf-why "first baselines here"',
+            Level.NOTE,
+            "baselines",
+            f"none for {slug}; borrowed are {whose}: facts gate, a changed program is timed against theirs{changed}",
+            'pytest --perf-update --perf-why "first baselines here"',
         )
     else:
         yield Remark(
-            level=Level.BAD,
-            about="baselines",
-            found=f"none in {seen.folder}: under CI a gate without one fails",
-            remedy='pytest --perf-update --perf-why "first baselines"',
+            Level.BAD,
+            "baselines",
+            f"none in {seen.folder}: under CI a gate without one fails",
+            'pytest --perf-update --perf-why "first baselines"',
         )
 
 
 def _extras(seen: Surroundings) -> Iterator[Remark]:
     for name, (what, how) in EXTRAS.items():
         if seen.versions.get(name) is None:
-            yield Remark(level=Level.NOTE, about="extras", found=f"{name} is not installed: {what}", remedy=how)
+            yield Remark(Level.NOTE, "extras", f"{name} is not installed: {what}", how)

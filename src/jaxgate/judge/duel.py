@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import ceil, comb, exp, log, sqrt
 from statistics import median
 
-from jaxgate.model import BrokenDuelError, Decision, Duel, Status
+from jaxgate.model import BrokenDuelError, Decision, Duel, Status, detectable
 
 LOOKS = {20: 17, 40: 28, 60: 39}
 """Pairs at each look to how many must lie beyond the margin: exact levels 0.0013, 0.0083 and 0.0137."""
@@ -116,15 +116,13 @@ def decide(
         reason = f"{faster} of {pairs} pairs were more than {tolerated:.1%} faster"
     elif high < line and sees <= threshold:
         status = Status.SAME
-        reason = f"detectable slow-down {sees:.1%}"
+        reason = detectable(sees)
     elif sees <= threshold:
         status = Status.UNDECIDED
         reason = f"neither within nor beyond the margin of {tolerated:.1%}"
     else:
         status = Status.UNDECIDED
-        reason = (
-            f"detectable slow-down {sees:.1%}, {threshold:.0%} is asked for; {_more(pairs, sees, threshold, tolerated)}"
-        )
+        reason = f"{detectable(sees)}, {threshold:.0%} is asked for; {_more(pairs, sees, threshold, tolerated)}"
     return Decision(
         status=status,
         ratio=exp(centre),

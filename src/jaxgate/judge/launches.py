@@ -37,6 +37,7 @@ from jaxgate.model import (
     TimeVerdict,
     Tolerance,
     Verdict,
+    detectable,
 )
 
 MIN_LAUNCHES = 4
@@ -148,11 +149,11 @@ def decide_launches(here: Sequence[float], there: Sequence[float], *, threshold:
         status, reason = Status.FASTER, f"every launch was more than {tolerated:.1%} faster than every launch there"
     elif sees > threshold:
         status = Status.UNDECIDED
-        reason = f"launches differ among themselves: detectable slow-down {sees:.1%}"
+        reason = f"launches differ among themselves: {detectable(sees)}"
     elif not 1 / (1 + tolerated) <= ratio <= 1 + tolerated:
         status, reason = Status.UNDECIDED, f"neither within nor beyond the margin of {tolerated:.1%}"
     else:
-        status, reason = Status.SAME, f"detectable slow-down {sees:.1%}"
+        status, reason = Status.SAME, detectable(sees)
     return Decision(
         status=status,
         ratio=ratio,

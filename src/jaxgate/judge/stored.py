@@ -15,7 +15,17 @@ from statistics import fmean, stdev
 
 from jaxgate.judge.duel import DEFAULT_THRESHOLD, FLOOR_NS, MAX_MARGIN, MIN_MARGIN
 from jaxgate.judge.origin import differs
-from jaxgate.model import Baseline, BrokenDuelError, Decision, Measurement, Status, StoredBaseline, TimedSession, plural
+from jaxgate.model import (
+    Baseline,
+    BrokenDuelError,
+    Decision,
+    Measurement,
+    Status,
+    StoredBaseline,
+    TimedSession,
+    detectable,
+    plural,
+)
 
 ALPHA = 0.005
 """Chance that a session of an unchanged program lies above the limit, before it is repeated."""
@@ -127,10 +137,10 @@ def decide_stored(limit: StoredLimit, now_ns: float, *, threshold: float = DEFAU
     elif value < -limit.limit:
         status = Status.FASTER
     elif limit.sees <= threshold:
-        status, reason = Status.SAME, f"{reason}, detectable slow-down {limit.sees:.1%}"
+        status, reason = Status.SAME, f"{reason}, {detectable(limit.sees)}"
     else:
         status = Status.UNDECIDED
-        reason = f"{reason}, detectable slow-down {limit.sees:.1%}, {threshold:.0%} is asked for"
+        reason = f"{reason}, {detectable(limit.sees)}, {threshold:.0%} is asked for"
     return Decision(
         status=status,
         ratio=exp(value),

@@ -78,7 +78,7 @@ from jaxgate.model.stored_program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.waiver import TIME, Waiver
-from jaxgate.model.words import MAX_CHANGES_NAMED, cut, in_brackets, plural, shortlist
+from jaxgate.model.words import MAX_CHANGES_NAMED, cut, detectable, in_brackets, plural, shortlist
 from jaxgate.model.workload import Amount, Batch, Case, Computation, Fits, Rival, Size, Tolerance, cases
 
 __all__ = [

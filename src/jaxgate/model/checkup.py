@@ -17,7 +17,7 @@ class Level(StrEnum):
     BAD = "bad"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Remark:
     """One thing that was looked at.
 
@@ -41,7 +41,7 @@ class Surroundings:
     Attributes:
         versions: Installed packages; ``None`` for one that is not.
         hardware: The device that JAX would use first; ``None`` if it finds none.
-        no_hardware: Why it finds none.
+        no_hardware: Why it finds none; empty where JAX could not be asked.
         devices: How many of these there are.
         settings: What somebody set of the compiler, the runtime or JAX.
         unfit: Settings with which no case can be judged, each with the reason.

@@ -26,6 +26,11 @@ def shortlist(items: Sequence[str], most: int, *, phrases: bool = False) -> str:
     return f"{('; ' if phrases else ', ').join(items[:most])}{more}"
 
 
+def detectable(sees: float) -> str:
+    """What a duel would have shown, as each verdict about time states it: ``detectable slow-down 7.6%``."""
+    return f"detectable slow-down {sees:.1%}"
+
+
 def in_brackets(differences: Sequence[str]) -> str:
     """Some differences of environments, JAX's settings first: they change with a line of code that nobody thinks of."""
     ordered = sorted(differences, key=lambda line: not line.startswith("jax_"))

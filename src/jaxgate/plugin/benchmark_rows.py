@@ -65,7 +65,7 @@ def another_row(benchmark: Any, name: str) -> Any:
     """The row of a further gate in a test, whose fixture fills one only."""
     other = copy.copy(benchmark)
     other.name, other.fullname = f"{benchmark.name}::{name}", f"{benchmark.fullname}::{name}"
-    other.group, other.extra_info, other.stats, other._mode = None, {}, None, None  # noqa: SLF001 - see above
+    other.group, other.extra_info, other.stats, other._mode = None, {}, None, None  # noqa: SLF001 - the module says why
     return other
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxgate.model import Finding, Status, Verdict, cut, in_brackets, plural, shortlist
+from jaxgate.model import Finding, Status, Verdict, cut, detectable, in_brackets, plural, shortlist
 from jaxgate.report.optable import blame
 from jaxgate.report.printable import printable, printable_line, shell_word
 from jaxgate.report.table import headed
@@ -244,8 +244,8 @@ def _time(verdict: Verdict) -> str:
     decision = verdict.time.decision
     if decision is not None:
         interval = f"{decision.ratio:.3f} × [{decision.low:.3f}, {decision.high:.3f}], n={decision.pairs}"
-        seen = f"detectable slow-down {decision.sees:.1%} (asked for {decision.threshold:.1%}); "
-        known = "" if "detectable slow-down" in verdict.time.reason else seen
+        seen = f"{detectable(decision.sees)} (asked for {decision.threshold:.1%}); "
+        known = "" if detectable(decision.sees) in verdict.time.reason else seen
         figures = f"{verdict.time.status}: {interval}, margin {decision.margin:.1%}"
         return f"{figures}; {known}{verdict.time.reason}{_confirmed(verdict)}"
     run = f"; median call {_call(verdict)}, not gated" if verdict.run_ns is not None else ""
