@@ -52,7 +52,7 @@ def measure(number: int) -> Observation:
 
 def refresh(root: Path, observed: Observation, *, collecting: bool) -> None:
     """Accept a measurement, as ``--perf-update=refresh`` does."""
-    store = BaselineStore(root)
+    store = BaselineStore(root, observed.measurement.line)
     record: StoredBaseline | None = store.load(observed.measurement.hardware, CASE)
     where = Provenance(commit=None, dirty=False, date="2026-11-21", jaxgate="")
     found = Candidate.of(observed, record, case=CASE, test="", provenance=where)

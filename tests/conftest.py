@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import projects
+from support.lines import line_here
 from support.paths import REPOSITORY
+
+from jaxgate.model import folder_name, release_line, split_folder_name
 
 if TYPE_CHECKING:
     from support.fakes import Lab
@@ -191,6 +194,11 @@ class Project:
         (path,) = self.path.glob(f"baselines/*/{case}.json")
         return path
 
+    def baseline_of(self, line: str, case: str = "model/step") -> Path:
+        """The same of one release line of jax."""
+        (path,) = self.path.glob(f"baselines/*-jax-{line}/{case}.json")
+        return path
+
     def edit_baseline(self, case: str = "model/step", **changes: Any) -> None:
         """Change the baseline of a case: a mapping is merged into what is there."""
         path = self.baseline(case)
@@ -202,9 +210,18 @@ class Project:
     def lend(self, case: str = "model/step") -> Path:
         """Let a baseline be one of other hardware; gives its file."""
         self.edit_baseline(case, hardware={"device_kind": "Other"})
-        own, lent = self.baseline(case), self.path / f"baselines/cpu-other-1/{case}.json"
-        lent.parent.mkdir(parents=True, exist_ok=True)
-        return own.rename(lent)
+        return self._move(case, f"cpu-other-1-jax-{line_here()}")
+
+    def date_back(self, case: str = "model/step", jax: str = "0.9.1") -> Path:
+        """Let a baseline be one of another jax; gives its file."""
+        self.edit_baseline(case, environment={"jax": jax})
+        slug, _ = split_folder_name(self.baseline(case).parents[1].name)
+        return self._move(case, folder_name(slug, release_line(jax)))
+
+    def _move(self, case: str, folder: str) -> Path:
+        own, other = self.baseline(case), self.path / "baselines" / folder / f"{case}.json"
+        other.parent.mkdir(parents=True, exist_ok=True)
+        return own.rename(other)
 
     def log(self) -> list[str]:
         """The entries of the baselines' log."""

@@ -15,9 +15,9 @@ from support.git import commit
 
 from jaxgate.cli import baselines as module
 from jaxgate.cli import main as cli
-from jaxgate.keep import BaselineStore, ProgramStore, append_log
+from jaxgate.keep import ProgramStore, append_log, save_baseline
 
-SLUG = "cpu-amd-epyc-1"
+FOLDER = "cpu-amd-epyc-1-jax-0.10"
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def root(tmp_path, monkeypatch):
         ("vmap/loss", "2026-06-01", {"program": stored, "hardware": OTHER_CPU}),
     ):
         found = baseline(case=case, **changes)
-        BaselineStore(root).save(replace(found, provenance=replace(PROVENANCE, date=day)))
-    append_log(root, created=["scan/rnn"], refreshed=[], hardware=SLUG, why="first of all")
+        save_baseline(root, replace(found, provenance=replace(PROVENANCE, date=day)))
+    append_log(root, created=["scan/rnn"], refreshed=[], folder=FOLDER, why="first of all")
     return root
 
 
@@ -52,6 +52,7 @@ def test_families_by_hardware(root, capsys):
     assert code == 0
     assert lines[0].split() == [
         "hardware",
+        "jax",
         "family",
         "cases",
         "oldest",
@@ -62,9 +63,11 @@ def test_families_by_hardware(root, capsys):
         "with",
     ]
     assert lines[1] == (
-        "cpu-amd-epyc-1    scan    2      2026-11-20 (11 d)   2026-11-29 (2 d)    2027-05-19      jax 0.10.2, python 3.11"
+        "cpu-amd-epyc-1    0.10  scan    2      2026-11-20 (11 d)   2026-11-29 (2 d)    2027-05-19      jax 0.10.2, python 3.11"
     )
-    assert lines[2].startswith("cpu-intel-xeon-1  vmap    1      2026-06-01 (183 d)  2026-06-01 (183 d)  2026-11-28")
+    assert lines[2].startswith(
+        "cpu-intel-xeon-1  0.10  vmap    1      2026-06-01 (183 d)  2026-06-01 (183 d)  2026-11-28"
+    )
     assert lines[4:] == [
         "store    1 program, 27 B",
         "         each is named by a baseline",
@@ -109,10 +112,10 @@ def test_programs_that_nobody_names_are_counted(root, capsys):
 
 def test_an_unreadable_baseline_is_no_success(root, capsys):
     """Named with its reason; what no baseline names is not known then."""
-    (root / SLUG / "scan/rnn.json").write_text("{")
+    (root / FOLDER / "scan/rnn.json").write_text("{")
     code, lines = run(capsys)
     assert code == 1
-    assert lines[-1].startswith(f"UNREADABLE  {SLUG}/scan/rnn.json: is not JSON")
+    assert lines[-1].startswith(f"UNREADABLE  {FOLDER}/scan/rnn.json: is not JSON")
     assert "         which of them no baseline names is not known while a file is unreadable" in lines
 
 
@@ -122,8 +125,8 @@ def test_a_program_that_is_missing_is_no_success(root, capsys):
     code, lines = run(capsys)
     assert code == 1
     assert [line for line in lines if line.startswith("MISSING")] == [
-        f"MISSING  program of {SLUG}/scan/rnn; restore it with git, or record the case again",
-        "MISSING  program of cpu-intel-xeon-1/vmap/loss; restore it with git, or record the case again",
+        f"MISSING  program of {FOLDER}/scan/rnn; restore it with git, or record the case again",
+        "MISSING  program of cpu-intel-xeon-1-jax-0.10/vmap/loss; restore it with git, or record the case again",
     ]
 
 
@@ -207,9 +210,9 @@ def test_names_of_files_only_show(root, capsys):
     """A file, a commit, a reason: none of them clears the screen, and bytes that are no text are no traceback."""
     shown = "model\x1b[2J\x1b[31mALL GREEN"
     for name in (b"case\x1b[2J.json", b"\xff.json"):
-        (root / SLUG / "scan" / os.fsdecode(name)).write_text("{")
-    BaselineStore(root).save(replace(baseline(), provenance=replace(PROVENANCE, commit=shown)))
-    append_log(root, created=[], refreshed=["scan/rnn"], hardware=SLUG, why="\x1b]0;title\x07 because")
+        (root / FOLDER / "scan" / os.fsdecode(name)).write_text("{")
+    save_baseline(root, replace(baseline(), provenance=replace(PROVENANCE, commit=shown)))
+    append_log(root, created=[], refreshed=["scan/rnn"], folder=FOLDER, why="\x1b]0;title\x07 because")
     for arguments in ((), ("--cases",), ("--json",)):
         cli.main(["baselines", *arguments])
         text = capsys.readouterr().out
@@ -220,7 +223,7 @@ def test_names_of_files_only_show(root, capsys):
 
 def test_a_history_with_names_that_are_no_text(root, capsys):
     """Git gives bytes."""
-    (root / SLUG / "scan" / os.fsdecode(b"\xff.json")).write_text("{")
+    (root / FOLDER / "scan" / os.fsdecode(b"\xff.json")).write_text("{")
     commit(root.parent, "one")
     code, lines = run(capsys, "--cases")
     assert code == 1

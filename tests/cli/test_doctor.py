@@ -6,14 +6,18 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 
 import pytest
-from support.factories import HARDWARE
+from support.factories import HARDWARE, baseline
+from support.lines import line_here
 
 from jaxgate.cli.doctor import doctor
 from jaxgate.judge import EXTRAS, NEEDED
+from jaxgate.keep import save_baseline
 from jaxgate.model import Surroundings
+from jaxgate.observe.machine import first_device
 
 
 def seen(**changes):
@@ -70,9 +74,25 @@ def missing():
     raise PackageNotFoundError
 
 
+def test_baselines_of_another_line_would_be_borrowed(tmp_path, monkeypatch, capsys):
+    """The nearest one of each case; folders that name no line are what is wrong."""
+    monkeypatch.chdir(tmp_path)
+    key = replace(first_device(), devices=1)
+    for jax in ("0.8.1", "0.9.1"):
+        save_baseline(tmp_path / "baselines", baseline(hardware=key, environment={"jax": jax}))
+    assert doctor() == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"none for {key.slug} with jax {line_here()}; borrowed are 1 of {key.slug}-jax-0.9:" in text
+    (tmp_path / f"baselines/{key.slug}-jax-0.9").rename(tmp_path / f"baselines/{key.slug}")
+    assert doctor() == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"an earlier jaxgate wrote {key.slug}:" in text
+    assert "jaxgate baselines --migrate" in text
+
+
 def test_it_looks_at_a_real_machine_and_project(tmp_path):
     """In a process of its own: devices, settings and a baseline that is no JSON."""
-    broken = tmp_path / "baselines/cpu-a-1/scan/case.json"
+    broken = tmp_path / "baselines/cpu-a-1-jax-0.10/scan/case.json"
     broken.parent.mkdir(parents=True)
     broken.write_text("{")
     command = [sys.executable, "-m", "jaxgate.cli.main", "doctor"]
@@ -80,6 +100,6 @@ def test_it_looks_at_a_real_machine_and_project(tmp_path):
     assert done.returncode == 1, done.stderr
     text = " ".join(done.stdout.split())
     assert "1 device of cpu" in text or "devices of" in text
-    assert "1 file cannot be trusted: cpu-a-1/scan/case.json" in text
+    assert "1 file cannot be trusted: cpu-a-1-jax-0.10/scan/case.json" in text
     assert "steps of" in text
     assert "Traceback" not in done.stderr

@@ -140,9 +140,9 @@ def test_pytest_has_the_last_word(played):
     ("slug", "environ", "against"),
     [
         (None, {"JAX_PLATFORMS": "cpu"}, True),
-        ("cpu-amd-epyc-1", {"JAX_PLATFORMS": "cpu"}, False),
-        ("cpu-amd-epyc-1", {"JAX_PLATFORMS": "cuda"}, True),
-        ("gpu-nvidia-h200-1", {"JAX_PLATFORMS": "cuda"}, False),
+        ("cpu-amd-epyc-1-jax-0.10", {"JAX_PLATFORMS": "cpu"}, False),
+        ("cpu-amd-epyc-1-jax-0.10", {"JAX_PLATFORMS": "cuda"}, True),
+        ("gpu-nvidia-h200-1-jax-0.10", {"JAX_PLATFORMS": "cuda"}, False),
     ],
 )
 def test_hardware_without_baselines_is_compared_with_the_merge_base(played, tmp_path, slug, environ, against):

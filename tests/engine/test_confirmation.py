@@ -18,7 +18,7 @@ from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.provisional import Provisional, confirm, in_order
 from jaxgate.engine.repeats import BackstopRepeat, DuelRepeat, PhaseRepeat
 from jaxgate.judge import accuses, blames_machine, decide, decide_claim, judge, settle_time, too_many
-from jaxgate.keep import BaselineStore, read_job, write_duels
+from jaxgate.keep import read_job, save_baseline, write_duels
 from jaxgate.model import (
     Duel,
     Finding,
@@ -570,7 +570,7 @@ def recording(asked=None, **changes):
     def into_folder(side, selection, into):
         if asked is not None:
             asked.append(side.environment)
-        BaselineStore(into).save(replace(record().baseline, **changes))
+        save_baseline(into, replace(record().baseline, **changes))
         return {}
 
     return Instruments(record=into_folder)

@@ -15,7 +15,7 @@ CLOCKED = re.compile(
     r"(trace|trace_wait|lower|compile|first_call|host|yardstick|engine)_ns|seconds|began|ended|machine_info"
 )
 """Keys whose numbers a real clock found, even in a run whose duels are faked."""
-RELEASED = {"flax", "jax", "jaxlib", "jaxgate", "numpy", "optax", "python", "scipy", "system"}
+RELEASED = {"flax", "jax", "jaxlib", "jaxgate", "line", "numpy", "optax", "python", "scipy", "system"}
 """Keys whose values are releases."""
 HASHED = {"digest", "inputs", "program", "source", "commit", "options", "executable"}
 _TIME = r"\d[\d,.]*(?:e[-+]\d+)? ?(?:ns|µs|us|ms|s|min|h)"
@@ -55,6 +55,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?m)(^<repository>/src/.*:\d+: in \w+\n(?:    .*\n)*)+", "<jaxgate>\n"),
         (r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-[0-9a-f]{8}", "<moment>"),
         (r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])(?:[0-9a-f]{64}|[0-9a-f]{40}|[0-9a-f]{32}|[0-9a-f]{10})\b", "<hash>"),
+        (r"(?m)^((?:cpu|gpu|tpu)-[\w-]+ +)\d+\.\d+ ", r"\1<line> "),
         (r"\(\S+, pid \d+\)", "(<host>, pid <pid>)"),
         (r"[\w.-]+\.xplane\.pb", "<host>.xplane.pb"),
         (r"&host=[^#&\s]+", "&host=<host>"),

@@ -7,6 +7,7 @@ import json
 from goldens.scenarios_verdicts import CALL, EXP, MORE, SIN, WAVE
 from goldens.transcript import Transcript, scenario
 from support.fakes import BUSY, CALL_NS, duel, hardware_slug
+from support.lines import line_here
 
 CLAIM = CALL[:-1] + ', reference=lambda x: 1 / jnp.exp(x), claims=[at_most(0.8, "run_ns", why="one pass")])'
 WAIVER = """
@@ -153,7 +154,7 @@ def borrowed(play: Transcript) -> None:
     content = json.loads(path.read_text())
     content["hardware"]["device_kind"] = "Another Processor"
     path.write_text(json.dumps(content))
-    path.parents[1].rename(play.path / "baselines/cpu-another-processor-1")
+    path.parents[1].rename(play.path / f"baselines/cpu-another-processor-1-jax-{line_here()}")
     play.run("--perf-strict")
     play.edit(EXP, MORE)
     play.run(files=["results.json"])

@@ -20,6 +20,7 @@ import jax
 import pytest
 from goldens.neutral import neutral, neutral_json
 from support.fakes import Lab, device_kind, hardware_slug, import_everything
+from support.lines import line_here
 from support.projects import NO_OTHERS
 
 PLAIN = ("--no-header", *NO_OTHERS)
@@ -51,6 +52,7 @@ def machine_names(project: Path) -> dict[str, str]:
         str(TESTS.parent): "<repository>",
         sys.executable: "<python>",
         slug: "cpu-here-1",
+        f"-jax-{line_here()}": "-jax-here",
         slug.rpartition("-")[0]: "cpu-here",
         kind: "Processor Here",
     }

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.factories import CASE, HARDWARE, OTHER_CPU, baseline
+from support.factories import CASE, HARDWARE, LINE, OTHER_CPU, baseline
 from support.paths import REPOSITORY
 
-from jaxgate.keep import BaselineStore, write_atomic
+from jaxgate.keep import BaselineStore, save_baseline, write_atomic
 
 
 def snapshot(root):
@@ -25,40 +25,40 @@ def snapshot(root):
 @pytest.fixture
 def store(tmp_path):
     """A store with one baseline."""
-    store = BaselineStore(tmp_path / "baselines")
-    store.save(baseline())
+    store = BaselineStore(tmp_path / "baselines", LINE)
+    save_baseline(store.root, baseline())
     return store
 
 
 def test_the_layout_makes_small_diffs(store):
     """Keys are sorted at every level, each on its own line, text is plain UTF-8 and ends in one newline."""
-    kept = baseline(environment={"zeta": "größer", "alpha": "1"})
-    text = store.save(kept).read_bytes().decode()
+    kept = baseline(environment={"zeta": "größer", "jax": "0.10.2", "alpha": "1"})
+    text = save_baseline(store.root, kept).read_bytes().decode()
     assert text == json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     assert (
-        '\n "environment": {\n  "alpha": "1",\n  "zeta": "größer"\n },\n "facts": {\n  "aliased_bytes": 16384,\n'
+        '\n "environment": {\n  "alpha": "1",\n  "jax": "0.10.2",\n  "zeta": "größer"\n },\n "facts": {\n  "aliased_bytes": 16384,\n'
         in text
     )
 
 
 def test_equal_input_gives_equal_bytes(store):
     """The order in which a mapping was filled leaves no trace in the file."""
-    first = store.save(baseline(operations={"a": 1, "b": 2})).read_bytes()
-    second = store.save(baseline(operations={"b": 2, "a": 1})).read_bytes()
+    first = save_baseline(store.root, baseline(operations={"a": 1, "b": 2})).read_bytes()
+    second = save_baseline(store.root, baseline(operations={"b": 2, "a": 1})).read_bytes()
     assert first == second
 
 
 @pytest.mark.parametrize(
     ("hardware", "case", "file"),
     [
-        (HARDWARE, "scan/rnn", "cpu-amd-epyc-1/scan/rnn.json"),
-        (OTHER_CPU, "donation/train-step.v2", "cpu-intel-xeon-1/donation/train-step.v2.json"),
+        (HARDWARE, "scan/rnn", "cpu-amd-epyc-1-jax-0.10/scan/rnn.json"),
+        (OTHER_CPU, "donation/train-step.v2", "cpu-intel-xeon-1-jax-0.10/donation/train-step.v2.json"),
     ],
     ids=["cpu", "dots and hyphens"],
 )
 def test_each_case_has_a_file(store, hardware, case, file):
     """Hardware, family and sentence make the path; what is written there is read from there."""
-    path = store.save(baseline(hardware=hardware, case=case))
+    path = save_baseline(store.root, baseline(hardware=hardware, case=case))
     assert path == store.path(hardware, case) == store.root / file
     assert store.load(hardware, case).path == path
 
@@ -66,12 +66,12 @@ def test_each_case_has_a_file(store, hardware, case, file):
 def test_saving_touches_no_other_file(store):
     """Neighbours keep bytes and time, the log and files that nobody knows among them; nothing is added."""
     for neighbour in (baseline(case="scan/lstm"), baseline(case="vmap/rnn"), baseline(hardware=OTHER_CPU)):
-        store.save(neighbour)
+        save_baseline(store.root, neighbour)
     (store.root / "README.md").write_text("# ours\n")
-    (store.root / "cpu-amd-epyc-1/scan/rnn.json.orig").write_text("left by a merge")
+    (store.root / "cpu-amd-epyc-1-jax-0.10/scan/rnn.json.orig").write_text("left by a merge")
     own = store.path(HARDWARE, CASE)
     before = snapshot(store.root)
-    store.save(baseline(test="renamed"))
+    save_baseline(store.root, baseline(test="renamed"))
     after = snapshot(store.root)
     assert before.pop(own)[0] != after.pop(own)[0]
     assert after == before
@@ -107,7 +107,7 @@ def test_a_failure_leaves_the_old_file_whole(store, monkeypatch, step, error):
     with monkeypatch.context() as patch:
         patch.setattr(os, step, fail)
         with pytest.raises(type(error)) as caught:
-            store.save(baseline(test="new"))
+            save_baseline(store.root, baseline(test="new"))
     assert caught.value is error
     assert snapshot(store.root) == before
     assert store.load(HARDWARE, CASE).baseline == baseline()
@@ -151,9 +151,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from support.factories import baseline
-from jaxgate.keep.baselines import BaselineStore
+from jaxgate.keep.baselines import save_baseline
 setattr(os, "{step}", lambda *arguments: os.kill(os.getpid(), signal.SIGKILL))
-BaselineStore(Path(sys.argv[1])).save(baseline(test="new"))
+save_baseline(Path(sys.argv[1]), baseline(test="new"))
 """
 
 
@@ -169,5 +169,5 @@ def test_a_killed_writer_leaves_the_old_file_whole(store, step):
     assert snapshot(store.root)[path] == before
     assert store.load(HARDWARE, CASE).baseline == baseline()
     assert list(store.root.rglob("*.json")) == [path]
-    store.save(baseline(test="new"))
+    save_baseline(store.root, baseline(test="new"))
     assert store.load(HARDWARE, CASE).baseline == baseline(test="new")

@@ -7,14 +7,15 @@ import json
 from dataclasses import fields
 
 import pytest
-from support.factories import CASE, HARDWARE, OTHER_CPU, baseline
+from support.factories import CASE, HARDWARE, LINE, OTHER_CPU, baseline
 
-from jaxgate.keep import BaselineStore, CorruptBaselineError
+from jaxgate.keep import BaselineStore, CorruptBaselineError, read_baseline, save_baseline
+from jaxgate.keep.baselines import recorded_by
 from jaxgate.model import Facts, HardwareKey, Leaf, Phases
 
 GPU = HardwareKey(platform="gpu", device_kind="NVIDIA H200", devices=1)
 TWO_CPUS = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=2)
-OWN_FILE = "cpu-amd-epyc-1/scan/rnn.json"
+OWN_FILE = "cpu-amd-epyc-1-jax-0.10/scan/rnn.json"
 
 # The file of ``factories.baseline()``, written by hand.
 IN_PLACE = {"arrival": "device array", "sent_bytes": 0}
@@ -153,7 +154,7 @@ def changed(place, value=None, *, remove=False):
 @pytest.fixture
 def store(tmp_path):
     """A store without files."""
-    return BaselineStore(tmp_path / "baselines")
+    return BaselineStore(tmp_path / "baselines", LINE)
 
 
 def put(store, content, file=OWN_FILE):
@@ -190,16 +191,16 @@ EXPLAINS = {
 def test_what_is_saved_comes_back(store, changes):
     """A baseline survives the way through its file, every field of it."""
     told = baseline(**changes)
-    path = store.save(told)
+    path = save_baseline(store.root, told)
     record = store.load(HARDWARE, CASE)
     assert (record.baseline, record.path, record.borrowed) == (told, path, False)
     assert path == store.root / OWN_FILE
-    assert store.read(path) == told
+    assert read_baseline(path) == told
 
 
 def test_the_file_says_what_the_schema_says(store):
     """One case per file, with these keys, these values and units in the names."""
-    assert json.loads(store.save(baseline()).read_text()) == CONTENT
+    assert json.loads(save_baseline(store.root, baseline()).read_text()) == CONTENT
     assert set(CONTENT["facts"]) == {field.name for field in fields(Facts)}
     assert set(CONTENT["phases"]) == {field.name for field in fields(Phases)}
 
@@ -390,7 +391,7 @@ def test_a_copy_of_another_case_is_refused(store):
     put(store, CONTENT)
     other = store.path(HARDWARE, "scan/lstm")
     other.write_bytes(TEXT)
-    for read in (lambda: store.load(HARDWARE, "scan/lstm"), lambda: store.read(other)):
+    for read in (lambda: store.load(HARDWARE, "scan/lstm"), lambda: read_baseline(other)):
         with pytest.raises(CorruptBaselineError) as error:
             read()
         assert error.value.reason == (
@@ -402,9 +403,9 @@ def test_a_copy_of_another_case_is_refused(store):
 def test_a_file_that_was_moved_is_that_of_its_new_name(store):
     """``git mv`` is how a renamed test keeps its baseline; whose test it is is not known until it is recorded again."""
     put(store, changed(("case",), "scan/lstm"))
-    for found in (store.load(HARDWARE, CASE).baseline, store.read(store.root / OWN_FILE)):
+    for found in (store.load(HARDWARE, CASE).baseline, read_baseline(store.root / OWN_FILE)):
         assert (found.case, found.test) == (CASE, "")
-    assert store.recorded_by(CASE) == set()
+    assert recorded_by(store.root, CASE) == set()
 
 
 @pytest.mark.parametrize("name", ["../scan/rnn", "scan", "a/b/c", "../../x"])
@@ -416,10 +417,11 @@ def test_what_a_file_says_leads_nowhere_else(store, name):
 @pytest.mark.parametrize("place", [("device_kind", "Intel Xeon"), ("platform", "gpu"), ("devices", 8)])
 def test_the_file_of_other_hardware_is_refused(store, place):
     """A file in the wrong folder is not this machine's baseline."""
-    reason = refusal(store, changed(("hardware", place[0]), place[1]))
-    assert reason.startswith("expected hardware")
-    assert "AMD EPYC" in reason
-    assert repr(place[1]) in reason
+    content = changed(("hardware", place[0]), place[1])
+    slug = HardwareKey(**content["hardware"]).slug
+    assert refusal(store, content) == (
+        f"expected it in the folder `{slug}-jax-0.10`, found it in `cpu-amd-epyc-1-jax-0.10`"
+    )
 
 
 def test_a_missing_file_is_no_baseline(store):
@@ -427,7 +429,7 @@ def test_a_missing_file_is_no_baseline(store):
     assert store.load(HARDWARE, CASE) is None
     assert store.elsewhere(HARDWARE, CASE) == ()
     assert not store.root.exists()
-    store.save(baseline(case="scan/lstm"))
+    save_baseline(store.root, baseline(case="scan/lstm"))
     assert store.load(HARDWARE, CASE) is None
 
 
@@ -443,8 +445,10 @@ def test_a_name_that_is_taken_by_something_else_is_refused(store, damage):
 
 def test_own_hardware_comes_first(store):
     """This machine's file is read even where another could be borrowed."""
-    store.save(baseline(hardware=HardwareKey(platform="cpu", device_kind="AAA", devices=1), test="other"))
-    store.save(baseline())
+    save_baseline(
+        store.root, baseline(hardware=HardwareKey(platform="cpu", device_kind="AAA", devices=1), test="other")
+    )
+    save_baseline(store.root, baseline())
     record = store.load(HARDWARE, CASE)
     assert (record.baseline.test, record.borrowed) == ("perf/test_scan.py::test_scan[rnn]", False)
 
@@ -452,18 +456,67 @@ def test_own_hardware_comes_first(store):
 def test_a_file_of_the_same_platform_is_borrowed(store):
     """Of those recorded on the same platform with as many devices the first by name is taken, and it says so."""
     for kind in ("Intel Xeon", "ARM Neoverse", "Zen"):
-        store.save(baseline(hardware=HardwareKey(platform="cpu", device_kind=kind, devices=1)))
-    store.save(baseline(hardware=TWO_CPUS))  # sorts before all of them
+        save_baseline(store.root, baseline(hardware=HardwareKey(platform="cpu", device_kind=kind, devices=1)))
+    save_baseline(store.root, baseline(hardware=TWO_CPUS))  # sorts before all of them
     record = store.load(HARDWARE, CASE)
     assert record.borrowed
-    assert record.path == store.root / "cpu-arm-neoverse-1/scan/rnn.json"
+    assert record.path == store.root / "cpu-arm-neoverse-1-jax-0.10/scan/rnn.json"
     assert record.baseline.hardware.device_kind == "ARM Neoverse"
+
+
+def of_line(version, **changes):
+    """A baseline that another jax recorded."""
+    return baseline(environment={**CONTENT["environment"], "jax": version}, **changes)
+
+
+@pytest.mark.parametrize(
+    ("stored", "taken"),
+    [
+        (["0.9.1", "0.10.0", "0.12.0"], "0.10.0"),
+        (["0.8.3", "0.9.1", "0.11.0"], "0.9.1"),
+        (["0.11.0", "0.12.0"], "0.11.0"),
+        (["0.100.0"], "0.100.0"),
+    ],
+    ids=["its own", "the newest that is older", "else the oldest that is newer", "however far"],
+)
+def test_the_nearest_release_line_is_taken(store, stored, taken):
+    """Of this hardware; one of another line is not what a recording here would replace."""
+    for version in stored:
+        save_baseline(store.root, of_line(version))
+    record = store.load(HARDWARE, CASE)
+    assert record.baseline.environment["jax"] == taken
+    assert record.own == (taken == "0.10.0")
+    assert (record.borrowed, record.of_other_line) == (False, taken != "0.10.0")
+
+
+def test_the_own_line_of_other_hardware_is_nearer_than_another_line(store):
+    """A line of jax writes one program on all hardware of a platform; two lines rarely do."""
+    save_baseline(store.root, of_line("0.9.1"))
+    save_baseline(store.root, of_line("0.10.0", hardware=OTHER_CPU))
+    record = store.load(HARDWARE, CASE)
+    assert (record.baseline.hardware, record.borrowed, record.of_other_line) == (OTHER_CPU, True, False)
+    save_baseline(store.root, of_line("0.9.0", hardware=OTHER_CPU))
+    (store.root / "cpu-intel-xeon-1-jax-0.10/scan/rnn.json").unlink()
+    assert store.load(HARDWARE, CASE).baseline.hardware == HARDWARE
+
+
+def test_another_line_on_the_same_hardware_is_not_elsewhere(store):
+    """What is named there is hardware."""
+    save_baseline(store.root, of_line("0.9.1"))
+    assert store.elsewhere(HARDWARE, CASE) == ()
+
+
+@pytest.mark.parametrize("version", [None, "unknown", ""])
+def test_a_baseline_that_names_no_jax_is_refused(store, version):
+    """Nobody knows of which line it is."""
+    content = changed(("environment", "jax"), version, remove=version is None)
+    assert refusal(store, content).startswith("key `environment.jax`: expected a version of jax")
 
 
 @pytest.mark.parametrize("other", [GPU, TWO_CPUS], ids=["other platform", "other number of devices"])
 def test_what_cannot_be_compared_is_not_borrowed(store, other):
     """Another platform or another number of devices compiles other programs; it is named, not used."""
-    store.save(baseline(hardware=other))
+    save_baseline(store.root, baseline(hardware=other))
     assert store.load(HARDWARE, CASE) is None
     assert store.elsewhere(HARDWARE, CASE) == (other.slug,)
     assert store.elsewhere(other, CASE) == ()
@@ -472,20 +525,20 @@ def test_what_cannot_be_compared_is_not_borrowed(store, other):
 def test_elsewhere_names_all_other_hardware(store):
     """All folders that hold the case are named in order, neither this machine's nor those of other cases."""
     for hardware in (HARDWARE, OTHER_CPU, GPU):
-        store.save(baseline(hardware=hardware))
-    store.save(baseline(hardware=TWO_CPUS, case="scan/lstm"))
+        save_baseline(store.root, baseline(hardware=hardware))
+    save_baseline(store.root, baseline(hardware=TWO_CPUS, case="scan/lstm"))
     (store.root / "README.md").write_text("# ours\n")
     assert store.elsewhere(HARDWARE, CASE) == ("cpu-intel-xeon-1", "gpu-nvidia-h200-1")
 
 
 def test_a_corrupt_file_in_a_borrowed_place_is_refused(store):
     """A file that might have been borrowed and cannot be read is no reason to take the next one."""
-    store.save(baseline(hardware=HardwareKey(platform="cpu", device_kind="Zen", devices=1)))
-    assert refusal(store, b"{", "cpu-intel-xeon-1/scan/rnn.json").startswith("is not JSON")
+    save_baseline(store.root, baseline(hardware=HardwareKey(platform="cpu", device_kind="Zen", devices=1)))
+    assert refusal(store, b"{", "cpu-intel-xeon-1-jax-0.10/scan/rnn.json").startswith("is not JSON")
 
 
 def test_a_borrowed_file_in_a_wrong_folder_is_refused(store):
     """A file that was copied into the folder of other hardware does not say where it was recorded."""
-    assert "hardware" in refusal(store, CONTENT, "gpu-nvidia-h200-1/scan/rnn.json")
-    with pytest.raises(CorruptBaselineError, match="hardware"):
-        store.read(store.root / "gpu-nvidia-h200-1/scan/rnn.json")
+    assert "folder" in refusal(store, CONTENT, "gpu-nvidia-h200-1-jax-0.10/scan/rnn.json")
+    with pytest.raises(CorruptBaselineError, match="expected it in the folder"):
+        read_baseline(store.root / "gpu-nvidia-h200-1-jax-0.10/scan/rnn.json")

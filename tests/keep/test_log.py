@@ -25,7 +25,7 @@ def log(tmp_path, monkeypatch):
 
     def append(why="a reason", created=(), refreshed=()):
         root = tmp_path / "baselines"
-        path = append_log(root, created=created, refreshed=refreshed, hardware="cpu-amd-epyc-1", why=why)
+        path = append_log(root, created=created, refreshed=refreshed, folder="cpu-amd-epyc-1-jax-0.10", why=why)
         assert path.parent == root / "log"
         assert path.name.startswith("2026-11-20T23-30-00-")
         return path.read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def log(tmp_path, monkeypatch):
 def test_an_entry_says_when_where_what_and_why(log):
     """One line, cases sorted and told apart."""
     assert log("two", created=["vmap/b", "vmap/a"], refreshed=["scan/rnn"]) == (
-        "- 2026-11-20 on `cpu-amd-epyc-1`: created `vmap/a`, `vmap/b`; refreshed `scan/rnn`. Why: two\n"
+        "- 2026-11-20 on `cpu-amd-epyc-1-jax-0.10`: created `vmap/a`, `vmap/b`; refreshed `scan/rnn`. Why: two\n"
     )
 
 
@@ -61,7 +61,7 @@ def test_entries_do_not_meet(log, tmp_path):
 def test_a_reason_is_one_line(log, why, written):
     """A reason cannot make lines of its own, and none is written down as such."""
     assert log(why, created=["scan/rnn"]).splitlines() == [
-        f"- 2026-11-20 on `cpu-amd-epyc-1`: created `scan/rnn`. Why: {written}"
+        f"- 2026-11-20 on `cpu-amd-epyc-1-jax-0.10`: created `scan/rnn`. Why: {written}"
     ]
 
 
@@ -73,8 +73,8 @@ def test_the_log_is_read_in_the_order_of_its_files(log, tmp_path):
         "# Ours\n\nby hand\n- 2026-01-01 on `gpu-1`: created `a/b`, `a/c`; refreshed `a/d`. Why: first. Why: not\n"
     )
     assert read_log(tmp_path / "baselines") == (
-        LogEntry(date="2026-01-01", hardware="gpu-1", cases=("a/b", "a/c", "a/d"), why="first. Why: not"),
-        LogEntry(date="2026-11-20", hardware="cpu-amd-epyc-1", cases=("scan/rnn",), why="later"),
+        LogEntry(date="2026-01-01", folder="gpu-1", cases=("a/b", "a/c", "a/d"), why="first. Why: not"),
+        LogEntry(date="2026-11-20", folder="cpu-amd-epyc-1-jax-0.10", cases=("scan/rnn",), why="later"),
     )
 
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from pydantic import TypeAdapter
+from support.lines import line_here
 
 from jaxgate.keep import ProgramStore
 from jaxgate.model import ProgramRecord, StoredProgram
@@ -130,7 +131,7 @@ def lend(own, content):
     text = json.loads(own.read_text())
     text["hardware"] = {"platform": "tpu", "device_kind": "v5e", "devices": 1}
     text["program"]["digest"] = hashlib.sha256(content).hexdigest()
-    theirs = own.parents[2] / "tpu-v5e-1" / own.parent.name / own.name
+    theirs = own.parents[2] / f"tpu-v5e-1-jax-{line_here()}" / own.parent.name / own.name
     theirs.parent.mkdir(parents=True)
     theirs.write_text(json.dumps(text))
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.factories import CASE, HARDWARE, OTHER_CPU, session
+from support.factories import CASE, HARDWARE, LINE, OTHER_CPU, session
 
-from jaxgate.keep import BaselineStore, CorruptBaselineError, TimesStore
+from jaxgate.keep import BaselineStore, CorruptBaselineError, TimesStore, baseline_files
 
 
 @pytest.fixture
 def store(tmp_path):
     """A store with two sessions of one case."""
-    found = TimesStore(tmp_path)
+    found = TimesStore(tmp_path, LINE)
     found.add(HARDWARE, CASE, session(1000.5))
     found.add(HARDWARE, CASE, session(1100.25, objections=("load 3.0, at most 0.5 may be",)))
     return found
@@ -32,7 +32,7 @@ def test_sessions_are_added_in_order(store, tmp_path):
     first, second = store.load(HARDWARE, CASE).sessions
     assert first == session(1000.5)
     assert (second.run_ns, second.objections) == (1100.25, ("load 3.0, at most 0.5 may be",))
-    assert store.path(HARDWARE, CASE) == tmp_path / "cpu-amd-epyc-1/times/scan/rnn.json"
+    assert store.path(HARDWARE, CASE) == tmp_path / "cpu-amd-epyc-1-jax-0.10/times/scan/rnn.json"
 
 
 def test_files_are_written_for_people(store):
@@ -52,10 +52,10 @@ def test_no_file_is_no_session(store):
 
 def test_times_are_no_baselines(store, tmp_path):
     """The store of baselines does not take the file for one, nor the folder for a family."""
-    baselines = BaselineStore(tmp_path)
+    baselines = BaselineStore(tmp_path, LINE)
     assert baselines.load(HARDWARE, CASE) is None
     assert baselines.elsewhere(OTHER_CPU, CASE) == ()
-    assert list((tmp_path / HARDWARE.slug).glob("*/*.json")) == []  # where orphans are looked for
+    assert baseline_files(tmp_path) == []  # where orphans are looked for
 
 
 def last(content):

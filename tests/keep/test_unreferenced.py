@@ -10,13 +10,13 @@ import pytest
 from support.factories import FINGERPRINTS, OTHER_CPU, PROGRAM, baseline
 
 from jaxgate.keep import (
-    BaselineStore,
     CorruptBaselineError,
     ProgramStore,
     collect,
     find_unreferenced,
     named_by,
     read_all,
+    save_baseline,
 )
 
 A, B = "a0" * 16, "b1" * 16
@@ -26,9 +26,7 @@ def accept(root, content, *, fingerprint, case="scan/rnn", **changes):
     """Write a program and the baseline that names it, in this order."""
     digest = ProgramStore(root).save(fingerprint, content, lambda stored: stored == content)
     prints = replace(FINGERPRINTS, program=fingerprint)
-    BaselineStore(root).save(
-        baseline(case=case, fingerprints=prints, program=replace(PROGRAM, digest=digest), **changes)
-    )
+    save_baseline(root, baseline(case=case, fingerprints=prints, program=replace(PROGRAM, digest=digest), **changes))
 
 
 def names(root):
@@ -99,7 +97,7 @@ def test_a_damaged_program_that_is_named_stays(tmp_path):
 def test_a_hash_only_baseline_names_no_program(tmp_path):
     """A program of the same structure, left by somebody else, is not its own."""
     record = replace(PROGRAM, digest=None, why_not="private")
-    BaselineStore(tmp_path).save(baseline(fingerprints=replace(FINGERPRINTS, program=A), program=record))
+    save_baseline(tmp_path, baseline(fingerprints=replace(FINGERPRINTS, program=A), program=record))
     ProgramStore(tmp_path).save(A, b"left")
     assert find(tmp_path) == [A]
 
@@ -108,7 +106,7 @@ def test_nothing_is_collected_while_a_baseline_cannot_be_read(tmp_path):
     """It may name the program."""
     accept(tmp_path, b"one", fingerprint=A)
     ProgramStore(tmp_path).save(B, b"replaced")
-    broken = tmp_path / "cpu-x-1/scan/broken.json"
+    broken = tmp_path / "cpu-x-1-jax-0.10/scan/broken.json"
     broken.parent.mkdir(parents=True)
     broken.write_text("{")
     with pytest.raises(CorruptBaselineError, match="broken"):

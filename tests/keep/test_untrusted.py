@@ -14,7 +14,7 @@ from contextlib import chdir
 
 import numpy as np
 import pytest
-from support.factories import PROGRAM, baseline
+from support.factories import LINE, PROGRAM, baseline
 
 from jaxgate.keep import (
     Artifacts,
@@ -32,6 +32,7 @@ from jaxgate.keep import (
     read_waivers,
     references,
     remove,
+    save_baseline,
 )
 from jaxgate.keep.artifacts import HISTORY
 from jaxgate.keep.calibrations import write_calibration
@@ -100,7 +101,11 @@ def test_anything_but_a_regular_file_is_refused(tmp_path, make):
 @EVERY
 def test_every_reader_says_so_in_its_own_way(tmp_path, make):
     """What each calls damaged: never a traceback, never a wait."""
-    store, times, floors = BaselineStore(tmp_path / "b"), TimesStore(tmp_path / "b"), FloorStore(tmp_path / "f")
+    store, times, floors = (
+        BaselineStore(tmp_path / "b", LINE),
+        TimesStore(tmp_path / "b", LINE),
+        FloorStore(tmp_path / "f"),
+    )
     for path in (
         store.path(HARDWARE, CASE),
         times.path(HARDWARE, CASE),
@@ -125,7 +130,7 @@ def test_what_may_be_missing_is_as_good_as_missing(tmp_path, make):
     if make is huge:
         pytest.skip("programs and arrays may be larger")
     programs, cache = ProgramStore(tmp_path), ReferenceCache(tmp_path / "r")
-    append_log(tmp_path, created=[CASE], refreshed=[], hardware=HARDWARE.slug, why="first")
+    append_log(tmp_path, created=[CASE], refreshed=[], folder=BASELINE.folder, why="first")
     for path in (programs.path("0" * 32), tmp_path / "r/key.npz", tmp_path / "log/9999-12-31.md"):
         path.parent.mkdir(parents=True, exist_ok=True)
         make(path)
@@ -138,9 +143,9 @@ def test_what_may_be_missing_is_as_good_as_missing(tmp_path, make):
 @EVERY
 def test_what_is_stored_can_be_listed_all_the_same(tmp_path, make):
     """With each kind of file in every place."""
-    BaselineStore(tmp_path).save(baseline(case="scan/other", program=PROGRAM))
+    save_baseline(tmp_path, baseline(case="scan/other", program=PROGRAM))
     for path in (
-        BaselineStore(tmp_path).path(HARDWARE, CASE),
+        BaselineStore(tmp_path, LINE).path(HARDWARE, CASE),
         ProgramStore(tmp_path).path("1" * 32),
         tmp_path / "log/1.md",
         tmp_path / "waivers.toml",
@@ -149,17 +154,17 @@ def test_what_is_stored_can_be_listed_all_the_same(tmp_path, make):
         make(path)
     found = read_inventory(tmp_path, today=utc_today())
     assert [case.case for case in found.cases] == ["scan/other"]
-    assert [path for path, _ in found.unreadable] == [f"{HARDWARE.slug}/{CASE}.json"]
+    assert [path for path, _ in found.unreadable] == [f"{BASELINE.folder}/{CASE}.json"]
     assert found.waiver_problem.startswith("waivers.toml: cannot be read")
 
 
 def test_a_link_to_a_file_is_read(tmp_path):
     """Some checkouts are made of links."""
-    BaselineStore(tmp_path).save(BASELINE)
-    path = BaselineStore(tmp_path).path(HARDWARE, CASE)
+    save_baseline(tmp_path, BASELINE)
+    path = BaselineStore(tmp_path, LINE).path(HARDWARE, CASE)
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
-    assert BaselineStore(tmp_path).load(HARDWARE, CASE).baseline == BASELINE
+    assert BaselineStore(tmp_path, LINE).load(HARDWARE, CASE).baseline == BASELINE
 
 
 # Unpacking
@@ -203,12 +208,12 @@ DEEP = "[" * 200_000
 
 def test_brackets_in_brackets_are_one_line(tmp_path):
     """In a baseline, in results, among waivers."""
-    path = BaselineStore(tmp_path).path(HARDWARE, CASE)
+    path = BaselineStore(tmp_path, LINE).path(HARDWARE, CASE)
     path.parent.mkdir(parents=True)
     for text in (DEEP, '{"a":' * 200_000, f'{{"schema": 4, "case": {DEEP}'):
         path.write_text(text)
         with pytest.raises(CorruptBaselineError, match=r"rnn\.json: is nested too deeply"):
-            BaselineStore(tmp_path).load(HARDWARE, CASE)
+            BaselineStore(tmp_path, LINE).load(HARDWARE, CASE)
     with pytest.raises(ValueError, match="nested"):
         read_json(path)
     (tmp_path / "waivers.toml").write_text(f"a = {DEEP}")
@@ -219,10 +224,10 @@ def test_brackets_in_brackets_are_one_line(tmp_path):
 @pytest.mark.parametrize("digits", ["9" * 20, "9" * 400, "9" * 5000, "-" + "9" * 400])
 def test_a_number_that_floats_cannot_hold_is_refused(tmp_path, digits):
     """A tolerance of it would overflow in the middle of a run."""
-    path = BaselineStore(tmp_path).save(BASELINE)
+    path = save_baseline(tmp_path, BASELINE)
     path.write_text(path.read_text().replace('"temp_bytes": 20000', f'"temp_bytes": {digits}'))
     with pytest.raises(CorruptBaselineError, match="a number is beyond 64 bits"):
-        BaselineStore(tmp_path).load(HARDWARE, CASE)
+        BaselineStore(tmp_path, LINE).load(HARDWARE, CASE)
 
 
 def test_toml_of_thousands_of_digits_is_one_line(tmp_path):
@@ -240,22 +245,22 @@ def test_toml_of_thousands_of_digits_is_one_line(tmp_path):
 @pytest.mark.parametrize("program", ["../../secret", "/**", "", "0" * 31, "0" * 33, "A" * 32, "0" * 32 + "\n"])
 def test_a_program_is_named_by_hexadecimal_digits(tmp_path, program):
     """Anything else could be another file's name, or a pattern of names."""
-    path = BaselineStore(tmp_path).save(BASELINE)
+    path = save_baseline(tmp_path, BASELINE)
     content = json.loads(path.read_text())
     content["fingerprints"]["program"] = program
     path.write_text(json.dumps(content))
     with pytest.raises(
         CorruptBaselineError, match=r"key `fingerprints\.program`: expected 32 hexadecimal digits, found "
     ):
-        BaselineStore(tmp_path).load(HARDWARE, CASE)
+        BaselineStore(tmp_path, LINE).load(HARDWARE, CASE)
 
 
 def test_a_digest_is_hexadecimal(tmp_path):
     """Its beginning may become part of a name."""
-    path = BaselineStore(tmp_path).save(BASELINE)
+    path = save_baseline(tmp_path, BASELINE)
     path.write_text(path.read_text().replace("0" * 64, "../" * 8))
     with pytest.raises(CorruptBaselineError, match=r"key `program\.digest`: expected 64 hexadecimal digits"):
-        BaselineStore(tmp_path).load(HARDWARE, CASE)
+        BaselineStore(tmp_path, LINE).load(HARDWARE, CASE)
 
 
 # Links to somebody's secrets
@@ -287,11 +292,11 @@ def test_a_folder_of_logs_behind_a_link_is_not_read(tmp_path):
 def test_json_of_somebody_else_is_not_quoted(tmp_path):
     """Neither a word in the place of the schema, nor the beginning of what is no JSON."""
     (tmp_path / "secret").write_text(json.dumps({"schema": SECRET}))
-    path = BaselineStore(tmp_path).path(HARDWARE, CASE)
+    path = BaselineStore(tmp_path, LINE).path(HARDWARE, CASE)
     path.parent.mkdir(parents=True)
     path.symlink_to(tmp_path / "secret")
     with pytest.raises(CorruptBaselineError, match="expected schema") as caught:
-        BaselineStore(tmp_path).load(HARDWARE, CASE)
+        BaselineStore(tmp_path, LINE).load(HARDWARE, CASE)
     assert "hunter2" not in str(caught.value)
     floors = FloorStore(tmp_path)
     floors.path(HARDWARE).write_text("hunter2")
@@ -319,7 +324,7 @@ def test_what_lies_behind_a_link_is_not_removed(tmp_path):
     assert sorted(theirs.rglob("*")) == before
 
     root = tmp_path / "baselines"
-    BaselineStore(root).save(baseline())
+    save_baseline(root, baseline())
     (root / "programs").symlink_to(theirs)
     with pytest.raises(RefusedFileError, match=r"found it behind a link; remove the link"):
         collect(root, {"a" * 32})

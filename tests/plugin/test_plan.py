@@ -11,7 +11,7 @@ from support.factories import PHASES, PROGRAM, baseline
 from support.fakes import duel
 
 from jaxgate.engine.cost import longest_duel_s, predict, unchanged_s
-from jaxgate.keep import BaselineStore
+from jaxgate.keep import save_baseline
 from jaxgate.model import Cost, HardwareKey, Prediction, Samples
 
 TESTS = """
@@ -71,7 +71,7 @@ def store(tmp_path):
 
     def save(*recorded):
         for one in recorded:
-            BaselineStore(tmp_path).save(one)
+            save_baseline(tmp_path, one)
         return tmp_path
 
     return save
@@ -199,7 +199,7 @@ def test_a_memory_that_makes_no_sense_is_unknown(planned, what):
 
 def test_without_a_cache_baselines_tell(planned):
     """-p no:cacheprovider: no memory, and no error."""
-    BaselineStore(planned.path / "baselines").save(baseline(test=ONE))
+    save_baseline(planned.path / "baselines", baseline(test=ONE))
     result = planned.run("--perf-plan")
     assert result.code == 0
     assert result.line(ONE) == f"   ~0.1 s   ~2.0 s  {ONE}"
@@ -208,7 +208,7 @@ def test_without_a_cache_baselines_tell(planned):
 
 def test_a_plan_does_not_import_jax(planned):
     """Neither collecting, remembering nor reading baselines needs it."""
-    BaselineStore(planned.path / "baselines").save(baseline(test=ONE))
+    save_baseline(planned.path / "baselines", baseline(test=ONE))
     code = (
         "import sys, pytest; code = pytest.main(['--perf-plan', '-q'])\n"
         "print('heavy:', sorted({name.split('.')[0] for name in sys.modules} & {'jax', 'jaxlib'}), int(code))\n"

@@ -52,7 +52,7 @@ def evil_verdict():
 
 
 KEPT = KeptCase(
-    hardware=EVIL, case=f"a/{EVIL}", date=EVIL, commit=EVIL, environment={"jax": EVIL}, why_no_program="", has_program=False,
+    hardware=EVIL, line="0.10", case=f"a/{EVIL}", date=EVIL, commit=EVIL, environment={"jax": EVIL}, why_no_program="", has_program=False,
     by=EVIL, why=EVIL,
 )  # fmt: skip
 STORED = Inventory(

@@ -36,10 +36,10 @@ def test_an_environment_that_changed_for_all_is_said_once(project):
     """Above the lines, and in none of them; with one case alone it stays in its line."""
     project.write("test_model.py", TWO).record()
     for case in ("model/first", "model/second"):
-        project.edit_baseline(case, environment={"jax": "0.9.0"})
+        project.edit_baseline(case, environment={"jaxlib": "0.9.0"})
     text = project.run("--no-perf-strict").text
-    assert text.count("all baselines are of another environment: jax 0.9.0 → ") == 1
-    assert "[jax 0.9.0" not in text.partition("all baselines")[2]
+    assert text.count("all baselines are of another environment: jaxlib 0.9.0 → ") == 1
+    assert "[jaxlib 0.9.0" not in text.partition("all baselines")[2]
     alone = project.run("-k", "first", "--no-perf-strict").text
     assert "all baselines" not in alone
-    assert "[jax 0.9.0" in alone
+    assert "[jaxlib 0.9.0" in alone

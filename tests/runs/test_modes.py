@@ -128,12 +128,12 @@ def test_workers_that_refresh_at_once_leave_what_is_needed(half):
 
 def test_a_program_stays_while_a_baseline_cannot_be_read(half):
     """Of other hardware, too: it may be the one that names it."""
-    other = half.path / "baselines/cpu-other-1/model/first.json"
+    other = half.path / "baselines/cpu-other-1-jax-0.10/model/first.json"
     other.parent.mkdir(parents=True)
     other.write_text("{")
     result = half.run("-k", "first", "--perf-update=refresh")
     assert result.code == 0
-    result.shows("Programs that were replaced stay: baselines/cpu-other-1/model/first.json is not JSON")
+    result.shows("Programs that were replaced stay: baselines/cpu-other-1-jax-0.10/model/first.json is not JSON")
     assert len(list((half.path / "baselines/programs").iterdir())) == 2
 
 

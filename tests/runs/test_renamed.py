@@ -75,7 +75,7 @@ def test_all_files_move_to_a_family_that_is_new(recorded):
     """Those of other hardware and stored times with it; the folder is made first."""
     (path,) = (recorded.path / "baselines").glob("*/model/second.json")
     hardware = path.parents[1]
-    times, other = hardware / "times/model/second.json", hardware.with_name("gpu-other-1") / "model/second.json"
+    times, other = hardware / "times/model/second.json", hardware.with_name("gpu-other-1-jax-0.9") / "model/second.json"
     for copy in (times, other):
         copy.parent.mkdir(parents=True)
         copy.write_text("{}")
@@ -89,7 +89,9 @@ def test_all_files_move_to_a_family_that_is_new(recorded):
         path.relative_to(recorded.path / "baselines").as_posix() for path in recorded.path.rglob("last.json")
     )
     slug = hardware.name
-    assert names == sorted([f"{slug}/other/last.json", "gpu-other-1/other/last.json", f"{slug}/times/other/last.json"])
+    assert names == sorted(
+        [f"{slug}/other/last.json", "gpu-other-1-jax-0.9/other/last.json", f"{slug}/times/other/last.json"]
+    )
 
 
 @pytest.mark.parametrize("side", ["two new ones", "two old ones", "another program"])

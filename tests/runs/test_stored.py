@@ -9,11 +9,12 @@ from unittest.mock import Mock
 
 import pytest
 from support.factories import session
-from support.fakes import BUSY, CALL_NS, QUIET, Lab, hardware_slug
+from support.fakes import BUSY, CALL_NS, QUIET, Lab, folder_here, hardware_slug
+from support.lines import line_here
 from support.projects import model
 
 from jaxgate.engine.session import GateSession
-from jaxgate.keep import BaselineStore, TimesStore
+from jaxgate.keep import BaselineStore, TimesStore, save_baseline
 from jaxgate.model import UsageError
 from jaxgate.observe.machine import first_device
 from jaxgate.plugin.stash import SETTINGS
@@ -24,7 +25,8 @@ TALK = model("jnp.ones((8, 8))", talk="jnp.exp(-x)").replace(
     "    return", "    jax.debug.callback(lambda value: None, x[0, 0])\n    return"
 )
 SLUG = hardware_slug()
-TIMES = f"baselines/{SLUG}/times/model/wave.json"
+FOLDER = folder_here()
+TIMES = f"baselines/{FOLDER}/times/model/wave.json"
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def recorded(project, accepted):
 
 def sessions(project):
     """What is stored of the case."""
-    return TimesStore(project.path / "baselines").load(first_device(), "model/wave").sessions
+    return TimesStore(project.path / "baselines", line_here()).load(first_device(), "model/wave").sessions
 
 
 def around(spread, count=10):
@@ -160,8 +162,10 @@ def test_a_case_without_a_baseline_is_refused(recorded, lab, lent):
         recorded.baseline("model/wave").unlink()
     result = recorded.run("--perf-record-times=1")
     assert result.code == 1
-    assert not (recorded.path / "baselines" / SLUG / "times").exists()
-    result.shows("REFUSED  model/wave", "it has no baseline on this hardware; record that first: --perf-update")
+    assert not (recorded.path / "baselines" / FOLDER / "times").exists()
+    result.shows(
+        "REFUSED  model/wave", "it has no baseline on this hardware with this jax; record that first: --perf-update"
+    )
 
 
 def other(**fingerprints):
@@ -208,7 +212,7 @@ def test_virtual_devices_are_refused(recorded, lab, monkeypatch):
 
     def virtual(side, chosen, into):
         record(side, chosen, into)
-        (into / SLUG).rename(into / eight)
+        (into / FOLDER).rename(into / FOLDER.replace(SLUG, eight))
         return {}
 
     lab.instruments["record"] = virtual
@@ -249,7 +253,7 @@ def test_a_name_that_no_hardware_has_is_refused(project, monkeypatch, name):
     monkeypatch.setenv("JAXGATE_QUIET", f"gpu-nvidia-h200-1, {name}")
     result = project.run()
     assert result.code == 4
-    result.shows("expected hardware as its folder under the baselines is named", repr(name))
+    result.shows("expected hardware as verdicts name it", repr(name))
 
 
 # Judging: the environment changed
@@ -338,7 +342,7 @@ def test_where_they_do_not_gate_nothing_is_same(project, lab, accepted, times, w
 def test_sessions_of_another_baseline_do_not_count(project, lab, accepted):
     """Accepting a new environment leaves the old times behind, and says so."""
     accepted(MODEL, *around(0.005))
-    project.edit_baseline("model/wave", environment={"jax": "0.9"})
+    project.edit_baseline("model/wave", environment={"jaxlib": "0.9"})
     lab.call_ns = 2 * CALL_NS
     project.run().shows("1 UNDECIDED", "no session, 3 are needed (10 of another baseline)")
 
@@ -431,7 +435,7 @@ def test_one_real_session(project, monkeypatch):
     project.write("test_model.py", MODEL).record()
     monkeypatch.setenv("JAXGATE_QUIET", SLUG)
     result = project.run("--perf-record-times=1", "--perf-busy-ok")
-    baseline = BaselineStore(project.path / "baselines").load(first_device(), "model/wave").baseline
+    baseline = BaselineStore(project.path / "baselines", line_here()).load(first_device(), "model/wave").baseline
     assert result.code == 0
     (only,) = sessions(project)
     result.shows(f"RECORDED  model/wave  {show('run_ns', only.run_ns)}  1 session over 1 day, 3 are needed")
@@ -445,10 +449,13 @@ def test_a_real_repeat(project, monkeypatch):
     project.write("test_model.py", MODEL).record()
     hardware = first_device()
     monkeypatch.setenv("JAXGATE_QUIET", hardware.slug)
-    store, times = BaselineStore(project.path / "baselines"), TimesStore(project.path / "baselines")
+    store, times = (
+        BaselineStore(project.path / "baselines", line_here()),
+        TimesStore(project.path / "baselines", line_here()),
+    )
     accepted = store.load(hardware, "model/wave").baseline
-    accepted = replace(accepted, environment={**accepted.environment, "jax": "0.9"})
-    store.save(accepted)
+    accepted = replace(accepted, environment={**accepted.environment, "jaxlib": "0.9"})
+    save_baseline(store.root, accepted)
     for _ in range(10):
         stored = session(1.0, fingerprints=accepted.fingerprints, environment=accepted.environment)
         times.add(hardware, "model/wave", stored)

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from support.fakes import CRASHED, duel
+from support.lines import line_here
 
 from jaxgate.judge import decide
 from jaxgate.model import RepeatOutcome
@@ -106,7 +107,7 @@ def test_a_larger_body_is_slower_than_a_baseline_of_other_hardware(project):
     content = json.loads(path.read_text())
     content["hardware"]["device_kind"] = "Another Processor"
     path.write_text(json.dumps(content))
-    path.parents[1].rename(project.path / "baselines" / "cpu-another-processor-1")
+    path.parents[1].rename(project.path / "baselines" / f"cpu-another-processor-1-jax-{line_here()}")
     assert "hardware changed" in project.run("--perf-budget", "0").line("UNDECIDED  model/step")
 
     work = "    state = jnp.tanh(state @ x)\n"

@@ -113,13 +113,16 @@ def refused(project, result, *pieces):
 
 def test_nothing_is_removed_while_a_baseline_cannot_be_read(stored):
     """Whatever hardware it is of: its program would look unneeded."""
-    broken = stored.path / "baselines/cpu-other-1/model/first.json"
+    broken = stored.path / "baselines/cpu-other-1-jax-0.10/model/first.json"
     broken.parent.mkdir(parents=True)
     broken.write_text("{")
     drop_second(stored)
     before = files(stored)
     refused(
-        stored, stored.run("--perf-update=trim"), "cpu-other-1/model/first.json: is not JSON", "restore it with git"
+        stored,
+        stored.run("--perf-update=trim"),
+        "cpu-other-1-jax-0.10/model/first.json: is not JSON",
+        "restore it with git",
     )
     assert files(stored) == before
 

@@ -6,6 +6,7 @@ import json
 import signal
 
 import pytest
+from support.lines import line_here
 from support.projects import TWO, model
 
 from jaxgate.keep.log import read_log
@@ -79,7 +80,7 @@ def test_borrowed_baselines_gate_and_are_not_overwritten(project):
     project.edit("test_model.py", "return x * 2", "return x @ jnp.ones((8, 8))")
     result = project.run("-k", "first")
     result.counts(failed=1, deselected=1)
-    result.shows("borrowed from cpu-other-1")
+    result.shows(f"borrowed from cpu-other-1-jax-{line_here()}")
     project.run("-k", "second", "--perf-update").shows("CREATED  model/second")
 
 

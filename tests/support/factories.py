@@ -32,6 +32,7 @@ from jaxgate.model import (
 
 HARDWARE = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=1)
 OTHER_CPU = HardwareKey(platform="cpu", device_kind="Intel Xeon", devices=1)
+LINE = "0.10"
 ENVIRONMENT = {"jax": "0.10.2", "jaxlib": "0.10.2", "python": "3.11"}
 FINGERPRINTS = Fingerprints(source="s0", program="0" * 32, options="", inputs="i0")
 

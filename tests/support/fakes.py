@@ -22,12 +22,13 @@ import jax
 import numpy as np
 import pytest
 from support.factories import CALL_NS, steady
+from support.lines import line_here
 
 import jaxgate
 from jaxgate.engine.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import STORED_PHASE_POLICIES, decide, decide_claim
-from jaxgate.model import DUEL_BURST_NS, Duel, OpRow, OpTable, Phases, RepeatOutcome, Samples
+from jaxgate.model import DUEL_BURST_NS, Duel, OpRow, OpTable, Phases, RepeatOutcome, Samples, folder_name
 from jaxgate.observe.duel import NotPlantableError
 from jaxgate.observe.execute import Sampled
 from jaxgate.observe.machine import MachineState, first_device, read_environment
@@ -83,8 +84,13 @@ def device_kind() -> str:
 
 
 def hardware_slug() -> str:
-    """The folder of this machine's baselines."""
+    """What this machine is called where its devices are meant, not its baselines."""
     return first_device().slug
+
+
+def folder_here() -> str:
+    """The folder of this machine's baselines."""
+    return folder_name(hardware_slug(), line_here())
 
 
 class Lab:
@@ -220,7 +226,7 @@ class Lab:
         """What a fresh process would have recorded: the accepted baselines in today's environment, with the next time."""
         self.recorded.append(chosen)
         run_ns = self.fresh_ns.pop(0) if self.fresh_ns else self.call_ns
-        for path in sorted((self.accepted / hardware_slug()).glob("*/*.json")):
+        for path in sorted((self.accepted / folder_here()).glob("*/*.json")):
             content = json.loads(path.read_text())
             content["environment"] = self.environment(jax.devices()[0])
             content["samples"] = {"bursts_ns": [run_ns] * 3, "calls_per_burst": 1, "contract": "pipelined"}

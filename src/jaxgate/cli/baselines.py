@@ -10,7 +10,15 @@ from pathlib import Path
 from jaxgate.cli.console import refuse, write
 from jaxgate.cli.pytest_arguments import IniError, usual_folder
 from jaxgate.judge import age_days, last_day
-from jaxgate.keep import read_inventory, utc_today
+from jaxgate.keep import (
+    CorruptBaselineError,
+    describe_old_layout,
+    folders_without_line,
+    migrate,
+    read_inventory,
+    utc_today,
+)
+from jaxgate.model import plural
 from jaxgate.report import inventory_json, inventory_text
 
 
@@ -25,13 +33,11 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     Returns:
         The exit code: 1 if a file is unreadable or missing, or there is no baseline at all.
     """
-    try:
-        root = Path(folder) if folder else usual_folder(Path.cwd())
-    except IniError as error:
-        return refuse("baselines", f"{error}; name the folder: --baselines DIR", 1)
-    if not root.is_dir():
-        shown = os.path.relpath(root)
-        return refuse("baselines", f"expected a folder {shown}, found none; name it: --baselines DIR", 1)
+    root = _find(folder)
+    if isinstance(root, str):
+        return refuse("baselines", root, 1)
+    if old := folders_without_line(root):
+        return refuse("baselines", describe_old_layout(os.path.relpath(root / old[0])), 1)
     today = utc_today()
     found = read_inventory(root, today=today)
     days = {case.date for case in found.cases}
@@ -41,3 +47,37 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     text = inventory_json(found, ages, ends) if as_json else inventory_text(found, ages, ends, cases=cases, width=width)
     write(text)
     return 0 if found.sound else 1
+
+
+def migrate_baselines(folder: str | None) -> int:
+    """Rename the folders that name no release line of jax, and print what was moved.
+
+    Args:
+        folder: Where the baselines are; ``None`` for what pytest would take.
+
+    Returns:
+        The exit code: 1 if a baseline stands in the way or cannot be read; nothing was moved then.
+    """
+    root = _find(folder)
+    if isinstance(root, str):
+        return refuse("baselines", root, 1)
+    try:
+        moved = migrate(root)
+    except CorruptBaselineError as error:
+        return refuse("baselines", f"{os.path.relpath(error.path)}: {error.reason}; nothing was moved", 1)
+    except OSError as error:
+        return refuse("baselines", str(error), 1)
+    for (before, now), count in sorted(moved.items()):
+        write(f"{before} → {now}: {plural(count, 'baseline')}\n")
+    shown = os.path.relpath(root)
+    write(f"commit it: git add {shown}\n" if moved else f"{shown}: nothing to rename\n")
+    return 0
+
+
+def _find(folder: str | None) -> Path | str:
+    """The folder of the baselines; or why there is none."""
+    try:
+        root = Path(folder) if folder else usual_folder(Path.cwd())
+    except IniError as error:
+        return f"{error}; name the folder: --baselines DIR"
+    return root if root.is_dir() else f"expected a folder {os.path.relpath(root)}, found none; name it: --baselines DIR"

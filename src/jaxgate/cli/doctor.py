@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import reduce
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,8 +14,8 @@ from time import perf_counter_ns
 from jaxgate.cli.console import refuse, write
 from jaxgate.cli.pytest_arguments import IniError, usual_folder
 from jaxgate.judge import EXTRAS, NEEDED, environment_differences, remarks
-from jaxgate.keep import ignored, read_all, run_git
-from jaxgate.model import Baseline, Level, Surroundings
+from jaxgate.keep import BaselineStore, CorruptBaselineError, folders_without_line, ignored, read_all, run_git
+from jaxgate.model import Baseline, HardwareKey, Level, StoredBaseline, Surroundings, release_line
 from jaxgate.processes.defaults_worker import find_defaults
 from jaxgate.report import checkup_text
 
@@ -53,8 +54,8 @@ def _look(folder: Path) -> Surroundings:
     except RuntimeError as error:  # JAX found no device
         return Surroundings(versions=versions, hardware=None, no_hardware=str(error), folder=_shown(folder))
     baselines, unreadable = read_all(folder)
-    of_platform = [one for one in baselines.values() if one.hardware.same_platform(hardware)]
-    own = [one for one in of_platform if one.hardware.device_kind == hardware.device_kind]
+    nearest = _nearest(BaselineStore(folder, release_line(environment["jax"])), hardware, baselines.values())
+    own = [one.baseline for one in nearest if one.own]
     return Surroundings(
         versions=versions,
         hardware=hardware,
@@ -67,12 +68,23 @@ def _look(folder: Path) -> Surroundings:
         spread=machine.python_spread(perf_counter_ns),
         in_git=run_git(Path(), "rev-parse", "--git-dir") is not None,
         folder=_shown(folder),
+        line=release_line(environment["jax"]),
+        old_layout=tuple(folders_without_line(folder)),
         own=len(own),
-        borrowed=Counter() if own else Counter(one.hardware.slug for one in of_platform),
+        borrowed=Counter() if own else Counter(one.baseline.folder for one in nearest),
         unreadable=tuple(str(error.path.relative_to(folder)) for error in unreadable),
         ignored=ignored(folder) if folder.is_dir() else (),
-        differences=_differences(environment, own or of_platform),
+        differences=_differences(environment, own or [one.baseline for one in nearest]),
     )
+
+
+def _nearest(store: BaselineStore, hardware: HardwareKey, stored: Iterable[Baseline]) -> list[StoredBaseline]:
+    """The baselines that cases of this hardware would be compared with, as far as they can be read."""
+    found = []
+    for case in sorted({one.case for one in stored if one.hardware.same_platform(hardware)}):
+        with suppress(CorruptBaselineError):
+            found.append(store.load(hardware, case))
+    return [one for one in found if one is not None]
 
 
 def _differences(environment: dict[str, str], baselines: Sequence[Baseline]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxgate.cli.baselines import show_baselines
+from jaxgate.cli.baselines import migrate_baselines, show_baselines
 from jaxgate.cli.comment import comment
 from jaxgate.cli.console import complain, refuse
 from jaxgate.cli.doctor import doctor
@@ -142,6 +142,11 @@ def _parser() -> argparse.ArgumentParser:
         help="their folder (default: JAXGATE_BASELINES, perf_baselines in pyproject.toml, baselines)",
     )
     stored.add_argument("--cases", action="store_true", help="one row for each case, with its commit, owner and reason")
+    stored.add_argument(
+        "--migrate",
+        action="store_true",
+        help="rename folders that an earlier jaxgate wrote: baselines lie in one for each hardware and release line of jax",
+    )
     stored.add_argument("--json", action="store_true", help="everything, for machines")
     board = command(
         "tensorboard",
@@ -185,7 +190,10 @@ def _policy(_: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _baselines(known: argparse.Namespace, rest: list[str]) -> int:
-    return _unknown("baselines", rest) or show_baselines(known.baselines, cases=known.cases, as_json=known.json)
+    refused = _unknown("baselines", rest)
+    if refused or known.migrate:
+        return refused or migrate_baselines(known.baselines)
+    return show_baselines(known.baselines, cases=known.cases, as_json=known.json)
 
 
 def _tensorboard(known: argparse.Namespace, rest: list[str]) -> int:

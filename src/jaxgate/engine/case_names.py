@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from jaxgate.engine.baseline_owner import stands_elsewhere
-from jaxgate.keep import BaselineStore
+from jaxgate.keep import recorded_by
 from jaxgate.model import possible_names
 
 
@@ -22,7 +22,7 @@ class CaseNames:
 
     def __init__(self, project: Path, folders: Sequence[Path], namesakes: AbstractSet[str]) -> None:
         self._project = project
-        self._stores = [BaselineStore(folder) for folder in dict.fromkeys(folders)]
+        self._folders = tuple(dict.fromkeys(folders))
         self._namesakes = namesakes
 
     def of(self, test: str, given: str | None) -> tuple[str, str]:
@@ -35,9 +35,9 @@ class CaseNames:
         names = possible_names(test, given)
         if len(names) == 1:
             return names[0]
-        for store in self._stores:
+        for folder in self._folders:
             for name in names:
-                if test in store.recorded_by("/".join(name)):
+                if test in recorded_by(folder, "/".join(name)):
                     return name
         short = names[0]
         with_folder = next((name for name in names if name[0] != short[0]), short)
@@ -46,5 +46,5 @@ class CaseNames:
 
     def _is_taken(self, case: str, test: str) -> bool:
         """Whether a test of another file, which is still there, has recorded a case."""
-        owners = {owner for store in self._stores for owner in store.recorded_by(case)}
+        owners = {owner for folder in self._folders for owner in recorded_by(folder, case)}
         return any(stands_elsewhere(self._project, owner, test) for owner in owners)

@@ -121,15 +121,15 @@ def needs_commit(session: GateSession) -> tuple[str, ...]:
 
 
 def write_log(session: GateSession) -> None:
-    """Add an entry to the log for what this run recorded, one for each hardware key."""
+    """Add an entry to the log for what this run recorded, one for each hardware."""
     recorded = [verdict for verdict in session.result.verdicts if verdict.recorded]
-    for slug in sorted({verdict.hardware.slug for verdict in recorded if verdict.hardware}):
-        here = [verdict for verdict in recorded if verdict.hardware and verdict.hardware.slug == slug]
+    for folder in session.folders(recorded):
+        here = [one for one in recorded if one.hardware and session.store.folder(one.hardware) == folder]
         append_log(
             session.settings.baselines,
             created=[verdict.case for verdict in here if verdict.recorded == "created"],
             refreshed=[verdict.case for verdict in here if verdict.recorded == "refreshed"],
-            hardware=slug,
+            folder=folder,
             why=session.settings.why,
             worse={verdict.case: describe_finding(verdict.worst) for verdict in recorded_worse(here) if verdict.worst},
         )
@@ -141,12 +141,12 @@ def recorded_worse(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 
 def adopt_baselines(session: GateSession) -> dict[str, str]:
-    """Keep what the other revision recorded, where this hardware has no baselines yet: ready to be committed.
+    """Keep what the other revision recorded, where this hardware and jax have none yet: ready to be committed.
 
     A case that takes other arguments today is left out: its baseline would be stale as soon as it is committed.
 
     Returns:
-        By hardware, what became of it.
+        By folder of hardware and release line, what became of it.
     """
     settings = session.settings
     if not settings.against:
@@ -159,14 +159,16 @@ def adopt_baselines(session: GateSession) -> dict[str, str]:
         for verdict in session.result.verdicts
         if any(finding.status is Status.STALE_BASELINE for finding in verdict.findings)  # it may be red besides
     }
-    for slug in sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware}):
-        why = f"recorded from {settings.against[:10]}, this hardware had none"
+    for folder in session.folders(session.result.verdicts):
+        why = f"recorded from {settings.against[:10]}, this hardware had none with this jax"
         try:
-            names = adopt_revision(settings.baselines, settings.stored, slug, without=stale, serves=serves_as, why=why)
+            names = adopt_revision(
+                settings.baselines, settings.stored, folder, without=stale, serves=serves_as, why=why
+            )
         except OSError as error:  # the comparison was made all the same
-            adopted[slug] = f"its baselines could not be written: {error}"
+            adopted[folder] = f"its baselines could not be written: {error}"
             continue
         if names:
-            where = session.short(settings.stored / slug)
-            adopted[slug] = f"it had no baselines; {len(names)} of that revision are in {where} now: commit them"
+            where = session.short(settings.stored / folder)
+            adopted[folder] = f"it had no baselines; {len(names)} of that revision are in {where} now: commit them"
     return adopted

@@ -149,6 +149,8 @@ def _load(
         raise InvalidCaseError("reading the baseline", f"{path} {error.reason}; {mend}") from None
     if stored is not None:
         refuse_foreign(session.project, stored.baseline.test, test)
+    if stored is not None and stored.of_other_line:
+        session.result.other_lines[case.name] = stored.baseline.line
     if stored is not None and stored.baseline.program.stored:
         session.result.dates[case.name] = stored.baseline.provenance.date
     return stored

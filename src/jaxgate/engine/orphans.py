@@ -31,7 +31,7 @@ class Orphans:
 
 
 def find_orphans(session: GateSession, collection: Collection) -> Orphans:
-    """Find baselines, for the hardware of a run, whose test is gone.
+    """Find baselines, for the hardware and the release line of a run, whose test is gone.
 
     Args:
         session: The run, over.
@@ -45,9 +45,9 @@ def find_orphans(session: GateSession, collection: Collection) -> Orphans:
         if test not in session.result.unfinished:
             names.setdefault(test, set()).add(case)
     baselines: dict[Path, Baseline] = {}
-    for slug in sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware}):
-        of_slug, unreadable = read_all(session.settings.baselines, slug)
-        baselines |= of_slug
+    for folder in session.folders(session.result.verdicts):
+        there, unreadable = read_all(session.settings.baselines, folder)
+        baselines |= there
         found.unreadable += unreadable
     found.paths += without_test(baselines, session.project, collection.tests, collection.roots, names)
     found.renamed += find_renamed(session, {path: baselines[path] for path in found.paths})

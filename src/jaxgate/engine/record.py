@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jaxgate.judge import severest
-from jaxgate.keep import BaselineStore, ProgramStore
+from jaxgate.keep import BaselineStore, ProgramStore, save_baseline
 from jaxgate.model import Baseline, ProgramRecord, Provenance, Status, StoredBaseline, Verdict
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
@@ -47,7 +47,7 @@ class Candidate:
         launched = observed.export_launched()
         pairs = zip(baseline.launched_programs, launched, strict=True)
         baseline = replace(baseline, launched_programs=tuple(replace(one, program=its.record) for one, its in pairs))
-        own = record is not None and not record.borrowed
+        own = record is not None and record.own
         if record is not None and own:
             baseline = _with_known_time(_with_cold_compile(baseline, record.baseline), record.baseline)
         return cls(
@@ -67,7 +67,9 @@ class Candidate:
             content = self.contents[about.digest or ""]
             return programs.save(structure, content, partial(serves_as, content=content))
 
-        store.save(baseline.stored_as(save))  # the programs first: a baseline never names a file that is not there
+        save_baseline(
+            store.root, baseline.stored_as(save)
+        )  # the programs first: a baseline never names a file that is not there
         return replace(verdict, fails=False, recorded="refreshed" if existed else "created", replaced=self.replaces)
 
 
@@ -114,7 +116,7 @@ def record_case(
         return replace(verdict, fails=True)
     found = Candidate.of(observed, stored, case=verdict.case, test=test, provenance=provenance)
     recorded = found.accept(store, programs, verdict)
-    known = stored is not None and not stored.borrowed
+    known = stored is not None and stored.own
     left_open = any(f.kind == "claim" and f.status is Status.UNDECIDED for f in verdict.findings)
     worst = severest(finding.status for finding in verdict.findings)
     return replace(recorded, status=worst if known else Status.UNDECIDED if left_open else Status.SAME)

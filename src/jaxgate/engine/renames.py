@@ -24,7 +24,7 @@ class Renamed:
     Attributes:
         before: The name that its baseline has.
         now: The name that it has today.
-        moves: All files of its baseline, on whatever hardware, each with the one that it should be.
+        moves: All files of its baseline, of all hardware and release lines, each with the one that it should be.
     """
 
     before: str
@@ -40,8 +40,8 @@ def find_renamed(session: GateSession, orphans: Mapping[Path, Baseline]) -> list
         orphans: Baselines without a test, by file.
     """
     before: dict[Program, set[str]] = {}
-    for path, baseline in orphans.items():
-        before.setdefault(_program(path.parents[1].name, baseline.fingerprints), set()).add(baseline.case)
+    for baseline in orphans.values():
+        before.setdefault(_program(baseline.hardware.slug, baseline.fingerprints), set()).add(baseline.case)
     now: dict[Program, set[str]] = {}
     for verdict in session.result.verdicts:
         found = session.result.new_programs.get(verdict.case)

@@ -154,7 +154,7 @@ class _WholeTest:
             side = replace(self.again, environment={**self.again.environment, **variables, AS_MEASURED: "1"})
             try:
                 failed = instruments.record(side, Selection((self.test,), "", ""), into)
-                found = BaselineStore(into).load(self.now.hardware, case)
+                found = BaselineStore(into, self.now.line).load(self.now.hardware, case)
             except (UsageError, CorruptBaselineError, OSError) as error:
                 return f"a fresh process failed: {error}"
         return failed.get(self.test, "a fresh process recorded nothing") if found is None else found.baseline

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -25,8 +26,17 @@ from jaxgate.engine.record import Candidate
 from jaxgate.engine.reference_duel import ReferenceDuels
 from jaxgate.engine.stored_times import StoredTimesClock
 from jaxgate.judge import Ageing, find_ageing
-from jaxgate.keep import BaselineStore, DuelCache, FloorStore, Machine, ProgramStore, ReferenceCache, read_provenance
-from jaxgate.model import TIME, Cost, Fingerprints, Provenance, Verdict, Waiver
+from jaxgate.keep import (
+    BaselineStore,
+    DuelCache,
+    FloorStore,
+    Machine,
+    ProgramStore,
+    ReferenceCache,
+    TimesStore,
+    read_provenance,
+)
+from jaxgate.model import TIME, Cost, Fingerprints, Provenance, Verdict, Waiver, release_line
 from jaxgate.observe.duel import Opponents
 from jaxgate.observe.machine import know_defaults
 from jaxgate.processes.environment_runs import Comparison
@@ -46,6 +56,7 @@ class SessionResult:
         clashes: Cases that two tests have, a text each.
         new_programs: Fingerprints of the cases that have no baseline.
         dates: When the stored programs that baselines of this run name were recorded, by case.
+        other_lines: Release lines of jax, by case, of the baselines that another one recorded.
         candidates: What a review may accept, by case; or why it cannot.
         costs: What gates took, by test.
         calibrated: The cases of a calibration.
@@ -60,6 +71,7 @@ class SessionResult:
     clashes: list[str] = field(default_factory=list)
     new_programs: dict[str, Fingerprints] = field(default_factory=dict)
     dates: dict[str, str] = field(default_factory=dict)
+    other_lines: dict[str, str] = field(default_factory=dict)
     candidates: dict[str, Candidate | str] = field(default_factory=dict)
     costs: dict[str, Cost] = field(default_factory=dict)
     calibrated: Calibrated = field(default_factory=Calibrated)
@@ -134,7 +146,8 @@ class GateSession:
         self.today: Final = self.instruments.today()
         self.result: Final = SessionResult()
         self._machine: Final = Machine()
-        self.store: Final = BaselineStore(settings.baselines)
+        line = release_line(version("jax"))
+        self.store: Final = BaselineStore(settings.baselines, line)
         self.names: Final = CaseNames(project, (settings.baselines, settings.stored), settings.namesakes)
         self.programs: Final = ProgramStore(settings.baselines)
         self.again: Final = Side(project, child_environment(settings) | naming(settings), "measuring again")
@@ -152,7 +165,7 @@ class GateSession:
         )
         self.reference_duels: Final = ReferenceDuels(budget, DuelCache(self.references), self.instruments)
         quiet = () if settings.elsewhere else settings.quiet
-        self.stored_times: Final = StoredTimesClock(quiet, settings.baselines, self.again)
+        self.stored_times: Final = StoredTimesClock(quiet, TimesStore(settings.baselines, line), self.again)
         for_another = settings.other_side or settings.as_measured or settings.calibrate or settings.peak_into
         self.evidence: Final = EvidenceCollector(
             None if for_another or comparison else settings.artifacts,
@@ -182,6 +195,10 @@ class GateSession:
         """The stages of a case: shown, and with the machine to itself where they are timed."""
         self._machine.about = f"{case} of {self.project}"
         return Progress(self.terminal, case, self._machine, waits=self._waits, patience_s=self.instruments.patience_s)
+
+    def folders(self, verdicts: Iterable[Verdict]) -> list[str]:
+        """Where the baselines of these cases lie: a folder for each hardware, all of this release line."""
+        return sorted({self.store.folder(verdict.hardware) for verdict in verdicts if verdict.hardware})
 
     def short(self, path: Path) -> str:
         """A path as the user knows it."""

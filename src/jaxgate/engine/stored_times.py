@@ -24,13 +24,13 @@ class StoredTimesClock:
 
     Args:
         quiet: Slugs of the registered hardware.
-        baselines: Folder of the baselines.
+        times: What is stored.
         again: How the tests of this run are run again.
     """
 
-    def __init__(self, quiet: Sequence[str], baselines: Path, again: Side) -> None:
+    def __init__(self, quiet: Sequence[str], times: TimesStore, again: Side) -> None:
         self._quiet = frozenset(quiet)
-        self._times = TimesStore(baselines)
+        self._times = times
         self._again = again
 
     def time(

@@ -131,7 +131,11 @@ def _git(seen: Surroundings) -> Iterator[Remark]:
 
 
 def _baselines(seen: Surroundings) -> Iterator[Remark]:
-    if seen.unreadable:
+    if seen.old_layout:
+        old = shortlist(seen.old_layout, MAX_SHOWN)
+        told = f"an earlier jaxgate wrote {old}: folders are named for a release line of jax, too"
+        yield Remark(Level.BAD, "baselines", told, "jaxgate baselines --migrate")
+    elif seen.unreadable:
         yield Remark(
             Level.BAD,
             "baselines",
@@ -139,19 +143,19 @@ def _baselines(seen: Surroundings) -> Iterator[Remark]:
             "take them from git, or record them again: pytest --perf-update=refresh",
         )
     changed = f"; recorded in another environment: {shortlist(seen.differences, MAX_SHOWN)}" if seen.differences else ""
-    slug = seen.hardware.slug if seen.hardware else "this hardware"
+    here = f"{seen.hardware.slug if seen.hardware else 'this hardware'} with jax {seen.line}"
     if seen.own:
         level = Level.NOTE if changed else Level.OK
-        yield Remark(level, "baselines", f"{seen.own} for {slug} in {seen.folder}{changed}")
+        yield Remark(level, "baselines", f"{seen.own} for {here} in {seen.folder}{changed}")
     elif seen.borrowed:
         whose = ", ".join(f"{count} of {folder}" for folder, count in seen.borrowed.items())
         yield Remark(
             Level.NOTE,
             "baselines",
-            f"none for {slug}; borrowed are {whose}: facts gate, a changed program is timed against theirs{changed}",
+            f"none for {here}; borrowed are {whose}: facts gate, a changed program is timed against theirs{changed}",
             'pytest --perf-update --perf-why "first baselines here"',
         )
-    else:
+    elif not seen.old_layout:
         yield Remark(
             Level.BAD,
             "baselines",

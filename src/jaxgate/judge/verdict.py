@@ -163,7 +163,7 @@ def describe(record: StoredBaseline) -> str:
     """One line on where a baseline comes from."""
     baseline = record.baseline
     commit = (baseline.provenance.commit or "no commit")[:10] + ("+changes" if baseline.provenance.dirty else "")
-    where = f", borrowed from {baseline.hardware.slug}" if record.borrowed else ""
+    where = "" if record.own else f", borrowed from {baseline.folder}"
     jax = baseline.environment.get("jax", "?")
     timed = "no time" if baseline.samples is None else f"n={len(baseline.samples.bursts_ns)}"
     return f"{commit} of {baseline.provenance.date} (jax {jax}, {timed}{where})"

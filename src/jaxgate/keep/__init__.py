@@ -3,7 +3,15 @@
 from jaxgate.keep.adopt import adopt_revision
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
 from jaxgate.keep.atomic import append_page, write_atomic
-from jaxgate.keep.baselines import BaselineStore, baseline_files, files_of_case, read_all
+from jaxgate.keep.baselines import (
+    BaselineStore,
+    baseline_files,
+    files_of_case,
+    read_all,
+    read_baseline,
+    recorded_by,
+    save_baseline,
+)
 from jaxgate.keep.calibrations import write_calibration
 from jaxgate.keep.floors import DamagedFloorsError, FloorStore
 from jaxgate.keep.git import git_command, run_git
@@ -21,6 +29,7 @@ from jaxgate.keep.jobs import (
     write_peak,
     write_results,
 )
+from jaxgate.keep.layout import MIGRATE, describe_old_layout, folders_without_line, migrate
 from jaxgate.keep.log import LOG_FOLDER, append_log, last_line, log_trimmed
 from jaxgate.keep.machine import HELD, Machine
 from jaxgate.keep.programs import ProgramStore
@@ -28,7 +37,7 @@ from jaxgate.keep.provenance import TRUNKS, ignored, merge_base, read_provenance
 from jaxgate.keep.references import DuelCache, ReferenceCache
 from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.keep.tensorboard_events import can_write_scalars, write_scalars
-from jaxgate.keep.times import TimesStore
+from jaxgate.keep.times import TimesStore, times_beside
 from jaxgate.keep.unreferenced import collect, find_unreferenced, named_by, remove, remove_empty_folders
 from jaxgate.keep.untrusted import parse_toml, read_json, read_text
 from jaxgate.keep.waivers import FILE, WaiverError, read_waivers

@@ -1,7 +1,8 @@
 """Baselines on disk: one small JSON file per case, so that branches merge without conflicts.
 
-Layout: ``<root>/<hardware>/<family>/<sentence>.json``. The reader is strict: a file that is truncated, has
-an unknown schema, or lacks or adds a key is an error that names the file and the key.
+Layout: ``<root>/<hardware>-jax-<line>/<family>/<sentence>.json``, where the line is the release line of the jax that
+recorded it. The reader is strict: a file that is truncated, has an unknown schema, or lacks or adds a key is an error that
+names the file and the key.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from pathlib import Path
 
 from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
 from jaxgate.keep.untrusted import read_json
-from jaxgate.model import BASELINE_SCHEMA, LATER_KEYS, Baseline, HardwareKey, StoredBaseline
+from jaxgate.model import (
+    BASELINE_SCHEMA,
+    LATER_KEYS,
+    Baseline,
+    HardwareKey,
+    StoredBaseline,
+    distance,
+    folder_name,
+    release_line,
+    split_folder_name,
+)
 
 __all__ = ["BaselineStore", "CorruptBaselineError"]
 
@@ -24,24 +35,23 @@ _FINGERPRINT, _DIGEST = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{64}")
 """What a program's file is named by, and its SHA-256: anything else could lead to another file."""
 
 
-def baseline_files(root: Path, hardware: str = "*") -> list[Path]:
-    """The baselines in a folder, without their stored times.
+def baseline_files(root: Path, folder: str = "*") -> list[Path]:
+    """The baselines of a project, without their stored times.
 
     Args:
-        root: The folder.
-        hardware: Slug of the hardware, or a pattern of slugs.
+        root: The folder of the baselines.
+        folder: The one in it, of one hardware and release line; or a pattern.
     """
-    return sorted(root.glob(f"{hardware}/*/*.json"))
+    return sorted(root.glob(f"{folder}/*/*.json"))
 
 
-def read_all(root: Path, hardware: str = "*") -> tuple[dict[Path, Baseline], list[CorruptBaselineError]]:
-    """Read the baselines in a folder, all or those of one hardware, and note the files that cannot be trusted."""
-    store = BaselineStore(root)
+def read_all(root: Path, folder: str = "*") -> tuple[dict[Path, Baseline], list[CorruptBaselineError]]:
+    """Read the baselines of a project, all or those of one folder, and note the files that cannot be trusted."""
     found: dict[Path, Baseline] = {}
     unreadable = []
-    for path in baseline_files(root, hardware):
+    for path in baseline_files(root, folder):
         try:
-            found[path] = store.read(path)
+            found[path] = read_baseline(path)
         except CorruptBaselineError as error:
             unreadable.append(error)
     return found, unreadable
@@ -66,7 +76,7 @@ def is_copied(path: Path, case: str, found: str) -> bool:
 
 
 def files_of_case(root: Path, case: str, other: str) -> Iterator[tuple[Path, Path]]:
-    """The files that a case has on whatever hardware, each with the one that it would have under another name.
+    """The files that a case has, of all hardware and release lines, each with its path under another name.
 
     Args:
         root: The folder of the baselines.
@@ -80,96 +90,130 @@ def files_of_case(root: Path, case: str, other: str) -> Iterator[tuple[Path, Pat
                 yield path, target
 
 
-class BaselineStore:
-    """The baselines of one project."""
+def read_baseline(path: Path) -> Baseline:
+    """Read one baseline, of whatever hardware and release line.
 
-    def __init__(self, root: Path) -> None:
+    Raises:
+        CorruptBaselineError: If it cannot be trusted.
+    """
+    return _read(path, f"{path.parent.name}/{path.stem}")
+
+
+def save_baseline(root: Path, baseline: Baseline) -> Path:
+    """Write one baseline where its hardware and release line belong, whole or not at all; touch no other file."""
+    path = root / baseline.folder / f"{baseline.case}.json"
+    write_strict(path, baseline)
+    return path
+
+
+def recorded_by(root: Path, case: str) -> frozenset[str]:
+    """The tests that recorded a case, of all hardware and release lines; a file that cannot be read tells nothing."""
+    found = set()
+    for path in root.glob(f"*/{case}.json"):
+        with suppress(OSError, ValueError):  # whoever judges by it says what is wrong with it
+            content = read_json(path)
+            if isinstance(content, dict) and content.get("case") == case:
+                found.add(str(content.get("test")))
+    return frozenset(found)
+
+
+class BaselineStore:
+    """The baselines of one project, as one release line of jax looks for them.
+
+    Args:
+        root: Their folder.
+        line: The release line of the jax that runs, for example ``0.12``.
+    """
+
+    def __init__(self, root: Path, line: str) -> None:
         self.root = root
+        self.line = line
+
+    def folder(self, hardware: HardwareKey) -> str:
+        """The folder of this hardware and this release line."""
+        return folder_name(hardware.slug, self.line)
 
     def path(self, hardware: HardwareKey, case: str) -> Path:
         """Where the baseline of a case lies, whether or not it exists."""
-        family, _, sentence = case.partition("/")
-        return self.root / hardware.slug / family / f"{sentence}.json"
+        return self.root / self.folder(hardware) / f"{case}.json"
 
     def load(self, hardware: HardwareKey, case: str) -> StoredBaseline | None:
-        """Read the baseline for this hardware, or borrow one recorded on hardware of the same platform.
+        """Read the baseline for this hardware and release line, or the nearest one of the same platform.
 
-        Of several that could be borrowed, the first by name is taken.
+        Where there is none, one of the same line is nearer than one of the same hardware: a line writes the same program
+        everywhere. Of other lines the older ones come first, as they were accepted before.
 
         Raises:
             CorruptBaselineError: If a file is there and cannot be trusted.
         """
         own = self.path(hardware, case)
         if os.path.lexists(own):  # a link to nowhere is not "none"
-            return StoredBaseline(baseline=self._read(own, case, hardware), path=own, borrowed=False)
-        for slug in self._others(hardware, case):
-            path = self.root / slug / f"{case}.json"
-            baseline = self._read(path, case, None)
+            baseline = _read(own, case)
+            if baseline.hardware != hardware:
+                raise CorruptBaselineError(own, f"expected hardware `{hardware}`, found `{baseline.hardware}`")
+            return StoredBaseline(baseline=baseline, path=own, borrowed=False)
+        for _, line, folder in self._others(hardware, case):
+            path = self.root / folder / f"{case}.json"
+            baseline = _read(path, case)
             if baseline.hardware.same_platform(hardware):
-                return StoredBaseline(baseline=baseline, path=path, borrowed=True)
+                borrowed = baseline.hardware != hardware
+                return StoredBaseline(baseline=baseline, path=path, borrowed=borrowed, of_other_line=line != self.line)
         return None
 
     def elsewhere(self, hardware: HardwareKey, case: str) -> tuple[str, ...]:
         """Name the other hardware that has a baseline of this case."""
-        return tuple(self._others(hardware, case))
+        slugs = (split_folder_name(folder) for *_, folder in self._others(hardware, case))
+        return tuple(sorted({pair[0] for pair in slugs if pair is not None} - {hardware.slug}))
 
-    def recorded_by(self, case: str) -> frozenset[str]:
-        """The tests that recorded a case, on whatever hardware; a file that cannot be read tells nothing."""
-        found = set()
-        for path in self.root.glob(f"*/{case}.json"):
-            with suppress(OSError, ValueError):  # whoever judges by it says what is wrong with it
-                content = read_json(path)
-                if isinstance(content, dict) and content.get("case") == case:
-                    found.add(str(content.get("test")))
-        return frozenset(found)
+    def _others(self, hardware: HardwareKey, case: str) -> list[tuple[tuple[int, ...], str, str]]:
+        """What else has a file for a case: how near it is, its release line, its folder; the nearest first."""
+        found = []
+        for folder in self.root.iterdir() if self.root.is_dir() else ():
+            named = split_folder_name(folder.name)
+            if named is not None and folder.name != self.folder(hardware) and (folder / f"{case}.json").is_file():
+                slug, line = named
+                found.append(((*distance(line, self.line), int(slug != hardware.slug)), line, folder.name))
+        return sorted(found)
 
-    def save(self, baseline: Baseline) -> Path:
-        """Write one baseline, whole or not at all; touch no other file."""
-        path = self.path(baseline.hardware, baseline.case)
-        write_strict(path, baseline)
-        return path
 
-    def read(self, path: Path) -> Baseline:
-        """Read one file of the store, whatever hardware it is for.
+def _read(path: Path, case: str) -> Baseline:
+    baseline = baseline_in(path)
+    if baseline.case != case:
+        if is_copied(path, case, baseline.case):
+            raise CorruptBaselineError(path, COPIED.format(case=case, found=baseline.case))
+        baseline = replace(baseline, case=case, test="")
+    if baseline.folder != path.parents[1].name:
+        found = path.parents[1].name
+        raise CorruptBaselineError(path, f"expected it in the folder `{baseline.folder}`, found it in `{found}`")
+    return baseline
 
-        Raises:
-            CorruptBaselineError: If it cannot be trusted.
-        """
-        return self._read(path, f"{path.parent.name}/{path.stem}", None)
 
-    def _others(self, hardware: HardwareKey, case: str) -> Iterator[str]:
-        if not self.root.is_dir():
-            return
-        for folder in sorted(self.root.iterdir()):
-            if folder.name != hardware.slug and (folder / f"{case}.json").is_file():
-                yield folder.name
+def baseline_in(path: Path) -> Baseline:
+    """What a file says, wherever it lies.
 
-    def _read(self, path: Path, case: str, hardware: HardwareKey | None) -> Baseline:
-        baseline = read_strict(path, Baseline, schema=BASELINE_SCHEMA, may_lack=LATER_KEYS)
-        if baseline.case != case:
-            if is_copied(path, case, baseline.case):
-                raise CorruptBaselineError(path, COPIED.format(case=case, found=baseline.case))
-            baseline = replace(baseline, case=case, test="")
-        launched = [
-            (f"launched_programs.{place}.{key}", found, form)
-            for place, one in enumerate(baseline.launched_programs)
-            for key, found, form in (
-                ("fingerprint", one.fingerprint, _FINGERPRINT),
-                ("program.digest", None if one.program is None else one.program.digest, _DIGEST),
-            )
-        ]
+    Raises:
+        CorruptBaselineError: If it cannot be trusted.
+    """
+    baseline = read_strict(path, Baseline, schema=BASELINE_SCHEMA, may_lack=LATER_KEYS)
+    launched = [
+        (f"launched_programs.{place}.{key}", found, form)
+        for place, one in enumerate(baseline.launched_programs)
         for key, found, form in (
-            ("fingerprints.program", baseline.fingerprints.program, _FINGERPRINT),
-            ("program.digest", baseline.program.digest, _DIGEST),
-            *launched,
-        ):
-            if found is not None and not form.fullmatch(found):
-                digits = form.pattern.partition("{")[2].rstrip("}")
-                wrong = f"key `{key}`: expected {digits} hexadecimal digits, found {reprlib.repr(found)}"
-                raise CorruptBaselineError(path, wrong)
-        folder = path.parents[1].name
-        if baseline.hardware.slug != folder and hardware is None:
-            raise CorruptBaselineError(path, f"expected hardware `{folder}`, found `{baseline.hardware.slug}`")
-        if hardware is not None and baseline.hardware != hardware:
-            raise CorruptBaselineError(path, f"expected hardware `{hardware}`, found `{baseline.hardware}`")
-        return baseline
+            ("fingerprint", one.fingerprint, _FINGERPRINT),
+            ("program.digest", None if one.program is None else one.program.digest, _DIGEST),
+        )
+    ]
+    for key, found, form in (
+        ("fingerprints.program", baseline.fingerprints.program, _FINGERPRINT),
+        ("program.digest", baseline.program.digest, _DIGEST),
+        *launched,
+    ):
+        if found is not None and not form.fullmatch(found):
+            digits = form.pattern.partition("{")[2].rstrip("}")
+            wrong = f"key `{key}`: expected {digits} hexadecimal digits, found {reprlib.repr(found)}"
+            raise CorruptBaselineError(path, wrong)
+    try:
+        release_line(baseline.environment.get("jax", ""))
+    except ValueError as error:
+        raise CorruptBaselineError(path, f"key `environment.jax`: {error}") from None
+    return baseline

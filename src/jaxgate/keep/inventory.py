@@ -27,7 +27,7 @@ def read_inventory(root: Path, *, today: date) -> Inventory:
     store = ProgramStore(root)
     digests = {path: store.digest_of(path) for path in store.files()}
     stored = {(store.fingerprint_of(path), digest) for path, digest in digests.items() if digest is not None}
-    reasons = {(entry.hardware, case): entry.why for entry in read_log(root) for case in entry.cases}
+    reasons = {(entry.folder, case): entry.why for entry in read_log(root) for case in entry.cases}
     committers = last_committers(root)
     unneeded = None if unreadable else find_unreferenced(root, named_by(baselines.values()))
     waivers, problem = _waivers(root, today)
@@ -48,17 +48,18 @@ def _kept(
     committers: Mapping[Path, str],
     reasons: Mapping[tuple[str, str], str],
 ) -> KeptCase:
-    slug, made = path.parents[1].name, baseline.provenance
+    made, slug, case = baseline.provenance, baseline.hardware.slug, baseline.case
     return KeptCase(
         hardware=slug,
-        case=baseline.case,
+        line=baseline.line,
+        case=case,
         date=made.date,
         commit=(made.commit or "")[:10] + ("+changes" if made.dirty else ""),
         environment=baseline.environment,
         why_no_program="" if baseline.launched_programs else baseline.program.why_not,
         has_program=all((structure, about.digest) in stored for structure, about in baseline.programs),
         by=committers.get(path.resolve(), ""),
-        why=reasons.get((slug, baseline.case), ""),
+        why=reasons.get((baseline.folder, case)) or reasons.get((slug, case), ""),  # older entries name no line
     )
 
 

@@ -29,17 +29,17 @@ def append_log(
     *,
     created: Sequence[str],
     refreshed: Sequence[str],
-    hardware: str,
+    folder: str,
     why: str,
     worse: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """Add the entry of a recording on one hardware.
+    """Add the entry of a recording on one hardware, with one release line of jax.
 
     Args:
         root: The folder of the baselines.
         created: Cases that had no baseline before.
         refreshed: Cases whose baseline was replaced.
-        hardware: Where they were recorded.
+        folder: That of hardware and release line.
         why: The reason that was given; an empty one is written down as such.
         worse: Of refreshed cases that are worse than before: the figure that is worst, in words.
     """
@@ -53,7 +53,7 @@ def append_log(
         for word, cases in (("created", created), ("refreshed", refreshed))
         if cases
     )
-    return _write(root, f"on `{hardware}`: {what}", why)
+    return _write(root, f"on `{folder}`: {what}", why)
 
 
 def log_trimmed(root: Path, *, removed: Sequence[str], programs: int, why: str) -> Path:
@@ -61,7 +61,7 @@ def log_trimmed(root: Path, *, removed: Sequence[str], programs: int, why: str) 
 
     Args:
         root: The folder of the baselines.
-        removed: Baselines that were removed, as ``hardware/family/sentence``.
+        removed: Baselines that were removed, as ``folder/family/sentence``.
         programs: How many programs were.
         why: The reason that was given.
     """
@@ -81,8 +81,8 @@ def read_log(root: Path) -> tuple[LogEntry, ...]:
     lines = [line for text in _texts(root) for line in text.splitlines()]
     found = [match.groups() for match in map(_ENTRY.match, lines) if match]
     return tuple(
-        LogEntry(date=date, hardware=hardware, cases=tuple(_NAMED.findall(what)), why=why)
-        for date, hardware, what, why in found
+        LogEntry(date=date, folder=folder, cases=tuple(_NAMED.findall(what)), why=why)
+        for date, folder, what, why in found
     )
 
 

@@ -1,6 +1,6 @@
-"""Stored times on disk: one file for each case, beside the baselines of its hardware.
+"""Stored times on disk: one file for each case, beside the baselines of its hardware and release line.
 
-Layout: ``<root>/<hardware>/times/<family>/<sentence>.json``. A recording adds sessions and drops none: which of
+Layout: ``<root>/<hardware>-jax-<line>/times/<family>/<sentence>.json``. A recording adds sessions and drops none: which of
 them count is judged against the baseline of the day.
 """
 
@@ -12,20 +12,35 @@ from pathlib import Path
 
 from jaxgate.keep.baselines import COPIED, is_copied
 from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
-from jaxgate.model import TIMES_SCHEMA, HardwareKey, StoredTimes, TimedSession
+from jaxgate.model import TIMES_SCHEMA, HardwareKey, StoredTimes, TimedSession, folder_name
 
 FOLDER = "times"
 
 
-class TimesStore:
-    """The stored times of one project, in the folder of its baselines."""
+def times_beside(path: Path) -> Path:
+    """Where the stored times of a baseline lie, whether or not they exist.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        path: The file of the baseline.
+    """
+    return path.parents[1] / FOLDER / path.parent.name / path.name
+
+
+class TimesStore:
+    """The stored times of one project, in the folder of its baselines.
+
+    Args:
+        root: That folder.
+        line: The release line of the jax that runs.
+    """
+
+    def __init__(self, root: Path, line: str) -> None:
         self.root = root
+        self.line = line
 
     def path(self, hardware: HardwareKey, case: str) -> Path:
         """Where the times of a case lie, whether or not they exist."""
-        return self.root / hardware.slug / FOLDER / f"{case}.json"
+        return self.root / folder_name(hardware.slug, self.line) / FOLDER / f"{case}.json"
 
     def load(self, hardware: HardwareKey, case: str) -> StoredTimes:
         """Read the times of a case on exactly this hardware; none where there is no file.

@@ -74,6 +74,7 @@ from jaxgate.model.profile import (
     StepTimes,
 )
 from jaxgate.model.rank_measurement import RankMeasurement
+from jaxgate.model.release_line import distance, folder_name, release_line, split_folder_name
 from jaxgate.model.stored_program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict, Verdict

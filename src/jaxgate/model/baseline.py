@@ -52,7 +52,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline(MeasuredProgram):
-    """One accepted case: the content of one file under ``baselines/<hardware>/<family>/``.
+    """One accepted case: the content of one file under ``baselines/<hardware>-jax-<line>/<family>/``.
 
     Attributes:
         case: ``family/sentence``.
@@ -115,13 +115,20 @@ class StoredBaseline:
         baseline: What it says.
         path: Its file.
         borrowed: Recorded on other hardware of the same platform.
+        of_other_line: Recorded with another release line of jax.
         recorded: The facts that it says, where those of ``baseline`` are of its program, compiled here.
     """
 
     baseline: Baseline
     path: Path
     borrowed: bool
+    of_other_line: bool = False
     recorded: Facts | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the one that a recording here would replace."""
+        return not (self.borrowed or self.of_other_line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

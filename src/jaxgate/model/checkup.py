@@ -51,8 +51,10 @@ class Surroundings:
         spread: How many times longer than at its quickest one piece of Python takes, in one round of ten.
         in_git: Whether the project is in a git checkout.
         folder: The folder of the baselines, as a person would write it.
-        own: Baselines of this hardware.
-        borrowed: Baselines of other hardware of this platform, by folder.
+        line: The release line of jax.
+        old_layout: Folders of baselines that name no release line: an earlier jaxgate wrote them.
+        own: Baselines of this hardware and release line.
+        borrowed: Baselines of other hardware or another line that would be compared with, by folder.
         unreadable: Baselines that cannot be trusted.
         ignored: Files of the baselines that git ignores.
         differences: What differs between this environment and that of the baselines that would be used.
@@ -70,6 +72,8 @@ class Surroundings:
     spread: float = 1.0
     in_git: bool = True
     folder: str = "baselines"
+    line: str = ""
+    old_layout: tuple[str, ...] = ()
     own: int = 0
     borrowed: Mapping[str, int] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()

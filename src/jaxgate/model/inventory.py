@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxgate.model.release_line import folder_name
 from jaxgate.model.waiver import Waiver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """One recording, as its log has it: the day, the hardware, the cases that were created or refreshed, the reason."""
+    """One recording, as its log has it: the day, the folder, the cases that were created or refreshed, the reason."""
 
     date: str
-    hardware: str
+    folder: str
     cases: tuple[str, ...]
     why: str
 
@@ -32,7 +33,8 @@ class KeptCase:
     """One stored baseline.
 
     Attributes:
-        hardware: The folder of its hardware.
+        hardware: Slug of its hardware.
+        line: The release line of the jax that recorded it.
         case: ``family/sentence``.
         date: The UTC day of its recording, as the file has it.
         commit: The checkout that it was recorded from, ``+changes`` if files differed; empty if there was none.
@@ -44,6 +46,7 @@ class KeptCase:
     """
 
     hardware: str
+    line: str
     case: str
     date: str
     commit: str
@@ -52,6 +55,11 @@ class KeptCase:
     has_program: bool
     by: str = ""
     why: str = ""
+
+    @property
+    def folder(self) -> str:
+        """Where it lies."""
+        return folder_name(self.hardware, self.line)
 
     @property
     def family(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from jaxgate.model.launched_program import LaunchedProgram
 from jaxgate.model.numbers import STRICT, Contract, Facts, Phases, Samples
+from jaxgate.model.release_line import folder_name, release_line
 from jaxgate.model.workload import Amount
 
 SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
@@ -199,6 +200,20 @@ class Measured:
     def contract(self) -> Contract | None:
         """What the time of a call means; ``None`` where none was taken."""
         return None if self.samples is None else self.samples.contract
+
+    @property
+    def line(self) -> str:
+        """The release line of its jax.
+
+        Raises:
+            ValueError: If the environment has no version of jax.
+        """
+        return release_line(self.environment.get("jax", ""))
+
+    @property
+    def folder(self) -> str:
+        """The folder of its baseline, for example ``cpu-amd-epyc-1-jax-0.12``."""
+        return folder_name(self.hardware.slug, self.line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

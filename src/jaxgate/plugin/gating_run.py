@@ -56,7 +56,7 @@ class GatingRun:
 
     def prepare_workers(self) -> None:
         """Do once, before a worker starts, what each of them would do."""
-        session_start.read_waivers(self._config)
+        session_start.read_stored(self._config)
         session_start.record_other_side(self._config)
 
     def made_from(self) -> Provenance | None:
@@ -67,7 +67,7 @@ class GatingRun:
         """Note which gates are among the tests that run, and which of their files share a name; read what is waived."""
         selected = tests & self._config.stash[TESTS].gates
         if selected and not self._config.option.collectonly:
-            session_start.read_waivers(self._config)
+            session_start.read_stored(self._config)
         self._config.stash[TESTS].selected = selected
         settings = self._config.stash[SETTINGS]
         files = settings.namesakes | namesakes(self._config.stash[TESTS].gates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,17 +79,31 @@ def give_devices(config: pytest.Config) -> None:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
 
-def read_waivers(config: pytest.Config) -> None:
-    """Read what is waived with this jax, before the first test: none is judged by half of it.
+def read_stored(config: pytest.Config) -> None:
+    """Read what is waived with this jax, and look where baselines lie, before the first test: none is judged by half of it.
 
     Raises:
-        pytest.UsageError: If the file cannot be trusted.
+        pytest.UsageError: If the waivers cannot be trusted, or baselines lie where nobody looks for them.
     """
+    _refuse_old_layout(config)
     try:
         found = keep.read_waivers(config.stash[SETTINGS].baselines)
     except keep.WaiverError as error:
         raise pytest.UsageError(printable_line(str(error))) from error
     config.stash[_WAIVERS] = tuple(waiver for waiver in found if waiver.covers(version("jax")))
+
+
+def _refuse_old_layout(config: pytest.Config) -> None:
+    """Refuse baselines in folders that name no release line of jax: nothing would be compared with them.
+
+    Raises:
+        pytest.UsageError: With the command that renames them.
+    """
+    root = config.stash[SETTINGS].baselines
+    found = keep.folders_without_line(root)
+    if found:
+        where = os.path.relpath(root / found[0], config.invocation_params.dir)
+        raise pytest.UsageError(printable_line(keep.describe_old_layout(where)))
 
 
 def record_other_side(config: pytest.Config) -> None:

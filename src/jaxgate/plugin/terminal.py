@@ -112,6 +112,10 @@ def _verdicts(out: Console, session: GateSession) -> None:
         _environments(out, session.comparison)
     elif shared := shared_differences(session.result.verdicts):
         out.write_line(f"all baselines are of another environment: {', '.join(shared)}", yellow=True)
+    if recorded_with := sorted(set(session.result.other_lines.values())):
+        cases = plural(len(session.result.other_lines), "case is", "cases are")
+        what = f"{cases} compared with baselines of jax {', '.join(recorded_with)}: jax {session.store.line} has none of its own"
+        out.write_line(f"{what}; record them beside those: --perf-update=create", yellow=True)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     verdicts = sorted(session.result.verdicts, key=lambda verdict: verdict.fails)  # red ones last, where a person looks
     lines = summary(verdicts, width=width, environments=session.comparison is not None)

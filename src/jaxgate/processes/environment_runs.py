@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jaxgate.judge import environment_differences, judge_environment
 from jaxgate.keep import BaselineStore, CorruptBaselineError, baseline_files, read_all
-from jaxgate.model import Baseline, Case, HardwareKey, Launches, Measurement, UsageError, Verdict
+from jaxgate.model import Baseline, Case, Launches, Measurement, UsageError, Verdict
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.processes.environment_spec import OPTION, EnvironmentSpec
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, record_selection
@@ -42,8 +42,8 @@ class Comparison:
 
     def judge(self, case: Case, now: Measurement, *, test: str) -> Verdict:
         """Judge a case by what the launches recorded of it."""
-        here = self._load(self.here, now.hardware, case.name)
-        there = self._load(self.there, now.hardware, case.name)
+        here = _load(self.here, now, case.name)
+        there = _load(self.there, now, case.name)
         complete = len(here) == len(self.here) and len(there) == len(self.there)
         whole = complete and test not in self.failed  # a test may gate, and then fail for another reason
         recorded = f"{len(here)} of {len(self.here)} launches here recorded it, {len(there)} of {len(self.there)} there"
@@ -60,16 +60,18 @@ class Comparison:
             return (f"unknown: nothing was recorded {'here' if here is None else 'there'}",)
         return environment_differences(here, there)
 
-    def _load(self, folders: tuple[Path, ...], hardware: HardwareKey, case: str) -> tuple[Baseline, ...]:
-        found = []
-        for folder in folders:
-            try:
-                stored = BaselineStore(folder).load(hardware, case)
-            except CorruptBaselineError:
-                continue  # it counts as a launch that recorded nothing
-            if stored is not None:
-                found.append(stored.baseline)
-        return tuple(found)
+
+def _load(folders: tuple[Path, ...], now: Measurement, case: str) -> tuple[Baseline, ...]:
+    """What launches recorded of a case, whatever line their jax is of: each folder has those of one launch."""
+    found = []
+    for folder in folders:
+        try:
+            stored = BaselineStore(folder, now.line).load(now.hardware, case)
+        except CorruptBaselineError:
+            continue  # it counts as a launch that recorded nothing
+        if stored is not None:
+            found.append(stored.baseline)
+    return tuple(found)
 
 
 def _environment(folders: Sequence[Path]) -> Mapping[str, str] | None:

@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxgate.judge import stored_limit, unlike_accepted
-from jaxgate.keep import BaselineStore, CorruptBaselineError, TimesStore, baseline_files, read_provenance
+from jaxgate.keep import (
+    BaselineStore,
+    CorruptBaselineError,
+    TimesStore,
+    baseline_files,
+    read_baseline,
+    read_provenance,
+)
 from jaxgate.model import (
     NOT_CALLED,
     SHARED_CORES,
@@ -118,8 +125,7 @@ class TimeRecording:
                 into = Path(name)
                 side = Side(self.project, {**variables, AS_MEASURED: "1"}, RECORD_TIMES_OPTION)
                 self.failed |= self.record(side, self.chosen, into)
-                store = BaselineStore(into)
-                recorded = [store.read(path) for path in baseline_files(into)]
+                recorded = [read_baseline(path) for path in baseline_files(into)]
             seen = self._look(hardware.platform, after_work=True, since=begin)
             noted = tuple(dict.fromkeys((*first.objections, *seen.objections)))
             for baseline in recorded:
@@ -146,9 +152,9 @@ class TimeRecording:
             self.refused[slug, case] = NOT_CALLED
             return
         try:
-            known = self._accepted.load(recorded.hardware, case)
-            if known is None or known.borrowed:
-                why = "it has no baseline on this hardware"
+            known = BaselineStore(self.settings.baselines, recorded.line).load(recorded.hardware, case)
+            if known is None or not known.own:
+                why = "it has no baseline on this hardware with this jax"
             else:
                 why = unlike_accepted(recorded, known.baseline)
             if recorded.samples is None:
@@ -165,17 +171,13 @@ class TimeRecording:
                 machine=machine,
                 objections=objections,
             )
-            times = TimesStore(self.settings.baselines).add(recorded.hardware, case, session)
+            times = TimesStore(self.settings.baselines, recorded.line).add(recorded.hardware, case, session)
         except CorruptBaselineError as error:
             self.refused[slug, case] = f"{error.path.name} {error.reason}"
         except ValueError as error:  # a time that is none
             self.refused[slug, case] = str(error)
         else:
             self.kept[slug, case] = (times, known.baseline)
-
-    @property
-    def _accepted(self) -> BaselineStore:
-        return BaselineStore(self.settings.baselines)
 
     @property
     def rows(self) -> list[RecordingRow]:

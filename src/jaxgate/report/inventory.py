@@ -72,26 +72,36 @@ def _bytes(files: Sequence[StoredFile]) -> int:
 
 
 def _family_rows(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> Iterator[list[str]]:
-    yield ["hardware", "family", "cases", "oldest", "newest", "readable until", "recorded with"]
-    families: dict[tuple[str, str], list[KeptCase]] = {}
+    yield ["hardware", "jax", "family", "cases", "oldest", "newest", "readable until", "recorded with"]
+    families: dict[tuple[str, str, str], list[KeptCase]] = {}
     for case in found.cases:
-        families.setdefault((case.hardware, case.family), []).append(case)
-    for (hardware, family), kept in sorted(families.items()):
+        families.setdefault((case.hardware, case.line, case.family), []).append(case)
+    for (hardware, line, family), kept in sorted(families.items()):
         days = sorted({case.date for case in kept})
         ends = [expiry[case.date] for case in kept if not case.why_no_program and expiry.get(case.date)]
         with_ = " | ".join(sorted({_environment(case) for case in kept}))
         environments = {tuple(sorted(case.environment.items())) for case in kept}
         several = f" ({len(environments)} environments)" if len(environments) > 1 else ""
         oldest, newest = _day(days[0], ages), _day(days[-1], ages)
-        yield [hardware, family, f"{len(kept)}", oldest, newest, min(ends, default="-"), with_ + several]
+        yield [hardware, line, family, f"{len(kept)}", oldest, newest, min(ends, default="-"), with_ + several]
 
 
 def _case_rows(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> Iterator[list[str]]:
-    yield ["hardware", "case", "recorded", "readable until", "recorded with", "from", "by", "why"]
+    yield ["hardware", "jax", "case", "recorded", "readable until", "recorded with", "from", "by", "why"]
     for case in found.cases:
         ends = "-" if case.why_no_program else expiry.get(case.date, "")
         made = case.commit or "no commit"
-        yield [case.hardware, case.case, _day(case.date, ages), ends, _environment(case), made, case.by, case.why]
+        yield [
+            case.hardware,
+            case.line,
+            case.case,
+            _day(case.date, ages),
+            ends,
+            _environment(case),
+            made,
+            case.by,
+            case.why,
+        ]
 
 
 def _day(date: str, ages: Mapping[str, int | None]) -> str:
@@ -139,7 +149,7 @@ def _problems(found: Inventory) -> Iterator[str]:
         yield f"UNREADABLE  {path}: {reason}; restore it with git, or record its case again"
     lost = [case for case in found.cases if not case.has_program]
     for case in lost[:MAX_LISTED]:
-        yield f"MISSING  program of {case.hardware}/{case.case}; restore it with git, or record the case again"
+        yield f"MISSING  program of {case.folder}/{case.case}; restore it with git, or record the case again"
     if len(lost) > MAX_LISTED:
         yield f"MISSING  and {len(lost) - MAX_LISTED} more"
     if found.waiver_problem:

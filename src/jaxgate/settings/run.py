@@ -105,7 +105,7 @@ class Settings:
         namesakes: Files whose name another file that gates has, too: what is new in them has its folder in its name.
         calibrate: Duels of each case with itself, instead of judging; 0 judges.
         against: The git revision to compare with instead of the stored baselines; empty for these.
-        quiet: Hardware, by its folder under the baselines, that is quiet and exclusive: times stored there count.
+        quiet: Hardware, as verdicts name it, that is quiet and exclusive: times stored there count.
         record_times: Fresh processes whose times are stored, instead of judging; 0 judges.
         busy_ok: Store times though the machine is busy, and note it.
         against_env: The other environment to compare with, item by item; empty for stored baselines.

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from jaxgate.engine.orphans import without_test
-from jaxgate.keep import TimesStore, find_unreferenced, log_trimmed, named_by, read_all, remove, remove_empty_folders
-from jaxgate.model import Baseline, plural
+from jaxgate.keep import find_unreferenced, log_trimmed, named_by, read_all, remove, remove_empty_folders, times_beside
+from jaxgate.model import plural
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_end import whole_roots
@@ -72,7 +72,7 @@ class Trimmer(InsteadOfTests):
         kept = {path: baseline for path, baseline in baselines.items() if path not in gone}
         try:
             for path in gone:
-                for file in (path, _times(root, path, baselines[path])):
+                for file in (path, times_beside(path)):
                     if os.path.lexists(file):
                         self._baselines.append(remove(file, root))
                         remove_empty_folders(root, file)
@@ -101,11 +101,6 @@ class Trimmer(InsteadOfTests):
             )
         else:
             out.write_line("nothing to trim: each baseline has its test, each program its baseline", green=True)
-
-
-def _times(root: Path, path: Path, baseline: Baseline) -> Path:
-    """Where the stored times of a baseline lie, whether or not they exist."""
-    return TimesStore(root).path(baseline.hardware, f"{path.parent.name}/{path.stem}")
 
 
 def _short(path: Path, config: pytest.Config) -> str:

@@ -75,14 +75,14 @@ _SWITCH = Values(bool, form={"action": "store_true"}, default=False)
 _UPDATE = {"nargs": "?", "const": str(Update.BOTH), "metavar": "|".join(MODES)}
 _FOLDER = Values(str, "a folder of its own", {"metavar": "DIR"})
 _LIMIT = _number("a number of seconds above 0", "SECONDS", lambda number: 0 < number < math.inf)
-_HARDWARE = "hardware as its folder under the baselines is named, for example gpu-nvidia-h200-1"
+_HARDWARE = "hardware as verdicts name it, for example gpu-nvidia-h200-1"
 _RANK = f"HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two processes) or {AUTO}"
 
 UPDATE = Option(
     "--perf-update",
     Values(Update, f"one of {', '.join(MODES)}", _UPDATE, Update.NOTHING),
     "record the selected cases as baselines; touch no other baseline. `create` records only those that have "
-    "none on this hardware, `refresh` only those that have one, and the others are judged; `review` judges, then "
+    "none of this hardware and release line of jax, `refresh` only those that have one, and the others are judged; `review` judges, then "
     "asks about each case that moved; `trim` runs nothing and removes baselines without a test, and programs "
     "that no baseline names. Put a path before it",
 )
@@ -139,7 +139,7 @@ BUSY_OK = Option("--perf-busy-ok", _SWITCH, "store times though the machine is b
 QUIET = Option(
     "JAXGATE_QUIET perf_quiet",
     Values(_items, _HARDWARE, default=()),
-    "hardware (folders under the baselines) where stored times are recorded and judged",
+    "hardware, as verdicts name it, where stored times are recorded and judged",
     ini_type="args",
 )
 SIZE = Option(

@@ -32,6 +32,7 @@ class SessionDelta:
         costs: What gates took, by test.
         new_programs: Fingerprints of the cases that have no baseline.
         dates: Of the stored programs, by case.
+        other_lines: Release lines of jax, by case, of baselines that another one recorded.
         scalars: Metrics for TensorBoard, by case.
         taken: Cases that left a bundle.
         left: Cases that were not profiled because enough were.
@@ -48,6 +49,7 @@ class SessionDelta:
     costs: Mapping[str, Cost] = field(default_factory=dict)
     new_programs: Mapping[str, Fingerprints] = field(default_factory=dict)
     dates: Mapping[str, str] = field(default_factory=dict)
+    other_lines: Mapping[str, str] = field(default_factory=dict)
     scalars: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     taken: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
@@ -81,6 +83,7 @@ class DeltaTracker:
             costs=self._new("costs", result.costs),
             new_programs=self._new("new_programs", result.new_programs),
             dates=self._new("dates", result.dates),
+            other_lines=self._new("other_lines", result.other_lines),
             scalars=self._new("scalars", evidence.scalars),
             taken=self._since("taken", evidence.taken),
             left=self._since("left", evidence.left),
@@ -117,6 +120,7 @@ def absorb(session: GateSession, config: pytest.Config, delta: SessionDelta) -> 
     result.costs |= delta.costs
     result.new_programs |= delta.new_programs
     result.dates |= delta.dates
+    result.other_lines |= delta.other_lines
     result.accused += delta.accused
     session.evidence.add(
         delta.scalars, taken=delta.taken, left=delta.left, problems=delta.problems, profiled=delta.profiled

@@ -1,0 +1,135 @@
+"""A baseline for each release line of jax: its own first, else the nearest; a recording leaves the others alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.lines import line_here
+
+from jaxgate.cli import main as cli
+
+TEST = """
+import jax.numpy as jnp
+
+def test_step(gate):
+    gate(lambda x: jnp.tanh(x), jnp.ones((4, 4)))
+"""
+
+
+@pytest.fixture
+def dated(project, lab):
+    """One case, whose only baseline another release line recorded."""
+    del lab
+    project.write("test_model.py", TEST)
+    assert project.run("--perf-update").code == 0
+    project.date_back()
+    return project
+
+
+def folders(project):
+    """The release lines that have baselines."""
+    return sorted(name.partition("/")[0].rpartition("-jax-")[2] for name in project.baselines())
+
+
+def test_the_nearest_line_is_compared_with(dated):
+    """It judges, and the run says once that this line has none of its own, with the command."""
+    result = dated.run()
+    assert result.code == 0
+    result.shows(
+        f"1 case is compared with baselines of jax 0.9: jax {line_here()} has none of its own; record them beside those: "
+        "--perf-update=create",
+        "jax 0.9.1 → ",
+    )
+
+
+def test_a_loss_against_another_line_is_red(dated):
+    """A borrowed baseline gates: what is worse than it is no green."""
+    dated.edit_baseline(facts={"collectives": 0, "matmul_flops": 0})
+    dated.edit("test_model.py", "jnp.tanh(x)", "jnp.tanh(x @ x @ x)")
+    result = dated.run()
+    assert result.code == 1
+    result.shows("REGRESSED  model/step", "borrowed from ", "-jax-0.9")
+
+
+@pytest.mark.parametrize("mode", ["--perf-update", "--perf-update=create"])
+def test_a_recording_leaves_other_lines_alone(dated, mode):
+    """What another line recorded stays, byte for byte; the log names hardware and line."""
+    before = dated.baselines()
+    assert dated.run(mode, "--perf-why", "first of this line").code == 0
+    after = dated.baselines()
+    assert {name: after[name] for name in before} == before
+    assert folders(dated) == sorted(["0.9", line_here()])
+    assert (
+        sum(f"-jax-{line_here()}`: created `model/step`. Why: first of this line" in text for text in dated.log()) == 1
+    )
+    result = dated.run("--perf-strict")
+    assert result.code == 0
+    assert "compared with baselines of jax" not in result.text
+
+
+def test_a_refresh_records_no_line_that_has_none(dated):
+    """It replaces what is there, and here nothing is."""
+    result = dated.run("--perf-update=refresh")
+    assert folders(dated) == ["0.9"]
+    result.shows("SAME")
+
+
+def test_its_own_line_is_what_gates(dated):
+    """Whatever the older one says."""
+    assert dated.run("--perf-update").code == 0
+    old = dated.baseline_of("0.9")
+    content = json.loads(old.read_text())
+    content["facts"]["matmul_flops"] = 1
+    old.write_text(json.dumps(content))
+    result = dated.run()
+    assert result.code == 0
+    result.shows("SAME", "identical program")
+
+
+def test_an_orphan_of_another_line_is_that_lines(dated):
+    """A run looks for orphans among what its own jax recorded; trim looks everywhere."""
+    assert dated.run("--perf-update").code == 0
+    dated.edit("test_model.py", "test_step", "test_other")
+    result = dated.run()
+    result.shows("RENAMED? model/other", f"-jax-{line_here()}/model/other.json", "-jax-0.9/model/other.json")
+    assert result.text.count("git mv") == 2
+    dated.baseline_of(line_here()).unlink()
+    assert "ORPHAN" not in dated.run().text
+
+
+def test_a_program_that_another_line_names_stays(dated):
+    """A refresh removes the program that it replaces only where no line needs it."""
+    assert dated.run("--perf-update").code == 0
+    assert len(list(dated.path.glob("baselines/programs/*"))) == 1
+    dated.edit("test_model.py", "jnp.tanh(x)", "jnp.tanh(x) + 1")
+    assert dated.run("--perf-update=refresh").code == 0
+    assert len(list(dated.path.glob("baselines/programs/*"))) == 2
+
+
+def test_a_file_in_the_folder_of_another_line_is_refused(dated):
+    """A folder that was copied to start a new line would let an old program pass for one of this jax."""
+    old = dated.baseline()
+    old.rename(old.parents[2] / old.parents[1].name.replace("-jax-0.9", f"-jax-{line_here()}") / "model/step.json")
+    result = dated.run()
+    assert result.code == 1
+    result.shows("INVALID  model/step", "expected it in the folder")
+
+
+def test_folders_of_an_earlier_jaxgate_are_refused_with_the_command(dated, monkeypatch, capsys):
+    """No gate is judged, under xdist neither; what the command moves is read."""
+    (old,) = (dated.path / "baselines").glob("*-jax-0.9")
+    old.rename(old.with_name(old.name.removesuffix("-jax-0.9")))
+    for more in ((), ("-n", "2")):
+        result = dated.run(*more)
+        assert result.code == 4
+        result.shows("which an earlier jaxgate wrote; rename them: jaxgate baselines --migrate")
+    assert dated.run("--collect-only", "-q").code == 0
+    monkeypatch.chdir(dated.path)
+    assert cli.main(["baselines"]) == 1
+    assert cli.main(["baselines", "--migrate"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        f"{old.name.removesuffix('-jax-0.9')} → {old.name}: 1 baseline",
+        "commit it: git add baselines",
+    ]
+    assert dated.run().code == 0
