@@ -47,9 +47,9 @@ def test_a_library_that_was_built_anew_is_not_the_same(project):
     build(project, "rebuilt", turns=30)
     shown = project.alone("-m", "pytest").stdout
     kept, rebuilt = (
-        next(line for line in shown.splitlines() if f"model/{name}" in line) for name in ("kept", "rebuilt")
+        [line for line in shown.splitlines() if f"  model/{name}  " in line][-1] for name in ("kept", "rebuilt")
     )
     assert kept.startswith("SAME")
     assert "identical program" in kept
-    assert not rebuilt.startswith("SAME")
-    assert "native code changed [librebuilt.so]" in rebuilt
+    assert rebuilt.partition(" ")[0] in ("SLOWER", "UNDECIDED")  # a machine that is quiet enough to tell, or not
+    assert "native code changed [librebuilt.so]" in shown
