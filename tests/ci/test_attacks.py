@@ -105,7 +105,7 @@ def test_words_that_are_missing_are_no_warning(command):
     attack, _, scratch_project = command
     run = gated(scratch_project, "SAME", 0, "identical program; calls jitted f()")
     assert attack.seen_of(run, ("SAME",), ["calls jitted"]).outcome == "held"
-    assert attack.seen_of(run, ("SAME",), ["host=True"]).outcome == "FOOLED"
+    assert attack.seen_of(run, ("SAME",), ["eager=True"]).outcome == "FOOLED"
 
 
 def test_a_run_that_left_nothing_judged_nothing(command):

@@ -86,7 +86,7 @@ def test_baselines_of_another_line_would_be_borrowed(tmp_path, monkeypatch, caps
     (tmp_path / f"baselines/{key.slug}-jax-0.9").rename(tmp_path / f"baselines/{key.slug}")
     assert doctor() == 1
     text = " ".join(capsys.readouterr().out.split())
-    assert f"an earlier jaxgate wrote {key.slug}:" in text
+    assert f"found baselines/{key.slug}, which an earlier jaxgate wrote" in text
     assert "jaxgate baselines --migrate" in text
 
 

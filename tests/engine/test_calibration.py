@@ -47,7 +47,7 @@ class Machine:
             measurement=measurement(),
             export=lambda: StoredProgram(record=PROGRAM, content=b"program"),
             leaves=lambda: [1.0],
-            contract="blocked",
+            contract="latency",
         )
         self.instruments = Instruments(
             run_duel=self.run_duel,
@@ -58,13 +58,13 @@ class Machine:
         )
 
     def prepare(self, program, leaves, contract):
-        assert (program.content, leaves, contract) == (b"program", [1.0], "blocked")
+        assert (program.content, leaves, contract) == (b"program", [1.0], "latency")
         self.now_s += self.compile_s
         self.log.append("compile")
         return f"executable {self.log.count('compile')}"
 
     def prepare_planter(self, program, leaves, contract):
-        assert contract == "blocked"
+        assert contract == "latency"
         self.log.append("planter")
         return SimpleNamespace(with_steps=lambda steps: ("planted", steps))
 
@@ -177,7 +177,7 @@ def test_a_false_alarm_is_repeated_in_fresh_processes(machine, outcomes, confirm
     machine.identical, machine.outcomes = [duel(1.0), duel(1.06), duel(1.0)], outcomes
     row = machine.run(3)
     assert (row.alarms, row.confirmed) == (1, confirmed)
-    assert {(rematch.own_margin, rematch.contract) for rematch in machine.launches} == {(None, "blocked")}
+    assert {(rematch.own_margin, rematch.contract) for rematch in machine.launches} == {(None, "latency")}
     assert "repeating the false alarm of duel 2 in fresh processes" in machine.stages
 
 

@@ -19,7 +19,7 @@ from jaxgate.observe.measure import observe
 W, X = jnp.eye(16), jnp.ones((4, 16))
 
 
-def loop(activate=jnp.tanh, *, steps=3, after=lambda w: w * 2.0, name="step", donate=False, host=True):
+def loop(activate=jnp.tanh, *, steps=3, after=lambda w: w * 2.0, name="step", donate=False, eager=True):
     """A case: a loop of plain Python around a jitted step, and an eager operation."""
 
     def step(w, x):
@@ -33,8 +33,8 @@ def loop(activate=jnp.tanh, *, steps=3, after=lambda w: w * 2.0, name="step", do
             w, loss = jitted(w, x)
         return after(w), loss
 
-    whole = train if host else jax.jit(step)
-    build = lambda: Computation(subject=whole, args=(W, X), host=host)  # noqa: E731 - as a project writes it
+    whole = train if eager else jax.jit(step)
+    build = lambda: Computation(subject=whole, args=(W, X), eager=eager)  # noqa: E731 - as a project writes it
     found = observe(build, store={}, sampling=False)
     return replace(found, measurement=replace(found.measurement, samples=SAMPLES))
 
@@ -71,7 +71,7 @@ def test_a_changed_program_is_fed_with_what_it_was_called_with():
     (match,) = found.matches
     assert (match.calls, found.why_not) == ((3, 3), "")
     assert [np.asarray(leaf).shape for leaf in match.leaves] == [(16, 16), (4, 16)]
-    sides = [prepare_side(found.matches, side, "pipelined") for side in ("now", "baseline")]
+    sides = [prepare_side(found.matches, side, "throughput") for side in ("now", "baseline")]
     assert np.allclose(sides[0].results()[1], np.sin(np.ones(64)).sum())
     assert np.allclose(sides[1].results()[1], np.tanh(np.ones(64)).sum())
     assert not agree(*sides, rtol=1e-3, atol=1e-3)
@@ -92,7 +92,7 @@ def test_more_launches_of_a_program_are_more_work():
     assert differs_here(match, now, before)
     assert not differs_here(replace(match, calls=(3, 3)), now, before)
     ticks = iter(range(1_000))
-    sides = [prepare_side(found.matches, side, "pipelined") for side in ("now", "baseline")]
+    sides = [prepare_side(found.matches, side, "throughput") for side in ("now", "baseline")]
     assert [side.burst(2, lambda: next(ticks)) for side in sides] == [1, 1]  # one burst each, of 10 calls and of 6
 
 
@@ -126,7 +126,7 @@ def test_donated_arguments_are_there_for_each_call():
     """Calls of one burst are made one by one, from copies."""
     before = loop(donate=True)
     found = matched(loop(jnp.sin, donate=True), before)
-    side = prepare_side(found.matches, "now", "pipelined")
+    side = prepare_side(found.matches, "now", "throughput")
     assert side.consumed
     ticks = iter(range(1_000))
     assert side.burst(1, lambda: next(ticks)) == 3  # a burst for each of the three calls
@@ -136,7 +136,7 @@ def test_donated_arguments_are_there_for_each_call():
 def test_all_programs_are_paired_where_settings_changed():
     """A jitted function is the only one of its call."""
     assert [one.calls for one in match_all(loop(), *recorded(BEFORE))[0]] == [(3, 3), (1, 1)]
-    jitted = loop(host=False)
+    jitted = loop(eager=False)
     ((only,), why_not) = match_all(jitted, *recorded(jitted))
     assert (only.calls, why_not) == ((1, 1), "")
 

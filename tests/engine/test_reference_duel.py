@@ -94,9 +94,9 @@ def test_the_programs_are_those_of_the_case(duels):
 def test_the_duel_keeps_the_contract_of_its_case(duels):
     """Latency is claimed of latency: both sides, and the fresh processes, wait for each call."""
     timing, notes = duels
-    told = timing.time([CLAIM], watch(contract="blocked"), lambda _: None)
-    assert [side.contract for side in notes[0][:2]] == ["blocked"] * 2
-    assert told.repeats[0].duel.contract == "blocked"
+    told = timing.time([CLAIM], watch(contract="latency"), lambda _: None)
+    assert [side.contract for side in notes[0][:2]] == ["latency"] * 2
+    assert told.repeats[0].duel.contract == "latency"
 
 
 def test_one_claim_written_twice_is_one(duels):
@@ -169,7 +169,7 @@ def test_the_hash_covers_what_a_duel_depends_on():
         watch(subject=jax.jit(lambda s, b: (s + b, jnp.sum(s + 0)), donate_argnums=0)),
         watch(reference=jax.jit(lambda s, b: (s + b, jnp.sum(s + 0)))),
         watch(args=(jnp.zeros(4), 2 * jnp.ones(4))),
-        watch(contract="blocked"),
+        watch(contract="latency"),
         replace(observed, feeds=None),
         replace(observed, reference_feeds=None),
         replace(observed, lowered=replace(observed.lowered, options="xla_flag=1")),
@@ -208,7 +208,7 @@ def duel_numbers(told):
         "calls_per_burst": 1,
         "seed": 0,
         "traces": told.traces,
-        "contract": "blocked",
+        "contract": "latency",
     }
 
 

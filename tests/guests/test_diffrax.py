@@ -72,7 +72,7 @@ def test_solve_all(gate):
 
 
 def test_step(gate):
-    gate(step, PARAMS, OPTIMIZER.init(PARAMS), YS, host=True, carry=("params", "state"))
+    gate(step, PARAMS, OPTIMIZER.init(PARAMS), YS, eager=True, carry=("params", "state"))
 """
 
 FILES = {"ode.py": ODE, "test_ode.py": TESTS}

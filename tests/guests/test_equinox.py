@@ -127,7 +127,7 @@ def test_train_step(gate, model, state):
 
 def test_epoch(gate):
     model = eqx.nn.Linear(32, 8, key=jax.random.key(0))
-    gate(epoch, model, OPTIMIZER.init(model), XS, YS, host=True, carry=("model", "state"))
+    gate(epoch, model, OPTIMIZER.init(model), XS, YS, eager=True, carry=("model", "state"))
 
 
 def test_update(gate, model, state):

@@ -85,7 +85,7 @@ def test_train_step(gate):
 
 
 def test_epoch(gate):
-    gate(epoch, *made(nnx.Linear(32, 8, rngs=nnx.Rngs(0))), XS, YS, host=True)
+    gate(epoch, *made(nnx.Linear(32, 8, rngs=nnx.Rngs(0))), XS, YS, eager=True)
 
 
 def test_forward_and_backward(gate):

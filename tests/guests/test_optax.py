@@ -62,7 +62,7 @@ DATA = [(jnp.ones((16, 32)), jnp.ones((16, 8)))] * 2
 
 
 def test_train(gate):
-    gate(train, PARAMS, init(PARAMS), DATA, host=True, carry=("params", "state"))
+    gate(train, PARAMS, init(PARAMS), DATA, eager=True, carry=("params", "state"))
 
 
 def test_init(gate):

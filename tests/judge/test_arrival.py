@@ -98,7 +98,7 @@ def test_a_baseline_that_does_not_know_is_not_judged():
 
 def test_a_subject_on_the_host_has_no_arrivals():
     """What plain Python sends is counted in a profile of its call."""
-    now, before = measurement(host=True, signature=sending(0)), baseline(host=True, signature=sending(0))
+    now, before = measurement(eager=True, signature=sending(0)), baseline(eager=True, signature=sending(0))
     assert not {"sent_bytes", "moved_arrays"} & {finding.name for finding in compare_facts(now, before)}
 
 

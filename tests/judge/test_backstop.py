@@ -14,7 +14,7 @@ from jaxgate.model import Samples, Status, StoredBaseline
 STORED_NS = 1_000_000
 
 
-def samples(run_ns, contract="pipelined"):
+def samples(run_ns, contract="throughput"):
     """Twenty bursts of one call."""
     return Samples(bursts_ns=(round(run_ns),) * 20, calls_per_burst=1, contract=contract)
 
@@ -78,7 +78,7 @@ ELSEWHERE = {
     "other hardware": ({}, {"borrowed": True}),
     "several processes": ({"processes": 2}, {}),
     "no clock": ({"samples": None}, {}),
-    "another contract": ({"samples": samples(STORED_NS * 20, "blocked")}, {}),
+    "another contract": ({"samples": samples(STORED_NS * 20, "latency")}, {}),
 }
 
 

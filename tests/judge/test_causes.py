@@ -380,18 +380,18 @@ def test_what_is_returned_besides_is_named():
 
 def test_programs_that_python_starts_are_named():
     """What is launched more often, and what is moved between host and device."""
-    assert causes("launches", baseline(), launched={"jit_step": 1, "jit_add": 4}, host=True) == [
+    assert causes("launches", baseline(), launched={"jit_step": 1, "jit_add": 4}, eager=True) == [
         "programs started in a call: jit_add 0 → 4; jit_step 0 → 1"
     ]
     before = baseline(transferred={"multiply": 4, "add": 2, "step": 1})
-    moved = {"host": True, "culprits": Culprits(transfer_lines={"the host": "train.py:35"})}
+    moved = {"eager": True, "culprits": Culprits(transfer_lines={"the host": "train.py:35"})}
     moved["transferred"] = {"multiply": 4, "add": 3, "the host": 1}
     text = "moved between host and device in each call: "
     assert causes("host_transfers", before, **moved) == [f"{text}3 for add (2 before); 1 for the host at train.py:35"]
     assert causes("host_transfers", baseline(), **moved) == [
         f"{text}4 for multiply; 3 for add; 1 for the host at train.py:35"
     ]
-    assert causes("host_reads", baseline(), culprits=Culprits(reads=("2 × item() at loop.py:3",)), host=True) == [
+    assert causes("host_reads", baseline(), culprits=Culprits(reads=("2 × item() at loop.py:3",)), eager=True) == [
         "read back in each call: 2 × item() at loop.py:3"
     ]
 
@@ -400,7 +400,7 @@ def test_a_program_that_gave_its_arguments_away_and_is_gone_explains_lost_donati
     """Eager operations in its place consume nothing; where another program takes its place they have no part in it."""
     step, add = launched_program(facts={"donated_bytes": 256}), launched_program(name="add", arguments=())
     known = baseline(launched={"step": 1}, launched_programs=(step,))
-    changes = {"launched": {"add": 4}, "host": True}
+    changes = {"launched": {"add": 4}, "eager": True}
     started = "programs started in a call: add 0 → 4; gone: step"
     assert causes("donated_bytes", known, launched_programs=(add,), **changes) == [started]
     kept = (launched_program(facts={"donated_bytes": 256}), add)
@@ -478,12 +478,12 @@ def test_a_setting_that_acts_while_tracing_is_named(changes, leads):
 def test_of_plain_python_nobody_knows_that_its_programs_are_the_same():
     """Their names are, while the source changed: the environment is no sure cause."""
     changes = {
-        "host": True,
+        "eager": True,
         "environment": ENVIRONMENT | {"jaxlib": "0.12.0"},
         "fingerprints": replace(FINGERPRINTS, source="s1"),
     }
     assert not any(
-        "the same program" in text for text in causes("run_ns first_call_ns", baseline(host=True), **changes)
+        "the same program" in text for text in causes("run_ns first_call_ns", baseline(eager=True), **changes)
     )
 
 

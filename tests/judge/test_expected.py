@@ -1,4 +1,4 @@
-"""Claims against rivals, and claims that a release is known to break: expected failures and unexpected passes."""
+"""Claims against alternatives, and claims that a release is known to break: expected failures and unexpected passes."""
 
 from __future__ import annotations
 
@@ -99,40 +99,40 @@ def test_a_known_break_that_excuses_too_much_is_refused(wrong):
 
 
 FORMULAS = {"<=": "≤ {} ×", ">=": "≥ {} ×", "==": "="}
-RIVALS = {
+ALTERNATIVES = {
     "small": reference(facts={"temp_bytes": 100, "collectives": None}),
     "large": reference(facts={"temp_bytes": 400, "collectives": 2}),
 }
 
 
 @pytest.mark.parametrize(
-    ("claim", "temp_bytes", "status", "against", "rival"),
+    ("claim", "temp_bytes", "status", "against", "alternative"),
     [
-        (at_most(1.25, "temp_bytes", of="rivals"), 125, Status.SAME, 100, "small"),
-        (at_most(1.25, "temp_bytes", of="rivals"), 126, Status.REGRESSED, 100, "small"),
-        (at_least(0.5, "temp_bytes", of="rivals"), 200, Status.SAME, 400, "large"),
-        (at_least(0.5, "temp_bytes", of="rivals"), 199, Status.REGRESSED, 400, "large"),
-        (equal("temp_bytes", to="rivals"), 100, Status.REGRESSED, 400, "large"),
-        (equal("temp_bytes", to="rivals"), 400, Status.REGRESSED, 100, "small"),
+        (at_most(1.25, "temp_bytes", of="alternatives"), 125, Status.SAME, 100, "small"),
+        (at_most(1.25, "temp_bytes", of="alternatives"), 126, Status.REGRESSED, 100, "small"),
+        (at_least(0.5, "temp_bytes", of="alternatives"), 200, Status.SAME, 400, "large"),
+        (at_least(0.5, "temp_bytes", of="alternatives"), 199, Status.REGRESSED, 400, "large"),
+        (equal("temp_bytes", to="alternatives"), 100, Status.REGRESSED, 400, "large"),
+        (equal("temp_bytes", to="alternatives"), 400, Status.REGRESSED, 100, "small"),
     ],
 )
-def test_a_claim_is_held_against_the_hardest_rival(claim, temp_bytes, status, against, rival):
+def test_a_claim_is_held_against_the_hardest_alternative(claim, temp_bytes, status, against, alternative):
     """The least of an upper limit, the greatest of a lower one, the farthest of an equality; the finding names it."""
-    finding = check(claim, measurement(facts={"temp_bytes": temp_bytes}, rivals=RIVALS))
+    finding = check(claim, measurement(facts={"temp_bytes": temp_bytes}, alternatives=ALTERNATIVES))
     assert (finding.status, finding.against) == (status, against)
-    assert finding.detail.endswith(f"{rival} has it")
-    assert finding.name == f"temp_bytes {FORMULAS[claim.relation].format(claim.factor)} rivals"
+    assert finding.detail.endswith(f"{alternative} has it")
+    assert finding.name == f"temp_bytes {FORMULAS[claim.relation].format(claim.factor)} alternatives"
 
 
 @pytest.mark.parametrize(
-    ("claim", "rivals", "why"),
+    ("claim", "alternatives", "why"),
     [
-        (at_most(1.0, "collectives", of="rivals"), RIVALS, "collectives is unknown on this backend"),
-        (at_most(1.0, "temp_bytes", of="rivals"), {}, "the case has no rivals"),
+        (at_most(1.0, "collectives", of="alternatives"), ALTERNATIVES, "collectives is unknown on this backend"),
+        (at_most(1.0, "temp_bytes", of="alternatives"), {}, "the case has no alternatives"),
     ],
 )
-def test_a_claim_whose_rivals_say_nothing_is_invalid(claim, rivals, why):
-    """One rival without the number could be the best: nothing is claimed of the rest."""
-    finding = check(claim, measurement(facts={"collectives": 1}, rivals=rivals))
+def test_a_claim_whose_rivals_say_nothing_is_invalid(claim, alternatives, why):
+    """One alternative without the number could be the best: nothing is claimed of the rest."""
+    finding = check(claim, measurement(facts={"collectives": 1}, alternatives=alternatives))
     assert finding.status is Status.INVALID
     assert finding.detail == f"cannot be checked: {why}"

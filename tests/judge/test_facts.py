@@ -320,7 +320,7 @@ def test_a_gpu_compiler_may_choose_otherwise():
         {"fingerprints": replace(FINGERPRINTS, devices="1 0")},
         {"environment": {**ENVIRONMENT, "jaxlib": "0.10.3"}},
         {"hardware": OTHER_CPU},
-        {"host": True},
+        {"eager": True},
     ],
     ids=["program", "options", "unknown options", "executable", "devices", "environment", "hardware", "host"],
 )

@@ -408,7 +408,7 @@ def host(*, source="s", **changes):
     fingerprints = replace(FINGERPRINTS, source=source)
     whole = {"launched_programs": (launched_program(), launched_program(name="multiply", fingerprint="1" * 32))}
     facts = {"python_calls": 3, "host_callbacks": 0, "launches": 2}
-    return {"host": True, "fingerprints": fingerprints, "facts": facts, **whole, **changes}
+    return {"eager": True, "fingerprints": fingerprints, "facts": facts, **whole, **changes}
 
 
 def test_plain_python_is_identical_where_all_its_programs_are():
@@ -476,8 +476,8 @@ def test_plain_python_is_not_identical_where_something_of_it_is_unknown(now, bef
 def test_options_within_plain_python_stand_in_its_source():
     """Where its programs are unknown, their options do not move the blame; its unknown source does."""
     silent = replace(FINGERPRINTS, options=None)
-    assert place(measurement(host=True, fingerprints=silent), baseline(host=True, fingerprints=silent)).place == (
+    assert place(measurement(eager=True, fingerprints=silent), baseline(eager=True, fingerprints=silent)).place == (
         "the test's own source did not change"
     )
     lost = replace(silent, source=None)
-    assert place(measurement(host=True, fingerprints=lost), baseline(host=True, fingerprints=silent)).place == "code"
+    assert place(measurement(eager=True, fingerprints=lost), baseline(eager=True, fingerprints=silent)).place == "code"

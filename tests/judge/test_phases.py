@@ -155,7 +155,7 @@ def test_of_an_identical_program_only_what_python_does_is_judged():
         {"fingerprints": replace(FINGERPRINTS, options=None)},
         {"environment": ENVIRONMENT | {"flax": "0.12.0"}},
         {"facts": {"host_callbacks": 1}},
-        {"host": True},
+        {"eager": True},
     ],
     ids=["program", "options", "unknown options", "environment", "calls Python", "plain Python"],
 )

@@ -78,7 +78,7 @@ def test_a_fact_of_the_program_must_be_equal(fact):
     [
         ({"hardware": OTHER_CPU}, "the hardware"),
         ({"processes": 2}, "the number of processes"),
-        ({"host": True}, "the kind of subject"),
+        ({"eager": True}, "the kind of subject"),
         ({"signature": ()}, "the arguments and results"),
         ({"fingerprints": replace(FINGERPRINTS, program="p1")}, "the program"),
         ({"fingerprints": replace(FINGERPRINTS, options="a=1")}, "the compiler options"),

@@ -178,7 +178,7 @@ def test_a_session_without_a_time_cannot_be_made(run_ns):
         session(fingerprints=replace(FINGERPRINTS, inputs="i1")),
         session(fingerprints=replace(FINGERPRINTS, source="s1")),
         session(environment=NEWER),
-        session(contract="blocked"),
+        session(contract="latency"),
     ],
     ids=["program", "options", "inputs", "source", "environment", "contract"],
 )
@@ -206,7 +206,7 @@ CHANGED = replace(FINGERPRINTS, program="p1")
         (measurement(fingerprints=CHANGED), False, True),
         (measurement(facts={"host_callbacks": 1}), False, True),  # it calls Python
         (measurement(environment=NEWER, samples=None), False, False),
-        (measurement(environment=NEWER, samples=replace(SAMPLES, calls_per_burst=1, contract="blocked")), False, False),
+        (measurement(environment=NEWER, samples=replace(SAMPLES, calls_per_burst=1, contract="latency")), False, False),
     ],
 )
 def test_where_they_may_answer(now, duelled, may):

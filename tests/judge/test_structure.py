@@ -211,6 +211,6 @@ def test_programs_that_are_given_more(arguments, said):
     """A cache that is longer, a batch that is padded by plain Python: the program is named, with its line."""
     before = launched_program(name="step", fingerprint="1" * 32, arguments=("float32[8,64]", "float32[4]"))
     after = launched_program(name="step", fingerprint="2" * 32, arguments=arguments)
-    now = measurement(launched_programs=(after,), culprits=Culprits(lines={"step": "model.py:5"}), host=True)
-    found = rank_causes(now, baseline(launched_programs=(before,), host=True), {"temp_bytes"})
+    now = measurement(launched_programs=(after,), culprits=Culprits(lines={"step": "model.py:5"}), eager=True)
+    found = rank_causes(now, baseline(launched_programs=(before,), eager=True), {"temp_bytes"})
     assert [str(cause) for cause in found if cause.root] == ([said] if said else [])

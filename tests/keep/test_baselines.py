@@ -63,7 +63,7 @@ CONTENT = {
         "source": "s0",
     },
     "hardware": {"device_kind": "AMD EPYC", "devices": 1, "platform": "cpu"},
-    "host": False,
+    "eager": False,
     "launched": {},
     "matmuls": {"float32[8,64] x float32[64,64]": 3},
     "launched_programs": [],
@@ -82,8 +82,8 @@ CONTENT = {
     "program": {"digest": "0" * 64, "donated": [0], "feeds": [0, None], "options": {}, "why_not": ""},
     "provenance": {"commit": "0123456789abcdef", "date": "2026-11-20", "dirty": False, "jaxgate": "0.1.0"},
     "results": [],
-    "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2, "contract": "pipelined"},
-    "schema": 4,
+    "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2, "contract": "throughput"},
+    "schema": 5,
     "signature": [
         {**IN_PLACE, "aval": "float32[64,64]", "donated": True, "nbytes": 16384, "path": "state['w']"},
         {**IN_PLACE, "aval": "float32[8,64]", "donated": False, "nbytes": 2048, "path": "batch"},
@@ -183,7 +183,7 @@ EXPLAINS = {
     "launched": {"jit_step": 1},
     "transferred": {"the host": 2},
     "called": {"model.Config.__hash__": 1},
-    "host": True,
+    "eager": True,
 }
 
 
@@ -272,7 +272,7 @@ def test_a_baseline_may_have_no_time(store):
     assert (found.samples, found.contract) == (None, None)
 
 
-SCHEMAS = [changed(("schema",), other) for other in (1, 2, 3, 5, None, "4", True, 4.0)]
+SCHEMAS = [changed(("schema",), other) for other in (1, 2, 3, 6, None, "5", True, 5.0)]
 
 
 @pytest.mark.parametrize("content", [*SCHEMAS, changed(("schema",), remove=True)])
@@ -336,7 +336,7 @@ WRONG = {
     ("signature", 0): (None, ["state", "float32[64,64]", 16384, True]),
     ("signature",): ({}, "batch"),
     ("results",): ({}, None),
-    ("host",): (0, "false", None),
+    ("eager",): (0, "false", None),
     ("hardware", "devices"): (1.0, "1", None),
     ("fingerprints", "program"): (0, None),
     ("fingerprints", "inputs"): (0, None),

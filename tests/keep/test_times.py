@@ -41,7 +41,7 @@ def test_files_are_written_for_people(store):
     text = path.read_text()
     content = json.loads(text)
     assert text == json.dumps(content, indent=1, sort_keys=True) + "\n"
-    assert content["schema"] == 1
+    assert content["schema"] == 2
     assert [one.name for one in path.parent.iterdir()] == ["rnn.json"]
 
 
@@ -64,7 +64,7 @@ def last(content):
 
 
 BROKEN = {
-    "an unknown schema": (lambda c: c.update(schema=2), "expected schema 1, found 2"),
+    "an unknown schema": (lambda c: c.update(schema=3), "expected schema 2, found 3"),
     "an unknown key": (lambda c: c.update(speed=1), "unknown key `speed`"),
     "a missing key": (lambda c: c.pop("sessions"), "key `sessions` is missing"),
     "a missing key of a session": (lambda c: last(c).pop("environment"), "key `sessions.1.environment` is missing"),

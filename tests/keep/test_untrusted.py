@@ -210,7 +210,7 @@ def test_brackets_in_brackets_are_one_line(tmp_path):
     """In a baseline, in results, among waivers."""
     path = BaselineStore(tmp_path, LINE).path(HARDWARE, CASE)
     path.parent.mkdir(parents=True)
-    for text in (DEEP, '{"a":' * 200_000, f'{{"schema": 4, "case": {DEEP}'):
+    for text in (DEEP, '{"a":' * 200_000, f'{{"schema": 5, "case": {DEEP}'):
         path.write_text(text)
         with pytest.raises(CorruptBaselineError, match=r"rnn\.json: is nested too deeply"):
             BaselineStore(tmp_path, LINE).load(HARDWARE, CASE)

@@ -9,7 +9,7 @@ from jaxgate.model import Computation, Samples
 
 def singles(count):
     """Single calls of 1, 2, … ns, in another order."""
-    return Samples(bursts_ns=tuple(reversed(range(1, count + 1))), calls_per_burst=1, contract="blocked")
+    return Samples(bursts_ns=tuple(reversed(range(1, count + 1))), calls_per_burst=1, contract="latency")
 
 
 def test_percentiles_are_those_of_nearest_rank():
@@ -31,12 +31,12 @@ def test_bursts_of_several_calls_have_no_percentiles():
 
 
 def test_blocked_samples_are_single_calls():
-    """A burst of two calls is not blocked: refused."""
-    with pytest.raises(ValueError, match="blocked samples are single calls"):
-        Samples(bursts_ns=(1,), calls_per_burst=2, contract="blocked")
+    """A burst of two calls shows no latency: refused."""
+    with pytest.raises(ValueError, match="samples of a latency are single calls"):
+        Samples(bursts_ns=(1,), calls_per_burst=2, contract="latency")
 
 
 def test_an_unknown_contract_is_refused():
     """A misspelt contract would measure something else in silence."""
-    with pytest.raises(ValueError, match="one of pipelined, blocked, found 'block'"):
+    with pytest.raises(ValueError, match="one of throughput, latency, found 'block'"):
         Computation(subject=abs, contract="block")

@@ -41,7 +41,7 @@ def training(activate, *, steps=4, wide=False, donate=False):
 
 def measure(subject, *args):
     """What is measured of plain Python, without a clock."""
-    build = lambda: Computation(subject=subject, args=args, host=True)  # noqa: E731 - as a project writes it
+    build = lambda: Computation(subject=subject, args=args, eager=True)  # noqa: E731 - as a project writes it
     return observe(build, store={}, sampling=False).measurement
 
 

@@ -143,7 +143,7 @@ def test_a_reference_is_compiled_for_claims_and_its_results_are_not_compared():
     ("changes", "stage", "expected"),
     [
         ({"batch": Batch(argument=1, size=32)}, "checking the batch", "leave batch= out"),
-        ({"host": True}, "looking at the arguments", "expected arrays for a function that is called as it is"),
+        ({"eager": True}, "looking at the arguments", "expected arrays for a function that is called as it is"),
     ],
     ids=["batch", "host"],
 )

@@ -120,9 +120,9 @@ def test_a_blocked_duel_waits_for_every_call():
     """A latency case: five calls that could overlap take five times one, and the duel says what its times mean."""
     machine = Overlapping()
     feeder = FEEDS["kept"][0]
-    sides = {name: Contender(machine.call, feeder, None, contract=name) for name in ("pipelined", "blocked")}
+    sides = {name: Contender(machine.call, feeder, None, contract=name) for name in ("throughput", "latency")}
     taken = {name: side.burst(5, machine.clock) for name, side in sides.items()}
-    assert taken == {"pipelined": CALL_NS, "blocked": 5 * CALL_NS}
+    assert taken == {"throughput": CALL_NS, "latency": 5 * CALL_NS}
     for name, side in sides.items():
         duel = run_duel(side, side, settled=lambda _: False, max_pairs=2, platform="cpu", clock=machine.clock)
         assert duel.contract == name

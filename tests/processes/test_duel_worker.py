@@ -45,7 +45,7 @@ def job(tmp_path):
     about = {
         "kinds": [kinds],
         "platform": jax.default_backend(),
-        "contract": "blocked",
+        "contract": "latency",
         "seed": 11,
         "settings": settings(),
     }
@@ -71,7 +71,7 @@ def test_a_child_runs_case_and_control(job):
     assert list(duels) == ["case", "control"]
     for found in duels.values():
         assert (len(found.now_ns), len(found.baseline_ns), found.traces, found.seed) == (60, 60, 0, 11)
-        assert found.contract == "blocked"
+        assert found.contract == "latency"
     assert median(duels["case"].logratios) > 0  # twelve rounds against one
 
 
@@ -107,7 +107,7 @@ def test_the_control_is_a_second_copy_of_the_baseline(job):
     duels = []
 
     def prepare(program, leaves, contract):
-        assert contract == "blocked"
+        assert contract == "latency"
         side = object()
         programs[id(side)] = (program, side)
         return side

@@ -49,7 +49,7 @@ def start(tmp_path):
 
         def start_sides(timeout_s=60.0, variables=None, platform="cpu", defaults=defaults, **differs):
             environments = {name: usual | other for name, other in differs.items()}
-            about = {"kinds": [kinds], "platform": platform, "contract": "blocked", "environments": environments}
+            about = {"kinds": [kinds], "platform": platform, "contract": "latency", "environments": environments}
             about["defaults"] = None if defaults is None else asdict(defaults)
             write_job(tmp_path, Job(matches=[Match(now=program, baseline=program, leaves=leaves)], about=about))
             started = []
@@ -66,7 +66,7 @@ def test_each_has_its_own_environment(start):
     now, baseline = map(ready, start(now={}, baseline=OTHERWISE))
     for side in (now, baseline, now):
         assert side.burst(1, time.perf_counter_ns) > 0
-    assert (now.contract, now.consumed, baseline.consumed) == ("blocked", True, True)
+    assert (now.contract, now.consumed, baseline.consumed) == ("latency", True, True)
 
 
 def test_results_are_compared(start):

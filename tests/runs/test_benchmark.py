@@ -98,23 +98,23 @@ LATENCY = """
 import jax.numpy as jnp
 
 def test_step(gate):
-    gate(lambda x: x + 1, jnp.ones(4), contract="blocked", name="latency/step")
+    gate(lambda x: x + 1, jnp.ones(4), contract="latency", name="latency/step")
 """
 
 
 def test_a_latency_case_keeps_single_calls(project):
-    """Contract ``blocked``: the row is made of single calls, p50 and p99 stand beside it and in the summary."""
+    """Contract ``latency``: the row is made of single calls, p50 and p99 stand beside it and in the summary."""
     project.write("test_latency.py", LATENCY)
     result = project.run("--perf-update", "--benchmark-json=out.json")
     result.counts(passed=1)
     (row,) = json.loads((project.path / "out.json").read_text())["benchmarks"]
     assert (row["stats"]["rounds"], row["stats"]["iterations"]) == (200, 1)
     extra = row["extra_info"]
-    assert extra["contract"] == "blocked"
+    assert extra["contract"] == "latency"
     assert "(p99 " in result.line("latency/step")
     (content,) = project.baselines().values()
     stored = json.loads(content)
-    assert (stored["samples"]["contract"], len(stored["samples"]["bursts_ns"])) == ("blocked", 200)
+    assert (stored["samples"]["contract"], len(stored["samples"]["bursts_ns"])) == ("latency", 200)
     single = sorted(stored["samples"]["bursts_ns"])
     assert single[98] <= extra["p50_ns"] <= single[101]
     assert single[196] <= extra["p99_ns"] <= single[199]

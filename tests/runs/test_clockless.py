@@ -77,7 +77,7 @@ def test_plain_python_without_a_clock(project):
     project.write(
         "test_model.py",
         "import jax, jax.numpy as jnp\nstep = jax.jit(lambda x: x * 2)\n"
-        "def test_body(gate):\n    gate(lambda x: step(x), jnp.ones(8), host=True)\n",
+        "def test_body(gate):\n    gate(lambda x: step(x), jnp.ones(8), eager=True)\n",
     )
     assert project.run(*QUICK).code == 0
     for options in ((), ("--benchmark-disable",)):

@@ -36,7 +36,7 @@ def test_a_loop_of_jitted_calls_says_what_is_not_seen(changed, call):
     assert reason.startswith(
         "identical program; calls jitted <lambda>(): gated as one program; what Python does between"
     )
-    assert "host=True" in reason
+    assert "eager=True" in reason
 
 
 def test_donation_that_is_lost_within_a_decorator_is_seen(changed):

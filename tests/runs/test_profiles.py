@@ -272,7 +272,7 @@ def test_a_retrace_is_in_the_profile(profiled):
 
 def test_plain_python_is_profiled_too(profiled):
     """It has no program to store: today's side stands alone."""
-    profiled.write("test_model.py", MODEL.replace("64)))", "64)), host=True)"))
+    profiled.write("test_model.py", MODEL.replace("64)))", "64)), eager=True)"))
     profiled.record()
     profiled.edit("test_model.py", "    return y.sum(axis=0)", "    return y.sum(axis=0) + float(y[0, 0])")
     result = profiled.run()

@@ -50,7 +50,7 @@ def test_by_parts(gate):
 def test_loop(gate):
     _, x = spread("x")
     total = jax.jit(lambda x: x.sum())
-    gate(lambda x: float(total(x)), x, host=True)
+    gate(lambda x: float(total(x)), x, eager=True)
 """
 ENDS = """
 FAULT = os.environ["FAULT"]

@@ -123,7 +123,7 @@ def test_folders_of_an_earlier_jaxgate_are_refused_with_the_command(dated, monke
     for more in ((), ("-n", "2")):
         result = dated.run(*more)
         assert result.code == 4
-        result.shows("which an earlier jaxgate wrote; rename them: jaxgate baselines --migrate")
+        result.shows("which an earlier jaxgate wrote; bring all up to date: jaxgate baselines --migrate")
     assert dated.run("--collect-only", "-q").code == 0
     monkeypatch.chdir(dated.path)
     assert cli.main(["baselines"]) == 1

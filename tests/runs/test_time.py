@@ -409,7 +409,7 @@ def test_recording_again_accepts_the_slow_down(project, lab, slower):
     assert project.run().line("SAME").endswith("identical program")
 
 
-@pytest.mark.parametrize("contract", ["pipelined", "blocked"])
+@pytest.mark.parametrize("contract", ["throughput", "latency"])
 def test_a_duel_keeps_the_contract_of_its_case(project, lab, contract):
     """Here and in the fresh processes: latency is not judged by calls that may overlap."""
     asked = []

@@ -144,7 +144,7 @@ def session(run_ns=1_000_000.0, *, date="2026-11-20", **changes):
     whole = TimedSession(
         provenance=replace(PROVENANCE, date=date),
         run_ns=run_ns,
-        contract="pipelined",
+        contract="throughput",
         fingerprints=FINGERPRINTS,
         environment=ENVIRONMENT,
         machine="load 0.1 of 2 cores",

@@ -229,7 +229,7 @@ class Lab:
         for path in sorted((self.accepted / folder_here()).glob("*/*.json")):
             content = json.loads(path.read_text())
             content["environment"] = self.environment(jax.devices()[0])
-            content["samples"] = {"bursts_ns": [run_ns] * 3, "calls_per_burst": 1, "contract": "pipelined"}
+            content["samples"] = {"bursts_ns": [run_ns] * 3, "calls_per_burst": 1, "contract": "throughput"}
             phases = self.phases.pop(0) if self.phases else None
             if isinstance(phases, str):
                 return dict.fromkeys(chosen.paths, phases)

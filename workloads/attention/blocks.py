@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 from workloads.attention.heads import (
     BACKWARD,
     FORWARD,
@@ -72,7 +72,9 @@ def forward(size: Extent, mask: Mask) -> Computation:
     return Computation(
         subject=subject,
         reference=jax.jit(materialised(mask)),
-        rivals={"longer": Rival(function=subject, args=shapes(size.longer(LONGER)))} if mask == "full" else {},
+        alternatives={"longer": Alternative(function=subject, args=shapes(size.longer(LONGER)))}
+        if mask == "full"
+        else {},
         args=make_args(size),
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch),
@@ -87,8 +89,8 @@ def forward_claims(mask: Mask) -> tuple[Claim, ...]:
     """What blocks must give, on any hardware; the formula without a mask is what a compiler may fuse as it stands."""
     less = at_most(0.5, "temp_bytes", why="one block's scores at a time")
     linear = (
-        at_least(0.4, "temp_bytes", of="rivals", why="memory grows with the text, not with its square"),
-        equal("stablehlo_ops", to="rivals", why="a longer text needs no larger program"),
+        at_least(0.4, "temp_bytes", of="alternatives", why="memory grows with the text, not with its square"),
+        equal("stablehlo_ops", to="alternatives", why="a longer text needs no larger program"),
     )
     return (
         *(linear if mask == "full" else (less,)),
@@ -142,13 +144,13 @@ def windowed(query: jax.Array, key: jax.Array, value: jax.Array, *, window: int)
 
 
 def sliding(size: Extent) -> Computation:
-    """A window in blocks, against the same window as a mask; its rival is the library's window."""
+    """A window in blocks, against the same window as a mask; its alternative is the library's window."""
     args = make_args(size)
     masked = partial(jax.nn.dot_product_attention, is_causal=True, local_window_size=(size.window - 1, 0))
     return Computation(
         subject=jax.jit(partial(windowed, window=size.window)),
         reference=jax.jit(partial(by_hand, mask="causal", window=size.window)),
-        rivals={"jax.nn": Rival(function=jax.jit(masked), args=args)},
+        alternatives={"jax.nn": Alternative(function=jax.jit(masked), args=args)},
         args=args,
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch),
@@ -163,7 +165,7 @@ def sliding_claims(**_: Any) -> tuple[Claim, ...]:
     """What a window must give, on any hardware."""
     return (
         at_most(1 / 4, "matmul_flops", why="two windows of keys for each query, not the whole text"),
-        at_most(1 / 4, "matmul_flops", of="rivals", why="where the window is a mask, it saves no products"),
+        at_most(1 / 4, "matmul_flops", of="alternatives", why="where the window is a mask, it saves no products"),
         equal("matmul_flops", to="analytic_flops", why="each query meets two windows of keys"),
         at_most(0.6, "temp_bytes", why="nor are the scores of the whole text held"),
     )

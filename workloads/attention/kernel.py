@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 from workloads.attention.heads import (
     FORWARD,
     HIDDEN,
@@ -80,7 +80,9 @@ def build(size: Extent, mask: Mask) -> Computation:
     return Computation(
         subject=subject,
         reference=jax.jit(materialised(mask)),
-        rivals={"longer": Rival(function=subject, args=shapes(size.longer(LONGER)))} if mask == "full" else {},
+        alternatives={"longer": Alternative(function=subject, args=shapes(size.longer(LONGER)))}
+        if mask == "full"
+        else {},
         args=make_args(size),
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch),
@@ -94,7 +96,7 @@ def build(size: Extent, mask: Mask) -> Computation:
 def claims(mask: Mask) -> tuple[Claim, ...]:
     """What the kernel must give, compiled or interpreted."""
     less = at_most(0.6, "temp_bytes", why="scores of one block of queries and one of keys")
-    linear = at_least(0.4, "temp_bytes", of="rivals", why="memory grows with the text, not with its square")
+    linear = at_least(0.4, "temp_bytes", of="alternatives", why="memory grows with the text, not with its square")
     return (
         linear if mask == "full" else less,
         equal("matmul_flops", to="reference", why="the same products on both sides"),

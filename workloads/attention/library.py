@@ -15,7 +15,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
 from workloads.attention.heads import (
     BACKWARD,
     FORWARD,
@@ -100,7 +100,7 @@ def shared(size: Extent) -> Computation:
     return Computation(
         subject=subject,
         reference=jax.jit(repeated),
-        rivals={"keys for each head": Rival(function=subject, args=shapes(size, queries=1))},
+        alternatives={"keys for each head": Alternative(function=subject, args=shapes(size, queries=1))},
         args=make_args(size, queries=1, key_heads=size.key_heads),
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch),
@@ -115,7 +115,7 @@ def shared_claims(**_: Any) -> tuple[Claim, ...]:
     """What sharing must give: less to keep and to read, and no copies of it."""
     return (
         equal("matmul_flops", to="analytic_flops", why="every head of the queries meets every key"),
-        at_most(0.3, "argument_bytes", of="rivals", why="a quarter of the keys and values, and all queries"),
+        at_most(0.3, "argument_bytes", of="alternatives", why="a quarter of the keys and values, and all queries"),
         at_most(0.7, "temp_bytes", why="no copy of the keys for each head"),
     )
 

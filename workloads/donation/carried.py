@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 from workloads.donation.steps import SIZES, Size, State, Step, make_inputs, train_step
 
 STEPS = 3
@@ -43,7 +43,7 @@ def looped(step: Step) -> Steps:
 
 
 def many_steps(size: Size, optimiser: str) -> Computation:
-    """The scan with its first state donated, against one that copies; the donated Python loop as the rival."""
+    """The scan with its first state donated, against one that copies; the donated Python loop as the alternative."""
     step = train_step(optimiser)
     state, x, y = make_inputs(size, optimiser)
     xs, ys = (jnp.stack([batch] * STEPS) for batch in (x, y))
@@ -51,7 +51,7 @@ def many_steps(size: Size, optimiser: str) -> Computation:
     return Computation(
         subject=jax.jit(scanned(step), donate_argnums=0),
         reference=jax.jit(scanned(step)),
-        rivals={"a Python loop": Rival(function=jax.jit(looped(step), donate_argnums=0), args=args)},
+        alternatives={"a Python loop": Alternative(function=jax.jit(looped(step), donate_argnums=0), args=args)},
         args=args,
         next_args=lambda result, args: (result[0], *args[1:]),
         batch=Batch(argument=1, size=size.batch, axis=1),
@@ -67,7 +67,7 @@ def claims(optimiser: str) -> tuple[Claim, ...]:
         at_least(1, "donated_bytes", of="one", why="the first state is donated at all"),
         equal("aliased_bytes", to="donated_bytes", why="the loop's last state lies where its first one lay"),
         at_most(0.85, "peak_bytes", why="the caller's state and the carried one share their memory"),
-        at_most(0.5, "stablehlo_ops", of="rivals", why="the loop holds one step, a Python loop each of them"),
+        at_most(0.5, "stablehlo_ops", of="alternatives", why="the loop holds one step, a Python loop each of them"),
         equal("matmul_flops", to="analytic_flops", why="each step once: one forward, one backward pass"),
     )
 

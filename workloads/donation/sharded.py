@@ -11,7 +11,7 @@ from typing import Any, Literal
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 from workloads.donation.steps import Size, State, Step, make_inputs, train_step
 from workloads.parts import grid
 
@@ -42,7 +42,7 @@ def jitted(step: Step, returned: Any, *, donate: bool) -> Any:
 
 
 def on_a_mesh(size: Size, optimiser: str, layout: str) -> Computation:
-    """The step with its state donated, against the same step that copies; the other layout of the state as the rival."""
+    """The step with its state donated, against the same step that copies; the other layout of the state as the alternative."""
     mesh = grid(data=DEVICES)
     step = train_step(optimiser)
     state, *batch = make_inputs(size, optimiser)
@@ -52,8 +52,10 @@ def on_a_mesh(size: Size, optimiser: str, layout: str) -> Computation:
     return Computation(
         subject=jitted(step, kept, donate=True),
         reference=jitted(step, kept, donate=False),
-        rivals={
-            "the other layout": Rival(function=jitted(step, other, donate=True), args=(described(state, other), x, y))
+        alternatives={
+            "the other layout": Alternative(
+                function=jitted(step, other, donate=True), args=(described(state, other), x, y)
+            )
         },
         args=(jax.device_put(state, kept), x, y),
         next_args=lambda result, args: (result[0], *args[1:]),
@@ -67,9 +69,16 @@ def claims(optimiser: str, layout: str) -> tuple[Claim, ...]:
     """What donation must give on each device, on any hardware."""
     del optimiser  # holds for each
     share = (
-        at_most(1.001 / DEVICES, "aliased_bytes", of="rivals", why="a device holds, and reuses, its share of the state")
+        at_most(
+            1.001 / DEVICES,
+            "aliased_bytes",
+            of="alternatives",
+            why="a device holds, and reuses, its share of the state",
+        )
         if layout == "sharded"
-        else at_least(0.999 * DEVICES, "aliased_bytes", of="rivals", why="a device holds, and reuses, all of the state")
+        else at_least(
+            0.999 * DEVICES, "aliased_bytes", of="alternatives", why="a device holds, and reuses, all of the state"
+        )
     )
     return (
         at_least(1, "donated_bytes", of="one", why="the state is donated at all"),

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import jax
 import optax
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 from workloads.parts import drawing, mlp, mlp_params, squared_error
 
 State = tuple[Any, optax.OptState]
@@ -109,7 +109,7 @@ def whole_claims(optimiser: str) -> tuple[Claim, ...]:
 
 
 def partial(size: Size, optimiser: str, donated: str) -> Computation:
-    """The step with a part of its state donated, against the step that copies; with all of it donated as the rival."""
+    """The step with a part of its state donated, against the step that copies; with all of it donated as the alternative."""
     together = train_step(optimiser)
 
     def step(params: Any, opt_state: Any, x: jax.Array, y: jax.Array) -> tuple[State, jax.Array]:
@@ -120,7 +120,9 @@ def partial(size: Size, optimiser: str, donated: str) -> Computation:
     return Computation(
         subject=jax.jit(step, donate_argnums=PARTS.index(donated)),
         reference=jax.jit(step),
-        rivals={"all of the state donated": Rival(function=jax.jit(step, donate_argnums=(0, 1)), args=args)},
+        alternatives={
+            "all of the state donated": Alternative(function=jax.jit(step, donate_argnums=(0, 1)), args=args)
+        },
         args=args,
         next_args=lambda result, args: (*result[0], *args[2:]),
         batch=Batch(argument=2, size=size.batch),
@@ -133,18 +135,18 @@ def partial_claims(optimiser: str, donated: str) -> tuple[Claim, ...]:
     """What is reused, and what is still held twice, on any hardware.
 
     A step holds its arguments and results, less what is aliased: with the arguments and results of the copying step,
-    the bytes held twice are those that the rival aliases and this does not. Which result takes a buffer is JAX's
+    the bytes held twice are those that the alternative aliases and this does not. Which result takes a buffer is JAX's
     choice: new parameters may lie where the old momentum lay.
     """
     least, most = SHARES[optimiser, donated]
     return (
         equal("aliased_bytes", to="donated_bytes", why="every donated buffer is reused"),
-        at_least(least, "aliased_bytes", of="rivals", why=f"the {donated} are reused, whole"),
-        at_most(most, "aliased_bytes", of="rivals", why="and the rest of the state is held twice"),
+        at_least(least, "aliased_bytes", of="alternatives", why=f"the {donated} are reused, whole"),
+        at_most(most, "aliased_bytes", of="alternatives", why="and the rest of the state is held twice"),
         equal("argument_bytes", to="reference", why="the arguments are those of the copying step"),
         equal("output_bytes", to="reference", why="and so are the results: nothing else can make a difference"),
         at_most(0.9, "state_bytes", why="it holds less than the step that copies"),
-        at_least(1.2, "state_bytes", of="rivals", why="and more than the one with all of its state donated"),
+        at_least(1.2, "state_bytes", of="alternatives", why="and more than the one with all of its state donated"),
         equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
     )
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
 from workloads.parts import Tree, descend, drawing
 
 RATE = 0.05
@@ -167,7 +167,7 @@ def loop(size: Size) -> Computation:
         amount=Amount(count=count, unit="images"),
         rtol=size.tolerance,
         atol=size.tolerance,
-        host=True,
+        eager=True,
     )
 
 
@@ -221,7 +221,7 @@ def augmentation(size: Size) -> Computation:
         amount=Amount(count=size.batch, unit="images"),
         rtol=size.tolerance,
         atol=size.tolerance,
-        host=True,
+        eager=True,
     )
 
 
@@ -263,7 +263,7 @@ def epoch(size: Size) -> Computation:
         amount=Amount(count=size.steps * size.batch, unit="images"),
         rtol=size.tolerance,
         atol=size.tolerance,
-        host=True,
+        eager=True,
     )
 
 
@@ -288,7 +288,7 @@ def as_bytes(size: Size) -> Computation:
     return Computation(
         subject=jax.jit(step, donate_argnums=0),
         reference=jax.jit(normalised_before, donate_argnums=0),
-        rivals={"images as float32": Rival(function=jax.jit(update), args=(args[0], floats, args[2]))},
+        alternatives={"images as float32": Alternative(function=jax.jit(update), args=(args[0], floats, args[2]))},
         args=args,
         next_args=lambda result, args: (result[0], *args[1:]),
         batch=Batch(argument=1, size=size.batch),
@@ -304,7 +304,7 @@ def bytes_claims() -> tuple[Claim, ...]:
     """What bytes give, on any hardware."""
     return (
         equal("matmul_flops", to="analytic_flops", why="one forward pass, one backward pass"),
-        at_most(0.6, "argument_bytes", of="rivals", why="an image is sent and held as a fourth of its numbers"),
+        at_most(0.6, "argument_bytes", of="alternatives", why="an image is sent and held as a fourth of its numbers"),
         at_most(1.25, "temp_bytes", why="the numbers are made where they are needed"),
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most
 from workloads.parts import Tree, descend, drawing
 from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
 
@@ -69,7 +69,7 @@ def compiled(mesh: Mesh, table: P, scores: P) -> Callable[..., Any]:
 
 
 def build(size: Size, mesh: str) -> Computation:
-    """By vocabulary, against collecting the table; the rival has all of it everywhere."""
+    """By vocabulary, against collecting the table; the alternative has all of it everywhere."""
     devices = mesh_of(mesh)
     draw, choose = drawing(), np.random.default_rng(1)
     tokens, following = choose.integers(0, size.words, (2, size.batch, size.time), dtype=np.int32)
@@ -85,8 +85,8 @@ def build(size: Size, mesh: str) -> Computation:
         amount=Amount(count=size.batch * size.time, unit="tokens"),
         # Scores, and their gradients of the table and of what is scored.
         analytic_flops=3 * 2 * size.batch * size.time * size.width * size.words,
-        rivals={
-            "table-everywhere": Rival(
+        alternatives={
+            "table-everywhere": Alternative(
                 function=compiled(devices, P(), TOKENS),
                 args=shapes(numbers, shardings(devices, ({"table": P()}, *data))),
             )
@@ -100,7 +100,7 @@ def claims(mesh: str) -> tuple[Claim, ...]:
         *trained(),
         at_most(1.5 / devices_of(mesh), "xla_flops", why="the devices share the scoring"),
         at_most(0.6, "collective_bytes", why="features and sums travel, the table does not"),
-        at_most(0.7, "peak_bytes", of="rivals", why="each word is stored, and scored, on one device of a row"),
+        at_most(0.7, "peak_bytes", of="alternatives", why="each word is stored, and scored, on one device of a row"),
     )
 
 

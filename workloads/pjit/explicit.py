@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, equal
 from workloads.parts import Tree, descend, drawing, squared_error
 from workloads.pjit import mlp
 from workloads.pjit.meshes import MESHES, devices_of, mesh_of, on_meshes, shapes, trained
@@ -57,7 +57,7 @@ def train_step(layout: mlp.Layout, mesh: Mesh) -> Callable[..., tuple[Tree, jax.
 
 
 def build(size: mlp.Size, strategy: str, mesh: str) -> Computation:
-    """Explicit axes, against collecting everything; the rival is the same layout by automatic axes."""
+    """Explicit axes, against collecting everything; the alternative is the same layout by automatic axes."""
     devices, layout, draw = explicit_mesh(mesh), LAYOUTS[strategy], drawing()
     numbers = (mlp.make_params(draw, size), draw((size.batch, size.width)), draw((size.batch, size.width)))
     kernels, samples = mlp.stored(layout, devices, size.pairs)
@@ -76,8 +76,8 @@ def build(size: mlp.Size, strategy: str, mesh: str) -> Computation:
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=mlp.matmul_flops(size),
-        rivals={
-            "automatic": Rival(
+        alternatives={
+            "automatic": Alternative(
                 function=mlp.sharded_step(layout, automatic, size.pairs),
                 args=shapes(numbers, (free_kernels, free_samples, free_samples)),
             )
@@ -91,9 +91,9 @@ def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
     return (
         *trained(),
         at_most(1.3 / devices_of(mesh), "xla_flops", why="the devices share the work"),
-        at_most(1.05, "collective_bytes", of="rivals", why="what is written moves no more than what is inserted"),
-        at_most(1.1, "peak_bytes", of="rivals", why="nor does it hold more"),
-        equal("argument_bytes", to="rivals", why="one layout, spelled in two ways"),
+        at_most(1.05, "collective_bytes", of="alternatives", why="what is written moves no more than what is inserted"),
+        at_most(1.1, "peak_bytes", of="alternatives", why="nor does it hold more"),
+        equal("argument_bytes", to="alternatives", why="one layout, spelled in two ways"),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most
 from workloads.parts import Tree, descend, drawing, mlp_layer, squared_error
 from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
 
@@ -61,7 +61,7 @@ def compiled(mesh: Mesh, *, early: bool) -> Callable[..., Any]:
 
 
 def build(size: Size, mesh: str) -> Computation:
-    """Layer by layer, against the whole step on every device; the rival collects all layers at once."""
+    """Layer by layer, against the whole step on every device; the alternative collects all layers at once."""
     devices, draw = mesh_of(mesh), drawing()
     kernel = np.float32(size.width**-0.5) * draw((size.layers, size.width, size.width))
     params = {"kernel": kernel, "bias": np.zeros((size.layers, size.width), np.float32)}
@@ -76,7 +76,7 @@ def build(size: Size, mesh: str) -> Computation:
         amount=Amount(count=size.batch, unit="samples"),
         # Forward, forward again, and two products backward; within a loop the first layer is like the others.
         analytic_flops=4 * 2 * size.batch * size.width**2 * size.layers,
-        rivals={"all-at-once": Rival(function=compiled(devices, early=True), args=shapes(numbers, layout))},
+        alternatives={"all-at-once": Alternative(function=compiled(devices, early=True), args=shapes(numbers, layout))},
     )
 
 
@@ -85,8 +85,10 @@ def claims(mesh: str) -> tuple[Claim, ...]:
     return (
         *trained(),
         at_most(1.5 / devices_of(mesh), "xla_flops", why="the devices share the work"),
-        at_most(0.7, "peak_bytes", of="rivals", why="one layer is collected at a time, not all of them"),
-        at_most(2.1, "collective_bytes", of="rivals", why="each layer is collected twice, its gradients added up once"),
+        at_most(0.7, "peak_bytes", of="alternatives", why="one layer is collected at a time, not all of them"),
+        at_most(
+            2.1, "collective_bytes", of="alternatives", why="each layer is collected twice, its gradients added up once"
+        ),
     )
 
 

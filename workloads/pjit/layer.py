@@ -10,7 +10,7 @@ import jax
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, equal
 from workloads.parts import Tree, block, block_params, descend, drawing, squared_error
 from workloads.pjit.meshes import AGAINST, devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
 
@@ -95,11 +95,11 @@ def sharded_step(layout: Layout, heads: int, mesh: Mesh) -> Callable[..., Any]:
     return jitted
 
 
-def rival(strategy: str, mesh: Mesh, size: Size, args: tuple[Any, ...]) -> Rival:
+def alternative(strategy: str, mesh: Mesh, size: Size, args: tuple[Any, ...]) -> Alternative:
     """The same step by another strategy, or on another mesh."""
     kernels, tokens = stored(LAYOUTS[strategy], mesh)
     step = sharded_step(LAYOUTS[strategy], size.heads, mesh)
-    return Rival(function=step, args=shapes(args, (kernels, tokens, tokens)))
+    return Alternative(function=step, args=shapes(args, (kernels, tokens, tokens)))
 
 
 def matmul_flops(size: Size) -> int:
@@ -130,7 +130,7 @@ def build(size: Size, strategy: str, mesh: str) -> Computation:
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
         analytic_flops=matmul_flops(size),
-        rivals={against: rival(against, devices, size, args)} if against else {},
+        alternatives={against: alternative(against, devices, size, args)} if against else {},
     )
 
 
@@ -141,7 +141,7 @@ def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
     each: dict[str, tuple[Claim, ...]] = {
         "none": (
             equal("collectives", to=0, why="what everybody has and does needs no communication"),
-            at_least(0.7 * count, "xla_flops", of="rivals", why="but each device does the work of all"),
+            at_least(0.7 * count, "xla_flops", of="alternatives", why="but each device does the work of all"),
         ),
         "batch": (
             shared,
@@ -150,25 +150,25 @@ def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
         "model": (
             shared,
             at_most(0.6, "peak_bytes", why="a device holds its heads and hidden units"),
-            at_most(0.7, "collective_bytes", of="rivals", why="scores and hidden units stay where they are"),
+            at_most(0.7, "collective_bytes", of="alternatives", why="scores and hidden units stay where they are"),
         ),
         "hybrid": (
             shared,
             at_most(0.7, "peak_bytes", why="a device holds its heads and hidden units of its sequences"),
             at_most(0.9, "collective_bytes", why="its own gradients, and few activations"),
-            at_most(0.9, "collective_bytes", of="rivals", why="scores and hidden units stay where they are"),
+            at_most(0.9, "collective_bytes", of="alternatives", why="scores and hidden units stay where they are"),
         ),
         "fsdp": (
             shared,
-            at_most(0.3, "argument_bytes", of="rivals", why="each parameter is stored once"),
-            at_most(0.9, "peak_bytes", of="rivals", why="and what is gathered for use does not undo that"),
-            at_most(3.1, "collective_bytes", of="rivals", why="gathered for each pass, gradients summed once"),
+            at_most(0.3, "argument_bytes", of="alternatives", why="each parameter is stored once"),
+            at_most(0.9, "peak_bytes", of="alternatives", why="and what is gathered for use does not undo that"),
+            at_most(3.1, "collective_bytes", of="alternatives", why="gathered for each pass, gradients summed once"),
         ),
         "full": (
             shared,
-            at_most(0.3, "argument_bytes", of="rivals", why="each parameter is stored once"),
-            at_most(0.9, "peak_bytes", of="rivals", why="and what is gathered for use does not undo that"),
-            at_most(3.6, "collective_bytes", of="rivals", why="gathered by one axis, then by the other"),
+            at_most(0.3, "argument_bytes", of="alternatives", why="each parameter is stored once"),
+            at_most(0.9, "peak_bytes", of="alternatives", why="and what is gathered for use does not undo that"),
+            at_most(3.6, "collective_bytes", of="alternatives", why="gathered by one axis, then by the other"),
         ),
     }
     return (*trained(), *each[strategy])

@@ -45,7 +45,7 @@ def shardings(mesh: Mesh, specs: Tree) -> Tree:
 
 
 def shapes(tree: Tree, layout: Tree) -> Tree:
-    """Arrays without data, in a layout: what a rival is compiled for."""
+    """Arrays without data, in a layout: what a alternative is compiled for."""
 
     def shape(array: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)

@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, equal
 from workloads.parts import Draw, Tree, descend, drawing, squared_error
 from workloads.pjit.meshes import AGAINST, devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
 
@@ -124,10 +124,10 @@ def sharded_step(layout: Layout, mesh: Mesh, pairs: int) -> Callable[..., Any]:
     return jitted
 
 
-def rival(strategy: str, mesh: Mesh, size: Size, args: tuple[Any, ...]) -> Rival:
+def alternative(strategy: str, mesh: Mesh, size: Size, args: tuple[Any, ...]) -> Alternative:
     """The same step by another strategy, or on another mesh."""
     kernels, samples = stored(LAYOUTS[strategy], mesh, size.pairs)
-    return Rival(
+    return Alternative(
         function=sharded_step(LAYOUTS[strategy], mesh, size.pairs),
         args=shapes(args, (kernels, samples, samples)),
     )
@@ -153,7 +153,7 @@ def build(size: Size, strategy: str, mesh: str) -> Computation:
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=matmul_flops(size),
-        rivals={against: rival(against, devices, size, numbers)} if against else {},
+        alternatives={against: alternative(against, devices, size, numbers)} if against else {},
     )
 
 
@@ -164,7 +164,7 @@ def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
     each: dict[str, tuple[Claim, ...]] = {
         "none": (
             equal("collectives", to=0, why="what everybody has and does needs no communication"),
-            at_least(0.7 * count, "xla_flops", of="rivals", why="but each device does the work of all"),
+            at_least(0.7 * count, "xla_flops", of="alternatives", why="but each device does the work of all"),
         ),
         "batch": (
             shared,
@@ -174,25 +174,29 @@ def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
             shared,
             at_most(0.6, "peak_bytes", why="a device holds its share of parameters and hidden units"),
             at_most(0.5, "collective_bytes", why="activations travel, parameters do not"),
-            at_most(0.6, "collective_bytes", of="rivals", why="columns, then rows: hidden units stay where they are"),
+            at_most(
+                0.6, "collective_bytes", of="alternatives", why="columns, then rows: hidden units stay where they are"
+            ),
         ),
         "hybrid": (
             shared,
             at_most(0.7, "peak_bytes", why="a device holds its share of parameters and activations"),
             at_most(1.3, "collective_bytes", of="argument_bytes", why="its own gradients, and few activations"),
-            at_most(0.9, "collective_bytes", of="rivals", why="columns, then rows: hidden units stay where they are"),
+            at_most(
+                0.9, "collective_bytes", of="alternatives", why="columns, then rows: hidden units stay where they are"
+            ),
         ),
         "fsdp": (
             shared,
-            at_most(1.6 / count, "argument_bytes", of="rivals", why="each parameter is stored once"),
-            at_most(0.85, "peak_bytes", of="rivals", why="and what is gathered for use does not undo that"),
-            at_most(3.1, "collective_bytes", of="rivals", why="gathered for each pass, gradients summed once"),
+            at_most(1.6 / count, "argument_bytes", of="alternatives", why="each parameter is stored once"),
+            at_most(0.85, "peak_bytes", of="alternatives", why="and what is gathered for use does not undo that"),
+            at_most(3.1, "collective_bytes", of="alternatives", why="gathered for each pass, gradients summed once"),
         ),
         "full": (
             shared,
-            at_most(1.6 / count, "argument_bytes", of="rivals", why="each parameter is stored once"),
-            at_most(0.85, "peak_bytes", of="rivals", why="and what is gathered for use does not undo that"),
-            at_most(3.6, "collective_bytes", of="rivals", why="gathered by one axis, then by the other"),
+            at_most(1.6 / count, "argument_bytes", of="alternatives", why="each parameter is stored once"),
+            at_most(0.85, "peak_bytes", of="alternatives", why="and what is gathered for use does not undo that"),
+            at_most(3.6, "collective_bytes", of="alternatives", why="gathered by one axis, then by the other"),
         ),
     }
     return (*trained(), *each[strategy])

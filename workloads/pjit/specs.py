@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, equal
 from workloads.parts import Tree, block_params, drawing
 from workloads.pjit.layer import Size
 from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings
@@ -64,7 +64,7 @@ def compiled(forward: Forward, mesh: Mesh) -> Callable[..., Any]:
 
 
 def build_attention(size: Size, mesh: str) -> Computation:
-    """By heads; the rival splits the features of each head, which scores add up over."""
+    """By heads; the alternative splits the features of each head, which scores add up over."""
     devices, draw = mesh_of(mesh), drawing()
     kernels = block_params(draw, size.width, size.hidden)
     numbers = (
@@ -82,8 +82,8 @@ def build_attention(size: Size, mesh: str) -> Computation:
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=tokens, unit="tokens"),
         analytic_flops=4 * 2 * tokens * size.width**2 + 2 * 2 * tokens * size.time * size.width,
-        rivals={
-            "within-heads": Rival(
+        alternatives={
+            "within-heads": Alternative(
                 function=compiled(attention(size, devices, WITHIN_HEADS), devices), args=shapes(numbers, layout)
             )
         },
@@ -91,7 +91,7 @@ def build_attention(size: Size, mesh: str) -> Computation:
 
 
 def build_perceptron(size: Size, mesh: str) -> Computation:
-    """By columns, then by rows; the rival does it the other way round."""
+    """By columns, then by rows; the alternative does it the other way round."""
     devices, draw = mesh_of(mesh), drawing()
     kernels = block_params(draw, size.width, size.hidden)
     numbers = ({name: kernels[name] for name in ("up", "down")}, draw((size.batch, size.time, size.width)))
@@ -106,8 +106,8 @@ def build_perceptron(size: Size, mesh: str) -> Computation:
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=tokens, unit="tokens"),
         analytic_flops=2 * 2 * tokens * size.width * size.hidden,
-        rivals={
-            "rows-then-columns": Rival(
+        alternatives={
+            "rows-then-columns": Alternative(
                 function=compiled(perceptron(size, devices, P("data")), devices), args=shapes(numbers, swapped)
             )
         },
@@ -120,7 +120,7 @@ def claims(mesh: str) -> tuple[Claim, ...]:
         equal("matmul_flops", to="analytic_flops", why="every product once"),
         at_most(1.5 / devices_of(mesh), "xla_flops", why="the devices share the work"),
         equal("collective_bytes", to="output_bytes", why="the result is added up once; nothing else travels"),
-        at_most(0.6, "collective_bytes", of="rivals", why="what is in between stays where it is"),
+        at_most(0.6, "collective_bytes", of="alternatives", why="what is in between stays where it is"),
     )
 
 

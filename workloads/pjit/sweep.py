@@ -26,17 +26,17 @@ def others(mesh: str) -> Iterable[str]:
 
 def build_mlp(size: mlp.Size, mesh: str) -> Computation:
     """The perceptron on the advised mesh."""
-    return _against(mlp.build(size, "hybrid", mesh), mesh, partial(mlp.rival, size=size))
+    return _against(mlp.build(size, "hybrid", mesh), mesh, partial(mlp.alternative, size=size))
 
 
 def build_layer(size: layer.Size, mesh: str) -> Computation:
     """The transformer layer on the advised mesh."""
-    return _against(layer.build(size, "hybrid", mesh), mesh, partial(layer.rival, size=size))
+    return _against(layer.build(size, "hybrid", mesh), mesh, partial(layer.alternative, size=size))
 
 
-def _against(found: Computation, mesh: str, rival: Any) -> Computation:
-    rivals = {name: rival("hybrid", mesh_of(name), args=found.args) for name in others(mesh)}
-    return replace(found, rivals=rivals)
+def _against(found: Computation, mesh: str, alternative: Any) -> Computation:
+    alternatives = {name: alternative("hybrid", mesh_of(name), args=found.args) for name in others(mesh)}
+    return replace(found, alternatives=alternatives)
 
 
 def claims(mesh: str) -> tuple[Claim, ...]:
@@ -44,9 +44,9 @@ def claims(mesh: str) -> tuple[Claim, ...]:
     del mesh
     return (
         *trained(),
-        at_most(1.1, "collective_bytes", of="rivals", why="it moves hardly more than the best"),
-        at_most(1.25, "peak_bytes", of="rivals", why="it holds hardly more than the best"),
-        at_most(1.1, "xla_flops", of="rivals", why="it computes hardly more than the best"),
+        at_most(1.1, "collective_bytes", of="alternatives", why="it moves hardly more than the best"),
+        at_most(1.25, "peak_bytes", of="alternatives", why="it holds hardly more than the best"),
+        at_most(1.1, "xla_flops", of="alternatives", why="it computes hardly more than the best"),
     )
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
 from workloads.parts import Tree, drawing, mlp
 from workloads.placement.network import SIZES, Extent, draw_inputs, train_step
 
@@ -59,7 +59,7 @@ def losses_read(size: Extent) -> Computation:
         amount=Amount(count=STEPS * size.batch, unit="samples"),
         rtol=size.rtol,
         atol=size.rtol / 10,
-        host=True,
+        eager=True,
     )
 
 
@@ -73,7 +73,7 @@ def losses_read_claims() -> tuple[Claim, ...]:
 
 
 def metrics_only(size: Extent) -> Computation:
-    """An evaluation that returns two scalars; the rival returns what the network says, too, for the host to look at."""
+    """An evaluation that returns two scalars; the alternative returns what the network says, too, for the host to look at."""
 
     def evaluate(params: Tree, x: jax.Array, y: jax.Array) -> Tree:
         error = mlp(params, x) - y
@@ -86,7 +86,7 @@ def metrics_only(size: Extent) -> Computation:
     args = jax.device_put(draw_inputs(size))
     return Computation(
         subject=jax.jit(evaluate),
-        rivals={"predictions returned": Rival(function=jax.jit(predicting), args=args)},
+        alternatives={"predictions returned": Alternative(function=jax.jit(predicting), args=args)},
         args=args,
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=size.batch, unit="samples"),
@@ -97,7 +97,7 @@ def metrics_only(size: Extent) -> Computation:
 def metrics_only_claims() -> tuple[Claim, ...]:
     """What returning scalars only gives, on any hardware."""
     return (
-        at_most(0.05, "output_bytes", of="rivals", why="two numbers, not an array for each sample"),
+        at_most(0.05, "output_bytes", of="alternatives", why="two numbers, not an array for each sample"),
         equal("matmul_flops", to="analytic_flops", why="one forward pass"),
         equal("host_callbacks", to=0, why="and nothing is asked of the host"),
     )

@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
 from workloads.parts import Tree, mlp
 from workloads.placement.network import SIZES, Extent, draw_inputs
 
 SCALE = 0.1
 ROWS = 64
-"""Samples whose noise the rival holds, again and again."""
+"""Samples whose noise the alternative holds, again and again."""
 
 
 def noisy(params: Tree, x: jax.Array, key: jax.Array) -> jax.Array:
@@ -44,7 +44,7 @@ def from_a_number(size: Extent) -> Computation:
         amount=Amount(count=size.batch, unit="samples"),
         rtol=size.rtol,
         atol=size.rtol,
-        host=True,
+        eager=True,
     )
 
 
@@ -59,7 +59,7 @@ def from_a_number_claims() -> tuple[Claim, ...]:
 
 
 def carried(size: Extent) -> Computation:
-    """A key that each step splits and returns for the next; the rival has the numbers of another generator in it."""
+    """A key that each step splits and returns for the next; the alternative has the numbers of another generator in it."""
     drawn = np.random.default_rng(0).standard_normal((ROWS, size.width), np.float32)
 
     def splitting(params: Tree, x: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -72,7 +72,7 @@ def carried(size: Extent) -> Computation:
     params, x, _ = jax.device_put(draw_inputs(size))
     return Computation(
         subject=jax.jit(splitting, donate_argnums=2),
-        rivals={"numbers compiled in": Rival(function=jax.jit(compiled_in), args=(params, x))},
+        alternatives={"numbers compiled in": Alternative(function=jax.jit(compiled_in), args=(params, x))},
         args=(params, x, jax.random.key(0)),
         next_args=lambda result, args: (*args[:2], result[0]),
         batch=Batch(argument=1, size=size.batch),
@@ -86,7 +86,7 @@ def carried_claims() -> tuple[Claim, ...]:
     return (
         equal("compiles", to=1, why="a key that comes back is of the type that it was"),
         equal("aliased_bytes", to="donated_bytes", why="and takes the place of the old one"),
-        at_most(0.05, "constant_bytes", of="rivals", why="no number is drawn while the program is traced"),
+        at_most(0.05, "constant_bytes", of="alternatives", why="no number is drawn while the program is traced"),
         equal("matmul_flops", to="analytic_flops", why="one forward pass"),
     )
 

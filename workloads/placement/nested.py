@@ -41,7 +41,7 @@ def under_jit(size: Extent) -> Computation:
         amount=Amount(count=size.batch, unit="samples"),
         rtol=size.rtol,
         atol=size.rtol,
-        host=True,
+        eager=True,
     )
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import SingleDeviceSharding
 
-from jaxgate.model import Amount, Case, Claim, Computation, KnownBreak, Rival, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Case, Claim, Computation, KnownBreak, at_most, cases, equal
 from workloads.parts import Tree
 from workloads.placement.network import LAYERS, SIZES, Extent, draw_inputs
 
@@ -47,8 +47,10 @@ def moments_on_the_host(size: Extent) -> Computation:
     return Computation(
         subject=jax.jit(offloaded, donate_argnums=(0, 1)),
         reference=jax.jit(fetched),
-        rivals={
-            "moments on the device": Rival(function=jax.jit(updated, donate_argnums=(0, 1)), args=(placed, kept, grads))
+        alternatives={
+            "moments on the device": Alternative(
+                function=jax.jit(updated, donate_argnums=(0, 1)), args=(placed, kept, grads)
+            )
         },
         args=(placed, jax.device_put(kept, host), grads),
         next_args=lambda result, args: (*result, args[2]),
@@ -65,7 +67,7 @@ def claims() -> tuple[Claim, ...]:
         at_most(
             0.75,
             "argument_bytes",
-            of="rivals",
+            of="alternatives",
             why="of three arrays for each parameter the device holds two",
             known_break=ONE_MEMORY,
         ),

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 from workloads.parts import Tree, grid, mlp
 from workloads.placement.network import LAYERS, SIZES, Extent, draw_inputs, train_step
 
@@ -44,7 +44,7 @@ def put_sharded(size: Extent) -> Computation:
         amount=Amount(count=size.batch, unit="samples"),
         rtol=size.rtol,
         atol=size.rtol,
-        host=True,
+        eager=True,
     )
 
 
@@ -79,7 +79,7 @@ def kept_params(size: Extent) -> Computation:
         amount=Amount(count=size.batch, unit="samples"),
         rtol=size.rtol,
         atol=size.rtol,
-        host=True,
+        eager=True,
     )
 
 
@@ -116,7 +116,7 @@ def by_default_device(size: Extent) -> Computation:
         amount=Amount(count=size.batch, unit="samples"),
         rtol=size.rtol,
         atol=size.rtol,
-        host=True,
+        eager=True,
     )
 
 
@@ -173,7 +173,7 @@ def spread_batch(size: Extent) -> Computation:
     return Computation(
         subject=step,
         reference=jax.jit(whole),
-        rivals={"the batch put whole": Rival(function=step, args=(params, *unplaced))},
+        alternatives={"the batch put whole": Alternative(function=step, args=(params, *unplaced))},
         args=(params, *placed),
         next_args=lambda result, args: (result[0], *args[1:]),
         batch=Batch(argument=1, size=size.batch),
@@ -189,7 +189,7 @@ def spread_batch_claims() -> tuple[Claim, ...]:
     return (
         equal("compiles", to=1, why="state that was placed on every device stays there"),
         at_most(0.3, "xla_flops", why="each device works through an eighth of the batch"),
-        at_most(0.9, "argument_bytes", of="rivals", why="and holds that part of it only"),
+        at_most(0.9, "argument_bytes", of="alternatives", why="and holds that part of it only"),
         at_least(1, "collectives", of="one", why="the gradients are summed over the devices"),
         at_most(1.1, "collective_bytes", of="donated_bytes", why="and nothing else travels"),
         equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_least, at_most, cases, equal
 from workloads.parts import Tree, drawing, mlp, mlp_params
 from workloads.pmap.replicas import AXIS, DEVICES, copied, line, stacked, whole
 
@@ -65,7 +65,7 @@ def placed(size: Extent, in_axis: int, out_axis: int | None) -> Computation:
     if out_axis is None:
         ways["axis_name"] = AXIS
     samples = stacked(x, mesh, in_axis)
-    stack = Rival(
+    stack = Alternative(
         function=jax.pmap(function, **{**ways, "in_axes": (0, in_axis)}), args=(copied(params, mesh), samples)
     )
     return Computation(
@@ -75,7 +75,7 @@ def placed(size: Extent, in_axis: int, out_axis: int | None) -> Computation:
         batch=Batch(argument=1, size=size.samples, axis=1 - in_axis),
         amount=Amount(count=DEVICES * size.samples, unit="samples"),
         analytic_flops=forward_flops(size, DEVICES),
-        rivals={"stacked parameters": stack},
+        alternatives={"stacked parameters": stack},
     )
 
 
@@ -109,7 +109,10 @@ def placed_claims(in_axis: int, out_axis: int | None) -> tuple[Claim, ...]:
         equal("matmul_flops", to="analytic_flops", why="every sample is computed on one device"),
         equal("collectives", to=sent, why="only the mean travels, and it once" if sent else "nothing has to travel"),
         at_least(
-            0.95, "argument_bytes", of="rivals", why="a broadcast argument is whole on every device, as a stacked one"
+            0.95,
+            "argument_bytes",
+            of="alternatives",
+            why="a broadcast argument is whole on every device, as a stacked one",
         ),
     )
 

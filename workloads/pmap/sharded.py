@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
 from workloads.parts import Tree, descend, drawing, mlp, mlp_layer, mlp_params, squared_error
 from workloads.pmap.replicas import AXIS, DEVICES, line, stacked
 
@@ -81,7 +81,7 @@ def fsdp(size: Extent) -> Computation:
     def copies(leaf: Any) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct((DEVICES, *leaf.shape), np.float32, sharding=x.sharding)
 
-    replicated = Rival(function=jax.pmap(replica_step, axis_name=AXIS), args=(jax.tree.map(copies, params), x, y))
+    replicated = Alternative(function=jax.pmap(replica_step, axis_name=AXIS), args=(jax.tree.map(copies, params), x, y))
     return Computation(
         subject=jax.pmap(step, axis_name=AXIS, donate_argnums=0),
         reference=jax.jit(whole_step),
@@ -90,7 +90,7 @@ def fsdp(size: Extent) -> Computation:
         batch=Batch(argument=1, size=size.samples, axis=1),
         amount=Amount(count=DEVICES * size.samples, unit="samples"),
         analytic_flops=(3 * LAYERS - 1) * 2 * DEVICES * size.samples * size.width**2,
-        rivals={"replicated": replicated},
+        alternatives={"replicated": replicated},
     )
 
 
@@ -98,7 +98,10 @@ def claims() -> tuple[Claim, ...]:
     """What sharding must give to each device, and what it may cost, on any hardware."""
     return (
         at_most(
-            0.15, "argument_bytes", of="rivals", why="a device stores an eighth of the parameters, not all of them"
+            0.15,
+            "argument_bytes",
+            of="alternatives",
+            why="a device stores an eighth of the parameters, not all of them",
         ),
         equal("aliased_bytes", to="donated_bytes", why="every shard steps in its own memory"),
         equal("matmul_flops", to="analytic_flops", why="nothing is computed twice"),

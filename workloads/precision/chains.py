@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
 from workloads.parts import Tree, normalise
 from workloads.precision.layers import NARROW_RTOL, SIZES, Extent, make_params, make_samples
 
@@ -76,14 +76,14 @@ def normed_wide(params: Tree, x: jax.Array) -> jax.Array:
 
 
 def norm(size: Extent) -> Computation:
-    """Sums need float32, products do not: widened for the sum, and narrow again; its rival has half the samples."""
+    """Sums need float32, products do not: widened for the sum, and narrow again; its alternative has half the samples."""
     params, x = make_params(size, jnp.bfloat16), make_samples(size, jnp.bfloat16)
     subject = jax.jit(normed)
     half = jax.ShapeDtypeStruct((size.batch // 2, size.width), x.dtype)
     return Computation(
         subject=subject,
         reference=jax.jit(normed_wide),
-        rivals={"half the samples": Rival(function=subject, args=(params, half))},
+        alternatives={"half the samples": Alternative(function=subject, args=(params, half))},
         args=(params, x),
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=size.batch, unit="samples"),
@@ -97,7 +97,9 @@ def norm_claims(**_: Any) -> tuple[Claim, ...]:
     """What a normalisation in float32 may cost."""
     return (
         at_most(0.9, "widened_bytes", why="samples are widened for their sums, parameters are not"),
-        at_most(2.0, "widened_bytes", of="rivals", why="twice the samples widen twice the bytes, and nothing besides"),
+        at_most(
+            2.0, "widened_bytes", of="alternatives", why="twice the samples widen twice the bytes, and nothing besides"
+        ),
         equal("matmul_flops", to="analytic_flops", why="one product for each layer"),
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
 from workloads.parts import Tree, mlp
 from workloads.precision.layers import HIGHEST, NARROW_RTOL, SIZES, Extent, cast, make_params, make_samples
 
@@ -124,7 +124,7 @@ def split_claims(**_: Any) -> tuple[Claim, ...]:
 
 
 def narrow(size: Extent) -> Computation:
-    """Parameters and activations in bfloat16, against one that widens them; its rival keeps float32 parameters."""
+    """Parameters and activations in bfloat16, against one that widens them; its alternative keeps float32 parameters."""
     params, x = make_params(size, jnp.bfloat16), make_samples(size, jnp.bfloat16)
     subject = jax.jit(mlp)
 
@@ -134,7 +134,7 @@ def narrow(size: Extent) -> Computation:
     return Computation(
         subject=subject,
         reference=jax.jit(widened),
-        rivals={"float32": Rival(function=subject, args=cast((params, x), jnp.float32))},
+        alternatives={"float32": Alternative(function=subject, args=cast((params, x), jnp.float32))},
         args=(params, x),
         next_args=lambda result, args: (args[0], result),
         batch=Batch(argument=1, size=size.batch),
@@ -149,8 +149,8 @@ def narrow_claims(**_: Any) -> tuple[Claim, ...]:
     """What bfloat16 throughout must give."""
     return (
         equal("widened_bytes", to=0, why="nothing in the chain is wider than what it is given"),
-        at_most(0.5, "argument_bytes", of="rivals", why="half the bytes are kept, and read"),
-        at_most(0.51, "output_bytes", of="rivals", why="and come back"),
+        at_most(0.5, "argument_bytes", of="alternatives", why="half the bytes are kept, and read"),
+        at_most(0.51, "output_bytes", of="alternatives", why="and come back"),
         equal("matmul_flops", to="analytic_flops", why="one product for each layer"),
     )
 

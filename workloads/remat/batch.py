@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Batch, Case, Claim, Computation, Fits, Rival, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Batch, Case, Claim, Computation, MaxBatch, at_least, at_most, cases, equal
 from workloads.parts import Tree, descend, squared_error
 from workloads.remat.blocks import (
     BY_KIND,
@@ -33,7 +33,7 @@ POLICY = "nothing"
 
 
 def step_at(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form, times: int) -> Computation:
-    """A step with remat at a multiple of the batch, against the plain one; its rival is plain at half that batch."""
+    """A step with remat at a multiple of the batch, against the plain one; its alternative is plain at half that batch."""
     size = sizes[kind]
     batch = times * size.batch
     layer = block(kind, size)
@@ -47,7 +47,7 @@ def step_at(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form, times: int) -> 
         batch=Batch(argument=1, size=batch),
         amount=amount(kind, size, batch),
         analytic_flops=step_flops(kind, form, size, batch, POLICIES[POLICY].recomputed[kind]),
-        rivals={"plain at half the batch": Rival(function=plain, args=shaped(args, batch=batch // 2))},
+        alternatives={"plain at half the batch": Alternative(function=plain, args=shaped(args, batch=batch // 2))},
     )
 
 
@@ -56,7 +56,7 @@ def claims_at(kind: Kind, form: Form, times: int) -> tuple[Claim, ...]:
     del kind, times  # holds for each
     return (
         at_most(0.6, "temp_bytes", why="a block's input is kept, not its inside", known_break=undone(form)),
-        at_most(1, "temp_bytes", of="rivals", why="twice the batch in the same memory", known_break=undone(form)),
+        at_most(1, "temp_bytes", of="alternatives", why="twice the batch in the same memory", known_break=undone(form)),
         equal("matmul_flops", to="analytic_flops", why="each block's inside is computed twice, its last product once"),
         at_most(4 / 3, "matmul_flops", why="at most one forward pass more, beside one and a backward pass of two"),
     )
@@ -75,7 +75,7 @@ def largest(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form) -> Computation:
         batch=Batch(argument=1, size=size.batch // 2),
         amount=amount(kind, size, size.batch // 2),
         analytic_flops=step_flops(kind, form, size, size.batch // 2, POLICIES[POLICY].recomputed[kind]),
-        fits=Fits(
+        max_batch=MaxBatch(
             budget_bytes=size.budget_bytes,
             args_at=lambda batch: shaped(args, batch=batch),
             step=size.grain,
@@ -137,7 +137,7 @@ def claims_enlarged(kind: Kind) -> tuple[Claim, ...]:
 
 
 def looped(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
-    """Remat in a scan over layers, against the same stacked layers taken one by one; its rival has twice the layers."""
+    """Remat in a scan over layers, against the same stacked layers taken one by one; its alternative has twice the layers."""
     size = sizes[kind]
     layer = block(kind, size)
     step = jax.jit(train_step(remat("stacked", layer, POLICY)), donate_argnums=0)
@@ -155,7 +155,7 @@ def looped(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
         batch=Batch(argument=1, size=size.batch),
         amount=amount(kind, size, size.batch),
         analytic_flops=step_flops(kind, "stacked", size, size.batch, POLICIES[POLICY].recomputed[kind]),
-        rivals={"twice the layers": Rival(function=step, args=shaped(args, batch=size.batch, deeper=2))},
+        alternatives={"twice the layers": Alternative(function=step, args=shaped(args, batch=size.batch, deeper=2))},
     )
 
 
@@ -163,7 +163,7 @@ def claims_looped(kind: Kind) -> tuple[Claim, ...]:
     """What scan over layers adds to remat."""
     del kind  # holds for each
     return (
-        equal("stablehlo_ops", to="rivals", why="scan holds one block, at any depth"),
+        equal("stablehlo_ops", to="alternatives", why="scan holds one block, at any depth"),
         at_most(0.7, "stablehlo_ops", why="the loop holds every block twice"),
         equal("matmul_flops", to="analytic_flops", why="each block's inside is computed twice, its last product once"),
     )

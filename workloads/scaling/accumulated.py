@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most
 from workloads.parts import Tree, grid
 from workloads.pjit.meshes import gathered, shapes, shardings, trained
 from workloads.scaling.network import (
@@ -86,7 +86,7 @@ def compiled(mesh: Mesh, averages: Averages) -> Callable[..., Any]:
 
 
 def accumulating(size: Size, devices: int) -> Computation:
-    """One exchange a step, against the whole batch at once everywhere; the rival exchanges in each micro-batch."""
+    """One exchange a step, against the whole batch at once everywhere; the alternative exchanges in each micro-batch."""
     mesh, samples = grid(data=devices), devices * size.samples
     numbers = make_numbers(size, samples)
     state = jax.tree.map(lambda _: P(), numbers[0])
@@ -99,7 +99,7 @@ def accumulating(size: Size, devices: int) -> Computation:
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series="data-parallel with accumulation, weak"),
         analytic_flops=size.step_flops(samples),
-        rivals={"each-time": Rival(function=compiled(mesh, EACH_TIME), args=shapes(numbers, layout))},
+        alternatives={"each-time": Alternative(function=compiled(mesh, EACH_TIME), args=shapes(numbers, layout))},
         rtol=RTOL,
         atol=ATOL,
     )
@@ -110,10 +110,12 @@ def claims(devices: int) -> tuple[Claim, ...]:
     del devices  # holds for any number
     return (
         *trained(),
-        at_most(1.01 / PARTS, "collectives", of="rivals", why="gradients meet once a step, not in each micro-batch"),
-        at_most(1.01 / PARTS, "collective_bytes", of="rivals", why="however many micro-batches there are"),
+        at_most(
+            1.01 / PARTS, "collectives", of="alternatives", why="gradients meet once a step, not in each micro-batch"
+        ),
+        at_most(1.01 / PARTS, "collective_bytes", of="alternatives", why="however many micro-batches there are"),
         at_most(0.51, "collective_bytes", of="donated_bytes", why="half of the state, once, however many devices"),
-        at_most(1.1, "temp_bytes", of="rivals", why="and waiting costs no memory: the sums are kept in any case"),
+        at_most(1.1, "temp_bytes", of="alternatives", why="and waiting costs no memory: the sums are kept in any case"),
     )
 
 

@@ -10,7 +10,7 @@ import jax
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, equal
 from workloads.parts import grid
 from workloads.pjit.meshes import gathered, shapes, shardings, trained
 from workloads.scaling.network import ATOL, RTOL, Size, make_numbers, next_step, on_devices, train_step
@@ -57,14 +57,14 @@ def strong(size: Size, devices: int) -> Computation:
 
 
 def weak(size: Size, devices: int) -> Computation:
-    """The same share for each device; the rival is one device with its share."""
+    """The same share for each device; the alternative is one device with its share."""
     alone = grid(data=1)
     numbers = make_numbers(size, size.samples)
     share = shapes(numbers[1:], shardings(alone, (SAMPLES, SAMPLES)))
     state = jax.tree.map(lambda leaf: shapes(leaf, shardings(alone, STATE)), numbers[0])
     return replace(
         data_parallel(size, devices, devices * size.samples, "data-parallel, weak"),
-        rivals={"one-device": Rival(function=compiled(alone), args=(state, *share))},
+        alternatives={"one-device": Alternative(function=compiled(alone), args=(state, *share))},
     )
 
 
@@ -93,8 +93,8 @@ def weak_claims(devices: int) -> tuple[Claim, ...]:
     return (
         *trained(),
         *exchanged(devices),
-        at_most(1.1, "xla_flops", of="rivals", why="the work of a device does not grow with their number"),
-        at_most(1.35, "peak_bytes", of="rivals", why="nor does its memory, but for gradients on their way"),
+        at_most(1.1, "xla_flops", of="alternatives", why="the work of a device does not grow with their number"),
+        at_most(1.35, "peak_bytes", of="alternatives", why="nor does its memory, but for gradients on their way"),
     )
 
 

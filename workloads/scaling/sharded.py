@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most
 from workloads.parts import Tree, grid
 from workloads.pjit.meshes import gathered, shapes, shardings, trained
 from workloads.scaling.network import (
@@ -82,7 +82,7 @@ def compiled(mesh: Mesh, state: Tree, pair: Layers) -> Callable[..., Any]:
 
 
 def fully_sharded(size: Size, devices: int) -> Computation:
-    """State stored once, against all on every device; the rival is the same step with a state on each device."""
+    """State stored once, against all on every device; the alternative is the same step with a state on each device."""
     mesh, samples = grid(data=devices), devices * size.samples
     state, *batch = make_numbers(size, samples)
     numbers = (stacked(state), *batch)
@@ -96,8 +96,8 @@ def fully_sharded(size: Size, devices: int) -> Computation:
         amount=Amount(count=samples, unit="samples", series="fully sharded, weak"),
         # Each kernel forward and twice backward, the first of a pair once more on the way back.
         analytic_flops=7 * size.pairs * size.product_flops(samples),
-        rivals={
-            "data-parallel": Rival(
+        alternatives={
+            "data-parallel": Alternative(
                 function=compiled(mesh, copies, pair_of_layers),
                 args=shapes(numbers, shardings(mesh, (copies, SAMPLES, SAMPLES))),
             )
@@ -111,10 +111,12 @@ def claims(devices: int) -> tuple[Claim, ...]:
     """What more devices must give to each of them, and what they may cost, on any hardware."""
     return (
         *trained(),
-        at_most(1 / devices + 0.05, "argument_bytes", of="rivals", why="parameters and momentum are stored once"),
-        at_most(1 / devices + 0.4, "peak_bytes", of="rivals", why="and kernels are collected for one pair at a time"),
-        at_most(1.1, "xla_flops", of="rivals", why="the work of a device does not grow with their number"),
-        at_most(3.1, "collective_bytes", of="rivals", why="kernels come once for each pass, gradients go once"),
+        at_most(1 / devices + 0.05, "argument_bytes", of="alternatives", why="parameters and momentum are stored once"),
+        at_most(
+            1 / devices + 0.4, "peak_bytes", of="alternatives", why="and kernels are collected for one pair at a time"
+        ),
+        at_most(1.1, "xla_flops", of="alternatives", why="the work of a device does not grow with their number"),
+        at_most(3.1, "collective_bytes", of="alternatives", why="kernels come once for each pass, gradients go once"),
     )
 
 

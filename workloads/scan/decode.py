@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_least, at_most, cases, equal
 from workloads.parts import drawing, normalise
 from workloads.scan.turns import Tree, Turns, by_loop, by_scan
 
@@ -177,7 +177,7 @@ def decoding(size: Extent, pick: Pick, inputs: Callable[[int], Tree]) -> Computa
         batch=Batch(argument=2, size=size.batch),
         amount=Amount(count=TOKENS * size.batch, unit="tokens"),
         analytic_flops=TOKENS * products(size),
-        rivals={"longer": Rival(function=subject, args=(*args, inputs(LONGER * TOKENS)))},
+        alternatives={"longer": Alternative(function=subject, args=(*args, inputs(LONGER * TOKENS)))},
     )
 
 
@@ -256,7 +256,7 @@ def claims(**_: Any) -> tuple[Claim, ...]:
     """What decoding in a scan must give, on any hardware."""
     return (
         at_most(2 / TOKENS, "stablehlo_ops", why="the loop holds the model once for each token, scan once"),
-        equal("stablehlo_ops", to="rivals", why="more tokens need no larger program"),
+        equal("stablehlo_ops", to="alternatives", why="more tokens need no larger program"),
         *in_place(),
         at_most(1.0, "peak_bytes", why="nor does the whole call"),
     )

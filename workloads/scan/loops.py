@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
 from workloads.parts import descend, drawing, squared_error
 from workloads.scan.turns import Tree, Turns, by_loop, by_scan
 
@@ -108,7 +108,7 @@ def denoising(size: Extent, steps: int) -> Computation:
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=steps * 4 * size.batch * size.width * size.hidden,
-        rivals={"longer": Rival(function=subject, args=(params, x, longer, keys(LONGER * steps)))},
+        alternatives={"longer": Alternative(function=subject, args=(params, x, longer, keys(LONGER * steps)))},
         rtol=size.rtol,
         atol=size.rtol / 10,
     )
@@ -217,7 +217,7 @@ def chain_claims(steps: int) -> tuple[Claim, ...]:
     """What a chain in a scan must give, on any hardware."""
     return (
         at_most(4 / steps, "stablehlo_ops", why="the loop holds the denoiser once for each step, scan once"),
-        equal("stablehlo_ops", to="rivals", why="a longer chain needs no larger program"),
+        equal("stablehlo_ops", to="alternatives", why="a longer chain needs no larger program"),
         at_most(1.0, "temp_bytes", why="scan keeps no more than the loop"),
         equal("matmul_flops", to="analytic_flops", why="the same multiplications, each step once"),
     )

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
 from workloads.parts import descend, drawing, squared_error
 from workloads.scan.turns import Tree, Turns, by_loop, by_scan
 
@@ -112,7 +112,7 @@ def forward(size: Extent, steps: int, dtype: str) -> Computation:
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
         analytic_flops=2 * steps * size.batch * 4 * size.hidden * (size.features + size.hidden),
-        rivals={"longer": Rival(function=subject, args=(params, state, longer(xs)))},
+        alternatives={"longer": Alternative(function=subject, args=(params, state, longer(xs)))},
         rtol=rtol,
         atol=rtol / 10,
     )
@@ -131,7 +131,7 @@ def training(size: Extent, steps: int) -> Computation:
         batch=Batch(argument=3, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
         analytic_flops=multiplied * (2 * size.features + 3 * size.hidden),
-        rivals={"longer": Rival(function=subject, args=(params, state, longer(xs), targets))},
+        alternatives={"longer": Alternative(function=subject, args=(params, state, longer(xs), targets))},
         rtol=size.rtol,
         atol=size.rtol / 10,
     )
@@ -141,7 +141,7 @@ def claims(steps: int) -> tuple[Claim, ...]:
     """What scan must give over the unrolled loop, on any hardware."""
     return (
         at_most(6 / steps, "stablehlo_ops", why="the loop holds its body once for each step, scan once"),
-        equal("stablehlo_ops", to="rivals", why="a longer sequence needs no larger program"),
+        equal("stablehlo_ops", to="alternatives", why="a longer sequence needs no larger program"),
         at_most(1.0, "temp_bytes", why="scan keeps no more than the loop"),
         equal("matmul_flops", to="analytic_flops", why="the same multiplications, each step once"),
     )

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_least, at_most, cases
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_least, at_most, cases
 from workloads.parts import drawing
 
 LONGER = 8  # how much longer the sequence is whose program must not be as many times larger
@@ -74,7 +74,7 @@ def recurrence(size: Extent, steps: int) -> Computation:
         next_args=lambda result, args: (result[0], *args[1:]),
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=steps * size.batch, unit="steps"),
-        rivals={"longer": Rival(function=subject, args=(args[0], longer, longer))},
+        alternatives={"longer": Alternative(function=subject, args=(args[0], longer, longer))},
         atol=1e-4,
     )
 
@@ -84,7 +84,7 @@ def claims(steps: int) -> tuple[Claim, ...]:
     del steps  # holds for each
     return (
         at_least(4, "stablehlo_ops", why="levels stand in the program one after the other: no step waits for a loop"),
-        at_least(0.5, "stablehlo_ops", of="rivals", why="their number grows with the logarithm of the length"),
+        at_least(0.5, "stablehlo_ops", of="alternatives", why="their number grows with the logarithm of the length"),
         at_most(3, "temp_bytes", of="argument_bytes", why="the levels together are no larger than the sequence"),
     )
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_least, at_most, cases, equal
 from workloads.parts import descend, drawing, squared_error
 
 LEARNING_RATE = 0.05
@@ -125,7 +125,7 @@ def forward(size: Extent, steps: int, network: Callable[..., jax.Array] = scanne
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
         analytic_flops=matmul_flops(size, steps),
-        rivals={"longer": Rival(function=jax.jit(network), args=(params, hidden, longer(size, steps)))},
+        alternatives={"longer": Alternative(function=jax.jit(network), args=(params, hidden, longer(size, steps)))},
         rtol=size.rtol,
         atol=size.rtol / 10,
     )
@@ -143,8 +143,10 @@ def training(size: Extent, steps: int) -> Computation:
         batch=Batch(argument=3, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
         analytic_flops=matmul_flops(size, steps) + backward,
-        rivals={
-            "longer": Rival(function=jax.jit(train_step(scanned)), args=(params, hidden, longer(size, steps), targets))
+        alternatives={
+            "longer": Alternative(
+                function=jax.jit(train_step(scanned)), args=(params, hidden, longer(size, steps), targets)
+            )
         },
         rtol=size.rtol,
         atol=size.rtol / 10,
@@ -160,7 +162,7 @@ def claims(steps: int) -> tuple[Claim, ...]:
     """What scan must give over the unrolled loop, on any hardware."""
     always = (
         at_most(6 / steps, "stablehlo_ops", why="the loop holds its body once for each step, scan once"),
-        equal("stablehlo_ops", to="rivals", why="a longer sequence needs no larger program"),
+        equal("stablehlo_ops", to="alternatives", why="a longer sequence needs no larger program"),
         at_most(1.0, "temp_bytes", why="scan keeps no more than the loop"),
         equal("matmul_flops", to="analytic_flops", why="the same multiplications, each step once"),
     )
@@ -175,7 +177,7 @@ def unroll_claims(copies: int, steps: int) -> tuple[Claim, ...]:
         # Releases differ in what a copy is: 0.10 calls one function several times, 0.12 writes it out.
         at_least(2 * copies, "stablehlo_ops", of="one", why="the program grows with the factor"),
         at_most((1.5 * copies + 2) / steps, "stablehlo_ops", why="and not with the steps"),
-        equal("stablehlo_ops", to="rivals", why="a longer sequence needs no larger program"),
+        equal("stablehlo_ops", to="alternatives", why="a longer sequence needs no larger program"),
         equal("matmul_flops", to="analytic_flops", why="the same multiplications, each step once"),
     )
 

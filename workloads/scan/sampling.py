@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
 from workloads.parts import drawing
 from workloads.scan.decode import (
     LONGER,
@@ -102,7 +102,7 @@ def searching(size: Extent, beams: int) -> Computation:
         batch=Batch(argument=2, size=size.batch),
         amount=Amount(count=BEAM_TOKENS * size.batch, unit="tokens"),
         analytic_flops=BEAM_TOKENS * products(wide),
-        rivals={"longer": Rival(function=subject, args=(*args, jnp.arange(LONGER * BEAM_TOKENS)))},
+        alternatives={"longer": Alternative(function=subject, args=(*args, jnp.arange(LONGER * BEAM_TOKENS)))},
     )
 
 
@@ -111,7 +111,7 @@ def search_claims(beams: int) -> tuple[Claim, ...]:
     del beams  # holds for each
     return (
         at_most(3 / BEAM_TOKENS, "stablehlo_ops", why="the loop holds the model once for each token, scan once"),
-        equal("stablehlo_ops", to="rivals", why="more tokens need no larger program"),
+        equal("stablehlo_ops", to="alternatives", why="more tokens need no larger program"),
         equal("aliased_bytes", to="donated_bytes", why="the cache comes back in the memory that it came in"),
         at_most(2.5, "temp_bytes", of="donated_bytes", why="reordering needs one more cache, not one for each token"),
         equal("matmul_flops", to="analytic_flops", why="each beam reads one token each time"),

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
 from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
 
 
@@ -85,7 +85,7 @@ def best_tokens(size: Size) -> Computation:
     return Computation(
         subject=subject,
         reference=jax.jit(among_top_k, static_argnames="best"),
-        rivals={"more of them": Rival(function=subject, args=(logits, 40))},
+        alternatives={"more of them": Alternative(function=subject, args=(logits, 40))},
         args=(logits, 5),
         next_args=lambda _, args: (args[0], NEXT_BEST[args[1]]),
         batch=Batch(argument=0, size=size.batch),
@@ -97,7 +97,7 @@ def best_tokens_claims() -> tuple[Claim, ...]:
     """What a traced number gives, on any hardware."""
     return (
         equal("compiles", to=1, why="how many are chosen from is a value: 5, 10 or 40, one program"),
-        equal("stablehlo_ops", to="rivals", why="nothing in the program depends on it"),
+        equal("stablehlo_ops", to="alternatives", why="nothing in the program depends on it"),
     )
 
 
@@ -127,7 +127,7 @@ def static_flag(size: Size) -> Computation:
     return Computation(
         subject=subject,
         reference=jax.jit(branching),
-        rivals={"evaluation": Rival(function=subject, args=(params, x, key, False))},
+        alternatives={"evaluation": Alternative(function=subject, args=(params, x, key, False))},
         args=(params, x, key, True),
         next_args=lambda _, args: (*args[:3], not args[3]),
         expected_traces=2,
@@ -144,7 +144,7 @@ def static_flag_claims() -> tuple[Claim, ...]:
     return (
         equal("compiles", to=2, why="one program for each value, however often they change"),
         at_most(1.0, "stablehlo_ops", why="neither program holds the other's operations"),
-        at_least(2, "stablehlo_ops", of="rivals", why="evaluation draws no random numbers"),
+        at_least(2, "stablehlo_ops", of="alternatives", why="evaluation draws no random numbers"),
         equal("matmul_flops", to="analytic_flops", why="and each does its own products"),
     )
 

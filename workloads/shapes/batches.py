@@ -102,7 +102,7 @@ def last_batch(size: Size) -> Computation:
         amount=Amount(count=len(turns[0][0]), unit="samples"),
         rtol=size.rtol,
         atol=size.rtol / 10,
-        host=True,
+        eager=True,
     )
 
 
@@ -152,7 +152,7 @@ def picked_out(size: Size) -> Computation:
         next_args=lambda _, args: (jax.device_put(np.float32(-1.6) - np.asarray(args[0])), args[1]),
         batch=Batch(argument=0, size=size.candidates),
         amount=Amount(count=size.candidates, unit="boxes"),
-        host=True,
+        eager=True,
     )
 
 

@@ -90,7 +90,7 @@ def texts(size: Size, shapes: int) -> Computation:
         amount=Amount(count=len(tokens), unit="tokens"),
         rtol=size.rtol,
         atol=size.rtol,
-        host=True,
+        eager=True,
     )
 
 

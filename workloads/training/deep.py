@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from jaxgate.model import Case, Claim, Computation, Rival, at_most, cases, equal
+from jaxgate.model import Alternative, Case, Claim, Computation, at_most, cases, equal
 from workloads.parts import Tree
 from workloads.training import lm
 from workloads.training.states import ALWAYS, adamw, cross_entropy, filled, stepping, train_step, zeros
@@ -141,10 +141,10 @@ def make_args(size: lm.Size) -> tuple[Any, ...]:
 
 
 def layers_in_a_loop(size: lm.Size) -> Computation:
-    """One loop over all layers against a copy for each; a deeper model as the rival."""
+    """One loop over all layers against a copy for each; a deeper model as the alternative."""
     deeper = replace(size, layers=DEEPER * size.layers)
     args = make_args(size)
-    rival = Rival(function=donating(deeper, in_one_loop, at_once), args=(*shapes(deeper), *args[2:]))
+    alternative = Alternative(function=donating(deeper, in_one_loop, at_once), args=(*shapes(deeper), *args[2:]))
     computation = stepping(
         donating(size, in_one_loop, at_once),
         donating(size, written_out, at_once),
@@ -153,7 +153,7 @@ def layers_in_a_loop(size: lm.Size) -> Computation:
         amount=size.amount,
         tolerance=size.tolerance,
     )
-    return replace(computation, rivals={f"{DEEPER} times the layers": rival})
+    return replace(computation, alternatives={f"{DEEPER} times the layers": alternative})
 
 
 def layers_claims() -> tuple[Claim, ...]:
@@ -161,7 +161,7 @@ def layers_claims() -> tuple[Claim, ...]:
     return (
         *ALWAYS,
         at_most(0.7, "stablehlo_ops", why="a layer is compiled once, forward and back"),
-        equal("stablehlo_ops", to="rivals", why="and a deeper model is no larger program"),
+        equal("stablehlo_ops", to="alternatives", why="and a deeper model is no larger program"),
         equal("matmul_flops", to="reference", why="the loop runs as many layers"),
     )
 

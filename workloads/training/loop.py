@@ -79,7 +79,7 @@ def body(size: vit.Size) -> Computation:
         amount=Amount(count=size.batch, unit="images"),
         rtol=size.tolerance,
         atol=size.tolerance / 10,
-        host=True,
+        eager=True,
     )
 
 

@@ -75,7 +75,7 @@ def two_programs(size: Size) -> Computation:
         amount=Amount(count=size.batch, unit="samples"),
         rtol=TOLERANCE,
         atol=TOLERANCE,
-        host=True,
+        eager=True,
     )
 
 

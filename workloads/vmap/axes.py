@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
 from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
 
 LEARNING_RATE = 1.0  # large: the step must show in the parameters
@@ -144,7 +144,7 @@ def ensemble_predictions(size: Ensemble) -> Computation:
         amount=Amount(count=size.members * size.batch, unit="predictions"),
         rtol=RTOL,
         atol=1e-3,  # of numbers about one
-        rivals={"data repeated": Rival(function=jax.vmap(mlp), args=(members, repeated(x, size.members)))},
+        alternatives={"data repeated": Alternative(function=jax.vmap(mlp), args=(members, repeated(x, size.members)))},
     )
 
 
@@ -163,7 +163,7 @@ def ensemble_training(size: Ensemble) -> Computation:
         amount=Amount(count=size.members * size.batch, unit="samples"),
         rtol=1e-4,  # of parameters, which a step moves by some per cent
         atol=1e-5,
-        rivals={"data repeated": Rival(function=jax.vmap(member_step), args=(members, *copies))},
+        alternatives={"data repeated": Alternative(function=jax.vmap(member_step), args=(members, *copies))},
     )
 
 
@@ -214,7 +214,9 @@ def table_reads(size: Memory) -> Computation:
         amount=Amount(count=size.readers * size.questions, unit="reads"),
         rtol=RTOL,
         atol=1e-4,
-        rivals={"table repeated": Rival(function=jax.vmap(read), args=(questions, repeated(table, size.readers)))},
+        alternatives={
+            "table repeated": Alternative(function=jax.vmap(read), args=(questions, repeated(table, size.readers)))
+        },
     )
 
 
@@ -232,7 +234,7 @@ def prediction_claims() -> tuple[Claim, ...]:
     return (
         ONE_BODY,
         SAME_WORK,
-        at_most(0.5, "argument_bytes", of="rivals", why="the data is there once, not once for each member"),
+        at_most(0.5, "argument_bytes", of="alternatives", why="the data is there once, not once for each member"),
     )
 
 
@@ -245,7 +247,7 @@ def broadcast_claims() -> tuple[Claim, ...]:
     """What a shared table must give over copies of it."""
     return (
         SAME_WORK,
-        at_most(0.5, "argument_bytes", of="rivals", why="the table is there once, not once for each reader"),
+        at_most(0.5, "argument_bytes", of="alternatives", why="the table is there once, not once for each reader"),
         at_most(1.0, "temp_bytes", why="nothing is copied that is shared"),
     )
 

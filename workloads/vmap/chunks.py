@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
 from workloads.parts import Tree
 from workloads.vmap.examples import RTOL, Batched, Examples, batched, gradient_flops, loss, make_inputs
 
@@ -46,7 +46,7 @@ def gradient_norms(size: Examples, *, chunk: int) -> Computation:
         analytic_flops=gradient_flops(size),
         amount=Amount(count=size.examples, unit="examples"),
         rtol=RTOL,
-        rivals={"four more chunks": Rival(function=in_chunks, args=(params, more, more))},
+        alternatives={"four more chunks": Alternative(function=in_chunks, args=(params, more, more))},
     )
 
 
@@ -55,7 +55,7 @@ def claims(chunk: int) -> tuple[Claim, ...]:
     del chunk  # holds for each
     return (
         at_most(0.5, "temp_bytes", why="a chunk of gradients exists at a time, not all of them"),
-        equal("stablehlo_ops", to="rivals", why="the program does not grow with the number of examples"),
+        equal("stablehlo_ops", to="alternatives", why="the program does not grow with the number of examples"),
         equal("matmul_flops", to="analytic_flops", why="the same multiplications, each example once"),
     )
 

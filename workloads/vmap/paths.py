@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Rival, Size, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
 
 SPOT, STRIKE, RATE, VOLATILITY = 100.0, 50.0, 0.02, 0.2  # far in the money: no path pays nothing, each one shows
 IMPLEMENTATION = "threefry2x32"  # gives a key the same numbers in a batch as alone
@@ -85,7 +85,7 @@ def keys_of_paths(size: Paths) -> Computation:
         amount=Amount(count=size.paths, unit="paths"),
         rtol=1e-4,
         atol=1e-3,  # of about fifty
-        rivals={"twice the paths": Rival(function=subject, args=(market, make_keys(2 * size.paths)))},
+        alternatives={"twice the paths": Alternative(function=subject, args=(market, make_keys(2 * size.paths)))},
     )
 
 
@@ -100,7 +100,9 @@ def key_of_a_call(size: Paths) -> Computation:
         amount=Amount(count=size.paths, unit="paths"),
         rtol=1e-4,
         atol=1e-3,  # of about fifty
-        rivals={"twice the paths": Rival(function=splitting(batched(size.steps), 2 * size.paths), args=args)},
+        alternatives={
+            "twice the paths": Alternative(function=splitting(batched(size.steps), 2 * size.paths), args=args)
+        },
     )
 
 
@@ -108,7 +110,7 @@ def key_of_a_call(size: Paths) -> Computation:
 NO_DRAWS = at_most(
     512, "constant_bytes", of="one", why="what is random comes from a key, nothing is drawn while tracing"
 )
-SAME_SIZE = equal("stablehlo_ops", to="rivals", why="the program does not grow with the number of paths")
+SAME_SIZE = equal("stablehlo_ops", to="alternatives", why="the program does not grow with the number of paths")
 
 
 def mapped_claims() -> tuple[Claim, ...]:

@@ -11,9 +11,9 @@ from jaxgate.cli.console import refuse, write
 from jaxgate.cli.pytest_arguments import IniError, usual_folder
 from jaxgate.judge import age_days, last_day
 from jaxgate.keep import (
+    MIGRATE,
     CorruptBaselineError,
-    describe_old_layout,
-    folders_without_line,
+    describe_old,
     migrate,
     read_inventory,
     utc_today,
@@ -36,8 +36,8 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     root = _find(folder)
     if isinstance(root, str):
         return refuse("baselines", root, 1)
-    if old := folders_without_line(root):
-        return refuse("baselines", describe_old_layout(os.path.relpath(root / old[0])), 1)
+    if old := describe_old(root):
+        return refuse("baselines", f"{old}; bring all up to date: {MIGRATE}", 1)
     today = utc_today()
     found = read_inventory(root, today=today)
     days = {case.date for case in found.cases}
@@ -50,27 +50,29 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
 
 
 def migrate_baselines(folder: str | None) -> int:
-    """Rename the folders that name no release line of jax, and print what was moved.
+    """Bring baselines that an earlier jaxgate wrote up to date, and print what was done.
 
     Args:
         folder: Where the baselines are; ``None`` for what pytest would take.
 
     Returns:
-        The exit code: 1 if a baseline stands in the way or cannot be read; nothing was moved then.
+        The exit code: 1 if a baseline stands in the way or cannot be read; nothing was changed then.
     """
     root = _find(folder)
     if isinstance(root, str):
         return refuse("baselines", root, 1)
     try:
-        moved = migrate(root)
+        done = migrate(root)
     except CorruptBaselineError as error:
-        return refuse("baselines", f"{os.path.relpath(error.path)}: {error.reason}; nothing was moved", 1)
+        return refuse("baselines", f"{os.path.relpath(error.path)}: {error.reason}; nothing was changed", 1)
     except OSError as error:
         return refuse("baselines", str(error), 1)
-    for (before, now), count in sorted(moved.items()):
+    for (before, now), count in sorted(done.moved.items()):
         write(f"{before} → {now}: {plural(count, 'baseline')}\n")
     shown = os.path.relpath(root)
-    write(f"commit it: git add {shown}\n" if moved else f"{shown}: nothing to rename\n")
+    if done.rewritten:
+        write(f"{plural(done.rewritten, 'file')} written in today's form\n")
+    write(f"commit it: git add {shown}\n" if done.moved or done.rewritten else f"{shown}: all up to date\n")
     return 0
 
 

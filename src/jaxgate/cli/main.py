@@ -145,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     stored.add_argument(
         "--migrate",
         action="store_true",
-        help="rename folders that an earlier jaxgate wrote: baselines lie in one for each hardware and release line of jax",
+        help="bring baselines that an earlier jaxgate wrote into today's form and folders",
     )
     stored.add_argument("--json", action="store_true", help="everything, for machines")
     board = command(

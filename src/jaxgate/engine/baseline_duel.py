@@ -118,7 +118,7 @@ class BaselineDuels:
         return replace(found, took_ns=self._instruments.clock() - begin)
 
     def _try(self, observed: Observation, stored: StoredBaseline, progress: Callable[[str], None]) -> BaselineTiming:
-        against = self._launched if observed.measurement.host else self._against
+        against = self._launched if observed.measurement.eager else self._against
         if only_settings_changed(observed.measurement, stored.baseline):
             against = self._apart
         try:

@@ -49,7 +49,7 @@ class FreshDuel:
 
     matches: Sequence[Match]
     platform: str
-    contract: Contract = "pipelined"
+    contract: Contract = "throughput"
     claim: Claim | None = None
     own_margin: float | None = None
     environments: Environments | None = None

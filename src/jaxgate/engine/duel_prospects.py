@@ -17,7 +17,7 @@ def why_hopeless(now: Measurement, record: StoredBaseline) -> str:
     launched = now.launched_programs and record.baseline.launched_programs
     if now.only_raises:
         return "its error checks call Python, so that it cannot be stored and duelled; EQX_ON_ERROR=nan leaves them out"
-    if (now.host and not launched) or now.facts.host_callbacks or now.native_code:
+    if (now.eager and not launched) or now.facts.host_callbacks or now.native_code:
         return "it cannot be stored and duelled"
     if has_other_executable(now, record.baseline):
         return "a duel would compile both sides here"

@@ -78,7 +78,7 @@ def match_all(observed: Observation, baseline: Baseline, load: Load) -> tuple[Se
     Raises:
         InvalidCaseError: If the baseline lost one of them.
     """
-    if observed.measurement.host:
+    if observed.measurement.eager:
         matched = match_programs(observed, baseline, load, equal_ones=True)
         return matched.matches, matched.why_not
     before, today = load(baseline.fingerprints.program, baseline.program), observed.export()

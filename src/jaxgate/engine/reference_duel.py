@@ -127,7 +127,7 @@ def _hopeless(now: Measurement) -> str:
         return NOT_CALLED
     if now.processes > 1:
         return SEVERAL
-    if now.host:
+    if now.eager:
         return "plain Python around device programs cannot be stored and duelled"
     return SHARED_CORES if now.hardware.is_virtual else ""
 

@@ -185,7 +185,7 @@ def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
     """The same program, compiled to something else: not the code."""
     if baseline is None or now.fingerprints.program != baseline.fingerprints.program:
         return
-    if now.host and not (now.launched_programs and baseline.launched_programs):  # then names alone are compared
+    if now.eager and not (now.launched_programs and baseline.launched_programs):  # then names alone are compared
         return
     ours, theirs = now.fingerprints.options, baseline.fingerprints.options
     if ours is not None and theirs is not None and ours != theirs:

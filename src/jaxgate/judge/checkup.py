@@ -131,10 +131,8 @@ def _git(seen: Surroundings) -> Iterator[Remark]:
 
 
 def _baselines(seen: Surroundings) -> Iterator[Remark]:
-    if seen.old_layout:
-        old = shortlist(seen.old_layout, MAX_SHOWN)
-        told = f"an earlier jaxgate wrote {old}: folders are named for a release line of jax, too"
-        yield Remark(Level.BAD, "baselines", told, "jaxgate baselines --migrate")
+    if seen.old:
+        yield Remark(Level.BAD, "baselines", seen.old, "jaxgate baselines --migrate")
     elif seen.unreadable:
         yield Remark(
             Level.BAD,
@@ -155,7 +153,7 @@ def _baselines(seen: Surroundings) -> Iterator[Remark]:
             f"none for {here}; borrowed are {whose}: facts gate, a changed program is timed against theirs{changed}",
             'pytest --perf-update --perf-why "first baselines here"',
         )
-    elif not seen.old_layout:
+    elif not seen.old:
         yield Remark(
             Level.BAD,
             "baselines",

@@ -14,8 +14,8 @@ from math import log
 
 from jaxgate.judge.duel import FLOOR_NS, LOOKS, MIN_MARGIN, decide, scaled
 from jaxgate.model import (
+    ALTERNATIVES,
     NOT_CALLED,
-    RIVALS,
     Claim,
     Decision,
     Duel,
@@ -54,7 +54,7 @@ def universal_claims(measurement: Measurement, tolerances: Iterable[Tolerance] =
             equal("sampled_compiles", to=0, why="the steady state must not compile"),
         )
     )
-    if measurement.host or not measurement.facts.donated_bytes:  # what inner functions lose is not seen from outside
+    if measurement.eager or not measurement.facts.donated_bytes:  # what inner functions lose is not seen from outside
         return calls
     lost = next((tolerance.absolute for tolerance in tolerances if tolerance.fact == "lost_bytes"), 0)
     return (*calls, at_most(lost, "lost_bytes", of="one", why="what is donated is reused"))
@@ -86,7 +86,7 @@ def check_claims(
 
 
 def _check(claim: Claim, now: Measurement) -> Finding:
-    left, (right, rival) = quantity(claim.quantity, now), _other(claim, now)
+    left, (right, alternative) = quantity(claim.quantity, now), _other(claim, now)
     if left is None or right is None:
         detail = f"cannot be checked: {_missing(claim, now, left)}"
         return Finding(kind="claim", name=str(claim), status=Status.INVALID, now=left, detail=detail)
@@ -102,7 +102,7 @@ def _check(claim: Claim, now: Measurement) -> Finding:
         now=left,
         against=right if claim.other != "one" else allowed,
         allowed=allowed,
-        detail="; ".join(part for part in (claim.why, rival) if part),
+        detail="; ".join(part for part in (claim.why, alternative) if part),
         known_break=known,
     )
 
@@ -111,11 +111,13 @@ def _missing(claim: Claim, now: Measurement, left: float | None) -> str:
     """Why a claim has no numbers."""
     if left is not None and claim.other == "reference" and now.reference is None:
         return "the case has no reference"
-    if left is not None and claim.other == RIVALS and not now.rivals:
-        return "the case has no rivals"
+    if left is not None and claim.other == ALTERNATIVES and not now.alternatives:
+        return "the case has no alternatives"
     if left is None and claim.quantity in now.unknown:
         return f"{claim.quantity} is unknown: {now.unknown[claim.quantity]}"
-    return f"{claim.quantity if left is None or claim.other == RIVALS else claim.other} is unknown on this backend"
+    return (
+        f"{claim.quantity if left is None or claim.other == ALTERNATIVES else claim.other} is unknown on this backend"
+    )
 
 
 def quantity(name: str, of: Measurement | ReferenceFacts) -> float | None:
@@ -128,22 +130,22 @@ def quantity(name: str, of: Measurement | ReferenceFacts) -> float | None:
 
 
 def _other(claim: Claim, now: Measurement) -> tuple[float | None, str]:
-    """The right side's number, and which rival it is of."""
+    """The right side's number, and which alternative it is of."""
     if claim.other == "one":
         return 1.0, ""
     if claim.other == "reference":
         return None if now.reference is None else quantity(claim.quantity, now.reference), ""
-    if claim.other == RIVALS:
-        return _rival(claim, now)
+    if claim.other == ALTERNATIVES:
+        return _alternative(claim, now)
     if claim.other == "analytic_flops":
         return None if now.analytic_flops is None else float(now.analytic_flops), ""
     return quantity(claim.other, now), ""
 
 
-def _rival(claim: Claim, now: Measurement) -> tuple[float | None, str]:
-    """The rival that is hardest to match: the best one, or of an equality the one that is farthest away."""
+def _alternative(claim: Claim, now: Measurement) -> tuple[float | None, str]:
+    """The alternative that is hardest to match: the best one, or of an equality the one that is farthest away."""
     left = quantity(claim.quantity, now)
-    found = {name: quantity(claim.quantity, rival) for name, rival in now.rivals.items()}
+    found = {name: quantity(claim.quantity, alternative) for name, alternative in now.alternatives.items()}
     known = {name: value for name, value in found.items() if value is not None}
     if left is None or not known or len(known) < len(found):
         return None, ""

@@ -120,7 +120,7 @@ def _same_compilation(now: Measurement, baseline: Baseline) -> frozenset[str]:
         and now.environment == baseline.environment
         and now.hardware == baseline.hardware
     )
-    if not same or now.host:
+    if not same or now.eager:
         return frozenset()
     return _COMPILED | (_COMPILED_ON_CPU if now.hardware.platform == "cpu" else frozenset())
 

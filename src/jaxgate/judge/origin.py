@@ -94,7 +94,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     inputs = now.fingerprints.inputs == baseline.fingerprints.inputs
     settings = (now.fingerprints.options, baseline.fingerprints.options)
     # Where the programs of plain Python are unknown, their options stand in its source, or come from outside of it.
-    options = True if now.host and None in settings else _same(*settings)
+    options = True if now.eager and None in settings else _same(*settings)
     arrivals = not has_changed_arrivals(now, baseline)
     devices = has_same_devices(now, baseline)
     native = now.native_code == baseline.native_code
@@ -122,7 +122,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
     separate = ""
     if source is True and options is True:
         if not environment:
-            known = not now.host or bool(now.launched_programs and baseline.launched_programs)
+            known = not now.eager or bool(now.launched_programs and baseline.launched_programs)
             unseen = "nothing changed" if known else ONLY_SOURCE
             unseen = unseen if called and native else "code outside the subject's source"
             unseen = unseen if executable else "environment"
@@ -205,7 +205,7 @@ def differs(now: Measurement, baseline: Baseline) -> str:
 
 def _uncovered(now: Measurement, baseline: Baseline) -> str:
     """What runs and is in no fingerprint, on whatever machine; empty if nothing is."""
-    if now.host and (why := why_unknown(now, baseline)):
+    if now.eager and (why := why_unknown(now, baseline)):
         return why
     if now.facts.host_callbacks is None:
         return "it is unknown whether the program calls Python"
@@ -261,8 +261,8 @@ def judge_time(
             if libraries
             else ""
         )
-        what = "identical program" if not now.host else plural(len(now.launched_programs), "identical program")
-        between = _between(now, baseline) if now.host else ""
+        what = "identical program" if not now.eager else plural(len(now.launched_programs), "identical program")
+        between = _between(now, baseline) if now.eager else ""
         checks = "; its error checks call Python (EQX_ON_ERROR=nan leaves them out)" if now.only_raises else ""
         reason = f"{what}{OTHER_VALUES if values else ''}{native}{checks}{between}"
         return TimeVerdict(status=Status.SAME, reason=reason)

@@ -9,7 +9,7 @@ from jaxgate.model import ARRIVAL_FACTS, FactPolicy, Facts
 
 _PROGRAMS = "programs (not plain Python around them)"
 _DEVICES = "programs on several devices, virtual ones too"
-_HOST = "plain Python around programs (`host=True`)"
+_HOST = "plain Python around programs (`eager=True`)"
 
 _ADDED_UP = "programs; of plain Python those that it launches, added up and one by one"
 _MOST = "programs; of plain Python the most of those that it launches, and one by one"
@@ -107,7 +107,7 @@ POLICIES: tuple[FactPolicy, ...] = (
         name="largest_batch",
         better="higher",
         relative=0.05,
-        where="cases that ask for it (`fits=`)",
+        where="cases that ask for it (`max_batch=`)",
         why="what memory is saved for; may move as much as temp_bytes may",
     ),
 )

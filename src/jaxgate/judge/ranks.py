@@ -76,7 +76,7 @@ def _refuse_other(mine: RankMeasurement, share: RankMeasurement) -> None:
     for what, ours, theirs in (
         ("the hardware", mine.hardware.slug, share.hardware.slug),
         ("the number of processes", mine.processes, share.processes),
-        ("the kind of subject", mine.host, share.host),
+        ("the kind of subject", mine.eager, share.eager),
         ("the arguments and results", mine.avals, share.avals),
         ("the compiler options", mine.fingerprints.options, share.fingerprints.options),
         ("the source", mine.fingerprints.source, share.fingerprints.source),
@@ -86,11 +86,11 @@ def _refuse_other(mine: RankMeasurement, share: RankMeasurement) -> None:
     for key in sorted({*mine.environment, *share.environment}):
         if mine.environment.get(key) != share.environment.get(key):
             _refuse(key, mine, mine.environment.get(key), share, share.environment.get(key))
-    if not mine.host and mine.fingerprints.program != share.fingerprints.program:
+    if not mine.eager and mine.fingerprints.program != share.fingerprints.program:
         _refuse("the program", mine, mine.fingerprints.program, share, share.fingerprints.program)
     for field in sorted(PROGRAM_FACTS):
         ours, theirs = getattr(mine.facts, field), getattr(share.facts, field)
-        if ours != theirs and not mine.host:
+        if ours != theirs and not mine.eager:
             _refuse(field, mine, ours, share, theirs)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jaxgate.judge.origin import takes_same_arguments, tracing_differences
 from jaxgate.model import MAX_NAMED, Baseline, Cause, Finding, Leaf, Measurement, Status, shortlist
 
-_KINDS = {True: "plain Python, called as it is (host=True)", False: "a function under jax.jit"}
+_KINDS = {True: "plain Python, called as it is (eager=True)", False: "a function under jax.jit"}
 
 
 def find_stale(now: Measurement, baseline: Baseline) -> Finding | None:
@@ -15,8 +15,8 @@ def find_stale(now: Measurement, baseline: Baseline) -> Finding | None:
 
     Its program takes other arguments, or it is of another kind of subject.
     """
-    if now.host != baseline.host:
-        detail = f"it is of {_KINDS[baseline.host]}, today's subject is {_KINDS[now.host]}: record it again"
+    if now.eager != baseline.eager:
+        detail = f"it is of {_KINDS[baseline.eager]}, today's subject is {_KINDS[now.eager]}: record it again"
     elif takes_same_arguments(now, baseline):
         return None
     else:
@@ -31,7 +31,7 @@ def explain_stale(now: Measurement, baseline: Baseline) -> Iterator[Cause]:
     arguments, no setting did all of it.
     """
     changed = tracing_differences(now, baseline)
-    if changed and now.host == baseline.host:
+    if changed and now.eager == baseline.eager:
         pairs = list(zip(now.signature, baseline.signature, strict=False))
         alike = len(now.signature) == len(baseline.signature) and all(_shape(a) == _shape(b) for a, b in pairs)
         text = f"recorded under other settings: {shortlist(changed, MAX_NAMED)}"

@@ -29,13 +29,13 @@ from jaxgate.keep.jobs import (
     write_peak,
     write_results,
 )
-from jaxgate.keep.layout import MIGRATE, describe_old_layout, folders_without_line, migrate
 from jaxgate.keep.log import LOG_FOLDER, append_log, last_line, log_trimmed
 from jaxgate.keep.machine import HELD, Machine
+from jaxgate.keep.migration import Migrated, describe_old, migrate
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import TRUNKS, ignored, merge_base, read_provenance, uncommitted, utc_today
 from jaxgate.keep.references import DuelCache, ReferenceCache
-from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.keep.strict import MIGRATE, CorruptBaselineError
 from jaxgate.keep.tensorboard_events import can_write_scalars, write_scalars
 from jaxgate.keep.times import TimesStore, times_beside
 from jaxgate.keep.unreferenced import collect, find_unreferenced, named_by, remove, remove_empty_folders

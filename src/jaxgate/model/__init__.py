@@ -14,7 +14,7 @@ from jaxgate.model.calibration import (
 from jaxgate.model.case_names import case_name, namesakes, possible_names
 from jaxgate.model.checkup import Level, Remark, Surroundings
 from jaxgate.model.chips import peak_flops, utilisation
-from jaxgate.model.claim import RIVALS, Claim, KnownBreak, at_least, at_most, equal, split_claims
+from jaxgate.model.claim import ALTERNATIVES, Claim, KnownBreak, at_least, at_most, equal, split_claims
 from jaxgate.model.collection import Collection
 from jaxgate.model.cost import Cost, Prediction
 from jaxgate.model.decision import Decision, Status
@@ -80,21 +80,21 @@ from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.waiver import TIME, Waiver
 from jaxgate.model.words import MAX_CHANGES_NAMED, cut, detectable, in_brackets, plural, shortlist
-from jaxgate.model.workload import Amount, Batch, Case, Computation, Fits, Rival, Size, Tolerance, cases
+from jaxgate.model.workload import Alternative, Amount, Batch, Case, Computation, MaxBatch, Size, Tolerance, cases
 
 __all__ = [
+    "Alternative",
     "Amount",
     "Batch",
     "Case",
     "Claim",
     "Computation",
     "Contract",
-    "Fits",
     "InvalidCaseError",
     "KnownBreak",
     "Level",
+    "MaxBatch",
     "Remark",
-    "Rival",
     "Size",
     "Surroundings",
     "Tolerance",

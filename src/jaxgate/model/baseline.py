@@ -11,7 +11,7 @@ from jaxgate.model.measurement import MeasuredProgram, Measurement
 from jaxgate.model.numbers import STRICT, Facts, Samples
 from jaxgate.model.stored_program import ProgramRecord
 
-BASELINE_SCHEMA = 4
+BASELINE_SCHEMA = 5
 LATER_KEYS = frozenset(
     {
         "called",

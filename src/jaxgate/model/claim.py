@@ -25,7 +25,7 @@ QUANTITIES = frozenset(f.name for f in fields(Facts)) | frozenset(f.name for f i
 CLAIMED = QUANTITIES - {RUN_NS}
 """What may be held against a plain number."""
 
-RIVALS = "rivals"
+ALTERNATIVES = "alternatives"
 """Right side of a claim that is held against other ways of doing the same, which are only compiled."""
 
 _SIGNS = {"<=": "≤", ">=": "≥", "==": "="}
@@ -75,7 +75,7 @@ class Claim:
         quantity: A fact or phase of the subject.
         relation: How it must compare.
         factor: What the other side is multiplied with.
-        other: ``reference`` (the same quantity of the reference), ``rivals`` (of the best of these), a quantity of the
+        other: ``reference`` (the same quantity of the reference), ``alternatives`` (of the best of these), a quantity of the
             subject, or ``one``.
         why: Half a sentence for whoever sees it broken.
         known_break: A release with which it is known not to hold.
@@ -98,7 +98,7 @@ class Claim:
             )
         if self.known_break is not None and self.needs_duel:
             raise ValueError(f"a claim about {RUN_NS} has no known break: accept a slow claim by a waiver, for a while")
-        known = QUANTITIES | {"reference", "one", "analytic_flops", RIVALS}
+        known = QUANTITIES | {"reference", "one", "analytic_flops", ALTERNATIVES}
         if self.quantity not in QUANTITIES or self.other not in known:
             raise ValueError(
                 f"a claim about {self.quantity!r} against {self.other!r} cannot be checked; "
@@ -131,7 +131,7 @@ class Claim:
 def at_most(
     factor: float, quantity: str, *, of: str = "reference", why: str = "", known_break: KnownBreak | None = None
 ) -> Claim:
-    """Claim that a quantity of the subject is at most ``factor`` times the other side's; the least of several rivals'."""
+    """Claim that a quantity of the subject is at most ``factor`` times the other side's; the least of several alternatives'."""
     return Claim(quantity=quantity, relation="<=", factor=factor, other=of, why=why, known_break=known_break)
 
 
@@ -143,7 +143,7 @@ def at_least(
 
 
 def equal(quantity: str, *, to: str | int, why: str = "", known_break: KnownBreak | None = None) -> Claim:
-    """Claim that a quantity of the subject equals another one, the reference's, every rival's, or a number."""
+    """Claim that a quantity of the subject equals another one, the reference's, every alternative's, or a number."""
     number = isinstance(to, int)
     return Claim(
         quantity=quantity,

@@ -28,7 +28,7 @@ class Duel:
         calls_per_burst: Calls in a burst, the same for both sides.
         seed: What the order was drawn from.
         traces: Traces and compiles while timing; anything but 0 makes the duel worthless.
-        contract: What a call's time means: in a row (``pipelined``), or each waited for (``blocked``).
+        contract: What a call's time means: in a row (``throughput``), or each waited for (``latency``).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -38,7 +38,7 @@ class Duel:
     calls_per_burst: int
     seed: int
     traces: int = 0
-    contract: Contract = "pipelined"
+    contract: Contract = "throughput"
 
     @property
     def logratios(self) -> tuple[float, ...]:

@@ -194,7 +194,7 @@ class Measured:
     facts: Facts
     phases: Phases
     samples: Samples | None
-    host: bool = False
+    eager: bool = False
 
     @property
     def contract(self) -> Contract | None:
@@ -251,7 +251,7 @@ class MeasuredProgram(Measured):
     def sent_bytes(self) -> int | None:
         """What JAX has to send or move for all arguments at every call; unknown of a subject on the host."""
         sent = [leaf.sent_bytes for leaf in self.signature]
-        return None if self.host or None in sent else sum(size or 0 for size in sent)
+        return None if self.eager or None in sent else sum(size or 0 for size in sent)
 
     @property
     def sent_arguments(self) -> int | None:
@@ -275,7 +275,7 @@ class Measurement(MeasuredProgram):
     Attributes:
         unknown: Facts, and explanations that were asked for, that could not be had, each with the reason.
         amount: What one call gets done, in its natural unit.
-        rivals: Facts and phases of other ways of doing the same, which claims are held against.
+        alternatives: Facts and phases of other ways of doing the same, which claims are held against.
         processes: How many processes its devices belong to.
         unseen: What the calls that are made do not show of a loop around it, in words; empty if there is nothing.
         compiled_only: Whether its arguments are shapes: it was compiled, and nothing is known that only calls show.
@@ -288,7 +288,7 @@ class Measurement(MeasuredProgram):
     analytic_flops: int | None = None
     reference: ReferenceFacts | None = None
     amount: Amount | None = None
-    rivals: Mapping[str, ReferenceFacts] = field(default_factory=dict)
+    alternatives: Mapping[str, ReferenceFacts] = field(default_factory=dict)
     culprits: Culprits = field(default_factory=Culprits)
     processes: int = 1
     unseen: str = ""

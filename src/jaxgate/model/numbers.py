@@ -10,9 +10,9 @@ from math import ceil
 from statistics import median
 from typing import Any, ClassVar, Literal
 
-Contract = Literal["pipelined", "blocked"]
-"""What the time of a call means. ``pipelined``: calls in a row, the whole output of the last one waited for
-(throughput; a device may overlap them with their launches). ``blocked``: each call waited for (latency)."""
+Contract = Literal["throughput", "latency"]
+"""What the time of a call means. ``throughput``: calls in a row, the whole output of the last one waited for
+(throughput; a device may overlap them with their launches). ``latency``: each call waited for (latency)."""
 
 STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
 """How stored data is read back: an unknown, missing or mistyped key is an error."""
@@ -54,7 +54,7 @@ class Facts:
     xla_flops: int | None = None
     xla_bytes: int | None = None
     transcendentals: int | None = None
-    # What plain Python around device programs does in one warm call (``host=True``): programs that it starts, arrays
+    # What plain Python around device programs does in one warm call (``eager=True``): programs that it starts, arrays
     # and numbers that it puts on devices or waits for, arrays whose memory it reads.
     launches: int | None = None
     host_transfers: int | None = None
@@ -62,7 +62,7 @@ class Facts:
     # What Python does in one warm call, of either kind: functions called and turns of loops, and those inside of JAX.
     python_calls: int | None = None
     jax_calls: int | None = None
-    # Of a case that asks for it (``fits=``): the largest batch within its budget of memory, found by compiling.
+    # Of a case that asks for it (``max_batch=``): the largest batch within its budget of memory, found by compiling.
     largest_batch: int | None = None
 
     @property
@@ -124,7 +124,7 @@ class Samples:
 
     Attributes:
         bursts_ns: Wall time of each burst, in the order taken.
-        calls_per_burst: Calls in one burst; 1 where the contract is ``blocked``.
+        calls_per_burst: Calls in one burst; 1 where the contract is ``latency``.
         contract: What the time of a call means.
     """
 
@@ -132,14 +132,14 @@ class Samples:
 
     bursts_ns: tuple[int, ...]
     calls_per_burst: int
-    contract: Contract = "pipelined"
+    contract: Contract = "throughput"
 
     def __post_init__(self) -> None:
         """Refuse samples that have no time of a call."""
         if not self.bursts_ns or min(self.bursts_ns) < 0 or self.calls_per_burst < 1:
             raise ValueError("samples need at least one burst, none negative, of at least one call")
-        if self.contract == "blocked" and self.calls_per_burst != 1:
-            raise ValueError("blocked samples are single calls")
+        if self.contract == "latency" and self.calls_per_burst != 1:
+            raise ValueError("samples of a latency are single calls")
 
     @property
     def run_ns(self) -> float:
@@ -152,6 +152,6 @@ class Samples:
         Args:
             percent: Between 1 and 99; 99 needs 100 calls, 50 needs two.
         """
-        if self.contract != "blocked" or len(self.bursts_ns) * (100 - percent) < 100:  # noqa: PLR2004 - per cent
+        if self.contract != "latency" or len(self.bursts_ns) * (100 - percent) < 100:  # noqa: PLR2004 - per cent
             return None
         return sorted(self.bursts_ns)[ceil(len(self.bursts_ns) * percent / 100) - 1]

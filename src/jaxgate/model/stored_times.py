@@ -11,7 +11,7 @@ from jaxgate.model.baseline import Baseline, Provenance
 from jaxgate.model.measurement import Fingerprints, HardwareKey
 from jaxgate.model.numbers import STRICT, Contract
 
-TIMES_SCHEMA = 1
+TIMES_SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

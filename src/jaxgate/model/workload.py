@@ -80,7 +80,7 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rival:
+class Alternative:
     """Another way of doing the same, or the same in another size: compiled for its facts, never run.
 
     Attributes:
@@ -93,7 +93,7 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fits:
+class MaxBatch:
     """Asks for the largest batch whose ``peak_bytes`` stay within a budget; found by compiling, nothing is run.
 
     Attributes:
@@ -122,7 +122,7 @@ class Computation:
     """What a workload builds: functions and the arguments to call them with.
 
     Attributes:
-        subject: The good way. Jitted by its author; a plain function is put under ``jax.jit``, unless ``host``.
+        subject: The good way. Jitted by its author; a plain function is put under ``jax.jit``, unless ``eager``.
         args: Positional arguments; arrays live on the device. Never consumed: donated ones are copied. Where
             ``jax.ShapeDtypeStruct`` stands for one, the subject is compiled and never called.
         kwargs: Keyword arguments.
@@ -134,9 +134,9 @@ class Computation:
         batch: Where the samples are; checked to be processed in full.
         analytic_flops: Matrix-multiplication FLOPs of one call by a closed formula.
         amount: What one call gets done, in its natural unit.
-        rivals: What claims ``of="rivals"`` are held against, by name.
+        alternatives: What claims ``of="alternatives"`` are held against, by name.
         fits: Makes ``largest_batch`` a fact of subject and reference.
-        contract: What the time of a call means; ``blocked`` for latency: each call is waited for, and single
+        contract: What the time of a call means; ``latency`` for latency: each call is waited for, and single
             calls are kept for p50 and p99.
         rtol: Relative tolerance between the outputs of subject and reference.
         atol: Absolute tolerance between them.
@@ -154,12 +154,12 @@ class Computation:
     batch: Batch | None = None
     analytic_flops: int | None = None
     amount: Amount | None = None
-    rivals: Mapping[str, Rival] = field(default_factory=dict)
-    fits: Fits | None = None
-    contract: Contract = "pipelined"
+    alternatives: Mapping[str, Alternative] = field(default_factory=dict)
+    max_batch: MaxBatch | None = None
+    contract: Contract = "throughput"
     rtol: float = 1e-4
     atol: float = 1e-5
-    host: bool = False
+    eager: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a contract that does not exist: its times would mean something else than was meant."""

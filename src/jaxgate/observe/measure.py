@@ -69,16 +69,16 @@ def observe(
 def _measure(computation: Computation) -> Callable[[Computation, Callable[[], Computation], Tools], Observation]:
     """How a case is measured: by calls of a program, by calls of plain Python, or without any."""
     shapes = has_shapes(computation.args, computation.kwargs)
-    if shapes and computation.host:
+    if shapes and computation.eager:
         raise InvalidCaseError(
             "looking at the arguments",
-            "expected arrays for a function that is called as it is (host=True, eqx.filter_jit, nnx.jit), found "
+            "expected arrays for a function that is called as it is (eager=True, eqx.filter_jit, nnx.jit), found "
             "jax.ShapeDtypeStruct; give arrays, or a function that jax.jit can trace: what is under the decorator, with "
             "donate=",
         )
     if shapes:
         return measure_compiled
-    return measure_eager if computation.host else _measure_jitted
+    return measure_eager if computation.eager else _measure_jitted
 
 
 def _measure_jitted(computation: Computation, build: Callable[[], Computation], tools: Tools) -> Observation:

@@ -87,7 +87,7 @@ def read_compiled(
     """
     tools.progress("reading")
     lowered, program, surroundings = compiled.lowered, compiled.program, compiled.surroundings
-    alternatives = observe_alternatives(computation.rivals, surroundings=surroundings, tools=tools)
+    alternatives = observe_alternatives(computation.alternatives, surroundings=surroundings, tools=tools)
     largest, known = Fitting(tools, surroundings).largest_batches(computation, reference)
     return Measurement(
         hardware=compiled.hardware,
@@ -118,7 +118,7 @@ def read_compiled(
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
         amount=computation.amount,
-        rivals=alternatives,
+        alternatives=alternatives,
         reference=known,
         culprits=_culprits(compiled, computation.subject, build, _given(computation)),
     )

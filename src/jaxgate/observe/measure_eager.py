@@ -156,7 +156,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         amount=computation.amount,
         reference=run.reference,
         culprits=_culprits(run, build),
-        host=True,
+        eager=True,
         unknown=_unknown(launched) | programs.unknown | run.called.unknown,
         launched=launched.programs or {},
         launched_programs=programs.described,

@@ -75,7 +75,7 @@ class Gate:
 
         Args:
             subject: A ``Case`` of a catalogue, or a function: jitted, or one that ``jax.jit`` can trace, or any with
-                ``host=True``.
+                ``eager=True``.
             args: Positional arguments of the function. The caller's arrays are never consumed; where
                 ``jax.ShapeDtypeStruct`` stands for one, the function is compiled and never called.
             kwargs: Keyword arguments of the function.
@@ -90,7 +90,7 @@ class Gate:
             tolerances: Facts that may move further, or less far, than ``docs/policy.md`` says, each with its reason.
             options: Claims as keywords: ``max_temp_bytes=2_000_000``, ``exact_collectives=1``, ``min_aliased_bytes=…``;
                 and further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
-                ``contract``, ``rtol``, ``atol``; ``host=True`` for plain Python around jitted calls, called as it is.
+                ``contract``, ``rtol``, ``atol``; ``eager=True`` for plain Python around jitted calls, called as it is.
 
         Returns:
             The verdict, if the test goes on. One that only the clock makes red waits for the end of the session,

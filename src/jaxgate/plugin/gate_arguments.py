@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from jaxgate.model import Batch, Claim, Computation, Tolerance
+from jaxgate.model import Batch, Claim, Computation, Contract, Tolerance
 
-_OPTIONS = frozenset({"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "host"})
+_OPTIONS = frozenset({"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "eager"})
+_RENAMED: Mapping[str, str] = {"host": "eager"}
+_CONTRACTS: Mapping[str, Contract] = {"pipelined": "throughput", "blocked": "latency"}
+"""Names of before 2026-11-23. They work until 0.3, with a note."""
 
 
 @contextmanager
@@ -48,12 +52,24 @@ def _all_are(found: Any, kind: type) -> bool:
     return isinstance(found, (list, tuple)) and all(isinstance(one, kind) for one in found)
 
 
+def _with_new_names(options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The options by their names of today; a note for each that has an old one."""
+    for name, value in options.items():
+        new = _RENAMED.get(name, name)
+        now = _CONTRACTS.get(value, value) if new == "contract" and isinstance(value, str) else value
+        if (new, now) != (name, value):
+            text = f"gate({name}={value!r}) is called gate({new}={now!r}) now; the old name works until jaxgate 0.3"
+            warnings.warn(text, FutureWarning, stacklevel=2)
+        yield new, now
+
+
 def known(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options, where all of them are.
 
     Raises:
         TypeError: If one is not.
     """
+    options = dict(_with_new_names(options))
     allowed = _OPTIONS & set(Computation.__dataclass_fields__)
     unknown = sorted(set(options) - allowed)
     if unknown:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,12 +79,12 @@ def give_devices(config: pytest.Config) -> None:
 
 
 def read_stored(config: pytest.Config) -> None:
-    """Read what is waived with this jax, and look where baselines lie, before the first test: none is judged by half of it.
+    """Read what is waived with this jax, and look at the form of the baselines, before the first test: none is judged by half of it.
 
     Raises:
-        pytest.UsageError: If the waivers cannot be trusted, or baselines lie where nobody looks for them.
+        pytest.UsageError: If the waivers cannot be trusted, or an earlier jaxgate wrote the baselines.
     """
-    _refuse_old_layout(config)
+    _refuse_old(config)
     try:
         found = keep.read_waivers(config.stash[SETTINGS].baselines)
     except keep.WaiverError as error:
@@ -93,17 +92,14 @@ def read_stored(config: pytest.Config) -> None:
     config.stash[_WAIVERS] = tuple(waiver for waiver in found if waiver.covers(version("jax")))
 
 
-def _refuse_old_layout(config: pytest.Config) -> None:
-    """Refuse baselines in folders that name no release line of jax: nothing would be compared with them.
+def _refuse_old(config: pytest.Config) -> None:
+    """Refuse baselines that an earlier jaxgate wrote, once for all cases.
 
     Raises:
-        pytest.UsageError: With the command that renames them.
+        pytest.UsageError: With the command that brings them up to date.
     """
-    root = config.stash[SETTINGS].baselines
-    found = keep.folders_without_line(root)
-    if found:
-        where = os.path.relpath(root / found[0], config.invocation_params.dir)
-        raise pytest.UsageError(printable_line(keep.describe_old_layout(where)))
+    if old := keep.describe_old(config.stash[SETTINGS].baselines):
+        raise pytest.UsageError(printable_line(f"{old}; bring all up to date: {keep.MIGRATE}"))
 
 
 def record_other_side(config: pytest.Config) -> None:

@@ -133,7 +133,7 @@ def trained(w, x):
 
 def test_trained(gate):
     """Gated."""
-    gate(trained, draw(64, 64), draw(64, 64), host=True)
+    gate(trained, draw(64, 64), draw(64, 64), eager=True)
 
 
 def stacked(w, x):

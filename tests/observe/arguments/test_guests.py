@@ -189,4 +189,4 @@ def test_what_stages_itself_donates_itself():
     """donate= says nothing of it."""
     with pytest.raises(TypeError, match="found donate='net'"):
         given(eqx.filter_jit(loss), NET, X, donate="net")
-    assert given(eqx.filter_jit(loss), NET, X).host
+    assert given(eqx.filter_jit(loss), NET, X).eager

@@ -220,7 +220,7 @@ def test_results_that_are_not_handed_over_are_not_compared():
 class Side:
     """A contender that takes a fixed time for a call, and writes down what it was asked for."""
 
-    contract = "pipelined"
+    contract = "throughput"
 
     def __init__(self, name, log, *, call_ns=1_000, consumed=False, hook=lambda count: None):
         self.name, self.log, self.call_ns, self.consumed, self.hook = name, log, call_ns, consumed, hook

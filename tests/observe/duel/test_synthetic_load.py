@@ -105,7 +105,7 @@ def test_donation_and_threading_stay_right():
     plain, planter = prepare(program, leaves), prepare_planter(program, leaves)
     side = planter.with_steps(3)
     assert (side.feeds, side.consumed) == ((0, None, None), False)
-    assert prepare_planter(program, leaves, "blocked").with_steps(3).contract == "blocked" != side.contract
+    assert prepare_planter(program, leaves, "latency").with_steps(3).contract == "latency" != side.contract
     assert side.facts["aliased_bytes"] == plain.facts["aliased_bytes"] == 1024
     duel = run_duel(side, plain, settled=lambda _: False, seed=0, max_pairs=2, platform="cpu")
     assert duel.traces == 0

@@ -159,7 +159,7 @@ def test_what_cannot_be_nan_passes(value):
     refuse_nan({"x": value}, "the result")
 
 
-def sample(function, args, next_args=None, *, call_ns, single=False, tick=1000, contract="pipelined"):
+def sample(function, args, next_args=None, *, call_ns, single=False, tick=1000, contract="throughput"):
     """A sample under a fake clock."""
     subject = ready(function, args)
     options = {"apart": False, "clock": Clock(tick), "contract": contract}
@@ -217,9 +217,9 @@ def test_donated_and_threaded_runs_in_bursts():
 def test_a_latency_case_takes_single_calls():
     """Blocked: every burst is one call, a second's worth of them, 200 at most and never fewer than three."""
     for call_ns, rounds in ((1_000, 200), (10_000_000, 100), (900_000_000, 3)):
-        sampled = sample(lambda s: s + 1, (jnp.ones(2),), call_ns=call_ns, contract="blocked", tick=7)
+        sampled = sample(lambda s: s + 1, (jnp.ones(2),), call_ns=call_ns, contract="latency", tick=7)
         assert sampled.samples.bursts_ns == (7,) * rounds
-        assert (sampled.samples.calls_per_burst, sampled.samples.contract) == (1, "blocked")
+        assert (sampled.samples.calls_per_burst, sampled.samples.contract) == (1, "latency")
 
 
 def test_the_time_of_a_launch_is_taken_before_anybody_waits(monkeypatch):

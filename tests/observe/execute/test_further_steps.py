@@ -274,7 +274,7 @@ def test_facts_count_further_steps_as_steady_ones():
 
 def test_the_line_of_plain_python_says_where_its_steps_end():
     """What is not counted must not look like nothing to count."""
-    computation = Computation(subject=fails_at(5), args=(X,), host=True)
+    computation = Computation(subject=fails_at(5), args=(X,), eager=True)
     clocks = Clocks(wall=Clock(MS))
     found = observe(lambda: computation, store=None, sampling=False, clocks=clocks).measurement.unseen
     assert found.startswith("step 5: RuntimeError: no more data")

@@ -105,10 +105,10 @@ def test_reads_of_shared_memory_are_counted():
         y = double(x)
         return double(y), np.asarray(y)[0] + np.array(y)[0], y.sum().item(), np.asarray([1.0])
 
-    now = seen(body, X, host=True)
+    now = seen(body, X, eager=True)
     assert now.facts.host_reads == 3
     assert now.culprits.reads == tuple(f"1 × {how} at {line(body, 2)}" for how in ("np.asarray", "np.array", "item()"))
-    assert now.facts.python_calls == seen(body, X, host=True).facts.python_calls
+    assert now.facts.python_calls == seen(body, X, eager=True).facts.python_calls
 
 
 def test_calls_that_differ_are_unknown():

@@ -54,7 +54,7 @@ def body(w, x):
 
 def seen(subject, *args, sampling=True, **computation):
     """Observe a subject on the host under a fake clock."""
-    computation = {"host": True, **computation}
+    computation = {"eager": True, **computation}
     return observe(
         lambda: Computation(subject=subject, args=args, **computation),
         store={},
@@ -76,7 +76,7 @@ def thread(output, args):
 def test_facts_of_a_loop_body():
     """Launches and transfers of a warm call are counted by program and line, and what its programs need is added up."""
     now = measure(body, W, HOST_X, next_args=thread)
-    assert now.host
+    assert now.eager
     assert now.launched == {"step": 1, "multiply": 1}
     known = {"traces": 1, "lowerings": 1, "compiles": 1, "sampled_traces": 0, "sampled_compiles": 0, "donated_bytes": 0}
     known |= {"launches": 2, "host_transfers": 3}
@@ -103,8 +103,8 @@ def test_times_of_a_call():
     assert (now.phases.first_call_ns, now.phases.host_ns) == (3 * tick, tick)
     assert (now.phases.trace_ns, now.phases.lower_ns, now.phases.compile_ns) == (None, None, None)
     assert now.samples.bursts_ns == (100_000_000,) * 3
-    blocked = measure(body, W, HOST_X, contract="blocked").samples
-    assert (blocked.calls_per_burst, blocked.contract) == (1, "blocked")
+    blocked = measure(body, W, HOST_X, contract="latency").samples
+    assert (blocked.calls_per_burst, blocked.contract) == (1, "latency")
     quick = measure(body, W, HOST_X, sampling=False)
     assert (quick.samples, quick.phases.host_ns, quick.facts.sampled_compiles) == (None, None, 0)
 
@@ -217,7 +217,7 @@ def test_one_program_on_one_device_or_eight_is_one_launch(tmp_path):
         "w = jax.device_put(np.ones(8, np.float32), NamedSharding(Mesh(np.array(jax.devices()), 'x'), PartitionSpec('x')))\n"
         "def body(w, x):\n"
         "    return step(w, x) * 2.0\n"
-        "build = lambda: Computation(subject=body, args=(w, np.ones(8, np.float32)), host=True)\n"
+        "build = lambda: Computation(subject=body, args=(w, np.ones(8, np.float32)), eager=True)\n"
         "now = observe(build, store={}).measurement\n"
         "print(now.hardware.devices, now.facts.launches, now.facts.host_transfers, now.facts.compiles, now.unknown)\n"
     )

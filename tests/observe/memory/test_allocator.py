@@ -237,7 +237,7 @@ def test_donated_arguments_are_threaded_and_not_copied(counted):
 def test_arguments_that_are_consumed_for_good_end_the_calls(counted):
     """One call is what there is; the second would fail."""
     step = jax.jit(lambda state: state * 2, donate_argnums=0)
-    found = measure_peak("model/step", computation(lambda state: step(state), host=True))
+    found = measure_peak("model/step", computation(lambda state: step(state), eager=True))
     assert (found.peak.calls, found.peak.peak_bytes) == (1, 100)
     assert (found.peak.first, found.peak.after) == (found.peak.after, found.peak.first)
 
@@ -245,7 +245,7 @@ def test_arguments_that_are_consumed_for_good_end_the_calls(counted):
 def test_plain_python_is_called_as_it_is(counted):
     """No prediction of the compiler, but a peak."""
     double = jax.jit(lambda x: x * 2)
-    found = measure_peak("model/loop", computation(lambda x: double(double(x)), host=True))
+    found = measure_peak("model/loop", computation(lambda x: double(double(x)), eager=True))
     assert found.predicted_bytes is None
     assert (found.peak.peak_bytes, found.peak.calls) == (500, 3)
 
@@ -295,4 +295,4 @@ def test_a_call_that_runs_out_of_memory_is_invalid():
         raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 5 bytes")
 
     with pytest.raises(InvalidCaseError, match="call 1 of the subject: RESOURCE_EXHAUSTED: asked for 5 B"):
-        measure_peak("model/wave", computation(grow, host=True))
+        measure_peak("model/wave", computation(grow, eager=True))

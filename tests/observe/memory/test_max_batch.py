@@ -1,4 +1,4 @@
-"""The largest batch within a budget, against sizes worked out by hand; rivals that are compiled and never run."""
+"""The largest batch within a budget, against sizes worked out by hand; alternatives that are compiled and never run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxgate.keep import ReferenceCache
-from jaxgate.model import Batch, Computation, Fits, InvalidCaseError, Rival
+from jaxgate.model import Alternative, Batch, Computation, InvalidCaseError, MaxBatch
 from jaxgate.observe.measure import observe
 from jaxgate.observe.memory import Fitting
 from jaxgate.observe.tools import Tools
@@ -34,7 +34,7 @@ def rows(batch):
 
 def fits(budget_bytes, *, step=1, limit=4096):
     """The question for a budget."""
-    return Fits(budget_bytes=budget_bytes, args_at=rows, step=step, limit=limit)
+    return MaxBatch(budget_bytes=budget_bytes, args_at=rows, step=step, limit=limit)
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,11 @@ def test_subject_and_reference_have_a_largest_batch_each():
     """One that keeps a row or a copy besides fits fewer rows; the reference has a number of its own."""
     question, store = fits(8192 * 100), ReferenceCache(None)
     for kept, largest in ((lambda x: x[:1], 99), (lambda x: x + 1, 66)):
-        case = Computation(subject=lambda x, kept=kept: (x * 2, kept(x)), args=(jnp.ones((4, ROW)),), fits=question)
+        case = Computation(
+            subject=lambda x, kept=kept: (x * 2, kept(x)), args=(jnp.ones((4, ROW)),), max_batch=question
+        )
         assert observe(lambda case=case: case, store=store, sampling=False).measurement.facts.largest_batch == largest
-    both = observe(lambda: _computation(fits=question), store=store, sampling=False).measurement
+    both = observe(lambda: _computation(max_batch=question), store=store, sampling=False).measurement
     assert both.reference.facts.largest_batch == both.facts.largest_batch == 100
 
 
@@ -121,28 +123,28 @@ def test_a_case_that_does_not_ask_has_none():
     """Unknown, not zero."""
     measured = observe(_computation, store=ReferenceCache(None), sampling=False).measurement
     assert measured.facts.largest_batch is None
-    assert measured.rivals == {}
+    assert measured.alternatives == {}
 
 
 def test_a_rival_is_compiled_from_shapes_alone():
     """Its facts are those of its own size: arguments and results of eight rows."""
-    build = lambda: _computation(rivals={"twice the rows": Rival(function=jax.jit(twice), args=rows(8))})  # noqa: E731
+    build = lambda: _computation(alternatives={"twice the rows": Alternative(function=jax.jit(twice), args=rows(8))})  # noqa: E731
     measured = observe(build, store=ReferenceCache(None), sampling=False).measurement
-    rival = measured.rivals["twice the rows"]
-    assert rival.facts.argument_bytes == rival.facts.output_bytes == 8 * 4096
+    alternative = measured.alternatives["twice the rows"]
+    assert alternative.facts.argument_bytes == alternative.facts.output_bytes == 8 * 4096
     assert measured.facts.argument_bytes == 4 * 4096
-    assert rival.facts.stablehlo_ops == measured.facts.stablehlo_ops
-    broken = lambda: _computation(rivals={"one": Rival(function=lambda x: x @ x, args=rows(8))})  # noqa: E731
-    with pytest.raises(InvalidCaseError, match="tracing the rival one"):
+    assert alternative.facts.stablehlo_ops == measured.facts.stablehlo_ops
+    broken = lambda: _computation(alternatives={"one": Alternative(function=lambda x: x @ x, args=rows(8))})  # noqa: E731
+    with pytest.raises(InvalidCaseError, match="tracing the alternative one"):
         observe(broken, store=ReferenceCache(None), sampling=False)
 
 
 def test_a_rival_is_remembered_and_its_numbers_stay(tmp_path):
     """The second run compiles nothing and says the same."""
     store = ReferenceCache(tmp_path)
-    build = lambda: _computation(rivals={"one": Rival(function=jax.jit(lambda x: x @ x.T), args=rows(8))})  # noqa: E731
-    first = observe(build, store=store, sampling=False).measurement.rivals["one"]
-    again = observe(build, store=store, sampling=False).measurement.rivals["one"]
+    build = lambda: _computation(alternatives={"one": Alternative(function=jax.jit(lambda x: x @ x.T), args=rows(8))})  # noqa: E731
+    first = observe(build, store=store, sampling=False).measurement.alternatives["one"]
+    again = observe(build, store=store, sampling=False).measurement.alternatives["one"]
     assert (first.cached, again.cached) == (False, True)
     assert first.facts == again.facts
     assert first.facts.matmul_flops == 2 * 8 * 8 * ROW
@@ -155,8 +157,11 @@ def test_the_subject_as_its_own_rival_disturbs_no_count():
         subject=subject,
         args=(jnp.ones((4, ROW)),),
         batch=Batch(argument=0, size=4),
-        rivals={"itself": Rival(function=subject, args=rows(4)), "larger": Rival(function=subject, args=rows(8))},
-        fits=fits(8192 * 10),
+        alternatives={
+            "itself": Alternative(function=subject, args=rows(4)),
+            "larger": Alternative(function=subject, args=rows(8)),
+        },
+        max_batch=fits(8192 * 10),
     )
     facts = observe(build, store=ReferenceCache(None)).measurement.facts
     assert (facts.traces, facts.compiles, facts.sampled_traces, facts.sampled_compiles) == (1, 1, 0, 0)

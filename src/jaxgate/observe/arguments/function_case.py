@@ -34,7 +34,7 @@ def case_of_function(
     """Make a case of a function and its arguments.
 
     Args:
-        function: Jitted, or a plain function that ``jax.jit`` can trace; any with ``host`` among the options.
+        function: Jitted, or a plain function that ``jax.jit`` can trace; any with ``eager`` among the options.
         args: Positional arguments.
         name: Family and sentence.
         kwargs: Keyword arguments.
@@ -54,11 +54,11 @@ def case_of_function(
     if carry is not None and "next_args" in options:
         raise TypeError("expected carry= or next_args=, found both; either says what the next step is called with")
     if stages_itself(function):
-        options = {**options, "host": True}
-    if options.get("host"):
+        options = {**options, "eager": True}
+    if options.get("eager"):
         if donate is not None:
             raise TypeError(
-                f"expected no donate= with host=True, found donate={donate!r}: the function is called as it is, and the "
+                f"expected no donate= with eager=True, found donate={donate!r}: the function is called as it is, and the "
                 "jitted functions that it calls donate themselves; carry= threads the state"
             )
     else:

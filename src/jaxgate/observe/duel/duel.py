@@ -66,7 +66,7 @@ class Contender:
     function: jax.stages.Compiled
     feeder: Feeder
     feeds: tuple[int | None, ...] | None
-    contract: Contract = "pipelined"
+    contract: Contract = "throughput"
 
     @property
     def facts(self) -> dict[str, int | None]:
@@ -103,7 +103,7 @@ class Contender:
         begin = clock()
         output = self.call(leaves)
         for _ in range(calls - 1):
-            if self.contract == "blocked":
+            if self.contract == "latency":
                 jax.block_until_ready(output)
             leaves = self.following(leaves, output)
             output = self.call(leaves)
@@ -114,7 +114,7 @@ class Contender:
 def prepare(
     program: StoredProgram,
     leaves: Sequence[Any],
-    contract: Contract = "pipelined",
+    contract: Contract = "throughput",
     *,
     extend: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda call: call,
     extra: Sequence[Any] = (),

@@ -86,7 +86,7 @@ class Work:
         return steps
 
 
-def prepare_planter(program: StoredProgram, leaves: Sequence[Any], contract: Contract = "pipelined") -> Planter:
+def prepare_planter(program: StoredProgram, leaves: Sequence[Any], contract: Contract = "throughput") -> Planter:
     """Compile a stored program, for its flattened arguments on the device, with a loop behind it.
 
     Raises:

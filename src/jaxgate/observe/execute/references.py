@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import Facts, Phases, ReferenceFacts, Rival
+from jaxgate.model import Alternative, Facts, Phases, ReferenceFacts
 from jaxgate.observe.arguments import Call, Shards, on_host
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.first_steps import refuse_nan
@@ -70,7 +70,7 @@ def observe_reference(
 
 
 def observe_alternatives(
-    alternatives: Mapping[str, Rival], *, surroundings: str, tools: Tools
+    alternatives: Mapping[str, Alternative], *, surroundings: str, tools: Tools
 ) -> dict[str, ReferenceFacts]:
     """Compile other ways of doing what the subject does, unless the store knows their facts; none is ever run.
 
@@ -79,9 +79,13 @@ def observe_alternatives(
     """
     return {
         name: compile_alternative(
-            rival.function, (rival.args, {}), role=f"rival {name}", surroundings=surroundings, tools=tools
+            alternative.function,
+            (alternative.args, {}),
+            role=f"alternative {name}",
+            surroundings=surroundings,
+            tools=tools,
         )
-        for name, rival in sorted(alternatives.items())
+        for name, alternative in sorted(alternatives.items())
     }
 
 
@@ -97,7 +101,7 @@ def compile_alternative(
     """
     tools.progress(f"tracing the {role}")
     lowered = lower(function, *call, role=role, clock=tools.clocks.thread, asleep=tools.clocks.asleep)
-    key = _key("rival", lowered, surroundings)
+    key = _key("alternative", lowered, surroundings)
     found = tools.store.load(key)
     if not tools.together.anyone(f"the {role} is not remembered", found is None) and found is not None:
         return _recalled(lowered, found[0])

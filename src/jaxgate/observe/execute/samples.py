@@ -70,7 +70,7 @@ def take_samples(
     single: bool,
     apart: bool,
     clock: Clock,
-    contract: Contract = "pipelined",
+    contract: Contract = "throughput",
     together: Lockstep = ALONE,
 ) -> Sampled:
     """Time bursts of calls within a fixed budget.
@@ -86,7 +86,7 @@ def take_samples(
         apart: ``next_args`` does more than moving arrays (an input pipeline), so that it must not run under
             the clock: each call is waited for alone.
         clock: Monotonic nanoseconds.
-        contract: What the time of a call means; ``blocked`` makes each burst a single call.
+        contract: What the time of a call means; ``latency`` makes each burst a single call.
         together: The ranks that take the sample: all of them make the same calls.
     """
     calls, rounds = plan(call_ns, consumed=subject.consumes and next_args is None, contract=contract)
@@ -125,7 +125,7 @@ def _missed(subject: Subject, heard: Events) -> bool:
 
 def plan(call_ns: int, *, consumed: bool, contract: Contract) -> tuple[int, int]:
     """Calls in a burst, and bursts; one call each where it consumes its arguments and gives none for the next."""
-    if contract == "blocked":
+    if contract == "latency":
         return 1, min(MAX_SINGLES, max(MIN_BURSTS, SINGLES_NS // max(call_ns, 1)))
     calls = 1 if consumed else min(MAX_SAMPLE_CALLS, max(1, math.ceil(SAMPLE_BURST_NS / max(call_ns, 1))))
     return calls, min(MAX_BURSTS, max(MIN_BURSTS, SAMPLE_NS // max(call_ns * calls, 1)))

@@ -129,13 +129,13 @@ def measure_peak(case: str, build: Callable[[], Computation], environ: Mapping[s
         computation = build()
         if has_shapes(computation.args, computation.kwargs):
             return PeakRecord(case=case, why_not=NOT_CALLED)
-        if computation.host:  # called as it is
+        if computation.eager:  # called as it is
             call: Call = (tuple(computation.args), dict(computation.kwargs))
         else:
             call = on_device(computation.args, computation.kwargs)
         jax.block_until_ready(_arrays(call))
     before = _read({*jax.local_devices(), *_devices_of_arrays(call)})
-    prepared = _prepare_host(computation, before) if computation.host else _prepare(computation, call)
+    prepared = _prepare_host(computation, before) if computation.eager else _prepare(computation, call)
     pending = [call]
     del computation, call  # what a later call replaces must be free to go
     first, after, calls = _call(prepared, pending)

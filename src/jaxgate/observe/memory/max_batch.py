@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from jaxgate.model import Computation, Facts, Fits, InvalidCaseError, ReferenceFacts
+from jaxgate.model import Computation, Facts, InvalidCaseError, MaxBatch, ReferenceFacts
 from jaxgate.observe.compat import compiler_options
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.machine import fingerprint
@@ -33,18 +33,18 @@ class Fitting:
         self, computation: Computation, known: ReferenceFacts | None
     ) -> tuple[int | None, ReferenceFacts | None]:
         """The subject's largest batch, and what is known of the reference with its own, if the case asks for them."""
-        if computation.fits is None:
+        if computation.max_batch is None:
             return None, known
-        largest = self.largest_batch(computation.subject, computation.fits, role="subject")
+        largest = self.largest_batch(computation.subject, computation.max_batch, role="subject")
         if computation.reference is not None and known is not None:
-            theirs = self.largest_batch(computation.reference, computation.fits, role="reference")
+            theirs = self.largest_batch(computation.reference, computation.max_batch, role="reference")
             known = replace(known, facts=replace(known.facts, largest_batch=theirs))
         return largest, known
 
-    def largest_batch(self, function: Callable[..., Any], fits: Fits, *, role: str) -> int:
-        """Find the largest multiple of ``fits.step`` at which one call's ``peak_bytes`` stay within the budget.
+    def largest_batch(self, function: Callable[..., Any], wanted: MaxBatch, *, role: str) -> int:
+        """Find the largest multiple of ``wanted.step`` at which one call's ``peak_bytes`` stay within the budget.
 
-        A batch counts as the largest when it was compiled and fits, and the next multiple was compiled and does not.
+        A batch counts as the largest when it was compiled and wanted, and the next multiple was compiled and does not.
 
         Raises:
             InvalidCaseError: If it cannot be compiled, the backend does not tell its memory, the smallest batch does
@@ -52,34 +52,34 @@ class Fitting:
         """
 
         def peak_bytes(steps: int) -> int:
-            return self._peak_bytes(function, fits, steps * fits.step, role)
+            return self._peak_bytes(function, wanted, steps * wanted.step, role)
 
-        low, high = 1, fits.limit // fits.step
+        low, high = 1, wanted.limit // wanted.step
         low_bytes, high_bytes = peak_bytes(low), peak_bytes(high)
-        if low_bytes > fits.budget_bytes or high_bytes <= fits.budget_bytes:
-            batch, peak = (low, low_bytes) if low_bytes > fits.budget_bytes else (high, high_bytes)
+        if low_bytes > wanted.budget_bytes or high_bytes <= wanted.budget_bytes:
+            batch, peak = (low, low_bytes) if low_bytes > wanted.budget_bytes else (high, high_bytes)
             raise InvalidCaseError(
                 f"looking for the largest batch of the {role}",
-                f"expected its memory to pass {fits.budget_bytes:,} bytes between a batch of {fits.step:,} and one of "
-                f"{high * fits.step:,}, found {peak:,} bytes at {batch * fits.step:,}; change budget_bytes, step or limit",
+                f"expected its memory to pass {wanted.budget_bytes:,} bytes between a batch of {wanted.step:,} and one of "
+                f"{high * wanted.step:,}, found {peak:,} bytes at {batch * wanted.step:,}; change budget_bytes, step or limit",
             )
         tries = 0
         while high - low > 1:
-            share = (fits.budget_bytes - low_bytes) / (high_bytes - low_bytes) if tries < _STRAIGHT else 0.5
+            share = (wanted.budget_bytes - low_bytes) / (high_bytes - low_bytes) if tries < _STRAIGHT else 0.5
             middle = min(max(low + int(share * (high - low)), low + 1), high - 1)
             found = peak_bytes(middle)
             low, low_bytes, high, high_bytes = (
-                (middle, found, high, high_bytes) if found <= fits.budget_bytes else (low, low_bytes, middle, found)
+                (middle, found, high, high_bytes) if found <= wanted.budget_bytes else (low, low_bytes, middle, found)
             )
             tries += 1
-        return low * fits.step
+        return low * wanted.step
 
-    def _peak_bytes(self, function: Callable[..., Any], fits: Fits, batch: int, role: str) -> int:
+    def _peak_bytes(self, function: Callable[..., Any], wanted: MaxBatch, batch: int, role: str) -> int:
         """What one program needs: as remembered, or by compiling it."""
         stage = f"compiling the {role} for a batch of {batch:,}"
         self.tools.progress(stage)
         with guarded(stage):
-            lowered = cast("Any", as_jitted(function)).lower(*fits.args_at(batch))
+            lowered = cast("Any", as_jitted(function)).lower(*wanted.args_at(batch))
         options = compiler_options(lowered)
         program = program_fingerprint(lowered.compiler_ir("stablehlo"))
         key = fingerprint("peak", program, options, self.surroundings)

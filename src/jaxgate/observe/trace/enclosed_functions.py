@@ -38,10 +38,10 @@ class Enclosed:
             return ""
         calls = f"calls jitted {shortlist([f'{name}()' for name in self.names], MAX_NAMED)}"
         if self.whole:
-            return f"{calls}: gated without the Python around it, whose time and retraces are not seen: host=True"
+            return f"{calls}: gated without the Python around it, whose time and retraces are not seen: eager=True"
         return (
             f"{calls}: gated as one program; what Python does between them, retraces and donation of the inner ones are "
-            "not seen: host=True, or jax.jit it as the loop does"
+            "not seen: eager=True, or jax.jit it as the loop does"
         )
 
 

@@ -149,7 +149,7 @@ def _trace(
         raise InvalidCaseError(
             f"tracing the {role}",
             f"expected a function jitted by jax.jit, found {type(jitted).__module__}.{type(jitted).__name__}; gate "
-            "it as it is with host=True, or a jax.jit function of the model's state (nnx.split and nnx.merge)",
+            "it as it is with eager=True, or a jax.jit function of the model's state (nnx.split and nnx.merge)",
         )
     cached = events.traces_of(traced.fun_name) == 0
     return (traced, None, None) if cached else (traced, took_ns, wait_ns)

@@ -33,4 +33,4 @@ def build():
     random = np.random.default_rng(0)
     params = random.normal(0, 0.2, (WIDTH, WIDTH)).astype(np.float32)
     x, y = random.normal(size=(2, BATCH, WIDTH)).astype(np.float32)
-    return Computation(subject=train, args=(params, x, y), host=True)
+    return Computation(subject=train, args=(params, x, y), eager=True)

@@ -1,4 +1,4 @@
-"""gate(..., host=True): a training loop's body, called as it is, recorded and held against its baseline."""
+"""gate(..., eager=True): a training loop's body, called as it is, recorded and held against its baseline."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def body(w, x):
     return w, float(w[0, 0])
 
 def test_body(gate):
-    gate(body, W, X, host=True, carry="w")
+    gate(body, W, X, eager=True, carry="w")
 """
 
 TRAIN = """
@@ -41,7 +41,7 @@ def train_step(model, optimizer, x):
 def test_train_step(gate):
     model = nnx.Linear(8, 8, rngs=nnx.Rngs(0))
     optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
-    gate(train_step, model, optimizer, np.ones((4, 8), np.float32), host=True)
+    gate(train_step, model, optimizer, np.ones((4, 8), np.float32), eager=True)
 """
 
 
@@ -57,11 +57,31 @@ def stored(project):
     return content
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("host=True", "eager=True"),
+        ('contract="blocked"', "contract='latency'"),
+        ('contract="pipelined"', "contract='throughput'"),
+    ],
+)
+def test_names_of_before_work_with_a_note(loop, old, new):
+    """The case is the same one, and the note says what it is called now."""
+    loop.edit("test_loop.py", "eager=True", old if "host" in old else f"eager=True, {old}")
+    result = loop.run("--perf-update", "-W", "default::FutureWarning")
+    result.counts(passed=1, warnings=1)
+    shown = old.replace('"', "'")
+    result.shows(f"FutureWarning: gate({shown}) is called gate({new}) now; the old name works until jaxgate 0.3")
+    content = stored(loop)
+    assert content["eager"] is True
+    assert content["samples"]["contract"] == ("latency" if "latency" in new else "throughput")
+
+
 def test_an_unchanged_loop_is_identical(loop):
     """It is recorded with the programs that it launches; the second run finds the same ones."""
     loop.run("--perf-update").counts(passed=1)
     content = stored(loop)
-    assert content["host"] is True
+    assert content["eager"] is True
     assert content["launched"] == {"dynamic_slice": 1, "forward": 1, "squeeze": 1, "update": 1}
     assert (content["facts"]["launches"], content["facts"]["traces"], content["facts"]["compiles"]) == (4, 1, 1)
     assert content["facts"]["host_transfers"] == 4  # the batch, two indices, and the number brought back
@@ -129,9 +149,9 @@ def test_an_nnx_step_is_gated(project):
 
 def test_a_baseline_of_the_other_kind_is_stale(loop):
     """Facts of a program and facts of Python around programs are not held against each other."""
-    loop.edit("test_loop.py", 'gate(body, W, X, host=True, carry="w")', "gate(forward, W, X)")
+    loop.edit("test_loop.py", 'gate(body, W, X, eager=True, carry="w")', "gate(forward, W, X)")
     loop.run("--perf-update").counts(passed=1)
-    loop.edit("test_loop.py", "gate(forward, W, X)", "gate(forward, W, X, host=True)")
+    loop.edit("test_loop.py", "gate(forward, W, X)", "gate(forward, W, X, eager=True)")
     result = loop.run("--perf-strict")
     result.counts(failed=1)
     result.shows("it is of a function under jax.jit, today's subject is plain Python", "record it again")
@@ -142,9 +162,9 @@ def test_launches_that_can_no_longer_be_counted_are_red(loop):
     loop.record()
     loop.edit(
         "test_loop.py",
-        'gate(body, W, X, host=True, carry="w")',
+        'gate(body, W, X, eager=True, carry="w")',
         'import tempfile\n    jax.profiler.start_trace(tempfile.mkdtemp(dir="."))\n'
-        '    try:\n        gate(body, W, X, host=True, carry="w")\n    finally:\n        jax.profiler.stop_trace()',
+        '    try:\n        gate(body, W, X, eager=True, carry="w")\n    finally:\n        jax.profiler.stop_trace()',
     )
     result = loop.run()
     result.counts(failed=1)
@@ -202,7 +222,7 @@ def test_donation_is_the_inner_functions_own(loop):
     loop.edit("test_loop.py", 'carry="w"', 'donate="w"')
     result = loop.run()
     result.counts(failed=1)
-    result.shows("expected no donate= with host=True, found donate='w'", "carry= threads the state")
+    result.shows("expected no donate= with eager=True, found donate='w'", "carry= threads the state")
 
 
 def test_calibration_says_that_it_cannot(loop):
