@@ -23,7 +23,7 @@ def train(w, x):
     return x
 
 def test_case(gate):
-    gate(train, jnp.eye(256), jnp.ones((256, 256)), eager=True)
+    gate(train, jnp.eye(256), jnp.ones((256, 256)), host=True)
 """
 STATE = """
 import jax, jax.numpy as jnp
@@ -41,7 +41,7 @@ def train(state, x):
     return state
 
 def test_case(gate):
-    gate(train, {"w": jnp.eye(64), "i": 0}, jnp.ones((64, 64)), eager=True, carry="state")
+    gate(train, {"w": jnp.eye(64), "i": 0}, jnp.ones((64, 64)), host=True, carry="state")
 """
 STATIC = "import functools, jax, jax.numpy as jnp\n"
 FUNCTION = """

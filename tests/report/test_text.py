@@ -23,6 +23,7 @@ from support.factories import (
 
 from jaxgate.judge import judge, judge_invalid
 from jaxgate.model import (
+    Amount,
     Cause,
     Culprits,
     ExhaustedError,
@@ -263,7 +264,7 @@ def test_a_borrowed_baseline_is_seen():
     """The row says on which hardware the numbers were taken."""
     now = measurement(facts={"matmul_flops": 2_000_000})
     assert rows(judged(now, record(hardware=OTHER_CPU, borrowed=True)))[1]["baseline"] == (
-        "0123456789 of 2026-11-20 (jax 0.10.2, n=3, borrowed from cpu-intel-xeon-1); "
+        "0123456789 of 2026-11-20 (jax 0.10.2, n=3, borrowed from cpu-intel-xeon-1-jax-0.10); "
         "hardware cpu-intel-xeon-1 → cpu-amd-epyc-1"
     )
 
@@ -494,13 +495,44 @@ def test_of_a_single_case_all_stays_in_its_line():
     assert "[flax 0.12.8" in summary([one], width=None)[0][2]
 
 
-@pytest.mark.parametrize("width", [90, 72, 57, 56, 40, 20, 12])  # the first line has 57 columns
-def test_the_summary_is_cut_to_the_width(width):
-    """No line wraps; a line that was cut ends with an ellipsis, one that fits is left alone."""
-    whole = [word + rest for _, word, rest in summary(MANY, width=None)]
-    cut = [word + rest for _, word, rest in summary(MANY, width=width)]
-    for before, after in zip(whole, cut, strict=True):
+def printed(verdicts, width):
+    """The lines as they stand in a terminal."""
+    return [word + rest for _, word, rest in summary(verdicts, width=width)]
+
+
+@pytest.mark.parametrize("width", [90, 72, 70, 56, 40, 39, 20, 12])  # the first line has 70 columns
+def test_calm_lines_are_cut_to_the_width(width):
+    """One that was cut ends with an ellipsis, one that fits is left alone."""
+    calm = [MANY[0], replace(MANY[0], case="scan/longer")]
+    for before, after in zip(printed(calm, None), printed(calm, width), strict=True):
         assert after == (before if len(before) <= width else before[: width - 1] + "…")
+
+
+@pytest.mark.parametrize("width", [90, 72, 57, 40])
+def test_what_is_not_calm_is_whole(width):
+    """It goes on below, indented, in as many columns; every word of it is there."""
+    before, after = printed(MANY, None)[1], printed(MANY, width)[1]
+    first, *more = after.split("\n")
+    assert first.startswith("REGRESSED    remat/transformer-8  12.3")
+    assert all(len(line) <= width for line in (first, *more))
+    assert all(line.startswith("      ") for line in more)
+    assert after.split() == before.split()
+
+
+def test_a_very_narrow_terminal_is_not_filled():
+    """There every line is cut."""
+    assert all("\n" not in line and len(line) <= 39 for line in printed(MANY, 39))
+
+
+def test_rates_are_left_out_before_anything_is_cut():
+    """What was decided is worth more columns than how many tokens that makes a second."""
+    long = replace(MANY[0], amount=Amount(count=64, unit="tokens"))
+    (whole,) = printed([long], None)
+    assert "42.7 M tokens/s" in whole
+    assert printed([long], len(whole)) == [whole]
+    (short,) = printed([long], len(whole) - 1)
+    assert short.endswith("4 claims hold · identical program")
+    assert "tokens" not in short
 
 
 @pytest.mark.parametrize("width", [11, 8, 1])

@@ -15,7 +15,8 @@ from jaxgate.report.results import results_json, verdict_properties
 from jaxgate.report.review import review_lines, why_not_acceptable
 from jaxgate.report.scaling import scaling_lines
 from jaxgate.report.stored import RecordingOutcome, RecordingRow, recording_table
+from jaxgate.report.summary import count, moved, shared_differences, summary
 from jaxgate.report.table import count_outcomes
-from jaxgate.report.text import count, describe_finding, explain, in_short, moved, shared_differences, summary
+from jaxgate.report.text import describe_finding, explain, in_short
 from jaxgate.report.units import show
 from jaxgate.report.waivers import expected_failures, unexpected_passes

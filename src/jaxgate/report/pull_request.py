@@ -12,7 +12,8 @@ from jaxgate.model import Outcome, Status, Verdict, plural
 from jaxgate.report.markdown import code, fenced, fold, inline_code, plain
 from jaxgate.report.printable import printable
 from jaxgate.report.scaling import scaling_table
-from jaxgate.report.text import count_statuses, in_short
+from jaxgate.report.summary import count_statuses
+from jaxgate.report.text import in_short
 from jaxgate.report.units import show_pair, show_ratio
 
 MAX_ANNOTATIONS = 10

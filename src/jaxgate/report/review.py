@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from jaxgate.model import Status, Verdict
 from jaxgate.report.printable import printable_line
-from jaxgate.report.text import describe_finding, moved
+from jaxgate.report.summary import moved
+from jaxgate.report.text import describe_finding
 
 MAX_FIGURES = 4
 _REFUSED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED, Status.REGRESSED, Status.WAIVED})

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from jaxgate.model import Finding, Status, Verdict, cut, detectable, in_brackets, plural, shortlist
+from jaxgate.model import Finding, Status, Verdict, detectable, shortlist
 from jaxgate.report.optable import blame
-from jaxgate.report.printable import printable, printable_line, shell_word
-from jaxgate.report.table import headed
+from jaxgate.report.printable import printable, shell_word
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
-from jaxgate.report.waivers import expected_failures, has_waived, unexpected_passes, waiver_note, waiver_notes
+from jaxgate.report.waivers import expected_failures, unexpected_passes, waiver_note, waiver_notes
 
-_MOVED = frozenset({Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER, Status.WAIVED})
 _CALM = frozenset({Status.SAME, Status.IMPROVED, Status.FASTER, Status.EXPECTED, Status.UNDECIDED})
 _UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 MAX_DIFFERENCES = 4
@@ -72,85 +69,17 @@ def describe_finding(finding: Finding) -> str:
     return f"{quantity} {shown} against {against}{share}, allowed {allowed}{then}{note}"
 
 
-def shared_differences(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """What differs between the environments of today and of the baselines, where it is the same of several cases."""
-    known = [_environment(verdict) for verdict in verdicts if verdict.origin is not None]
-    first = known[0] if len(known) > 1 else ()
-    return tuple(line for line in first if all(line in others for others in known))
-
-
-def summary(
-    verdicts: Sequence[Verdict], *, width: int | None, environments: bool = False
-) -> list[tuple[Status, str, str]]:
-    """One line per case, aligned: its status, the padded word to colour, and the rest of the line.
-
-    Args:
-        verdicts: In the order to show.
-        width: Columns to cut the lines to; ``None`` where nothing wraps (a file, a CI log).
-        environments: Two environments were compared: what moved is listed below each line.
-
-    Returns:
-        What ``shared_differences`` gives is in none of the lines: it is said once, above them.
-    """
-    shared = () if environments else shared_differences(verdicts)
-    cells = [(verdict.recorded.upper() or verdict.status, verdict.case, _call(verdict)) for verdict in verdicts]
-    short = [_beside(verdict) if environments else _without(in_short(verdict), verdict, shared) for verdict in verdicts]
-    texts = list(map(printable_line, short))
-    return [
-        (verdict.status, word, cut(rest, width and width - len(word)))
-        for verdict, (word, rest) in zip(verdicts, headed(cells, right={2}, texts=texts), strict=True)
-    ]
-
-
-def _environment(verdict: Verdict) -> tuple[str, ...]:
-    """What differs of the environment, and nothing of the program, as an origin lists it: ``jax 0.10.2 → 0.12.0``."""
-    return () if verdict.origin is None else tuple(line for line in verdict.origin.differences if " → " in line)
-
-
-def _without(text: str, verdict: Verdict, shared: Sequence[str]) -> str:
-    """A line that names differences of its environment without those that all lines share."""
-    named = [line for line in _environment(verdict) if not line.startswith("hardware ")]  # said in words
-    return (
-        text.replace(in_brackets(named), in_brackets([line for line in named if line not in shared]))
-        if shared
-        else text
-    )
-
-
-def moved(verdict: Verdict) -> list[str]:
-    """Every number of a case that is not the same, a phrase each."""
-    return [
-        describe_finding(finding)
-        for finding in verdict.findings
-        if finding.kind in ("fact", "phase", "time") and finding.status in _MOVED and finding.now is not None
-    ]
-
-
-def _call(verdict: Verdict) -> str:
+def call_time(verdict: Verdict, *, rates: bool = True) -> str:
+    """What a call takes, with its rate in the unit of the case, where it has one; empty where it was not timed."""
     if verdict.run_ns is None:
         return ""
     tail = "" if verdict.p99_ns is None else f" (p99 {show('p99_ns', verdict.p99_ns)})"
-    rate = "" if verdict.amount is None else f", {show_rate(verdict.amount, verdict.run_ns)}"
+    rate = "" if verdict.amount is None or not rates else f", {show_rate(verdict.amount, verdict.run_ns)}"
     share = "" if verdict.utilisation is None else f", {show_share(verdict.utilisation)} MFU"
     return f"{show('run_ns', verdict.run_ns)}{tail}{rate}{share}"
 
 
-def count_statuses(verdicts: Sequence[Verdict]) -> str:
-    """How many cases were recorded and how many have each status, worst last: ``2 CREATED, 1 SAME``."""
-    recorded = Counter(verdict.recorded.upper() for verdict in verdicts if verdict.recorded)
-    counts = Counter(verdict.status for verdict in verdicts if not verdict.recorded)
-    parts = [f"{number} {word}" for word, number in sorted(recorded.items())]
-    return ", ".join([*parts, *(f"{counts[status]} {status}" for status in Status if counts[status])])
-
-
-def count(verdicts: Sequence[Verdict]) -> str:
-    """The same of a whole run, with their number."""
-    others = sum(has_waived(verdict) and verdict.status is not Status.WAIVED for verdict in verdicts)
-    waived = f" ({others} of them with something waived)" if others else ""
-    return f"{plural(len(verdicts), 'case')}: {count_statuses(verdicts)}{waived}"
-
-
-def _beside(verdict: Verdict) -> str:
+def beside(verdict: Verdict) -> str:
     """The time of a case in two environments, or why nothing could be compared."""
     worst, decision = verdict.worst, verdict.time.decision
     if worst is not None and (worst.status in _UNMEASURED or (worst.kind == "claim" and verdict.fails)):
@@ -248,7 +177,7 @@ def _time(verdict: Verdict) -> str:
         known = "" if detectable(decision.sees) in verdict.time.reason else seen
         figures = f"{verdict.time.status}: {interval}, margin {decision.margin:.1%}"
         return f"{figures}; {known}{verdict.time.reason}{_confirmed(verdict)}"
-    run = f"; median call {_call(verdict)}, not gated" if verdict.run_ns is not None else ""
+    run = f"; median call {call_time(verdict)}, not gated" if verdict.run_ns is not None else ""
     return f"{verdict.time.status}: {verdict.time.reason}{run}"
 
 
