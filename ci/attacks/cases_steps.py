@@ -10,6 +10,7 @@ from scratch_project import Workshop
 
 PLAIN_PYTHON = ("SAME", "UNDECIDED")
 """What unchanged plain Python is: undecided until the programs that it launches were recorded."""
+# ``host=True`` is what the jaxgate that was attacked first calls ``eager=True``; both take it.
 TRAIN = """
 import jax, jax.numpy as jnp
 

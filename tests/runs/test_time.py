@@ -120,7 +120,7 @@ def test_a_larger_body_is_slower_than_a_baseline_of_other_hardware(project):
     assert "time      SLOWER: " in time
     assert "pairs were more than" in time
     assert "program and hardware changed" in time
-    assert ", borrowed from cpu-another-processor-1)" in result.line("  baseline")
+    assert f", borrowed from cpu-another-processor-1-jax-{line_here()})" in result.line("  baseline")
     assert "hardware cpu-another-processor-1 → cpu-" in result.line("  baseline")
     assert "at test_model.py:" in result.line("  culprit")
 

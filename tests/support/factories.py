@@ -135,7 +135,7 @@ def baseline(*, case: str = CASE, test: str = TEST, **changes: Any) -> Baseline:
 def record(*, borrowed: bool = False, **changes: Any) -> StoredBaseline:
     """A baseline as found on disk."""
     return StoredBaseline(
-        baseline=baseline(**changes), path=Path("baselines/cpu-amd-epyc-1/scan/rnn.json"), borrowed=borrowed
+        baseline=baseline(**changes), path=Path("baselines/cpu-amd-epyc-1-jax-0.10/scan/rnn.json"), borrowed=borrowed
     )
 
 
