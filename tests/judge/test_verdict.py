@@ -342,7 +342,7 @@ def test_a_baseline_is_described_in_a_line(changes, expected):
 def test_a_borrowed_baseline_is_described_as_such():
     """Numbers of another machine are never taken for this machine's: said in the line, placed, no identity."""
     verdict = verdict_of(known=record(hardware=OTHER_CPU, borrowed=True))
-    assert verdict.baseline == "0123456789 of 2026-11-20 (jax 0.10.2, n=3, borrowed from cpu-intel-xeon-1)"
+    assert verdict.baseline == "0123456789 of 2026-11-20 (jax 0.10.2, n=3, borrowed from cpu-intel-xeon-1-jax-0.10)"
     assert verdict.origin.place == "environment"
     assert verdict.origin.differences == ("hardware cpu-intel-xeon-1 → cpu-amd-epyc-1",)
     assert (verdict.time.status, verdict.time.reason) == (Status.UNDECIDED, "hardware changed and no duel was run")

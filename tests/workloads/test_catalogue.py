@@ -67,7 +67,7 @@ ROWS = {
         "batch-statistics", "decay-of-kernels-only", "donated-vs", "one-scan-vs", "logits-in-chunks",
     ),
     "input_pipeline": ("prefetched-vs", "jnp-asarray", "nhwc-vs-in-nchw", "layout", "eagerly", "one-call", "as-bytes"),
-    "latency": ("latency", "throughput", "one-program", "padded", "weights", "on-the-host"),
+    "latency": ("blocked", "pipelined", "one-program", "padded", "weights", "on-the-host"),
     "scaling": (
         "data-parallel-step-strong-on-1-", "data-parallel-step-strong-on-2-", "data-parallel-step-strong-on-4-",
         "data-parallel-step-strong-on-8-", "data-parallel-step-weak-on-1-", "data-parallel-step-weak-on-2-",
