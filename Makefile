@@ -1,6 +1,6 @@
-# `make perf` (K=scan selects), `make test`, and `make test-quick` for the rooms that compile no JAX program. The first call
-# sets up .venv, later ones do not. SHUFFLE=7 runs the tests in an order drawn from that number, ALL_PLANTS=1 tries all planted
-# mistakes, not a third of the slow ones.
+# `make perf` (K=scan selects), `make test`, `make test-quick` for the rooms that compile no JAX program, and `make docs` for the
+# site in build/docs. The first call sets up .venv, later ones do not. SHUFFLE=7 runs the tests in an order drawn from that
+# number, ALL_PLANTS=1 tries all planted mistakes, not a third of the slow ones.
 PYTHON ?= python3
 VENV   ?= .venv
 K      ?=
@@ -12,8 +12,9 @@ WORKERS ?= 3
 
 RUN   := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
+DOCS  := $(VENV)/.docs
 
-.PHONY: perf test test-quick lint ready clean
+.PHONY: perf test test-quick lint docs ready clean
 
 perf: $(READY)
 	@$(RUN) pytest perf $(if $(K),-k "$(K)") $(ARGS)
@@ -28,6 +29,13 @@ lint: $(READY)
 	@$(RUN) ruff check . && $(RUN) ruff format --check . && $(RUN) mypy
 	@$(VENV)/bin/zizmor --offline --quiet .github action.yml
 
+# Everything is read anew: what was read before would not be warned of again.
+docs: $(DOCS)
+	@rm -rf build/docs
+	@$(RUN) sphinx --fail-on-warning --keep-going --nitpicky --fresh-env --quiet --builder html \
+	  --conf-dir docs/site --doctree-dir build/doctrees . build/docs
+	@echo "build/docs/index.html"
+
 ready: $(READY)
 
 clean:
@@ -41,4 +49,8 @@ $(READY): pyproject.toml requirements/py311.txt requirements/py312.txt
 	@pins=$$($(PYTHON) -c 'import sys; print("py311" if sys.version_info[:2] == (3, 11) else "py312")'); \
 	  $(RUN) pip install --quiet --disable-pip-version-check -r requirements/$$pins.txt
 	@$(RUN) pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+$(DOCS): $(READY) requirements/docs.txt
+	@$(RUN) pip install --quiet --disable-pip-version-check -r requirements/docs.txt
 	@touch $@

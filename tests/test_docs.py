@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+import runpy
 
 import pytest
 from support.paths import REPOSITORY
 
+import jaxgate
+from jaxgate import model, plugin
 from jaxgate.plugin.gate import Gate
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -69,3 +72,23 @@ def test_the_glossary_is_in_order():
     words = re.findall(r"^\| \*\*(.+?)\*\* \|", (DOCS / "glossary.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(words) > 20
     assert words == sorted(set(words))
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    """Once, with the catalogue and the page of the API."""
+    groups = runpy.run_path(str(DOCS / "site/conf.py"))["navigation"]().values()
+    pages = sorted(page for group in groups for page in group)
+    ours = [f"docs/{page.stem}" for page in DOCS.glob("*.md")]
+    assert pages == sorted([*ours, "workloads/README", "docs/site/api"])
+    assert all(groups)
+
+
+def test_the_page_of_the_api_has_the_public_names():
+    """All of them once, where users import them from, and no other."""
+    page = (DOCS / "site/api.rst").read_text(encoding="utf-8")
+    named = re.findall(r"^\.\. auto\w+:: ([\w.]+)", page, flags=re.MULTILINE)
+    inner = set(model.__all__) - set(jaxgate.__all__)
+    public = [f"jaxgate.{name}" for name in jaxgate.__all__]
+    public += [f"jaxgate.plugin.{name}" for name in plugin.__all__]
+    public += [f"jaxgate.model.{name}" for name in inner]
+    assert sorted(named) == sorted(public)

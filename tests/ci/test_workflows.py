@@ -14,7 +14,7 @@ WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.y*ml"))
 FILES = [*WORKFLOWS, REPOSITORY / "action.yml"]
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 OWN = "github.event.pull_request.head.repo.full_name == github.repository"
-VERBS = {"ready", "test"}
+VERBS = {"docs", "ready", "test"}
 """Targets of make that workflows may call beside what lies in ci/."""
 
 

@@ -135,12 +135,12 @@ class Computation:
         analytic_flops: Matrix-multiplication FLOPs of one call by a closed formula.
         amount: What one call gets done, in its natural unit.
         alternatives: What claims ``of="alternatives"`` are held against, by name.
-        fits: Makes ``largest_batch`` a fact of subject and reference.
+        max_batch: Makes ``largest_batch`` a fact of subject and reference.
         contract: What the time of a call means; ``latency`` for latency: each call is waited for, and single
             calls are kept for p50 and p99.
         rtol: Relative tolerance between the outputs of subject and reference.
         atol: Absolute tolerance between them.
-        host: Whether the subject is plain Python around jitted calls (the body of a training loop, a function under
+        eager: Whether the subject is plain Python around jitted calls (the body of a training loop, a function under
             ``nnx.jit``): it and its reference are called as they are, with deep copies of the arguments. Without
             ``next_args`` each step is called with the same objects, which it may have changed.
     """
