@@ -55,9 +55,9 @@ def test_the_smaller_number_counts_where_more_is_better():
 
 def test_a_fact_that_one_rank_does_not_know_is_not_known():
     """And it keeps the reason."""
-    found, _ = merged(facts={"temp_bytes": None}, unknown={"temp_bytes": "this backend does not tell"})
+    found, _ = merged(facts={"temp_bytes": None}, unknown={"temp_bytes": "this backend does not report it"})
     assert found.facts.temp_bytes is None
-    assert found.unknown == {"temp_bytes": "this backend does not tell"}
+    assert found.unknown == {"temp_bytes": "this backend does not report it"}
     verdict = judge(CASE, (), found, record(), strict=True)
     assert verdict.status is Status.INVALID
 

@@ -133,7 +133,7 @@ def test_a_limit_within_the_spread_is_undecided():
     for claim in (at_most(1.0, "run_ns"), at_least(1.0, "run_ns")):
         found = decide_claim(claim, told)
         assert (found.status, found.low, found.high) == (Status.UNDECIDED, pytest.approx(0.9), pytest.approx(1.1))
-        assert found.reason.startswith("60 pairs give 0.90 to 1.10 ×: too close to tell, margin ")
+        assert found.reason.startswith("60 pairs give 0.90 to 1.10 ×: too close to decide, margin ")
         assert not hold([claim], told)
         assert check(claim, ReferenceDuel(duel=told)).status is Status.UNDECIDED
 

@@ -292,8 +292,8 @@ def test_exhausted_memory_is_told_apart():
 
 def test_why_the_buffers_are_not_known_is_told():
     """A list that was asked for and could not be had is not an empty one."""
-    assert verdict_of(measurement(unknown={"allocations": "the compiler does not tell"})).allocations == (
-        "not known: the compiler does not tell",
+    assert verdict_of(measurement(unknown={"allocations": "the compiler does not report it"})).allocations == (
+        "not known: the compiler does not report it",
     )
     assert verdict_of(measurement()).allocations == ()
     assert verdict_of(measurement(culprits=Culprits(allocations=("768 kB",)))).allocations == ("768 kB",)

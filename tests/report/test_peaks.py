@@ -81,7 +81,7 @@ def test_what_is_not_told():
     bare = replace(AFTER, limit_bytes=None, pool_bytes=None, peak_pool_bytes=None, allocations=None)
     found = describe(replace(RECORD, predicted_bytes=None), after=bare, first=bare)
     assert found == (
-        "400 MB on gpu:0 · the compiler tells no peak · its own 300 MB · limit unknown · fragmentation unknown · "
+        "400 MB on gpu:0 · the compiler reports no peak · its own 300 MB · limit unknown · fragmentation unknown · "
         "allocator default"
     )
 

@@ -28,7 +28,7 @@ def test_the_whole_table():
         "  ~12.0 s  ~2.4 min  total, without 1 unknown unchanged and 2 unknown changed",
         "changed: with a duel of each program; a slow-down adds fresh processes to that.",
         "~: worked out from a stored baseline, which does not know what a reference costs; a duel at its longest.",
-        "unknown: not run here yet, and no stored baseline tells.",
+        "unknown: not run here yet, and no stored baseline says.",
     ]
 
 

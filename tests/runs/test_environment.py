@@ -41,7 +41,7 @@ def test_other_flags_show_as_facts_of_the_environment(small):
     result.shows("this environment against jax_enable_x64=1", "jax_enable_x64 True → False")
     line = result.line("argument_bytes")
     assert "argument_bytes 1.02 kB against 2.05 kB = 0.50 ×" in line
-    result.shows("1 launches of each tell nothing, 4 are needed")
+    result.shows("1 launches of each decide nothing, 4 are needed")
 
 
 def test_a_regression_names_the_environment(here):

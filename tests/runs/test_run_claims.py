@@ -367,7 +367,7 @@ def test_an_undecided_claim_is_never_remembered(claimed, lab):
         now_ns=((7_000_000,), (9_000_000,)) * 30, baseline_ns=((CALL_NS,),) * 60, calls_per_burst=1, seed=0
     )
     for _ in range(2):
-        assert "too close to tell" in claimed.run(*CACHED).line("undecided:")
+        assert "too close to decide" in claimed.run(*CACHED).line("undecided:")
     assert lab.duelled == ["reference"] * 2
 
 

@@ -1,4 +1,4 @@
-"""What the arguments of a command, the project and the environment tell: what to collect, on what, and where baselines are."""
+"""What the arguments of a command, the project and the environment say: what to collect, on what, and where baselines are."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def suite(arguments: Sequence[str]) -> list[str]:
 
 
 def names_a_path(arguments: Sequence[str]) -> bool:
-    """Whether pytest is told what to collect: an argument that is neither an option nor the value of one."""
+    """Whether the arguments say what to collect: an argument that is neither an option nor the value of one."""
     return any(
         not argument.startswith("-") and before not in _TAKE_A_VALUE and Path(argument.partition("::")[0]).exists()
         for before, argument in pairwise(["", *arguments])

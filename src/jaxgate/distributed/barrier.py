@@ -1,7 +1,7 @@
 """Where the ranks of a job meet: in front of each case and each of its stages, and to hand in what they measured.
 
-Rank 0 leads: it compares where the others are with where it is itself, answers them, and tells them when one is lost. A
-thread listens on each rank; the thread of the tests only ever waits in a meeting, where it can be told.
+Rank 0 leads: it compares where the others are with where it is itself, answers them, and notifies them when one is lost. A
+thread listens on each rank; the thread of the tests only ever waits in a meeting, where a message can reach it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class RankBarrier:
         """Before rank 0 ends: wait for those that JAX would abort."""
 
     def leave(self, text: str) -> None:
-        """End the job: this rank goes, for a reason that the others are told."""
+        """End the job: this rank goes, and the others get the reason."""
         raise NotImplementedError
 
     def take_over(self) -> bool:
@@ -120,14 +120,14 @@ class RankBarrier:
             raise BrokenRanksError(self.broken)
 
     def is_stuck(self) -> bool:
-        """Whether the thread of the tests, which was told that the job is broken, does not come to hear it."""
+        """Whether the thread of the tests, which must learn that the job is broken, does not get the message."""
         end = self._clock() + (ALONE_GRACE_S if self.alone else GRACE_S)
         while self._clock() < end and self._owner is None:
             time.sleep(0.05)
         return self.take_over()
 
     def break_up(self, text: str) -> None:
-        """Note that the job is broken, and tell everybody who can hear it."""
+        """Note that the job is broken, and notify everybody who can be reached."""
         with self.changed:
             if self.broken or self.over:
                 return
@@ -148,7 +148,7 @@ class RankBarrier:
         return f"{short_path(found.f_code.co_filename)}:{found.f_lineno} in {found.f_code.co_name}"
 
     def _pass_on(self, text: str) -> None:
-        """Tell others that the job is broken."""
+        """Notify others that the job is broken."""
 
     def _heard(self, line: Connection, message: Message | None) -> None:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Any other rank than 0: goes where rank 0 goes, and is told what becomes of it."""
+"""Any other rank than 0: goes where rank 0 goes, and gets the outcome from it."""
 
 from __future__ import annotations
 

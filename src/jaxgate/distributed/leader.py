@@ -1,4 +1,4 @@
-"""Rank 0: compares where the ranks are, answers them, and tells them when one is lost."""
+"""Rank 0: compares where the ranks are, answers them, and notifies them when one is lost."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ class Leader(RankBarrier):
 
     def _send_after(self, where: str, left: Message) -> None:
         """Send those who still go on after the one that could not."""
-        told = {**left, "induced": True}
+        notice = {**left, "induced": True}
         for line in self.lines:
             message = self._arrived.get(line.rank)
             if message is not None and not message["left"] and message["at"] != where:
                 del self._arrived[line.rank]
-                line.send({"left": told})
+                line.send({"left": notice})
 
     def _name(self, rank: int) -> str:
         return next((line.name for line in self.lines if line.rank == rank), self.name)

@@ -1,7 +1,7 @@
 """The wire between the ranks of a job: TCP to rank 0, one JSON object a line, nothing unpickled.
 
-Not JAX's collectives: they wait for ever for a rank that died. A closed connection tells at once, and by name, that a
-rank died; who waits and who does not tells which one hangs.
+Not JAX's collectives: they wait for ever for a rank that died. A closed connection shows at once which
+rank died; a rank that does not wait while the others do is the one that hangs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Connection:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def send(self, message: Message) -> None:
-        """Send one message; that the other end is gone is told by reading."""
+        """Send one message; reading shows that the other end is gone."""
         content = json.dumps(message).encode() + b"\n"
         with self._lock, suppress(OSError):
             self.socket.settimeout(SEND_TIMEOUT_S)
@@ -86,7 +86,7 @@ def own_name(rank: int) -> str:
 
 
 class Listener:
-    """Where rank 0 lets the others in: a free port and a word that only they are told.
+    """Where rank 0 lets the others in: a free port and a word that only they know.
 
     Args:
         coordinator: The host by which the others reach rank 0; on a loopback address no other machine can connect.
@@ -149,24 +149,24 @@ def enter(coordinator: str, address: str, rank: int, *, timeout_s: float) -> Con
 
     Args:
         coordinator: Its host.
-        address: What its ``Listener`` told.
+        address: What its ``Listener`` printed.
         rank: Who this is.
         timeout_s: Seconds that it may take until all ranks are there.
 
     Raises:
         WireError: If it cannot be reached, or does not let this rank in.
     """
-    told = json.loads(address)
+    door = json.loads(address)
     host = "127.0.0.1" if coordinator in _LOOPBACK else coordinator
     try:
         with ExitStack() as unless_let_in:
-            connection = unless_let_in.enter_context(socket.create_connection((host, told["port"]), timeout=timeout_s))
-            hello = {"word": told["word"], "rank": rank, "host": socket.gethostname(), "pid": os.getpid()}
+            connection = unless_let_in.enter_context(socket.create_connection((host, door["port"]), timeout=timeout_s))
+            hello = {"word": door["word"], "rank": rank, "host": socket.gethostname(), "pid": os.getpid()}
             connection.sendall(json.dumps(hello).encode() + b"\n")
             welcome = json.loads(_first_line(connection, timeout_s))["welcome"]
             unless_let_in.pop_all()
     except (OSError, ValueError, KeyError) as error:
-        raise WireError(f"rank 0 at {host}:{told['port']} did not let this rank in: {error or 'no answer'}") from error
+        raise WireError(f"rank 0 at {host}:{door['port']} did not let this rank in: {error or 'no answer'}") from error
     return Connection(connection, 0, str(welcome))
 
 
@@ -189,7 +189,7 @@ def listen(
 
     Args:
         lines: The connections.
-        heard: Told each message, and ``None`` once a connection is closed.
+        heard: Called with each message, and ``None`` once a connection is closed.
         tick: Called about twice a second, until it raises ``StopIteration``.
     """
     selector = selectors.DefaultSelector()

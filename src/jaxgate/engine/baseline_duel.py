@@ -78,7 +78,7 @@ class BaselineDuels:
         budget: What all duels together may take.
         margins: What a calibration knows of the noise of each case.
         opponents: Baselines' programs, compiled here.
-        instruments: The duel, the clock, and the date, which tells how old a program is that cannot be read.
+        instruments: The duel, the clock, and the date, for the age of a program that cannot be read.
         variables: Of a process of its own, before anything was set.
     """
 
@@ -138,7 +138,7 @@ class BaselineDuels:
     def _against(
         self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]
     ) -> BaselineTiming:
-        """Compile the baseline's program here, for its facts; duel with it where only a clock can tell the two apart."""
+        """Compile the baseline's program here, for its facts; duel with it where only the time of a call can differ."""
         before = self._load_own(record)
         progress("compiling the baseline's program")
         here = self._opponents.compiled(before, observed)

@@ -37,7 +37,7 @@ def stands_elsewhere(project: Path, recorded_by: str, test: str) -> bool:
         return False
     theirs, ours = (PurePosixPath(node.partition("::")[0]) for node in (recorded_by, test))
     function, _, parameters = recorded_by.rpartition("::")[2].partition("[")
-    moved = bool(parameters) and theirs.name != ours.name  # one of many of its function: nothing tells that it stayed
+    moved = bool(parameters) and theirs.name != ours.name  # one of many of its function: nothing shows that it stayed
     if theirs == ours or moved or theirs.is_absolute() or ".." in theirs.parts:
         return False
     try:

@@ -99,7 +99,7 @@ class Identical:
             BrokenDuelError: If its times mean nothing.
         """
         now, baseline = self._prepare(number)
-        self._progress("sampling")  # stop whatever tells of the last stage
+        self._progress("sampling")  # ends the progress line of the last stage
         begin = self._clock()
         duel = self._subject.duel(now, baseline)
         self.duel_s.append(self._clock() - begin)
@@ -152,7 +152,7 @@ class ExtraWork:
             for share, before in self.found.items():
                 if not before.why_not:
                     self.found[share] = self._plant(before, share, planter, plain, self._work)
-        except Exception as error:  # noqa: BLE001 - duels of identical programs stay; these tell why they stopped
+        except Exception as error:  # noqa: BLE001 - duels of identical programs stay; the error says why the others stopped
             why = str(error) if isinstance(error, _PLAIN) else describe(error)
             for share, before in self.found.items():
                 stopped = f"stopped after {len(before.duels)} of {self._rounds}: " if before.duels else ""
@@ -183,7 +183,7 @@ def calibrate(
         case: Name of the case.
         observed: The case.
         duels: Duels of identical programs.
-        progress: Told what is being done.
+        progress: Called with what is being done.
         instruments: The duel, and fresh processes for a false alarm.
         clock: Monotonic seconds.
 

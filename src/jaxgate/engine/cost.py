@@ -58,7 +58,7 @@ def _over_cases(stored: Sequence[Baseline], seconds_of: Callable[[Baseline], flo
 
 
 def unchanged_s(baseline: Baseline) -> float | None:
-    """Seconds to trace, lower, compile, call and sample; ``None`` if the baseline does not tell all of it."""
+    """Seconds to trace, lower, compile, call and sample; ``None`` if the baseline lacks one of them."""
     phases, samples = baseline.phases, baseline.samples
     parts = [phases.trace_ns, phases.lower_ns, phases.compile_ns]
     if not baseline.compiled_only:

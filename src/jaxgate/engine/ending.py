@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jaxgate.engine.exit_status import ExitStatus, exit_status
 from jaxgate.engine.orphans import Orphans, find_idle_waivers, find_orphans
-from jaxgate.engine.renames import told
+from jaxgate.engine.renames import add_renames
 from jaxgate.keep import LOG_FOLDER, CorruptBaselineError, adopt_revision, append_log, collect, ignored, uncommitted
 from jaxgate.model import Collection, Review, Status, StoreChanges, Verdict, Waiver
 from jaxgate.report import describe_finding
@@ -71,7 +71,7 @@ def look_around(
     """
     settings, result = session.settings, session.result
     orphans = find_orphans(session, collection)
-    result.verdicts[:] = told(result.verdicts, orphans.renamed)
+    result.verdicts[:] = add_renames(result.verdicts, orphans.renamed)
     idle = find_idle_waivers(session, collection) if session.waivers else []
     wrong = wrong or bool(orphans.unreadable or result.clashes)
     wrong = wrong or (settings.strict and bool(orphans) and not settings.against)

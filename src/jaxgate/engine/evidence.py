@@ -158,7 +158,7 @@ class EvidenceCollector:
             explain: Gives the failure text of a verdict.
             opponent: The baseline's program, if it was compiled for a duel.
             now: The measurement, if there is one.
-            progress: Told what is being done.
+            progress: Called with what is being done.
 
         Returns:
             The verdict with what was captured.

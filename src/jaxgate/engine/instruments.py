@@ -53,9 +53,9 @@ class Instruments:
         find_hardware: Asks a process of its own what the first device is.
         today: The UTC date.
         clock: Monotonic nanoseconds.
-        jax_defaults: Asks a process of its own what JAX does unless told otherwise.
+        jax_defaults: Asks a process of its own what JAX does by default.
         processes: How many fresh processes must agree before a clock fails a test.
-        patience_s: Seconds after which a stage is told of.
+        patience_s: Seconds after which a stage is printed.
         asker: Gives how to ask somebody about what moved.
     """
 

@@ -40,7 +40,7 @@ from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import program_changes
 from jaxgate.settings import Update
 
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class JudgedCase:
         return Provisional(self.verdict, repeats, strict=strict)
 
 
-def judge_case(session: GateSession, case: Case, observed: Observation, *, test: str, progress: Tell) -> JudgedCase:
+def judge_case(session: GateSession, case: Case, observed: Observation, *, test: str, progress: Progress) -> JudgedCase:
     """Judge what was observed against its baseline, with a duel where the program changed; or record it.
 
     Two baselines go through here: ``stored`` is the file as it is; in ``stored_here`` the compiled facts are those of
@@ -157,7 +157,13 @@ def _load(
 
 
 def _time(
-    session: GateSession, case: Case, observed: Observation, stored: StoredBaseline | None, *, test: str, progress: Tell
+    session: GateSession,
+    case: Case,
+    observed: Observation,
+    stored: StoredBaseline | None,
+    *,
+    test: str,
+    progress: Progress,
 ) -> BaselineTiming:
     """Without the clock, too: facts are compared with those of the baseline's program, compiled here."""
     timing = session.baseline_duels.time(observed, stored, progress)
@@ -166,7 +172,7 @@ def _time(
     return session.stored_times.time(case.name, test, observed.measurement, stored, timing)
 
 
-def _time_reference(session: GateSession, case: Case, observed: Observation, progress: Tell) -> ReferenceTiming:
+def _time_reference(session: GateSession, case: Case, observed: Observation, progress: Progress) -> ReferenceTiming:
     if session.settings.as_measured:
         return ReferenceTiming(ReferenceDuel(why_not="this recording is only held against, its claims are not judged"))
     return session.reference_duels.time(case.claims, observed, progress)

@@ -26,7 +26,7 @@ class Orphans:
     unreadable: list[CorruptBaselineError] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        """Whether there is anything to tell."""
+        """Whether there is anything to report."""
         return bool(self.paths or self.unreadable)
 
 
@@ -73,7 +73,7 @@ def without_test(
     files = {test.partition("::")[0] for test in collected}
     for path, baseline in baselines.items():
         file = baseline.test.partition("::")[0]
-        seen = file in files or not (project / file).exists()  # an ignored file tells nothing
+        seen = file in files or not (project / file).exists()  # an ignored file proves nothing
         inside = seen and any(is_inside(baseline.test, root) for root in roots)
         renamed = baseline.test in names and baseline.case not in names[baseline.test]
         if (inside and baseline.test not in collected) or renamed:
@@ -98,7 +98,7 @@ def find_idle_waivers(session: GateSession, collection: Collection) -> list[tupl
 
 
 def _without_case(session: GateSession, collection: Collection) -> Iterator[tuple[Waiver, str]]:
-    """The waivers whose case no test has; only a run of the whole suite can tell."""
+    """The waivers whose case no test has; only a run of the whole suite can know."""
     claimed = session.result.tests
     unknown = [waiver for waiver in session.waivers if waiver.case not in claimed]
     if unknown and _is_whole(session, collection):

@@ -18,15 +18,15 @@ REPEAT_S = 15.0
 
 
 class Progress:
-    """Tells what is being done once it has taken two seconds, then now and again; takes the machine for what is timed.
+    """Prints what is being done once it has taken two seconds, then from time to time; takes the machine for what is timed.
 
     Args:
         descriptor: Where to write; ``None`` writes nothing.
         case: Name to show.
         machine: This process's hold on the machine; ``None`` where nothing is measured here.
-        waits: Where to write that the machine is waited for, which is told also where nothing else is.
-        patience_s: Seconds after which a stage is told of.
-        repeat_s: Seconds after which it is told of again.
+        waits: Where to write that this run waits for the machine; written also where progress is not.
+        patience_s: Seconds after which a stage is printed.
+        repeat_s: Seconds after which it is printed again.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Progress:
             self._start(stage, self._patience_s, self._descriptor)
 
     def _wait(self) -> None:
-        """Tell of another run that holds the machine, and who it is; beside other workers a few seconds are usual."""
+        """Print that another run holds the machine, and which; beside other workers a few seconds are usual."""
         others = None if self._machine is None else self._machine.others()
         who = f" by {others}" if others else ""
         self._start(

@@ -55,13 +55,13 @@ def find_renamed(session: GateSession, orphans: Mapping[Path, Baseline]) -> list
     return sorted(renamed, key=lambda one: one.now)
 
 
-def told(verdicts: Sequence[Verdict], renamed: Sequence[Renamed]) -> list[Verdict]:
+def add_renames(verdicts: Sequence[Verdict], renamed: Sequence[Renamed]) -> list[Verdict]:
     """The verdicts, of which those without a baseline say which one is most likely theirs."""
     names = {one.now: one.before for one in renamed}
-    return [_told(verdict, names[verdict.case]) if verdict.case in names else verdict for verdict in verdicts]
+    return [_add(verdict, names[verdict.case]) if verdict.case in names else verdict for verdict in verdicts]
 
 
-def _told(verdict: Verdict, before: str) -> Verdict:
+def _add(verdict: Verdict, before: str) -> Verdict:
     more = f" `{before}`, whose test is gone, has its program: renamed?"
     findings = tuple(
         replace(finding, detail=finding.detail + more) if finding.kind == "baseline" else finding

@@ -48,7 +48,7 @@ class Repeat(Protocol):
     """One way in which a clock can make a case red."""
 
     has_control: ClassVar[bool]
-    """Whether a program is timed against itself beside it, which tells a machine that is unfit."""
+    """Whether a program is timed against itself beside it, which finds a machine that is unfit."""
 
     @property
     def may_be_machine(self) -> bool:
@@ -216,7 +216,7 @@ class BackstopRepeat(_WholeTest, _TimeRepeat):
             return RepeatOutcome(problem=found, has_control=False)
         recorded = self.stored.baseline
         if found.samples is None or recorded.samples is None:
-            return RepeatOutcome(problem="a fresh process was told not to time anything", has_control=False)
+            return RepeatOutcome(problem="a fresh process had --perf-no-timing", has_control=False)
         decision = hold_stored(found.samples, found.phases, recorded.samples, recorded.phases)
         return RepeatOutcome(decision, has_control=False)
 

@@ -32,7 +32,7 @@ def write_result_files(
     exit_status: int,
     environ: Mapping[str, str] = os.environ,
 ) -> Outcome:
-    """Write what a run came to. A page that cannot be written is told; the run was judged all the same.
+    """Write what a run came to. A page that cannot be written is reported; the verdicts stay.
 
     Args:
         session: The run, over.
@@ -90,7 +90,7 @@ def _problems(session: GateSession, orphans: Orphans | None) -> Iterator[str]:
 
 
 def _baseline_edits(session: GateSession) -> tuple[str, ...] | None:
-    """What the checkout changes in the stored baselines since it left the trunk; ``None`` if git cannot tell."""
+    """What the checkout changes in the stored baselines since it left the trunk; ``None`` if git does not know."""
     base = merge_base(session.project)
     if base is None:  # no git, a checkout without history: the page says that it is not known
         return None

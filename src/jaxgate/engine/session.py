@@ -111,7 +111,7 @@ class GateSession:
         project: Root folder of the tests.
         cache: Folder for what later runs of this checkout remember; ``None`` remembers nothing.
         terminal: A descriptor for progress; ``None`` where nothing is to be shown.
-        waits: One for what is told even then: that the machine is waited for, and who has it.
+        waits: One that prints even then that this run waits for the machine, and who has it.
         instruments: What it looks at the world with; the real ones by default.
         comparison: What both environments recorded, where two are compared.
         waivers: All that are in the file and apply to this jax.

@@ -1,7 +1,7 @@
 """The stored time of a call, where no duel decided: it withdraws SAME from what is far slower than it was recorded.
 
 A duel sees the device program alone. What stands around it can be slower without a trace in it: a variable, native code,
-Python at each call, arguments that are moved every time. A number from another day cannot tell 10 %, but no machine of the
+Python at each call, arguments that are moved every time. A number from another day cannot show 10 %, but no machine of the
 same name explains a factor of three on an idle core. Pure.
 """
 

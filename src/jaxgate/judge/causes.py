@@ -51,14 +51,14 @@ def rank_causes(
         # A first guess, where memory and work moved; of the arguments' own bytes the largest argument says more.
         explains = (COMPILED | WORK | PHASES) - {"argument_bytes"}
         found.insert(0, Cause(text=changed, explains=explains, sure=False))
-    told = [cause for cause in found if cause.explains & set(red)]
+    shown = [cause for cause in found if cause.explains & set(red)]
     of_the_program = set(red) - AROUND
 
     def rank(cause: Cause) -> tuple[float, float, bool]:
         weight = 1.0 if cause.sure else 0.5
         return -weight * len(cause.explains & of_the_program), -weight * len(cause.explains & set(red)), not cause.sure
 
-    return tuple(sorted(told, key=rank))
+    return tuple(sorted(shown, key=rank))
 
 
 def _retraced(now: Measurement, _: Baseline | None) -> Iterator[Cause]:

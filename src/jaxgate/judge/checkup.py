@@ -66,11 +66,11 @@ def _settings(seen: Surroundings) -> Iterator[Remark]:
     for name, why in seen.unfit.items():
         yield Remark(Level.BAD, "settings", f"{name} is on: {why}", f"switch {name} off")
     if seen.settings:
-        told = shortlist([f"{name}={value}" for name, value in seen.settings.items()], MAX_SHOWN)
+        listed = shortlist([f"{name}={value}" for name, value in seen.settings.items()], MAX_SHOWN)
         yield Remark(
             Level.NOTE,
             "settings",
-            f"set here, and part of what is recorded: {told}",
+            f"set here, and part of what is recorded: {listed}",
             "set the same wherever these baselines are judged",
         )
     elif not seen.unfit:

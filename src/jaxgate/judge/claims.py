@@ -66,7 +66,7 @@ NO_DUEL = ReferenceDuel()
 def check_claims(
     claims: Iterable[Claim],
     now: Measurement,
-    told: ReferenceDuel = NO_DUEL,
+    timed: ReferenceDuel = NO_DUEL,
     *,
     tolerances: Iterable[Tolerance] = (),
 ) -> Iterator[Finding]:
@@ -75,12 +75,12 @@ def check_claims(
     Args:
         claims: The case's own claims; those of every case are added.
         now: Today's measurement.
-        told: What a duel of subject and reference said, for claims about run time.
+        timed: The duel of subject and reference, for claims about run time.
         tolerances: The workload's own.
     """
     for claim in (*universal_claims(now, tolerances), *claims):
         if claim.needs_duel:
-            yield check_run_claim(claim, now, told)
+            yield check_run_claim(claim, now, timed)
             continue
         yield _check(claim, now)
 
@@ -204,7 +204,7 @@ def decide_claim(claim: Claim, duel: Duel, *, count: int | None = None) -> Decis
         Status.SLOWER: f"{slower} of {found.pairs} pairs were more than {found.margin:.1%} slower than that",
         Status.FASTER: f"{faster} of {found.pairs} pairs were more than {found.margin:.1%} faster than that",
         Status.SAME: f"within {found.margin:.1%} of that; detectable beyond it: {found.sees:.1%}",
-        Status.UNDECIDED: f"{found.pairs} pairs give {low:.2f} to {high:.2f} ×: too close to tell, margin {found.margin:.1%}",
+        Status.UNDECIDED: f"{found.pairs} pairs give {low:.2f} to {high:.2f} ×: too close to decide, margin {found.margin:.1%}",
     }
     return replace(
         found,
@@ -231,7 +231,7 @@ def are_settled(claims: Sequence[Claim], duel: Duel) -> bool:
     return pairs in LOOKS and all(decide_claim(claim, duel).status is not Status.UNDECIDED for claim in claims)
 
 
-def check_run_claim(claim: Claim, now: Measurement, told: ReferenceDuel) -> Finding:
+def check_run_claim(claim: Claim, now: Measurement, timed: ReferenceDuel) -> Finding:
     """Check one claim about run time; where nothing was timed it is UNDECIDED, of what is never called INVALID."""
     name = str(claim)
     if now.reference is None:
@@ -239,9 +239,9 @@ def check_run_claim(claim: Claim, now: Measurement, told: ReferenceDuel) -> Find
         return Finding(kind="claim", name=name, status=Status.INVALID, detail=detail)
     if now.compiled_only:
         return Finding(kind="claim", name=name, status=Status.INVALID, detail=f"cannot be checked: {NOT_CALLED}")
-    if told.duel is None:
-        return Finding(kind="claim", name=name, status=Status.UNDECIDED, detail=told.why_not)
-    decision = decide_claim(claim, told.duel)
+    if timed.duel is None:
+        return Finding(kind="claim", name=name, status=Status.UNDECIDED, detail=timed.why_not)
+    decision = decide_claim(claim, timed.duel)
     broken = decision.status is breaks(claim)
     status = Status.REGRESSED if broken else Status.SAME
     return Finding(
@@ -253,7 +253,7 @@ def check_run_claim(claim: Claim, now: Measurement, told: ReferenceDuel) -> Find
         allowed=claim.factor * decision.baseline_ns,
         detail=claim.why,
         decision=decision,
-        remembered=told.remembered,
+        remembered=timed.remembered,
     )
 
 

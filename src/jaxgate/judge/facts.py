@@ -27,7 +27,7 @@ _COUNTED_IN = {
     "collective_bytes": "collectives",
     "widened_bytes": "widened",
 }
-"""Facts that count loops by their length, and the histograms that tell of which length nothing is known."""
+"""Facts that count loops by their length, and the histograms that count loops of unknown length."""
 _UNEQUAL = (
     "work moved into or out of a loop of unknown length, which counts as one turn: it cannot be compared; look at it, "
     "and record it again"

@@ -31,7 +31,7 @@ def counted(name: str, now: Mapping[str, int], before: Mapping[str, int], lines:
 def grown(now: Mapping[str, int], before: Mapping[str, int] | None, lines: Mapping[str, str]) -> str:
     """The entries that grew most, as ``name 2 → 64 at file:line``; empty if none did.
 
-    Entries weigh as much as the arrays that they make, where their names tell. With nothing to compare with
+    Entries weigh as much as the arrays that they make, where their names say it. With nothing to compare with
     (``None``) it is what weighs most, as ``64 × name at file:line``.
     """
     if before is None:

@@ -41,7 +41,7 @@ from jaxgate.model import (
 )
 
 MIN_LAUNCHES = 4
-"""Fewer of each cannot tell anything: with three, chance alone separates them once in 20."""
+"""Fewer of each decide nothing: with three, chance alone separates them once in 20."""
 
 
 def judge_environment(
@@ -109,8 +109,8 @@ def _time(now: Measurement, launches: Launches) -> TimeVerdict:
     sides = (launches.here, launches.there)
     here, there = ([one.samples.run_ns for one in side if one.samples] for side in sides)
     if (len(here), len(there)) != tuple(map(len, sides)):
-        told = f"{len(here)} of {len(sides[0])} launches here recorded a time, {len(there)} of {len(sides[1])} there"
-        return TimeVerdict(status=Status.INVALID, reason=told)
+        reason = f"{len(here)} of {len(sides[0])} launches here recorded a time, {len(there)} of {len(sides[1])} there"
+        return TimeVerdict(status=Status.INVALID, reason=reason)
     try:
         decision = decide_launches(here, there)
     except BrokenDuelError as error:
@@ -142,7 +142,7 @@ def decide_launches(here: Sequence[float], there: Sequence[float], *, threshold:
     spread = log(max(there) / centre_there * centre_here / min(here))
     sees = exp(log(1 + tolerated) + POWER_FACTOR * spread) - 1
     if launches < MIN_LAUNCHES:
-        status, reason = Status.UNDECIDED, f"{launches} launches of each tell nothing, {MIN_LAUNCHES} are needed"
+        status, reason = Status.UNDECIDED, f"{launches} launches of each decide nothing, {MIN_LAUNCHES} are needed"
     elif low > 1 + tolerated:
         status, reason = Status.SLOWER, f"every launch was more than {tolerated:.1%} slower than every launch there"
     elif high < 1 / (1 + tolerated):
@@ -181,7 +181,7 @@ def compare_phases(here: Sequence[Baseline], there: Sequence[Baseline]) -> Itera
         ours = [getattr(launch.phases, policy.name) for launch in here]
         theirs = [getattr(launch.phases, policy.name) for launch in there]
         if None in ours or None in theirs:
-            continue  # it came out of a cache, or the backend does not tell
+            continue  # it came out of a cache, or the backend does not report it
         status = Status.SAME
         if policy.is_worse(min(ours), max(theirs)):
             status = Status.REGRESSED

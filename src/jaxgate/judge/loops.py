@@ -35,8 +35,8 @@ def done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
     loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
     text = grown(now.operations, baseline.operations, now.culprits.lines)
     if loops < before and text and not _is_written_out(now.operations, baseline.operations):
-        told = f"the steps of a loop are done all at once: {_WHILE} {before} → {loops}{_where(text)}; {text}"
-        yield Cause(text=told, explains=BUFFERS | ARITHMETIC, sure=False)
+        changed = f"the steps of a loop are done all at once: {_WHILE} {before} → {loops}{_where(text)}; {text}"
+        yield Cause(text=changed, explains=BUFFERS | ARITHMETIC, sure=False)
 
 
 def _where(more: str) -> str:

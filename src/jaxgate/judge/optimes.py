@@ -7,7 +7,7 @@ step add up to the step.
 
 Communication is exposed while a device moves data and computes nothing. A gradient exchange that runs beside the
 backward pass costs nothing; what is exposed makes the step longer. Only an accelerator's profile says which device an
-operation ran on: of virtual CPU devices this tells nothing.
+operation ran on: for virtual CPU devices this means nothing.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def compare_phases(now: Measurement, record: StoredBaseline) -> Iterator[Finding
     for policy in STORED_PHASE_POLICIES:
         today, before = getattr(now.phases, policy.name), getattr(baseline.phases, policy.name)
         if today is None or before is None or (identical and policy.name not in STILL_OPEN):
-            continue  # it came out of a cache, the backend does not tell, or nothing can have changed it
+            continue  # it came out of a cache, the backend does not report it, or nothing can have changed it
         if policy.other_within(now.environment, baseline.environment):
             continue
         allowed = _worst_allowed(policy, baseline.phases) * slowness

@@ -65,7 +65,7 @@ POLICIES: tuple[FactPolicy, ...] = (
         name="code_bytes",
         relative=0.25,
         absolute=65_536,
-        where="GPU and TPU programs; the CPU's compiler does not tell",
+        where="GPU and TPU programs; the CPU's compiler does not report it",
         why="generated code lies in device memory too; unrolling multiplies it, scheduling moves it",
     ),
     _added_up(

@@ -25,7 +25,7 @@ _DEAR = frozenset(
 def keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Less is computed than before and memory grew: what remat recomputed is kept.
 
-    Products tell it by their number. Where they are as many, or there are none, a program tells it that recomputed
+    More products show it. Where they are as many, or there are none, a program shows it that recomputed
     something (it held that back by a barrier) or whose loops keep more arrays for later.
     """
     if baseline is None or None in (now.facts.matmul_flops, baseline.facts.matmul_flops):

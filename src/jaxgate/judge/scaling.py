@@ -12,7 +12,7 @@ def scaling(verdicts: Iterable[Verdict]) -> tuple[Scaling, ...]:
     """Compare the rates of cases that share a series, on devices of the same kind.
 
     Of strong scaling (the same work) and of weak scaling (so much for each device) the efficiency is the same
-    quotient. Virtual CPU devices share their cores and tell nothing: they are left out.
+    quotient. Virtual CPU devices share their cores and show nothing: they are left out.
     """
     rates: defaultdict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     for verdict in verdicts:

@@ -83,7 +83,7 @@ def _waived(finding: Finding, waiver: Waiver, decision: Decision | None, today: 
 def _within(finding: Finding, waiver: Waiver, decision: Decision | None) -> bool:
     """Whether a finding that fails is no worse than accepted.
 
-    It lies beyond ``allowed``; the side tells which way is worse, by a fact's policy or a claim's relation. Of a
+    It lies beyond ``allowed``; the side says which way is worse, by a fact's policy or a claim's relation. Of a
     duel the upper bound is taken: only a slow-down that has been shown to be within the waiver is covered.
     """
     if finding.kind == "time":

@@ -108,7 +108,7 @@ def save_baseline(root: Path, baseline: Baseline) -> Path:
 
 
 def recorded_by(root: Path, case: str) -> frozenset[str]:
-    """The tests that recorded a case, of all hardware and release lines; a file that cannot be read tells nothing."""
+    """The tests that recorded a case, of all hardware and release lines; a file that cannot be read is skipped."""
     found = set()
     for path in root.glob(f"*/{case}.json"):
         with suppress(OSError, ValueError):  # whoever judges by it says what is wrong with it

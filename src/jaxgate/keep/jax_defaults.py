@@ -17,7 +17,7 @@ def remembered_defaults(installation: str, ask: Callable[[], JaxDefaults | None]
     """The defaults of an installation of JAX: as remembered, else asked for and remembered.
 
     Args:
-        installation: What tells one installation from another.
+        installation: What identifies the installation.
         ask: Finds them out; ``None`` where it cannot, which is not remembered.
     """
     path = lock_folder() / f"defaults-{hashlib.sha256(installation.encode()).hexdigest()[:16]}.json"

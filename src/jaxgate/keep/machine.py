@@ -61,13 +61,13 @@ class Machine:
         except Exception as error:  # noqa: BLE001 - no such folder, a read-only disk, a filesystem without locks
             self.problem = f"no lock keeps other runs away from the times of this one: {error}"
 
-    def work(self, told: Callable[[], None] = lambda: None) -> None:
-        """Work beside others that work, once nobody times; ``told`` is called if that is not at once."""
-        self._enter("working", told)
+    def work(self, waiting: Callable[[], None] = lambda: None) -> None:
+        """Work beside others that work, once nobody times; ``waiting`` is called if that is not at once."""
+        self._enter("working", waiting)
 
-    def alone(self, told: Callable[[], None] = lambda: None) -> None:
+    def alone(self, waiting: Callable[[], None] = lambda: None) -> None:
         """Time: once nobody else works or times, and until this process does something else."""
-        self._enter("alone", told)
+        self._enter("alone", waiting)
 
     def leave(self) -> None:
         """Let the others."""
@@ -109,12 +109,12 @@ class Machine:
                 json.dumps(said)
             )  # no disk is waited for between two stages; half a file says nothing
 
-    def _enter(self, state: State, told: Callable[[], None]) -> None:
+    def _enter(self, state: State, waiting: Callable[[], None]) -> None:
         if self._locks is None or self._state == state:
             return
         self.leave()  # a lock that others read cannot be taken to write
         turn, lock = self._locks
-        patience = _Patience(told)
+        patience = _Patience(waiting)
         patience.take(turn.acquire)
         try:
             patience.take(lock.acquire_write if state == "alone" else lock.acquire_read)
@@ -127,10 +127,10 @@ class Machine:
 
 
 class _Patience:
-    """Waits for a lock in steps, so that Ctrl-C is heard, and tells once that it does."""
+    """Waits for a lock in steps, so that Ctrl-C ends it, and says once that it waits."""
 
-    def __init__(self, told: Callable[[], None]) -> None:
-        self._told = told
+    def __init__(self, waiting: Callable[[], None]) -> None:
+        self._waiting = waiting
         self._waited = False
 
     def take(self, acquire: Callable[..., object]) -> None:
@@ -140,7 +140,7 @@ class _Patience:
             except Timeout:
                 if not self._waited:
                     self._waited = True
-                    self._told()
+                    self._waiting()
             else:
                 return
 

@@ -1,4 +1,4 @@
-"""What git tells: where a recording comes from, and what is known of the files that it wrote."""
+"""What git knows: where a recording comes from, and what is known of the files that it wrote."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def uncommitted(folder: Path) -> tuple[str, ...] | None:
     """The files under a folder that differ from the last commit, removed and new ones too, relative to the folder.
 
     Returns:
-        ``None`` where git cannot tell: there is no checkout, or the folder lies outside it.
+        ``None`` where git does not know: there is no checkout, or the folder lies outside it.
     """
     if not folder.is_dir():
         return None
@@ -63,7 +63,7 @@ def ignored(folder: Path) -> tuple[str, ...]:
 def last_committers(folder: Path) -> dict[Path, str]:
     """Who committed each file under a folder last, from one look at the history.
 
-    A shallow checkout knows its last commit only, which would have made every file: it tells nothing.
+    A shallow checkout knows its last commit only, which would have made every file: it proves nothing.
     """
     top = run_git(folder, "rev-parse", "--show-toplevel") if folder.is_dir() else None
     if not top or run_git(folder, "rev-parse", "--is-shallow-repository") != "false":

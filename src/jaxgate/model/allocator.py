@@ -52,7 +52,7 @@ class AllocatorFigures:
     def fragmentation(self) -> float | None:
         """Share of the free bytes that one block cannot have: 1 − largest free block / free bytes.
 
-        ``None`` where the allocator does not tell the largest free block, where nothing is free, and where its
+        ``None`` where the allocator does not report the largest free block, where nothing is free, and where its
         figures contradict each other.
         """
         whole = self.limit_bytes if self.pool_bytes is None else self.pool_bytes
@@ -73,7 +73,7 @@ class AllocatorPeak:
         first: After the first call.
         after: After the last call.
         calls: Calls of the subject.
-        preallocation: Which allocator, and what it takes at its start, as the process was told.
+        preallocation: Which allocator, and what it takes at its start, as the environment of the process says.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -115,7 +115,7 @@ class PeakRecord:
 
     Attributes:
         case: ``family/sentence``.
-        predicted_bytes: The compiler's ``peak_bytes`` of one device; ``None`` where it does not tell.
+        predicted_bytes: The compiler's ``peak_bytes`` of one device; ``None`` where it does not report one.
         peak: ``None`` if there are no figures.
         why_not: Why there are none.
         failed: Whether the case itself is to blame: it could not be built, compiled or called.

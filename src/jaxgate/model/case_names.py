@@ -36,12 +36,12 @@ def possible_names(node_id: str, given: str | None) -> tuple[tuple[str, str], ..
     path = PurePosixPath(file)
     stem = path.stem.removeprefix("test_")
     families = [_fit(name, name) for name in (stem, ".".join([*path.parent.parts, stem]))]
-    told, whole = _sentence(test), test.removeprefix("test_")
+    sentence, whole = _sentence(test), test.removeprefix("test_")
     if given is not None:
         family, slash, rest = given.partition("/")
-        families, told = ([_fit(family, family)], rest) if slash else (families, given)
-        whole = told
-    sentences = [_fit(_plain(told), whole), _fit(whole, whole)]
+        families, sentence = ([_fit(family, family)], rest) if slash else (families, given)
+        whole = sentence
+    sentences = [_fit(_plain(sentence), whole), _fit(whole, whole)]
     return tuple(dict.fromkeys((family, sentence) for family in families for sentence in sentences))
 
 

@@ -32,7 +32,7 @@ PEAK_FLOPS = MappingProxyType(
 )
 """Device kind as JAX names it (a regular expression for all of it) to FLOP/s of one device, by type of the operands.
 
-float32 as JAX multiplies it unless told otherwise (``jax.lax.Precision.DEFAULT``): in TensorFloat-32 on these GPUs, in
+float32 as JAX multiplies it by default (``jax.lax.Precision.DEFAULT``): in TensorFloat-32 on these GPUs, in
 bfloat16 on TPUs.
 """
 

@@ -41,7 +41,7 @@ class KeptCase:
         environment: What it was recorded with.
         why_no_program: Why its program is not stored; empty if it is.
         has_program: Whether the program that it names is there and whole; true where it names none.
-        by: Who committed its file last; empty where git cannot tell.
+        by: Who committed its file last; empty where git does not know.
         why: The reason, from the log; empty where the log does not name it.
     """
 

@@ -1,4 +1,4 @@
-"""What JAX and XLA do in a process that nobody told anything, and what an environment calls the difference."""
+"""What JAX and XLA do in a process without any setting, and what an environment calls the difference."""
 
 from __future__ import annotations
 

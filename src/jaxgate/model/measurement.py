@@ -15,7 +15,7 @@ from jaxgate.model.workload import Amount
 SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
 """Why nothing is timed on virtual devices."""
 NOT_CALLED = "compiled for shapes (jax.ShapeDtypeStruct), never called"
-"""Why calls of a case tell nothing."""
+"""Why the calls of a case cannot be measured."""
 EACH_TURN = " each turn"
 """Ends a label of what stands in a loop of unknown length: it counts once."""
 ELSEWHERE = " on other devices"

@@ -1,6 +1,6 @@
 """What is measured: facts (deterministic), phases (outside the steady state) and samples (time).
 
-``None`` always means "this backend does not tell", never zero.
+``None`` always means "this backend does not report it", never zero.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Phases:
     to launch it. ``None`` where the backend may run programs inline (CPU): it would be the program's own time.
     ``dispatch_ns`` is Python's part of a call alone: what it takes beyond its own executable, both waited for in turn.
     ``trace_ns`` is what the tracing thread has run, and ``trace_wait_ns`` what it waited meanwhile for anything but a core.
-    ``yardstick_ns`` is no phase: fixed work in plain Python, which tells how fast the machine was.
+    ``yardstick_ns`` is no phase: fixed work in plain Python, a measure of how fast the machine was.
 
     Of a subject on the host ``host_ns`` is the median time of the whole warm call, waited for, on any backend; its
     ``first_call_ns`` holds all tracing, lowering and compiling, and the first four are unknown.

@@ -33,13 +33,13 @@ class Outcome:
         not_judged: Node ids of selected gates without a verdict: interrupted, skipped, or failed before.
         problems: What is wrong with baselines: orphaned and unreadable ones, cases that two tests have.
         unfit: Why the run was no gate: too little was decided, or its time was over.
-        baseline_edits: Baselines that the checkout changes against its trunk, as git tells them; ``None`` if it cannot,
+        baseline_edits: Baselines that the checkout changes against its trunk, as git reports them; ``None`` if it cannot,
             as in a checkout without history.
         needs_commit: Files of the baselines that the last commit does not have as they are: recorded by this run, or,
             under CI, before it.
         elsewhere: The options that chose something else to compare with than the stored baselines.
         exit_status: pytest's.
-        commit: What was checked out; ``None`` if git does not tell.
+        commit: What was checked out; ``None`` if git does not know.
         scaling: Rates of each series of cases on several numbers of devices.
     """
 

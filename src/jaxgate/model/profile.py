@@ -70,7 +70,7 @@ class StepTimes:
     Attributes:
         wall_ns: From the call until its result was there.
         times_ns: Share of each operation, and of each gap between two; they add up to ``wall_ns``.
-        communication: Its collectives, where devices can be told apart.
+        communication: Its collectives, where devices can be distinguished.
     """
 
     wall_ns: float
@@ -87,7 +87,7 @@ class OpTimes:
         times_ns: Mean share of each operation and gap; they add up to ``wall_ns``.
         floor_ns: Largest difference of one operation between two halves of these very steps: less means nothing.
         steps: How many steps the means are of.
-        communication: Its collectives, where devices can be told apart.
+        communication: Its collectives, where devices can be distinguished.
     """
 
     wall_ns: float
@@ -134,7 +134,7 @@ class OpTable:
         folded: How many others there are.
         folded_now_ns: What those take of today's step.
         folded_other_ns: What they take of the other's.
-        communication: Collectives of today's step, where devices can be told apart.
+        communication: Collectives of today's step, where devices can be distinguished.
         other_communication: Those of the other's.
     """
 
@@ -162,7 +162,7 @@ class OpTable:
 
     @property
     def culprits(self) -> tuple[OpRow, ...]:
-        """The rows that explain most of a longer step, at most three; none if the profile cannot tell.
+        """The rows that explain most of a longer step, at most three; none if the profile does not show any.
 
         Gaps grow whenever the machine is busy: an operation that explains a good part of the difference leads.
         """

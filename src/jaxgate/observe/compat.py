@@ -1,4 +1,4 @@
-"""The private names of JAX that jaxgate reads, all of them. ``tests/observe/test_compat.py`` tells when one breaks."""
+"""The private names of JAX that jaxgate reads, all of them. ``tests/observe/test_compat.py`` fails when one breaks."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def traced_call(function: str) -> tuple[ArgumentKey, ...]:
     """Read the arguments of the jitted function that is about to be traced, from JAX's own frame.
 
     JAX's explanation compares with the entry that it takes for the nearest, and mistakes one with other static
-    values or another tree for it (0.10), or does not tell static values at all (0.12). For messages only.
+    values or another tree for it (0.10), or does not name static values at all (0.12). For messages only.
 
     Args:
         function: The name of the function whose trace is expected; another one's arguments are not given out.
@@ -210,7 +210,7 @@ class Membership:
 
 
 def membership() -> Membership | None:
-    """Read what ``jax.distributed.initialize`` found out; public names tell it only once devices are taken.
+    """Read what ``jax.distributed.initialize`` found out; public names say it only once devices are taken.
 
     Returns:
         ``None`` if it was not called, or this release keeps it elsewhere.

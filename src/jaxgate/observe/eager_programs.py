@@ -183,7 +183,7 @@ def _record(subject: EagerSubject, forced: Forced | None = None) -> RecordedCall
 
 
 def _unlike(programs: tuple[RecordedProgram, ...], launched: Launched) -> str:
-    """Why the recorded programs are not those that a call launches; empty if they are, or no profile tells."""
+    """Why the recorded programs are not those that a call launches; empty if they are, or no profile shows it."""
     if launched.programs is None:
         return ""
     recorded, seen = (

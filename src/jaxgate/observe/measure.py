@@ -122,7 +122,7 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
     next_args = computation.next_args or carry_donated(lowered.stage, call[0])
     stepped = take_steps(subject, next_args, clock=wall)
     stepped.further = take_further_steps(
-        subject, stepped, told=next_args is not None, clock=wall, together=tools.together
+        subject, stepped, declared=next_args is not None, clock=wall, together=tools.together
     )
     donation = read_donation(compiled.program, subject.first_fed)
     if computation.batch is not None:
@@ -168,7 +168,7 @@ def _measurement(
             host_ns=run.launch_ns,
             dispatch_ns=run.dispatch_ns,
         ),
-        unseen="; ".join(filter(None, (found.unseen, run.stepped.further.untold))),
+        unseen="; ".join(filter(None, (found.unseen, run.stepped.further.unseen))),
         called=run.called.functions,
         unknown={**found.unknown, **lost_unknown(run.donation), **run.called.unknown},
         samples=run.sampled.samples if tools.sampling else None,

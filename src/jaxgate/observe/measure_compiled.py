@@ -1,4 +1,4 @@
-"""What a compiled program tells without a call; all there is of a case whose arguments are ``jax.ShapeDtypeStruct``."""
+"""What is known of a compiled program without a call; all there is of a case whose arguments are ``jax.ShapeDtypeStruct``."""
 
 from __future__ import annotations
 

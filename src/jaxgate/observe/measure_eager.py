@@ -70,7 +70,9 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
     tools.progress("running")
     jax.clear_caches()  # the first step is a cold one: what an earlier call compiled would hide a later miss
     stepped = take_steps(subject, computation.next_args, clock=tools.clocks.wall, own=_own_time(tools))
-    stepped.further = take_further_steps(subject, stepped, told=True, clock=tools.clocks.wall, together=tools.together)
+    stepped.further = take_further_steps(
+        subject, stepped, declared=True, clock=tools.clocks.wall, together=tools.together
+    )
     processes = processes_of(subject.devices)
     if computation.batch is not None:
         tools.progress("checking the batch")
@@ -161,7 +163,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         launched=launched.programs or {},
         launched_programs=programs.described,
         transferred=launched.transfers or {},
-        unseen=run.stepped.further.untold,
+        unseen=run.stepped.further.unseen,
         called=run.called.functions,
     )
 

@@ -84,7 +84,7 @@ class Observation:
         """Its dynamic arguments, flattened.
 
         Raises:
-            NotReplayableError: If they cannot be told from the static ones, or the subject runs on the host.
+            NotReplayableError: If they cannot be distinguished from the static ones, or the subject runs on the host.
         """
         if self.lowered is None:
             raise NotReplayableError(WHY_NOT)

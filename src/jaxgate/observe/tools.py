@@ -1,4 +1,4 @@
-"""What a measurement works with besides the case: a memory, clocks, other ranks, and who is told what is being done."""
+"""What a measurement works with besides the case: a memory, clocks, other ranks, and who prints what is being done."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Tools:
 
     Attributes:
         store: Remembers references, and other programs, between runs.
-        progress: Told what is being done, before anything that may take long.
+        progress: Called with what is being done, before anything that may take long.
         sampling: Whether to time calls; the counters are taken either way.
         clocks: What is timed with which.
         together: The ranks that run the case, all of them with the same calls.

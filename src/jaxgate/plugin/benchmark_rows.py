@@ -5,7 +5,7 @@ first and its times are replayed through the timer that the ``benchmark`` marker
 
 Under pytest-xdist pytest-benchmark switches itself off, because plain benchmarks would disturb each other. The times of
 a gate were taken with the machine to themselves, so its rows are right. What is used for that has no public
-interface; ``tests/plugin/test_benchmark_rows.py`` tells when it moves. So has what a second gate of a test needs: the
+interface; ``tests/plugin/test_benchmark_rows.py`` fails when it moves. So has what a second gate of a test needs: the
 fixture fills one row.
 """
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
 
 Capturing = Callable[[Verdict, Callable[[str], None]], Verdict]
-"""Profiles a case whose verdict is final, telling what is being done; gives the verdict with what was captured."""
+"""Profiles a case whose verdict is final, printing what is being done; returns the verdict with what was captured."""
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class HeldCase:
 
     Attributes:
         capture: Profiles it once the verdict is final.
-        row: ``extra_info`` of its row in pytest-benchmark, to be told the outcome.
+        row: ``extra_info`` of its row in pytest-benchmark, which gets the outcome.
     """
 
     capture: Capturing
@@ -139,7 +139,7 @@ def mark_expected(report: pytest.TestReport, verdicts: Sequence[Verdict]) -> Non
 def confirm_held(config: pytest.Config, session: GateSession) -> None:
     """Repeat in fresh processes what made cases red, after the last test; then report the tests that waited.
 
-    Where very many are, the largest with a control come first: these tell whether the machine is the suspect.
+    Where very many are, the largest with a control come first: these show whether the machine is the cause.
     """
     from jaxgate.engine.provisional import confirm, in_order  # noqa: PLC0415 - imports JAX
 
@@ -172,7 +172,7 @@ def confirm_held(config: pytest.Config, session: GateSession) -> None:
 
 
 def settle(waiting: HeldTest, verdict: Verdict, *, elsewhere: str) -> None:
-    """Tell a test the final verdict of one of its cases; the reports of one that waits for no other say what came of all.
+    """Give a test the final verdict of one of its cases; the reports of one that waits for no other say what came of all.
 
     Args:
         waiting: The test.

@@ -1,6 +1,6 @@
-"""Tell what JAX does unless told otherwise: ``python -m jaxgate.processes.defaults_worker``.
+"""Print what JAX does by default: ``python -m jaxgate.processes.defaults_worker``.
 
-A process of its own, without a variable that sets anything: this one was told things before anybody looked.
+A process of its own, without a variable that sets anything: this one may have settings already.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TIMEOUT_S = 60.0
 
 
 def ask_defaults(variables: Mapping[str, str] = os.environ) -> JaxDefaults | None:
-    """JAX's defaults, of the installation that this interpreter finds; ``None`` where no process could tell."""
+    """JAX's defaults, of the installation that this interpreter finds; ``None`` where that process failed."""
     clean = {name: value for name, value in variables.items() if not name.startswith(_TELLS)}
     command = [sys.executable, "-m", "jaxgate.processes.defaults_worker"]
     try:

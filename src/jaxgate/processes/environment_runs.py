@@ -115,7 +115,7 @@ def run_environments(
         count: Launches of each.
         into: Folder for what they record.
         cache: Folder that keeps environments made for requirements.
-        progress: Told what is being done.
+        progress: Called with what is being done.
         here: The variables of this environment.
         record: Records the tests in a process of an environment.
         seed: The order is drawn from it; drawn itself by default.

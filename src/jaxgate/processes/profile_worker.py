@@ -33,7 +33,7 @@ def read_table(
     Args:
         folder: The bundle; each side's profile lies under its name.
         sides: Today's side, and perhaps the other.
-        notes: Told why there is no table.
+        notes: Called with why there is no table.
         timeout_s: Seconds after which the process is killed.
     """
     question: dict[str, Any] = {

@@ -81,10 +81,10 @@ class SideProcess:
         line = self.live.stdout.readline()
         if not line:
             raise SideError(self._ended())
-        told: dict[str, Any] = json.loads(line)
-        if "problem" in told:
-            raise SideError(told["problem"])
-        return told
+        reply: dict[str, Any] = json.loads(line)
+        if "problem" in reply:
+            raise SideError(reply["problem"])
+        return reply
 
     def end(self) -> None:
         """Kill it."""
@@ -178,8 +178,8 @@ def ready(process: SideProcess) -> ProcessSide:
     Raises:
         SideError: If it could not, or has another environment than it shall have.
     """
-    told = process.answer()
-    return ProcessSide(process, told["contract"], told["consumed"])
+    reply = process.answer()
+    return ProcessSide(process, reply["contract"], reply["consumed"])
 
 
 def _last_words(complaints: Path) -> str:
@@ -201,8 +201,8 @@ def main(folder: Path, side: str) -> None:
     """Be one side of a duel until nobody asks any more."""
     sys.stdout, answers = sys.stderr, sys.stdout  # what a library prints must not look like an answer
 
-    def answer(told: Mapping[str, Any]) -> None:
-        answers.write(json.dumps(told) + "\n")
+    def answer(reply: Mapping[str, Any]) -> None:
+        answers.write(json.dumps(reply) + "\n")
         answers.flush()
 
     try:

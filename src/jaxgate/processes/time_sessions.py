@@ -158,7 +158,7 @@ class TimeRecording:
             else:
                 why = unlike_accepted(recorded, known.baseline)
             if recorded.samples is None:
-                why = "its session was told not to time anything"
+                why = "its session had --perf-no-timing"
             if why or known is None or recorded.samples is None:
                 self.refused[slug, case] = f"{why}; record that first: --perf-update"
                 return

@@ -130,8 +130,8 @@ def _step(command: Sequence[str], requirements: Sequence[str]) -> str:
     """Run one step; gives what it printed."""
     done = run_child(command)
     if done.status:
-        told = (done.stderr or done.stdout).splitlines()
-        lines = [line for line in told if line.startswith("ERROR")] or told
+        output = (done.stderr or done.stdout).splitlines()
+        lines = [line for line in output if line.startswith("ERROR")] or output
         tail = "\n".join(lines[-3:])
         raise UsageError(f"{OPTION}: {', '.join(requirements)} cannot be installed:\n{tail}")
     return done.stdout

@@ -83,10 +83,10 @@ def report(
     parts = [f"# {verdict.status}: {verdict.case}", fenced(text)]
     capture = verdict.capture
     if capture is not None and capture.table is not None:
-        told = (
+        sentences = (
             f"{line.capitalize()}." for line in (step_line(capture.table), communication_line(capture.table)) if line
         )
-        parts += ["## Where the time goes", " ".join(told), markdown_table(capture.table)]
+        parts += ["## Where the time goes", " ".join(sentences), markdown_table(capture.table)]
     if capture is not None and capture.notes:
         parts += [fenced("\n".join(capture.notes))]
     memory = list(_memory(now, record))

@@ -102,8 +102,8 @@ def blame(verdict: Verdict, by_facts: str) -> list[tuple[str, str]]:
     leads = bool(rows) and table is not None and _leads(verdict, table)
     shown = [("culprit" if leads else "profile", rows[0]), *(("", row) for row in rows[1:])] if rows else []
     accused = [("program" if leads else "culprit", by_facts)] if by_facts else []
-    told = [*shown, *accused] if leads else [*accused, *shown]
-    return told if verdict.capture is None else [*told, ("bundle", _bundle(verdict.capture))]
+    lines = [*shown, *accused] if leads else [*accused, *shown]
+    return lines if verdict.capture is None else [*lines, ("bundle", _bundle(verdict.capture))]
 
 
 def _leads(verdict: Verdict, table: OpTable) -> bool:

@@ -42,7 +42,7 @@ def describe_peak(record: PeakRecord) -> str:
         ratio = show_ratio(peak.peak_bytes, record.predicted_bytes)
         parts.append(f"{ratio} the compiler's {show('peak_bytes', record.predicted_bytes)}")
     else:
-        parts.append("the compiler tells no peak")
+        parts.append("the compiler reports no peak")
     parts += [_own(peak), *_over_calls(peak)]
     parts.append(f"limit {show('limit_bytes', figures.limit_bytes)}")
     parts += [] if figures.pool_bytes is None else [_pool(figures.pool_bytes, figures.peak_pool_bytes)]

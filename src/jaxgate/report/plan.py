@@ -28,7 +28,7 @@ def plan_table(predictions: Sequence[Prediction]) -> str:
             "~: worked out from a stored baseline, which does not know what a reference costs; a duel at its longest."
         )
     if any(unknown):
-        lines.append("unknown: not run here yet, and no stored baseline tells.")
+        lines.append("unknown: not run here yet, and no stored baseline says.")
     return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ _PAGE = """\
 # What gates, and by how much it may move
 
 Made by `jaxgate policy > docs/policy.md`; a test holds it against the code. Bytes are those of one device. `None` (a
-backend that does not tell) is never taken for zero: a fact that the baseline has and today's measurement lacks is
+backend that does not report it) is never taken for zero: a fact that the baseline has and today's measurement lacks is
 INVALID.
 
 ## Facts against the baseline

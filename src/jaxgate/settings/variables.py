@@ -1,4 +1,4 @@
-"""Environment variables by which one process of jaxgate tells another what it is."""
+"""Environment variables by which one process of jaxgate describes another to it."""
 
 from __future__ import annotations
 

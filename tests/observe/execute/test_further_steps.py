@@ -47,10 +47,10 @@ def on_host(function, args, next_args=None, *, clock=None, **how):
     jax.clear_caches()
     subject = EagerSubject(function, (args, {}), "subject")
     stepped = take_steps(subject, next_args, clock=clock)
-    return stepped, take_further_steps(subject, stepped, told=True, clock=clock, **how)
+    return stepped, take_further_steps(subject, stepped, declared=True, clock=clock, **how)
 
 
-def jitted(function, args, next_args=None, *, told=None, clock=None):
+def jitted(function, args, next_args=None, *, declared=None, clock=None):
     """What those of a jitted function show."""
     clock = clock or Clock()
     call = (args, {})
@@ -59,8 +59,8 @@ def jitted(function, args, next_args=None, *, told=None, clock=None):
     subject = JittedSubject.of(lowered, call)
     stepped = take_steps(subject, next_args, clock=clock)
     assert (stepped.traces, stepped.compiles) == (0, 0)
-    told = next_args is not None if told is None else told
-    return take_further_steps(subject, stepped, told=told, clock=clock)
+    declared = next_args is not None if declared is None else declared
+    return take_further_steps(subject, stepped, declared=declared, clock=clock)
 
 
 def now_and_then(every, make):
@@ -160,8 +160,8 @@ def test_who_has_no_more_arguments_ends_them(make):
     found = make(jax.jit(lambda x: x + 1), (X,), runs_out(5))
     found = found[1] if make is on_host else found
     assert (found.retraces, found.traces) == ((), 0)
-    assert found.untold.startswith("threading the state into the next step: StopIteration")
-    assert found.untold.endswith(": no more steps are counted")
+    assert found.unseen.startswith("threading the state into the next step: StopIteration")
+    assert found.unseen.endswith(": no more steps are counted")
 
 
 def test_who_threads_nothing_any_more_ends_them_and_nothing_else():
@@ -173,14 +173,14 @@ def test_who_threads_nothing_any_more_ends_them_and_nothing_else():
         return _double(x)
 
     stepped, found = on_host(counted, (X,), lambda result, _: None if next(left, None) is None else (result,))
-    assert (found.untold, found.retraces, len(calls)) == ("", (), 1 + 4)
+    assert (found.unseen, found.retraces, len(calls)) == ("", (), 1 + 4)
     assert stepped.next_args is not None
 
 
 def test_a_later_step_that_fails_ends_them():
     """The line says so; nothing is judged by it."""
     _, found = on_host(fails_at(9), (X,))
-    assert found.untold.startswith("step 9: RuntimeError: no more data")
+    assert found.unseen.startswith("step 9: RuntimeError: no more data")
 
 
 def test_a_wrapper_with_names_of_its_own_may_donate():
@@ -222,7 +222,7 @@ def test_a_weakly_typed_leaf_of_the_state_is_seen():
 
 
 @pytest.mark.parametrize(
-    ("function", "args", "told"),
+    ("function", "args", "declared"),
     [
         (STRONG, (STATE, X), False),
         (WEAK, (STATE, X), True),
@@ -230,12 +230,12 @@ def test_a_weakly_typed_leaf_of_the_state_is_seen():
         (lambda x, tree: (x, {"n": tree["n"]}), (X, STATE), False),
         (lambda x, tree: {"w": tree["w"] * 1.0, "n": x}, (X, {"n": jnp.int32(1), "w": X}), False),
     ],
-    ids=["strong", "told", "an array", "a part of it", "other types"],
+    ids=["strong", "declared", "an array", "a part of it", "other types"],
 )
-def test_nothing_is_threaded_that_is_no_state(function, args, told):
+def test_nothing_is_threaded_that_is_no_state(function, args, declared):
     """Types that are as given, arrays alone, other trees, and whatever somebody said."""
-    found = jitted(function, args, told=told)
-    assert (found.traces, found.compiles, found.retraces, found.untold) == (0, 0, (), "")
+    found = jitted(function, args, declared=declared)
+    assert (found.traces, found.compiles, found.retraces, found.unseen) == (0, 0, (), "")
 
 
 def test_one_of_two_states_is_not_guessed():
@@ -246,10 +246,10 @@ def test_one_of_two_states_is_not_guessed():
 
     tree = {"w": X, "lr": jnp.float32(1)}
     found = jitted(mixed, (tree, tree))
-    assert (found.traces, found.untold) == (0, "nothing is threaded (carry='params' or carry='average')")
+    assert (found.traces, found.unseen) == (0, "nothing is threaded (carry='params' or carry='average')")
     computation = Computation(subject=mixed, args=(tree, tree))
     clocks = Clocks(wall=Clock())
-    assert observe(lambda: computation, store=None, sampling=False, clocks=clocks).measurement.unseen == found.untold
+    assert observe(lambda: computation, store=None, sampling=False, clocks=clocks).measurement.unseen == found.unseen
 
 
 def test_a_state_that_the_function_does_not_take_is_left_alone():
@@ -261,7 +261,7 @@ def test_a_state_that_the_function_does_not_take_is_left_alone():
         return {"w": state["w"] * state["lr"], "lr": jnp.where(state["w"][0] > 0, 0.1, 0.2)}
 
     found = jitted(picky, ({"w": X, "lr": jnp.float32(1)},))
-    assert (found.traces, found.retraces, found.untold) == (0, (), "")
+    assert (found.traces, found.retraces, found.unseen) == (0, (), "")
 
 
 def test_facts_count_further_steps_as_steady_ones():

@@ -134,7 +134,7 @@ def test_an_allocator_without_figures_says_so(platform, statistics, why):
 def test_without_what_a_peak_is_made_of_there_is_none(platform, statistics, key, value):
     """Missing, -1 for "not told", or no number of bytes: unavailable, never less than it was."""
     changed = {**statistics, key: value} if value is not None else {k: v for k, v in statistics.items() if k != key}
-    assert read(platform, changed) == f"unavailable on {platform}:0: its allocator does not tell {key}"
+    assert read(platform, changed) == f"unavailable on {platform}:0: its allocator does not report {key}"
 
 
 def test_all_else_may_be_missing():

@@ -266,7 +266,7 @@ def test_options_that_could_do_more_than_compile_are_refused(name, value):
 def test_static_arguments_beside_python_numbers_are_refused():
     """Which of them is dynamic cannot be told."""
     program = stored(jax.jit(lambda x, n, f: x * n * f, static_argnums=1), W, 3, 2.0)
-    assert program.record.why_not == "static arguments and Python numbers are mixed, and cannot be told apart"
+    assert program.record.why_not == "static arguments and Python numbers are mixed, and cannot be distinguished"
 
 
 def test_a_missing_serialiser_is_a_dependency():

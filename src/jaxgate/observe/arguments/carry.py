@@ -82,7 +82,9 @@ def carry_donated(lowered: jax.stages.Lowered, args: tuple[Any, ...]) -> Carry |
     return Carry(donated, required=False) if donated else None
 
 
-def untold_state(output: Any, args: tuple[Any, ...], names: Sequence[str]) -> tuple[tuple[Any, ...] | None, str, str]:
+def undeclared_state(
+    output: Any, args: tuple[Any, ...], names: Sequence[str]
+) -> tuple[tuple[Any, ...] | None, str, str]:
     """The tree among the arguments that a result is the next one of, where nobody said so and its weak types differ.
 
     Only trees count: arrays of one shape are everywhere. Where nothing differs, JAX has the program of the next step.

@@ -17,7 +17,7 @@ class Lockstep(Protocol):
     """The ranks that run one case."""
 
     def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """Give all ranks the numbers that rank 0 chose; a rank that decides anything but ``what`` is told so."""
+        """Give all ranks the numbers that rank 0 chose; a rank that decides anything but ``what`` gets an error."""
 
     def anyone(self, what: str, yes: bool) -> bool:  # noqa: FBT001 - it is the question
         """Whether any rank says yes; all of them are given the same answer."""

@@ -37,7 +37,7 @@ def given_leaves(stage: jax.stages.Lowered, call: tuple[Sequence[Any], Mapping[s
     """What a program is given: a static argument stands in it already, and may have an address for a name."""
     try:
         return dynamic_leaves(stage, *call)
-    except InvalidCaseError:  # trees that cannot be told apart: all of them, then
+    except InvalidCaseError:  # trees that cannot be distinguished: all of them, then
         return list(jax.tree.leaves(tuple(call)))
 
 

@@ -191,7 +191,7 @@ def _concrete(sharding: Any, devices: np.ndarray[Any, Any]) -> NamedSharding:
 
 
 def _devices(leaves: Sequence[Any], count: int) -> np.ndarray[Any, Any]:
-    """The devices that the arguments lie on, in their mesh's order; the first ones where no argument tells."""
+    """The devices that the arguments lie on, in their mesh's order; the first ones where no argument says."""
     for leaf in leaves:
         mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
         if isinstance(mesh, Mesh) and mesh.size == count:

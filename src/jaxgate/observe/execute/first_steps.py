@@ -32,14 +32,14 @@ class Further:
     """What was traced and compiled in the step that ended those after the first ones (all must be 0).
 
     Attributes are those of ``Stepped``, and:
-        untold: What is not threaded though it could be, in words; empty if there is nothing.
+        unseen: What is not threaded though it could be, in words; empty if there is nothing.
     """
 
     traces: int = 0
     compiles: int = 0
     cache_hits: int = 0
     retraces: tuple[str, ...] = ()
-    untold: str = ""
+    unseen: str = ""
 
 
 @dataclass(slots=True)

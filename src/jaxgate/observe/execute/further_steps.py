@@ -12,7 +12,7 @@ from jaxgate.observe.arguments import (
     Lockstep,
     argument_keys,
     on_device,
-    untold_state,
+    undeclared_state,
 )
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.first_steps import STEPS, Further, Stepped, following
@@ -26,7 +26,7 @@ MORE_NS = 500_000_000
 
 
 def take_further_steps(
-    subject: Subject, stepped: Stepped, *, told: bool, clock: Clock, together: Lockstep = ALONE
+    subject: Subject, stepped: Stepped, *, declared: bool, clock: Clock, together: Lockstep = ALONE
 ) -> Further:
     """Go on from the steps until one traces or compiles again.
 
@@ -36,7 +36,7 @@ def take_further_steps(
     Args:
         subject: The subject, after its steps.
         stepped: What they showed; it is red already where one of them retraced, and nothing more is done.
-        told: Whether somebody said what is threaded, or that nothing is.
+        declared: Whether somebody said what is threaded, or that nothing is.
         clock: Monotonic nanoseconds.
         together: The ranks that take the steps; where there are several, none goes on.
 
@@ -47,9 +47,9 @@ def take_further_steps(
     (output, call), stepped.last = stepped.last, None
     if stepped.retraces or together is not ALONE:  # ranks would have to agree before each of them
         return Further()
-    untold = ""
-    if not told and subject.name and not subject.consumes:
-        args, name, untold = untold_state(output, call[0], subject.names)
+    unseen = ""
+    if not declared and subject.name and not subject.consumes:
+        args, name, unseen = undeclared_state(output, call[0], subject.names)
         if args is not None:
             return _threaded(subject, stepped, name, (args, call[1]), call)
     spent_ns = 0
@@ -67,7 +67,7 @@ def take_further_steps(
             with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"):
                 output = subject.call(call)
         except InvalidCaseError as error:  # who made it may have had no more than so many in mind
-            return Further(untold=f"{error}: no more steps are counted")
+            return Further(unseen=f"{error}: no more steps are counted")
         culprits = stepped.blame.culprits(events)
         again = [culprit for culprit in culprits if culprit.key in stepped.missed or culprit.function == subject.name]
         if again:
@@ -75,7 +75,7 @@ def take_further_steps(
         stepped.missed |= {culprit.key for culprit in culprits}
         spent_ns += 0 if culprits else clock() - begin
         before = seen
-    return Further(untold=untold)
+    return Further(unseen=unseen)
 
 
 def _threaded(subject: Subject, stepped: Stepped, name: str, threaded: Call, call: Call) -> Further:

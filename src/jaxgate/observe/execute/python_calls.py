@@ -29,7 +29,7 @@ class Called:
     Attributes:
         calls: Functions that are called, and turns of loops, outside of JAX; calls into JAX are among them.
         jax_calls: The same inside of JAX.
-        reads: Device arrays whose memory is read; on CPU no event tells of them. ``None`` if they are seen otherwise.
+        reads: Device arrays whose memory is read; on CPU no event shows it. ``None`` if they are seen otherwise.
         functions: What is called most, with its turns of loops, by name.
         lines: Where that is: the definition of a function of the project, the calling lines of another one.
         read_lines: How and where arrays are read, those read most often first.
@@ -55,7 +55,7 @@ def count_python(subject: Subject, *, reads: bool, together: Lockstep = ALONE) -
 
     Args:
         subject: Warm.
-        reads: Whether to tell of arrays whose memory is read.
+        reads: Whether to record arrays whose memory is read.
         together: The ranks that make the calls: all of them make as many.
 
     Raises:

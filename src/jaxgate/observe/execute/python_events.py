@@ -70,7 +70,7 @@ class PythonEvents:
         """Make the call and count.
 
         A profiler, a debugger or a coverage tool of this thread has its place again afterwards. Collections of garbage
-        are put off: JAX has a callback in them. NumPy is watched, as nothing else tells which arrays it is given.
+        are put off: JAX has a callback in them. NumPy is watched, as no event shows which arrays it is given.
         """
         _array_type()  # not while it counts
         own = {name: getattr(np, name) for name in _FROM_NUMPY}

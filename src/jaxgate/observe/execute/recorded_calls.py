@@ -2,7 +2,7 @@
 
 Under ``jax_debug_key_reuse`` JAX gives no call the fast path that leaves Python out: each one, of a jitted function or of
 an eager operation, arrives at the primitive with its program and its arguments. The setting is part of what JAX caches
-by, so that what was compiled before stays as it was. ``tests/observe/execute/test_recorded_calls.py`` tells if a release
+by, so that what was compiled before stays as it was. ``tests/observe/execute/test_recorded_calls.py`` fails if a release
 goes another way.
 """
 

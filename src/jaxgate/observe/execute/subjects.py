@@ -37,7 +37,7 @@ class JittedSubject:
     Attributes:
         function: What is called.
         role: ``subject`` or ``reference``, for messages.
-        name: The name by which JAX's events tell it; empty where whatever it calls counts.
+        name: Its name in JAX's events; empty where whatever it calls counts.
         names: Names of its positional arguments.
         static: Names of the arguments whose values are part of the program.
         reads_results: Whether Python reads its results anyway, so that those of every step may be looked at.
@@ -66,7 +66,7 @@ class JittedSubject:
         return self.fresh()
 
     def placed(self, call: Call) -> Call:
-        """Threaded arguments where the next call wants them: on the device, and there; the first tell how they come."""
+        """Threaded arguments where the next call wants them: on the device, and there; the first show how they arrive."""
         self.following = self.following or describe_next(call, self.first_fed)
         placed = on_device(*call)
         jax.block_until_ready(self.arrays(None, placed))
@@ -200,7 +200,7 @@ class EagerSubject:
 
 
 def _identified(value: Any) -> Iterator[Any]:
-    """The functions within what a deep copy goes through that JAX tells by identity: with a copy it would compile again."""
+    """The functions within what a deep copy goes through that JAX distinguishes by identity: with a copy it would compile again."""
     seen: set[int] = set()
     pending = [value]
     while pending:

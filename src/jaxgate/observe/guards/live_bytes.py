@@ -113,7 +113,7 @@ def _live() -> Buffers:
 
 
 def _place(array: Any) -> tuple[str, int]:
-    """What tells one buffer from another: its address, or the array itself where the backend gives none."""
+    """What identifies a buffer: its address, or the array itself where the backend gives none."""
     try:
         return "buffer", array.unsafe_buffer_pointer()
     except (NotImplementedError, RuntimeError, ValueError):

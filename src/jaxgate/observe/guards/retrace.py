@@ -30,9 +30,9 @@ class no_retrace:  # noqa: N801 - reads like the function that it is to its user
 
     With nothing named everything counts, in every thread: also JAX's own helpers that are called eagerly
     (``jnp.ones`` of a new shape is a program of its own). With functions named only those count, wherever
-    they are traced: by themselves or inside another jitted function. They are told by their names, so that
+    they are traced: by themselves or inside another jitted function. They are known by their names, so that
     another jitted function of the same name counts too, and every ``pmap`` is one to JAX. Three kinds are not seen
-    inside another jitted function, where JAX tells nothing of them: ``pmap``, a jitted ``jax.custom_vjp`` or
+    inside another jitted function, where JAX reports nothing of them: ``pmap``, a jitted ``jax.custom_vjp`` or
     ``jax.custom_jvp``, and functions of JAX itself; name the outer function, or none.
 
     A program that the persistent cache answers counts: it was traced, and the cache may be empty tomorrow.
@@ -105,7 +105,7 @@ class no_retrace:  # noqa: N801 - reads like the function that it is to its user
 
 
 def _jitted_name(function: Callable[..., Any]) -> str:
-    """The name by which JAX's events tell a function.
+    """The name of a function in JAX's events.
 
     Raises:
         TypeError: If it has none.

@@ -155,7 +155,7 @@ def _key(printed: _Printed) -> tuple[object, ...]:
     """What the repetitions of one collective share."""
     channel = _CHANNEL.search(printed.attributes)
     collective = printed.collective
-    # Without a channel nothing tells two of them apart: each counts.
+    # Without a channel nothing distinguishes two of them: each counts.
     return (channel[1] if channel else id(printed), collective.kind, collective.shape, collective.groups)
 
 

@@ -58,7 +58,7 @@ def join(coordinator: str | None, count: int | None, process: int | None, *, tim
         raise NotJoinedError(
             "expected to call jax.distributed.initialize, found it called already; leave it to jaxgate"
         )
-    jax.config.update("jax_enable_preemption_service", False)  # it catches SIGTERM: a rank that is told to end must end
+    jax.config.update("jax_enable_preemption_service", False)  # it catches SIGTERM: a rank that gets SIGTERM must end
     known: dict[str, Any] = {"coordinator_address": coordinator, "num_processes": count, "process_id": process}
     try:
         jax.distributed.initialize(

@@ -34,7 +34,7 @@ _SAYS_WHERE = re.compile(r"NCCL_DEBUG\w*|\w*_(?:PATH|DIR|FILE|HOME|VERSION|LOG\w
 
 @cache
 def cpu_model() -> str:
-    """The processor's model; "unknown" where the system does not tell."""
+    """The processor's model; "unknown" where the system does not report it."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text(errors="replace").splitlines():

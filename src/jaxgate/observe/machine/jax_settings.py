@@ -134,17 +134,17 @@ _known: list[JaxDefaults | None] = [None]
 
 
 def know_defaults(defaults: JaxDefaults | None) -> None:
-    """Say what this process's JAX does unless told otherwise; ``None`` where that could not be found out."""
+    """Set what JAX does by default in this process; ``None`` where that could not be found out."""
     _known[0] = defaults
 
 
 def known_defaults() -> JaxDefaults | None:
-    """What ``know_defaults`` was told."""
+    """What ``know_defaults`` was given."""
     return _known[0]
 
 
 def read_defaults() -> JaxDefaults:
-    """The settings as they are now: the defaults, in a process that nobody told anything."""
+    """The settings as they are now: the defaults, in a process without any setting."""
     config = {name: str(value) for name, value in jax.config.values.items()}
     return JaxDefaults(jax=jax.__version__, file=jax.__file__, config=config, compile_options=_compile_options())
 

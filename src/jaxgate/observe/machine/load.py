@@ -89,7 +89,7 @@ class MachineState:
 
 
 def read_ticks(proc: Path = Path("/proc")) -> Ticks | None:
-    """Read the counters of all processors; ``None`` where the system does not tell."""
+    """Read the counters of all processors; ``None`` where the system does not report them."""
     try:
         first = (proc / "stat").read_text(errors="replace").split("\n", 1)[0].split()
         user, nice, system, idle, iowait, irq, softirq, stolen = (int(word) for word in first[1:9])
@@ -121,8 +121,8 @@ def look(
         after_work: What looks back (load, utilisation) is not asked: it would see what we did ourselves.
         holds_device: Nor who uses the device: we do.
         since: Steal is counted from here; over the window by default.
-        proc: Where the system tells about processors.
-        system: Where it tells about their clocks.
+        proc: Where the system describes its processors.
+        system: Where it describes their clocks.
         load: Reads the load of the last minute.
         cores: Processors of the machine.
         wait: Lets the window pass.

@@ -1,7 +1,7 @@
 """How fast this machine runs Python right now: a fixed piece of work that has nothing to do with JAX.
 
 Phases outside the steady state are held against stored figures, and the machine that recorded them may have been
-quicker or less busy. The yardstick tells how much; it knows nothing of JAX, so that a slower JAX does not hide in it.
+quicker or less busy. The yardstick measures how much; it knows nothing of JAX, so that a slower JAX does not hide in it.
 """
 
 from __future__ import annotations

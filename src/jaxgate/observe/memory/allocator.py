@@ -5,7 +5,7 @@ and no copies of donated arguments. What the figures mean differs between backen
 allocators and in figures that people published; no two agree on the keys):
 
 - CPU keeps none: ``memory_stats()`` is ``None``. So does ``XLA_PYTHON_CLIENT_ALLOCATOR=platform``.
-- GPU (BFC) gives its pool and never fills ``largest_free_block_bytes``: it is always 0, which means "not told".
+- GPU (BFC) gives its pool and never fills ``largest_free_block_bytes``: it is always 0, which means "not known".
 - TPU has no pool. What a program needs for its temporaries is not "in use" but "reserved": a program at 29.9 GiB
   was seen with 2.6 GiB in use and 27.3 GiB reserved. The largest free block is given.
 - A plugin that does not know a figure gives -1.
@@ -31,7 +31,7 @@ CALLS = 3
 """The second shows what a loop holds besides: the state that it came from; the third whether that is all."""
 
 FRACTION = "0.75"
-"""Share of a GPU that JAX takes unless told otherwise."""
+"""Share of a GPU that JAX takes by default."""
 
 _NOTHING: Call = ((), {})
 """In place of the arguments, which a subject would hold: a later call replaces them, and they must be free to go."""
@@ -41,7 +41,7 @@ Figures = dict[Any, AllocatorFigures | str]
 
 
 def statistics_of(device: jax.Device) -> Mapping[str, Any] | None:
-    """What the device's allocator tells; a name of its own, so that a test can put another one in its place."""
+    """What the device's allocator reports; a name of its own, so that a test can put another one in its place."""
     found: Mapping[str, Any] | None = device.memory_stats()
     return found
 
@@ -64,7 +64,7 @@ def read_figures(device: jax.Device) -> AllocatorFigures | str:
     needed = ["bytes_in_use", "peak_bytes_in_use", *(["bytes_reserved", "peak_bytes_reserved"] if reserves else [])]
     missing = [key for key in needed if of(key) is None]
     if missing:
-        return f"unavailable on {name}: its allocator does not tell {' and '.join(missing)}"
+        return f"unavailable on {name}: its allocator does not report {' and '.join(missing)}"
     in_use, peak = of("bytes_in_use") or 0, of("peak_bytes_in_use") or 0
     if peak < in_use:
         return (
@@ -85,7 +85,7 @@ def read_figures(device: jax.Device) -> AllocatorFigures | str:
 
 
 def preallocation(platform: str, environ: Mapping[str, str]) -> str:
-    """What JAX was told about its allocator, as jaxlib reads it; only on GPUs it is told anything."""
+    """The settings of JAX's allocator, as jaxlib reads them; only GPUs have any."""
     if platform != "gpu":
         return f"nothing to preallocate on {platform}"
     allocator = environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "").lower() or "default"
@@ -105,7 +105,7 @@ class _Prepared:
     Attributes:
         call: Calls it once and waits.
         next_args: Threads the state into the next call.
-        devices: Where it runs; ``None`` where only its arrays tell.
+        devices: Where it runs; ``None`` where only its arrays say.
         ready: Figures before the first call.
         predicted_bytes: The compiler's ``peak_bytes``.
     """
@@ -210,7 +210,7 @@ def _devices_of_arrays(tree: Any) -> set[Any]:
 
 
 def _fullest(stages: Mapping[str, Figures], calls: int, environ: Mapping[str, str]) -> AllocatorPeak | str:
-    """The peak of the fullest device, or why it cannot be told: one device that keeps silent may be the fullest."""
+    """The peak of the fullest device, or why it is unknown: one device without a figure may be the fullest."""
     found = []
     after = stages["after"]
     if not after:
@@ -224,6 +224,6 @@ def _fullest(stages: Mapping[str, Figures], calls: int, environ: Mapping[str, st
             figures[stage] = one
         if not figures["after"].peak_bytes:
             return f"unavailable on {device.platform}:{device.id}: its allocator says 0 bytes, after {calls} calls"
-        told = preallocation(device.platform, environ)
-        found.append(AllocatorPeak(devices=len(after), calls=calls, preallocation=told, **figures))
+        start = preallocation(device.platform, environ)
+        found.append(AllocatorPeak(devices=len(after), calls=calls, preallocation=start, **figures))
     return max(found, key=lambda peak: peak.peak_bytes)

@@ -47,7 +47,7 @@ class Fitting:
         A batch counts as the largest when it was compiled and wanted, and the next multiple was compiled and does not.
 
         Raises:
-            InvalidCaseError: If it cannot be compiled, the backend does not tell its memory, the smallest batch does
+            InvalidCaseError: If it cannot be compiled, the backend does not report its memory, the smallest batch does
                 not fit, or the largest one that may be tried does.
         """
 
@@ -90,7 +90,7 @@ class Fitting:
             executable = lowered.compile()
         peak = Facts(**compiled_facts(executable)).peak_bytes
         if peak is None:
-            raise InvalidCaseError(stage, "the largest batch cannot be found: this backend does not tell peak_bytes")
+            raise InvalidCaseError(stage, "the largest batch cannot be found: this backend does not report peak_bytes")
         (peak,) = self.tools.together.first(stage, (peak,))
         self.tools.store.save(key, {"peak_bytes": peak}, [])
         return peak

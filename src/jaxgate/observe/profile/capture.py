@@ -112,7 +112,7 @@ def _take(profiled: Profiled, folder: Path, session: str, limits: Limits) -> Tak
 def _trace(
     profiled: Profiled, arguments: Any, folder: Path, session: str, *, steps: int, programs: bool = True
 ) -> tuple[str, Any]:
-    """Profile some steps, with or without their programs; gives what there is to tell, and the next arguments."""
+    """Profile some steps, with or without their programs; returns a note for the user, if any, and the next arguments."""
     note = _start(folder, session, programs=programs)
     try:
         for number in range(steps):

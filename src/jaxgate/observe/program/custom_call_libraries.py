@@ -18,7 +18,7 @@ _OWN_CALLS = re.compile(
 """Targets whose code comes with JAX or XLA, whose versions are in the environment, or is Python and counted as such."""
 _TARGET = re.compile(r"stablehlo\.custom_call @(\S+)")
 _MAPPED = Path("/proc/self/maps")
-"""Where Linux tells which file is loaded at which addresses; other systems have no such file."""
+"""Where Linux lists which file is loaded at which addresses; other systems have no such file."""
 _DIGITS = 16
 
 

@@ -183,7 +183,7 @@ def lost_by_size(program: Program, call: Call) -> tuple[int | None, tuple[str, .
     """
     donated, reused = program.facts.donated_bytes, program.facts.aliased_bytes
     if donated is None or reused is None:
-        return None, (), {"lost_bytes": "this backend does not tell what is reused"}
+        return None, (), {"lost_bytes": "this backend does not report what is reused"}
     lost = max(0, donated - reused)
     given = read_donation(program, call) if lost else ()
     return lost, lost_lines([leaf for leaf in given if leaf.why != _COMPILERS_CHOICE]), {}

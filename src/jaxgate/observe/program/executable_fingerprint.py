@@ -1,4 +1,4 @@
-"""Whether two programs were compiled to the same executable: then no clock can tell them apart."""
+"""Whether two programs were compiled to the same executable: then their times cannot differ."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def executable_fingerprint(executable: jax.stages.Compiled) -> str | None:
     compiled in one process, have the same text but for these, or in another order.
 
     Returns:
-        The hash; ``None`` where two executables could not be told apart: constants are not printed, or there is no text.
+        The hash; ``None`` where two executables could not be distinguished: constants are not printed, or there is no text.
     """
     text = executable.as_text()
     if not text or _ELIDED in text:

@@ -117,14 +117,14 @@ def split_call(lowered: Lowered, call: Call) -> tuple[list[Any], Callable[[Seque
     """Part a call into its dynamic leaves and a function that puts it together again.
 
     Raises:
-        NotReplayableError: If static arguments cannot be told from dynamic ones.
+        NotReplayableError: If static arguments cannot be distinguished from dynamic ones.
     """
     leaves, tree = jax.tree.flatten(call)
     places = list(range(len(leaves)))
     if len(leaves) != len(lowered.signature):
         places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct))]
     if len(places) != len(lowered.signature):
-        raise NotReplayableError("static arguments and Python numbers are mixed, and cannot be told apart")
+        raise NotReplayableError("static arguments and Python numbers are mixed, and cannot be distinguished")
 
     def rebuild(arrays: Sequence[Any]) -> Call:
         whole = list(leaves)
@@ -189,7 +189,7 @@ def _without_locations() -> Iterator[None]:
 
 
 def serves_as(stored: bytes, content: bytes) -> bool:
-    """Whether a stored program may stand for a new one of its structure, which does not tell these apart.
+    """Whether a stored program may stand for a new one of its structure, which does not show this difference.
 
     One platform's StableHLO is another's, and arguments that a program does not use are not part of it. An older
     format does not serve: who records again wants the months for which jax promises to read it to start again.

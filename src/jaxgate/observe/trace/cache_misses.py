@@ -56,10 +56,10 @@ class Miss:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Listener:
-    """Who is told of the misses of a thread; ``wanted`` if the explanations were on before anybody listened."""
+    """Who hears of the misses of a thread; ``wanted`` if the explanations were on before anybody listened."""
 
     thread: int
-    tell: Callable[[Miss], None]
+    report: Callable[[Miss], None]
     wanted: bool
 
 
@@ -69,15 +69,15 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def listen_to_misses(tell: Callable[[Miss], None]) -> Iterator[None]:
-    """Tell every tracing-cache miss of this thread until the block ends; nothing of it is printed.
+def listen_to_misses(report: Callable[[Miss], None]) -> Iterator[None]:
+    """Report every tracing-cache miss of this thread until the block ends; nothing of it is printed.
 
-    Whoever had switched the explanations on already still gets them. Blocks may be nested. ``tell`` is called within
+    Whoever had switched the explanations on already still gets them. Blocks may be nested. ``report`` is called within
     the miss, before the function is traced.
     """
     thread = threading.get_ident()
     outer = [listener.wanted for listener in _listeners if listener.thread == thread]
-    listener = _Listener(thread, tell, outer[0] if outer else bool(jax.config.jax_explain_cache_misses))
+    listener = _Listener(thread, report, outer[0] if outer else bool(jax.config.jax_explain_cache_misses))
     with _lock:
         if not _listeners:
             _install()
@@ -116,7 +116,7 @@ def _remove() -> None:
 
 
 def _catch(entry: logging.LogRecord) -> bool:
-    """Tell a miss to this thread's listeners; keep everything from being printed that only they asked for."""
+    """Report a miss to this thread's listeners; keep everything from being printed that only they asked for."""
     listeners = [listener for listener in _listeners if listener.thread == threading.get_ident()]
     text = entry.getMessage()
     if not listeners or not text.startswith((_HEADER, *_CACHE_TEXTS)):
@@ -125,7 +125,7 @@ def _catch(entry: logging.LogRecord) -> bool:
         miss = read_miss(text, calling_line())
         miss = replace(miss, call=traced_call(miss.function))
         for listener in listeners:
-            listener.tell(miss)
+            listener.report(miss)
     return listeners[0].wanted
 
 

@@ -16,16 +16,16 @@ _TASKS = Path("/proc/self/task")
 """A folder for each thread of this process, with the same of it."""
 
 
-def queued_ns(told: Path = _SCHEDULED) -> int:
-    """How long this thread has waited for a core; 0 where the system does not tell."""
+def queued_ns(statistics: Path = _SCHEDULED) -> int:
+    """How long this thread has waited for a core; 0 where the system does not report it."""
     try:
-        return int(told.read_text(encoding="ascii").split()[1])
+        return int(statistics.read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
         return 0
 
 
 def kept_ns(tasks: Path = _TASKS) -> int:
-    """How long all threads of this process have waited for a core, together; 0 where the system does not tell."""
+    """How long all threads of this process have waited for a core, together; 0 where the system does not report it."""
     try:
         return sum(queued_ns(task / "schedstat") for task in tasks.iterdir())
     except OSError:

@@ -6,7 +6,7 @@ Seen alike on JAX 0.10.2 and 0.12 (``tests/observe/trace/test_retraces.py`` hold
 
 * A persistent-cache hit fires the trace, the lowering and the *compile* event too, and the hit just before
   it, nameless: real compiles are compiles less hits.
-* A jitted function that is called while another is traced fires nothing: only the outermost trace tells.
+* A jitted function that is called while another is traced fires nothing: only the outermost trace is an event.
   ``record(explain=True)`` hears of the inner ones.
 * Eager helpers report under their own names (``jnp.ones``: ``broadcast_in_dim``), ``lax.scan`` as ``scan``.
 * ``pmap`` reports as ``_fun``, and may compile a helper (``_multi_slice``) that splits its arguments.

@@ -2,7 +2,7 @@
 
 Names of functions and helpers, source locations, the order of independent lines and whether a helper is
 jitted on its own do not reach it: calls are followed to the values they return, as the compiler inlines
-them. The values that a loop carries are told apart by what they do, not by their position, which follows
+them. The values that a loop carries are distinguished by what they do, not by their position, which follows
 the order of the lines in the body. It is of its own kind: never compare it with a hash of ``as_text()``
 or of an exported module.
 """
@@ -123,7 +123,7 @@ class _Hasher:
     def _while(self, operation: Any, operands: Digests, values: Mapping[Any, bytes]) -> tuple[bytes, Digests]:
         """Hash a loop whose carried values are coloured by their start and by how an iteration makes them.
 
-        Colours are refined until no two more values can be told apart (partition refinement, Hopcroft 1971);
+        Colours are refined until no two more values can be distinguished (partition refinement, Hopcroft 1971);
         values of one colour then start equal and stay equal, so the colour may stand for the position.
         """
         condition, body = (region.blocks[0] for region in operation.regions)

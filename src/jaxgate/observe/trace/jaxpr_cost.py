@@ -199,7 +199,7 @@ class _Scope:
 
 
 def _in_loop(item: Item) -> Item:
-    """What a loop of unknown length does, once: its label says so, and is told apart from what is counted in full."""
+    """What a loop of unknown length does, once: its label says so, and keeps it apart from what is counted in full."""
     if item.kind == CALLBACK or item.label.endswith(EACH_TURN):
         return item
     return item._replace(label=f"{item.label}{EACH_TURN}")

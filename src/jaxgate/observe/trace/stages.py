@@ -254,7 +254,7 @@ def compiled_facts(executable: jax.stages.Compiled) -> dict[str, int | None]:
         "argument_bytes": bytes_of("argument"),
         "output_bytes": bytes_of("output"),
         "temp_bytes": bytes_of("temp"),
-        "code_bytes": bytes_of("generated_code") or None,  # a program without code is one that does not tell
+        "code_bytes": bytes_of("generated_code") or None,  # zero means that the backend does not report it
         "xla_flops": cost_of("flops"),
         "xla_bytes": cost_of("bytes accessed"),
         "transcendentals": cost_of("transcendentals"),

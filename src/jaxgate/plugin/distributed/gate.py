@@ -1,4 +1,4 @@
-"""The gate of a run over several processes: every rank measures, rank 0 judges, the others are told."""
+"""The gate of a run over several processes: every rank measures, rank 0 judges, the others get the verdict."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _RankedGate(Gate):
 
 
 class LeadingGate(_RankedGate):
-    """Rank 0's: judges what all ranks measured, and tells them."""
+    """Rank 0's: judges what all ranks measured, and sends them the verdict."""
 
     _station: Leader
 
@@ -100,7 +100,7 @@ class LeadingGate(_RankedGate):
         self._verdict: Verdict | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Verdict:
-        """See ``Gate``; whatever comes of it, the other ranks are told."""
+        """See ``Gate``; the other ranks get the outcome in any case."""
         self._failure, self._verdict, self._handed_in = None, None, False
         try:
             return super().__call__(*args, **kwargs)
@@ -144,7 +144,7 @@ class LeadingGate(_RankedGate):
 
 
 class FollowingGate(_RankedGate):
-    """The gate of any other rank: measures, hands in, and does as it is told."""
+    """The gate of any other rank: measures, hands in, and does what rank 0 answers."""
 
     _station: Follower
 

@@ -72,8 +72,8 @@ class Ranks:
                 lines = door.let_in(found.count, deadline=time_limit)
                 self._station = Leader(lines, name, **options)
             else:
-                told = job.get("door", settings.timeout_s)
-                line = enter(found.coordinator, told, found.process, timeout_s=settings.timeout_s)
+                address = job.get("door", settings.timeout_s)
+                line = enter(found.coordinator, address, found.process, timeout_s=settings.timeout_s)
                 self._station = Follower(found.process, line, name, **options)
                 self._leave_time_to_rank_0()
         except (NotJoinedError, WireError) as error:
@@ -203,7 +203,7 @@ class Ranks:
         return FollowingGate(request.node, benchmark, self._gates, station)
 
     def _leave_time_to_rank_0(self) -> None:
-        """All ranks would stop at a time limit, each behind another test; when rank 0 does, the others are told."""
+        """All ranks would stop at a time limit, each behind another test; when rank 0 does, it notifies the others."""
         limit = self._config.pluginmanager.get_plugin(time_limit.NAME)
         if limit is not None:
             limit.stand_down()

@@ -77,7 +77,7 @@ class Ending:
 
 
 def say(config: pytest.Config, text: str) -> None:
-    """Tell the terminal at once, whatever the main thread is stuck in."""
+    """Write to the terminal at once, whatever the main thread is stuck in."""
     try:
         os.write(config.stash.get(STDERR, 2), f"\njaxgate: {text}\n".encode())
     except OSError:

@@ -70,7 +70,7 @@ class Peaks(InsteadOfTests):
 def measure_in_fresh_processes(
     project: Path, test: str, environ: Mapping[str, str]
 ) -> Iterator[tuple[PeakOutcome, PeakRecord]]:
-    """Measure each gate of a test in a process of its own; the first one tells whether there is a second."""
+    """Measure each gate of a test in a process of its own; the first one shows whether there is a second."""
     for gate in count():
         variables = {**environ, PEAK_AFTER: str(gate)} if gate else environ
         outcome, record = measure_in_fresh_process(project, test, variables)

@@ -1,4 +1,4 @@
-"""What a run will cost, without running anything; and the memory that this is told from."""
+"""What a run will cost, without running anything; and the memory that this comes from."""
 
 from __future__ import annotations
 

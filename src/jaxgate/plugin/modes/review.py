@@ -1,7 +1,7 @@
 """``--perf-update=review``: a run that judges, and then asks about each case that moved.
 
 What is accepted is what was measured already. A run in which everything red was accepted ends with 0: somebody has
-looked at each case, and said yes to it by hand. It is told as uncommitted wherever a run is told.
+looked at each case, and said yes to it by hand. Every report of the run shows it as uncommitted.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def _questions(gates: GateSession, found: Review, ask: Ask) -> set[str]:
     return accepted
 
 
-def _answer(ask: Ask, told: str) -> str:
+def _answer(ask: Ask, text: str) -> str:
     """One of y, n, a, q; Ctrl-C and the end of the input are q."""
-    prompt = f"\n{told}\n{QUESTION}"
+    prompt = f"\n{text}\n{QUESTION}"
     try:
         while True:
             answer = ask(prompt).strip().lower()
@@ -91,7 +91,7 @@ def _answer(ask: Ask, told: str) -> str:
 def _explains(session: pytest.Session, gates: GateSession, red: dict[str, Verdict]) -> bool:
     """Whether every failure that pytest counts is the verdict of a case that was accepted, and no other thing.
 
-    A test may fail again after its gate, or in its teardown: its own words tell. Of several gates none may still fail.
+    A test may fail again after its gate, or in its teardown: its own report says so. Of several gates none may still fail.
     """
     terminal = session.config.pluginmanager.getplugin("terminalreporter")
     stats = {} if terminal is None else terminal.stats

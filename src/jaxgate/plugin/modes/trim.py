@@ -64,8 +64,8 @@ class Trimmer(InsteadOfTests):
         settings, root = config.stash[SETTINGS], config.stash[SETTINGS].baselines
         baselines, unreadable = read_all(root)
         if unreadable:
-            told = "; ".join(f"{_short(error.path, config)}: {error.reason}" for error in unreadable)
-            return f"expected baselines that can be read, found {told}. Its program would look unneeded; restore it with git"
+            found = "; ".join(f"{_short(error.path, config)}: {error.reason}" for error in unreadable)
+            return f"expected baselines that can be read, found {found}. Its program would look unneeded; restore it with git"
         if not baselines:
             return f"expected baselines under {_short(root, config)}, found none; name their folder: --perf-baselines"
         gone = list(without_test(baselines, config.rootpath, config.stash[TESTS].collected, whole_roots(config), {}))

@@ -72,7 +72,7 @@ class Option:
         return self.unset or (f"{self.default:g}" if isinstance(self.default, float) else str(self.default or ""))
 
     def add_flag(self, group: pytest.OptionGroup) -> None:
-        """Declare the flag, if it has one; that it was not given is told from all values."""
+        """Declare the flag, if it has one; that it was not given is known from all values."""
         if self.flag:
             default = f"default: {self.default_words}" if self.default_words else ""
             others = ", ".join(name for name in (self.variable, self.ini) if name)

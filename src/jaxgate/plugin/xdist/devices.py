@@ -28,7 +28,7 @@ class Kind:
         plugin: Matches the name of the package without which JAX does not use it.
         variables: Environment variables that choose devices; the first one that is set says which may be used.
         count: Names the devices of this machine.
-        constants: What a process with one device must be told beside.
+        constants: What a process with one device must have set besides.
     """
 
     platforms: frozenset[str]
