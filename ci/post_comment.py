@@ -59,11 +59,11 @@ def main(arguments: Sequence[str]) -> int:
         print("post_comment: expected the id of a run, and GITHUB_REPOSITORY", file=sys.stderr)
         return 1
     try:
-        told = post(f"repos/{repository}", arguments[0])
+        done = post(f"repos/{repository}", arguments[0])
     except RefusedError as refused:
         print(f"post_comment: {refused}", file=sys.stderr)
         return 1
-    print(f"post_comment: {told}")
+    print(f"post_comment: {done}")
     return 0
 
 

@@ -94,7 +94,7 @@ def shares(runs: Sequence[Sequence[Duel]]) -> dict[str, list[float]]:
 
 def main(count: int) -> None:
     """Run the duels and print the table."""
-    chosen = [case for case in donation.CASES + rnn.CASES if "256" not in case.sentence]
+    chosen = [case for case in (*donation.CASES, *rnn.CASES) if "256" not in case.sentence]
     runs = []
     for case in chosen:
         print(f"{case.name}: {count} duels", file=sys.stderr)

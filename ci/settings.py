@@ -160,9 +160,9 @@ def main(names: list[str]) -> int:
         named, changed = found
         if changed and not named:
             unnamed.append(name)
-        told = ", ".join(changed) or "nothing"
+        names = ", ".join(changed) or "nothing"
         print(
-            f"| {name} | {tried} | {'named' if named else '**not named**' if changed else 'excused'} | {told} |",
+            f"| {name} | {tried} | {'named' if named else '**not named**' if changed else 'excused'} | {names} |",
             flush=True,
         )
     print(f"\nchanged something and not named: {', '.join(unnamed) or 'none'}")

@@ -32,8 +32,9 @@ ROOMS = {
 OPEN = {"jaxgate", "jaxgate.cli", "jaxgate.engine", "jaxgate.observe", "jaxgate.plugin", "jaxgate.processes"}
 OPEN |= {"jaxgate.settings.variables"}
 """Imported by module: there some need JAX and some must come without it, which one face for all could not give."""
-WRITERS = {"keep", "processes", "src/jaxgate/observe/profile/capture.py"}
-"""Who writes to disk; a profile is written by JAX itself, and not all of its files are wanted."""
+WRITERS = {"keep", "processes", "src/jaxgate/observe/profile/capture.py", "workloads/__main__.py"}
+"""Who writes to disk; a profile is written by JAX itself, and not all of its files are wanted. The last writes the
+catalogue's page in this repository."""
 WRITES = {"write_text", "write_bytes", "unlink", "rmdir", "rmtree", "touch", "rename", "opened to write"}
 
 READS = {

@@ -8,12 +8,10 @@ if TYPE_CHECKING:
         Case,
         Claim,
         Computation,
+        Family,
         InvalidCaseError,
         Tolerance,
-        at_least,
-        at_most,
-        cases,
-        equal,
+        claim,
     )
     from jaxgate.plugin.gate import Gate
 
@@ -23,21 +21,20 @@ __all__ = [
     "Case",
     "Claim",
     "Computation",
+    "Family",
     "Gate",
     "InvalidCaseError",
     "RetraceError",
     "Tolerance",
     "TransferError",
-    "at_least",
-    "at_most",
     "at_most_bytes",
-    "cases",
+    "claim",
     "compare",
-    "equal",
     "no_retrace",
     "no_transfer",
 ]
 
+_FORMER = {"at_least", "at_most", "cases", "equal"}
 _GUARDS = {"BytesError", "RetraceError", "TransferError", "at_most_bytes", "no_retrace", "no_transfer"}
 
 
@@ -55,7 +52,7 @@ def __getattr__(name: str) -> Any:
         from jaxgate.observe import guards  # noqa: PLC0415 - the point of this function
 
         return getattr(guards, name)
-    if name in __all__:
+    if name in __all__ or name in _FORMER:
         from jaxgate import model  # noqa: PLC0415 - the point of this function
 
         return getattr(model, name)

@@ -19,18 +19,7 @@ from jaxgate.engine.provisional import Provisional, confirm, in_order
 from jaxgate.engine.repeats import BackstopRepeat, DuelRepeat, PhaseRepeat
 from jaxgate.judge import accuses, blames_machine, decide, decide_claim, judge, settle_time, too_many
 from jaxgate.keep import read_job, save_baseline, write_duels
-from jaxgate.model import (
-    Duel,
-    Finding,
-    Match,
-    Phases,
-    ReferenceDuel,
-    RepeatOutcome,
-    Status,
-    StoredProgram,
-    at_least,
-    at_most,
-)
+from jaxgate.model import Duel, Finding, Match, Phases, ReferenceDuel, RepeatOutcome, Status, StoredProgram, claim
 from jaxgate.processes.pytest_child import Side
 from jaxgate.processes.side_worker import SideError
 
@@ -305,7 +294,7 @@ def test_a_suspected_machine_runs_nothing(suspect, plan):
 # Claims about run time
 
 
-LIMIT, LEAST = at_most(1.1, "run_ns", why="fused"), at_least(2.0, "run_ns")
+LIMIT, LEAST = claim("run_ns <= 1.1 * reference", "fused"), claim("run_ns >= 2 * reference")
 BROKEN = ReferenceDuel(duel=duel(60))  # 1.3 times its reference breaks both
 LIMIT_AGAIN, LEAST_AGAIN = replace(DUEL, claim=LIMIT), replace(DUEL, claim=LEAST)
 
@@ -418,7 +407,7 @@ def test_each_claim_is_repeated_until_one_disagrees(claimed):
 def test_only_what_is_red_is_repeated(claimed):
     """A duel accuses a case where its own finding is red."""
     assert (accuses(claimed, LIMIT), accuses(claimed, LEAST), accuses(claimed, None)) == (True, True, False)
-    assert not accuses(claimed, at_most(5, "run_ns"))
+    assert not accuses(claimed, claim("run_ns <= 5 * reference"))
 
 
 # launch
@@ -506,7 +495,7 @@ def test_a_side_that_cannot_be_had_confirms_nothing():
 def test_a_claim_is_judged_by_its_limit_and_the_control_by_none(child):
     """1.3 times the reference is within ``at most 1.3``; a control that differs by as much is not."""
     child({"case": duel(60), "control": duel(60)})
-    found = repeat_duel(replace(DUEL, claim=at_most(1.3, "run_ns")))
+    found = repeat_duel(replace(DUEL, claim=claim("run_ns <= 1.3 * reference")))
     assert (found.case.status, found.control.status) == (Status.SAME, Status.SLOWER)
     assert found.case.ratio == pytest.approx(1.3)
 

@@ -14,13 +14,13 @@ from jaxgate.engine.duel_budget import DuelBudget
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.reference_duel import ReferenceDuels
 from jaxgate.keep import DuelCache, ReferenceCache
-from jaxgate.model import Computation, ReferenceDuel, at_least, at_most
+from jaxgate.model import Computation, ReferenceDuel, claim
 from jaxgate.observe.duel import export_opponents, opponents_fingerprint
 from jaxgate.observe.measure import observe
 from jaxgate.observe.program import NotReplayableError
 from jaxgate.observe.trace import devices_of
 
-CLAIM = at_most(0.8, "run_ns")
+CLAIM = claim("run_ns <= 0.8 * reference")
 SHARED = "virtual CPU devices share their cores, so no clock judges them"
 
 
@@ -101,12 +101,14 @@ def test_the_duel_keeps_the_contract_of_its_case(duels):
 
 def test_one_claim_written_twice_is_one(duels):
     """It is repeated once, whatever the words beside it."""
-    told = duels[0].time([CLAIM, replace(CLAIM, why="again"), at_least(0.1, "run_ns")], watch(), lambda _: None)
+    told = duels[0].time(
+        [CLAIM, replace(CLAIM, why="again"), claim("run_ns >= 0.1 * reference")], watch(), lambda _: None
+    )
     assert [str(again.duel.claim) for again in told.repeats] == ["run_ns ≤ 0.8 × reference", "run_ns ≥ 0.1 × reference"]
 
 
 @pytest.mark.parametrize(
-    ("claims", "changes"), [([], {}), ([at_most(2, "temp_bytes")], {}), ([CLAIM], {"reference": None})]
+    ("claims", "changes"), [([], {}), ([claim("temp_bytes <= 2 * reference")], {}), ([CLAIM], {"reference": None})]
 )
 def test_nothing_is_timed_that_decides_nothing(duels, claims, changes):
     """No claim about run time, or no reference."""

@@ -26,14 +26,17 @@ from jaxgate.model import (
     Baseline,
     Case,
     InvalidCaseError,
+    Measurement,
     Phases,
     ProgramRecord,
     Provenance,
     Samples,
     Status,
     StoredBaseline,
+    Verdict,
 )
 from jaxgate.observe.measure import observe
+from jaxgate.observe.observation import Observation
 from jaxgate.report import explain
 from tests.faults.model import REPOSITORY, Control, Fault, Outcome, Score
 from tests.faults.scoring import ALARMS, of_fault, of_slowdown, of_unchanged
@@ -91,15 +94,16 @@ class Bench:
             observed = self._observe(case, remembered=remembered)
         except InvalidCaseError as error:
             return judge_invalid(case.name, error)
-        return judge_with_buffers(lambda now: _judged(case, now, record), observed)
+        return judge_with_buffers(lambda now: _judged(case, observed, now, record), observed)
 
     def _base(self, path: Path, name: str, *, remembered: bool) -> StoredBaseline:
         if (path, name) not in self._bases:
             case = self._case(path, name, path.read_text())
-            measurement = replace(self._observe(case, remembered=remembered).measurement, samples=NO_TIME)
+            observed = self._observe(case, remembered=remembered)
+            measurement = replace(observed.measurement, samples=NO_TIME)
             baseline = Baseline.of(measurement, case=case.name, test="", provenance=NOWHERE, program=NO_PROGRAM)
             record = StoredBaseline(baseline=baseline, path=Path("base.json"), borrowed=False)
-            verdict = _judged(case, measurement, record)
+            verdict = _judged(case, observed, measurement, record)
             if verdict.status in ALARMS - {Status.EXPECTED}:  # a claim may be known to break on a release of JAX
                 raise ValueError(f"{case.name} alarms before anything is planted: {explain(verdict, test='planted')}")
             self._bases[path, name] = record
@@ -149,9 +153,9 @@ class Bench:
         return module
 
 
-def _judged(case: Case, now, record: StoredBaseline):
+def _judged(case: Case, observed: Observation, now: Measurement, record: StoredBaseline) -> Verdict:
     # Nothing is timed here: neither phases nor claims about them mean anything.
-    claims = tuple(c for c in case.claims if not c.needs_duel and not c.quantity.endswith("_ns"))
+    claims = tuple(c for c in observed.claims if not c.needs_duel and not c.quantity.endswith("_ns"))
     return judge(case.name, claims, now, record, strict=True, tolerances=case.tolerances)
 
 

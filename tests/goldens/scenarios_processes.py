@@ -25,7 +25,7 @@ LARGER = ("jnp.tanh(x)", "jnp.tanh(x) if x.size != 16 else (jnp.tanh(x), x * 2)"
 JOB = """
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-from jaxgate import at_most
+from jaxgate import claim
 
 X = np.arange(16, dtype=np.float32).reshape(8, 2)
 
@@ -42,7 +42,7 @@ def test_sum(gate):
     gate(jax.jit(total), x, exact_collectives=1)
 
 def test_large(gate):
-    gate(lambda x: x * 2, jnp.ones(8), claims=[at_most(8, "output_bytes", of="one")])
+    gate(lambda x: x * 2, jnp.ones(8), claims=[claim("output_bytes <= 8")])
 """
 
 

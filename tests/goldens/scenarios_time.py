@@ -9,7 +9,7 @@ from goldens.transcript import Transcript, scenario
 from support.fakes import BUSY, CALL_NS, duel, hardware_slug
 from support.lines import line_here
 
-CLAIM = CALL[:-1] + ', reference=lambda x: 1 / jnp.exp(x), claims=[at_most(0.8, "run_ns", why="one pass")])'
+CLAIM = CALL[:-1] + ', reference=lambda x: 1 / jnp.exp(x), claims=[claim("run_ns <= 0.8 * reference", "one pass")])'
 WAIVER = """
 [[waiver]]
 case = "model/wave"

@@ -7,7 +7,7 @@ from support.git import git
 
 THREE = """
 import jax, jax.numpy as jnp
-from jaxgate import equal
+from jaxgate import claim
 
 def first(x):
     return x * 2

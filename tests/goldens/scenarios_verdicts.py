@@ -9,7 +9,7 @@ from support.fakes import CRASHED, KNOWN_BREAK, QUICK, SLOW, duel
 
 WAVE = """
 import jax, jax.numpy as jnp
-from jaxgate import at_most
+from jaxgate import claim
 
 def wave(x):
     return jnp.exp(-x)
@@ -53,7 +53,7 @@ def regressed_by_a_fact(play: Transcript) -> None:
 def regressed_by_a_claim(play: Transcript) -> None:
     """A claim is broken that no baseline can make right."""
     play.recorded(WAVE)
-    play.edit(CALL, CALL[:-1] + ', claims=[at_most(8, "output_bytes", of="one", why="it is small")])')
+    play.edit(CALL, CALL[:-1] + ', claims=[claim("output_bytes <= 8", "it is small")])')
     play.run()
     play.run("--perf-update")
 
@@ -186,12 +186,12 @@ def red_phase(play: Transcript) -> None:
 def expected_to_be_broken(play: Transcript) -> None:
     """A known break is green while it is broken, and asks to be removed when it is not."""
     old = 'KnownBreak(jax="<99", platform="cpu", since="2026-01-01", why="issue 12")'
-    claim = f', claims=[at_most(8, "output_bytes", of="one", known_break={old})])'
+    claim = f', claims=[claim("output_bytes <= 8", known_break={old})])'
     play.recorded(WAVE)
     play.edit(CALL, CALL[:-1] + claim)
-    play.edit("from jaxgate import at_most", f"from jaxgate import at_most\n{KNOWN_BREAK}")
+    play.edit("from jaxgate import claim", f"from jaxgate import claim\n{KNOWN_BREAK}")
     play.run("-v")
-    play.edit("at_most(8", "at_most(8000")
+    play.edit("output_bytes <= 8", "output_bytes <= 8000")
     play.run()
 
 

@@ -6,7 +6,7 @@ import pytest
 from support.factories import measurement, reference
 
 from jaxgate.judge.claims import check_claims, universal_claims
-from jaxgate.model import Claim, Status, Tolerance, at_least, at_most, equal
+from jaxgate.model import Claim, Status, Tolerance, claim
 
 UNIVERSAL = ("traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles", "lost_bytes")
 """Of a case that donates; without donation nothing can be lost."""
@@ -23,15 +23,15 @@ def check(claim, now):
 @pytest.mark.parametrize(
     ("claim", "formula"),
     [
-        (at_most(0.5, "compile_ns"), "compile_ns ≤ 0.5 × reference"),
-        (at_most(1.0, "temp_bytes"), "temp_bytes ≤ reference"),
-        (at_least(2, "matmul_flops"), "matmul_flops ≥ 2 × reference"),
-        (at_least(1, "aliased_bytes", of="donated_bytes"), "aliased_bytes ≥ donated_bytes"),
-        (at_most(1.1, "xla_flops", of="analytic_flops"), "xla_flops ≤ 1.1 × analytic_flops"),
-        (equal("matmul_flops", to="analytic_flops"), "matmul_flops = analytic_flops"),
-        (equal("stablehlo_ops", to="reference"), "stablehlo_ops = reference"),
-        (equal("host_callbacks", to=0), "host_callbacks = 0"),
-        (at_most(4096, "constant_bytes", of="one"), "constant_bytes ≤ 4096"),
+        (claim("compile_ns <= 0.5 * reference"), "compile_ns ≤ 0.5 × reference"),
+        (claim("temp_bytes <= reference"), "temp_bytes ≤ reference"),
+        (claim("matmul_flops >= 2 * reference"), "matmul_flops ≥ 2 × reference"),
+        (claim("aliased_bytes >= donated_bytes"), "aliased_bytes ≥ donated_bytes"),
+        (claim("xla_flops <= 1.1 * analytic_flops"), "xla_flops ≤ 1.1 × analytic_flops"),
+        (claim("matmul_flops == analytic_flops"), "matmul_flops = analytic_flops"),
+        (claim("stablehlo_ops == reference"), "stablehlo_ops = reference"),
+        (claim("host_callbacks == 0"), "host_callbacks = 0"),
+        (claim("constant_bytes <= 4096"), "constant_bytes ≤ 4096"),
     ],
 )
 def test_a_claim_reads_as_a_formula(claim, formula):
@@ -44,17 +44,17 @@ def test_a_claim_reads_as_a_formula(claim, formula):
 @pytest.mark.parametrize(
     ("claim", "now", "status"),
     [
-        (at_most(0.5, "temp_bytes"), 10_000, Status.SAME),
-        (at_most(0.5, "temp_bytes"), 10_001, Status.REGRESSED),
-        (at_most(0.5, "temp_bytes"), 0, Status.SAME),
-        (at_least(2.0, "temp_bytes"), 40_000, Status.SAME),
-        (at_least(2.0, "temp_bytes"), 39_999, Status.REGRESSED),
-        (at_least(2.0, "temp_bytes"), 50_000, Status.SAME),
-        (equal("temp_bytes", to="reference"), 20_000, Status.SAME),
-        (equal("temp_bytes", to="reference"), 20_001, Status.REGRESSED),
-        (equal("temp_bytes", to="reference"), 19_999, Status.REGRESSED),
-        (at_most(0.29, "temp_bytes"), 5_800, Status.SAME),  # 0.29 of 20000 is 5799.999… in binary
-        (at_most(0.29, "temp_bytes"), 5_801, Status.REGRESSED),
+        (claim("temp_bytes <= 0.5 * reference"), 10_000, Status.SAME),
+        (claim("temp_bytes <= 0.5 * reference"), 10_001, Status.REGRESSED),
+        (claim("temp_bytes <= 0.5 * reference"), 0, Status.SAME),
+        (claim("temp_bytes >= 2 * reference"), 40_000, Status.SAME),
+        (claim("temp_bytes >= 2 * reference"), 39_999, Status.REGRESSED),
+        (claim("temp_bytes >= 2 * reference"), 50_000, Status.SAME),
+        (claim("temp_bytes == reference"), 20_000, Status.SAME),
+        (claim("temp_bytes == reference"), 20_001, Status.REGRESSED),
+        (claim("temp_bytes == reference"), 19_999, Status.REGRESSED),
+        (claim("temp_bytes <= 0.29 * reference"), 5_800, Status.SAME),  # 0.29 of 20000 is 5799.999… in binary
+        (claim("temp_bytes <= 0.29 * reference"), 5_801, Status.REGRESSED),
     ],
 )
 def test_a_claim_against_the_reference(claim, now, status):
@@ -66,27 +66,27 @@ def test_a_claim_against_the_reference(claim, now, status):
 @pytest.mark.parametrize(
     ("claim", "status", "now", "against", "allowed"),
     [
-        (at_most(16_388, "output_bytes", of="one"), Status.SAME, 16_388, 16_388, 16_388),
-        (at_most(16_387, "output_bytes", of="one"), Status.REGRESSED, 16_388, 16_387, 16_387),
-        (at_least(1, "donated_bytes", of="one"), Status.SAME, 16_384, 1, 1),
-        (equal("host_callbacks", to=0), Status.SAME, 0, 0, 0),
-        (equal("constant_bytes", to=1), Status.REGRESSED, 0, 1, 1),
-        (equal("aliased_bytes", to="donated_bytes"), Status.SAME, 16_384, 16_384, 16_384),
-        (equal("output_bytes", to="aliased_bytes"), Status.REGRESSED, 16_388, 16_384, 16_384),
-        (at_most(2, "output_bytes", of="aliased_bytes"), Status.SAME, 16_388, 16_384, 32_768),
-        (equal("matmul_flops", to="analytic_flops"), Status.SAME, 1_000_000, 1_000_000, 1_000_000),
-        (at_most(1.0, "xla_flops", of="analytic_flops"), Status.REGRESSED, 1_100_000, 1_000_000, 1_000_000),
+        (claim("output_bytes <= 16_388"), Status.SAME, 16_388, 16_388, 16_388),
+        (claim("output_bytes <= 16_387"), Status.REGRESSED, 16_388, 16_387, 16_387),
+        (claim("donated_bytes >= 1"), Status.SAME, 16_384, 1, 1),
+        (claim("host_callbacks == 0"), Status.SAME, 0, 0, 0),
+        (claim("constant_bytes == 1"), Status.REGRESSED, 0, 1, 1),
+        (claim("aliased_bytes == donated_bytes"), Status.SAME, 16_384, 16_384, 16_384),
+        (claim("output_bytes == aliased_bytes"), Status.REGRESSED, 16_388, 16_384, 16_384),
+        (claim("output_bytes <= 2 * aliased_bytes"), Status.SAME, 16_388, 16_384, 32_768),
+        (claim("matmul_flops == analytic_flops"), Status.SAME, 1_000_000, 1_000_000, 1_000_000),
+        (claim("xla_flops <= analytic_flops"), Status.REGRESSED, 1_100_000, 1_000_000, 1_000_000),
         # arguments 18432 + outputs 16388 + temporaries 20000 - aliased 16384
-        (at_most(38_436, "peak_bytes", of="one"), Status.SAME, 38_436, 38_436, 38_436),
-        (at_most(38_435, "peak_bytes", of="one"), Status.REGRESSED, 38_436, 38_435, 38_435),
+        (claim("peak_bytes <= 38_436"), Status.SAME, 38_436, 38_436, 38_436),
+        (claim("peak_bytes <= 38_435"), Status.REGRESSED, 38_436, 38_435, 38_435),
         # the same without the temporaries
-        (at_most(18_436, "state_bytes", of="one"), Status.SAME, 18_436, 18_436, 18_436),
-        (at_most(18_435, "state_bytes", of="one"), Status.REGRESSED, 18_436, 18_435, 18_435),
+        (claim("state_bytes <= 18_436"), Status.SAME, 18_436, 18_436, 18_436),
+        (claim("state_bytes <= 18_435"), Status.REGRESSED, 18_436, 18_435, 18_435),
         # of the reference: 100 ms to compile, and a peak of 20,000 bytes more
-        (at_most(0.5, "compile_ns"), Status.SAME, 50_000_000, 100_000_000, 50_000_000),
-        (at_most(0.25, "compile_ns"), Status.REGRESSED, 50_000_000, 100_000_000, 25_000_000),
-        (at_most(0.75, "peak_bytes"), Status.SAME, 38_436, 58_436, 43_827),
-        (at_most(0.5, "peak_bytes"), Status.REGRESSED, 38_436, 58_436, 29_218),
+        (claim("compile_ns <= 0.5 * reference"), Status.SAME, 50_000_000, 100_000_000, 50_000_000),
+        (claim("compile_ns <= 0.25 * reference"), Status.REGRESSED, 50_000_000, 100_000_000, 25_000_000),
+        (claim("peak_bytes <= 0.75 * reference"), Status.SAME, 38_436, 58_436, 43_827),
+        (claim("peak_bytes <= 0.5 * reference"), Status.REGRESSED, 38_436, 58_436, 29_218),
     ],
 )
 def test_a_claim_against_numbers(claim, status, now, against, allowed):
@@ -99,42 +99,42 @@ def test_a_claim_against_numbers(claim, status, now, against, allowed):
 def test_equality_of_counts_is_exact():
     """One FLOP more than the closed formula is a difference, however large the numbers."""
     large = 50_000_000_000
-    claim = equal("matmul_flops", to="analytic_flops")
-    assert check(claim, measurement(facts={"matmul_flops": large}, analytic_flops=large)).status is Status.SAME
-    found = check(claim, measurement(facts={"matmul_flops": large + 1}, analytic_flops=large))
+    stated = claim("matmul_flops == analytic_flops")
+    assert check(stated, measurement(facts={"matmul_flops": large}, analytic_flops=large)).status is Status.SAME
+    found = check(stated, measurement(facts={"matmul_flops": large + 1}, analytic_flops=large))
     assert found.status is Status.REGRESSED
 
 
 def test_why_a_claim_is_made_goes_with_it():
     """The author's half-sentence is in the finding."""
-    claim = at_most(0, "output_bytes", of="one", why="nothing comes back")
-    assert check(claim, measurement()).detail == "nothing comes back"
+    stated = claim("output_bytes <= 0", "nothing comes back")
+    assert check(stated, measurement()).detail == "nothing comes back"
 
 
 @pytest.mark.parametrize(
     ("claim", "facts", "known", "missing"),
     [
-        (at_most(0.5, "temp_bytes"), {}, None, "reference"),
-        (at_least(0.0, "temp_bytes"), {}, None, "reference"),
-        (at_most(1.0, "temp_bytes"), {}, reference(facts={"temp_bytes": None}), "reference"),
-        (at_most(1.0, "compile_ns"), {}, reference(phases={"compile_ns": None}), "reference"),
-        (at_most(1.0, "peak_bytes"), {}, reference(facts={"aliased_bytes": None}), "reference"),
-        (at_most(1.0, "traces"), {}, reference(), "reference"),
-        (at_most(1.0, "temp_bytes"), {"temp_bytes": None}, reference(), "temp_bytes"),
-        (at_most(1e9, "temp_bytes", of="one"), {"temp_bytes": None}, None, "temp_bytes"),
-        (at_most(1e9, "peak_bytes", of="one"), {"output_bytes": None}, None, "peak_bytes"),
-        (at_most(1e9, "peak_bytes", of="one"), {"temp_bytes": None}, None, "peak_bytes"),
-        (at_most(1e9, "state_bytes", of="one"), {"argument_bytes": None}, None, "state_bytes"),
-        (at_most(1e9, "state_bytes", of="one"), {"aliased_bytes": None}, None, "state_bytes"),
-        (equal("host_callbacks", to=0), {"host_callbacks": None}, None, "host_callbacks"),
+        (claim("temp_bytes <= 0.5 * reference"), {}, None, "reference"),
+        (claim("temp_bytes >= 0 * reference"), {}, None, "reference"),
+        (claim("temp_bytes <= reference"), {}, reference(facts={"temp_bytes": None}), "reference"),
+        (claim("compile_ns <= reference"), {}, reference(phases={"compile_ns": None}), "reference"),
+        (claim("peak_bytes <= reference"), {}, reference(facts={"aliased_bytes": None}), "reference"),
+        (claim("traces <= reference"), {}, reference(), "reference"),
+        (claim("temp_bytes <= reference"), {"temp_bytes": None}, reference(), "temp_bytes"),
+        (claim("temp_bytes <= 1000000000"), {"temp_bytes": None}, None, "temp_bytes"),
+        (claim("peak_bytes <= 1000000000"), {"output_bytes": None}, None, "peak_bytes"),
+        (claim("peak_bytes <= 1000000000"), {"temp_bytes": None}, None, "peak_bytes"),
+        (claim("state_bytes <= 1000000000"), {"argument_bytes": None}, None, "state_bytes"),
+        (claim("state_bytes <= 1000000000"), {"aliased_bytes": None}, None, "state_bytes"),
+        (claim("host_callbacks == 0"), {"host_callbacks": None}, None, "host_callbacks"),
         (
-            equal("aliased_bytes", to="donated_bytes"),
+            claim("aliased_bytes == donated_bytes"),
             {"aliased_bytes": None, "donated_bytes": None},
             None,
             "aliased_bytes",
         ),
-        (equal("aliased_bytes", to="donated_bytes"), {"donated_bytes": None}, None, "donated_bytes"),
-        (equal("matmul_flops", to="analytic_flops"), {}, None, "analytic_flops"),
+        (claim("aliased_bytes == donated_bytes"), {"donated_bytes": None}, None, "donated_bytes"),
+        (claim("matmul_flops == analytic_flops"), {}, None, "analytic_flops"),
     ],
 )
 def test_what_cannot_be_checked_is_invalid(claim, facts, known, missing):
@@ -147,6 +147,47 @@ def test_what_cannot_be_checked_is_invalid(claim, facts, known, missing):
 
 
 @pytest.mark.parametrize(
+    "formula",
+    [
+        "",
+        "<= reference",
+        "temp_bytes <",
+        "temp_bytes <=",
+        "temp_bytes <= 0.5 *",
+        "temp_bytes <= 0.5 reference x",
+        "temp_bytes 3",
+        "temp_bytes <= 2 * 3",
+        "temp_bytes != 3",
+        "temp_bytes <= 1.2.3",
+    ],
+)
+def test_a_formula_that_cannot_be_read_is_refused(formula):
+    """With what was found, and a formula that can be."""
+    with pytest.raises(ValueError, match=r"^expected a (claim such as 'temp_bytes <= 0.5|number in a claim)") as caught:
+        claim(formula)
+    assert repr(formula) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("temp_bytes<=0.5*reference", "temp_bytes ≤ 0.5 × reference"),
+        ("temp_bytes ≤ 0.5 × reference", "temp_bytes ≤ 0.5 × reference"),
+        ("temp_bytes <= 1 * reference", "temp_bytes ≤ reference"),
+        ("compile_ns <= 1e-3 * reference", "compile_ns ≤ 0.001 × reference"),
+        ("peak_bytes <= 2_000_000", "peak_bytes ≤ 2000000"),
+        ("collectives == 1", "collectives = 1"),
+        ("collectives = 1", "collectives = 1"),
+        ("aliased_bytes >= donated_bytes", "aliased_bytes ≥ donated_bytes"),
+    ],
+)
+def test_a_formula_is_read_as_it_is_written_and_as_it_is_shown(written, shown):
+    """What the report prints can be written into a claim again."""
+    assert str(claim(written)) == shown
+    assert claim(shown) == claim(written)
+
+
+@pytest.mark.parametrize(
     ("quantity", "other"),
     [
         ("tmp_bytes", "reference"),
@@ -155,13 +196,12 @@ def test_what_cannot_be_checked_is_invalid(claim, facts, known, missing):
         ("reference", "one"),
         ("one", "one"),
         ("run_time", "reference"),
-        ("", "reference"),
     ],
 )
 def test_an_unknown_quantity_is_refused_when_the_claim_is_made(quantity, other):
     """A misspelt quantity stops the author, not the first reader of a green report."""
     with pytest.raises(ValueError, match="cannot be checked") as caught:
-        at_most(1.0, quantity, of=other)
+        claim(f"{quantity} <= {other}")
     message = str(caught.value)
     assert f"a claim about {quantity!r} against {other!r}" in message
     assert "expected one of: " in message
@@ -171,11 +211,11 @@ def test_an_unknown_quantity_is_refused_when_the_claim_is_made(quantity, other):
 @pytest.mark.parametrize(
     ("claim", "because"),
     [
-        (lambda: at_most(float("inf"), "temp_bytes"), "no number is above infinity"),
-        (lambda: at_least(float("-inf"), "temp_bytes"), "no number is below minus infinity"),
-        (lambda: equal("temp_bytes", to="temp_bytes"), "a number equals itself"),
-        (lambda: at_most(1.0, "temp_bytes", of="temp_bytes"), "a number is at most itself"),
-        (lambda: at_most(float("nan"), "temp_bytes"), "nothing compares with NaN"),
+        (lambda: claim(f"temp_bytes <= {float('inf')} * reference"), "no number is above infinity"),
+        (lambda: claim(f"temp_bytes >= {float('-inf')} * reference"), "no number is below minus infinity"),
+        (lambda: claim("temp_bytes == temp_bytes"), "a number equals itself"),
+        (lambda: claim("temp_bytes <= temp_bytes"), "a number is at most itself"),
+        (lambda: claim(f"temp_bytes <= {float('nan')} * reference"), "nothing compares with NaN"),
         (lambda: Claim(quantity="temp_bytes", relation="<"), "a relation that is not one of the three"),
     ],
     ids=["inf", "-inf", "itself", "at most itself", "nan", "relation"],
@@ -188,7 +228,7 @@ def test_a_claim_that_says_nothing_is_refused(claim, because):
 
 def test_the_claims_of_every_case():
     """One trace, one lowering, one compile, silence in the steady state, donation reused: checked for each case, first, and beside its own."""
-    findings = list(check_claims((equal("host_callbacks", to=0),), measurement()))
+    findings = list(check_claims((claim("host_callbacks == 0"),), measurement()))
     names = "traces = 1, lowerings = 1, compiles = 1, sampled_traces = 0, sampled_compiles = 0, lost_bytes ≤ 0"
     assert [f.name for f in findings] == [*names.split(", "), "host_callbacks = 0"]
     assert {f.status for f in findings} == {Status.SAME}
@@ -255,6 +295,6 @@ def test_a_tolerance_of_lost_bytes_loosens_the_claim_of_every_case(lost, status)
 def test_a_number_that_could_not_be_had_says_why():
     """Where today's measurement knows the reason, it is told in place of the backend."""
     now = measurement(facts={"collectives": None}, unknown={"collectives": "the module has no text"})
-    found = check(equal("collectives", to=0), now)
+    found = check(claim("collectives == 0"), now)
     assert found.status is Status.INVALID
     assert found.detail == "cannot be checked: collectives is unknown: the module has no text"

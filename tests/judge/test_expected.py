@@ -9,7 +9,7 @@ from support.factories import measurement, record, reference
 
 from jaxgate.judge import judge
 from jaxgate.judge.claims import check_claims
-from jaxgate.model import HardwareKey, KnownBreak, Status, at_least, at_most, equal
+from jaxgate.model import HardwareKey, KnownBreak, Status, claim
 from jaxgate.report import expected_failures, summary, unexpected_passes
 
 OLD = KnownBreak(jax="<0.12", platform="cpu", since="2026-11-21", why="the compiler merges what is recomputed")
@@ -41,10 +41,10 @@ def check(claim, measured):
 )
 def test_a_known_break_covers_its_release_and_platform_only(jax, platform, temp_bytes, status):
     """Elsewhere, or on an unknown release, a broken claim is red; where it holds it is never expected to fail."""
-    claim = at_most(0.7, "temp_bytes", known_break=OLD)  # of 20,000
+    stated = claim("temp_bytes <= 0.7 * reference", known_break=OLD)  # of 20,000
     measured = now(jax=jax, platform=platform, temp_bytes=temp_bytes)
-    assert check(claim, measured).status is status
-    always = at_most(0.7, "temp_bytes", known_break=replace(OLD, jax="<1", platform=platform))
+    assert check(stated, measured).status is status
+    always = claim("temp_bytes <= 0.7 * reference", known_break=replace(OLD, jax="<1", platform=platform))
     unknown = check(always, replace(measured, environment={})).status
     assert unknown is (status if status in (Status.SAME, Status.INVALID) else Status.REGRESSED)
 
@@ -52,10 +52,10 @@ def test_a_known_break_covers_its_release_and_platform_only(jax, platform, temp_
 def test_an_expected_failure_decides_a_case_that_is_fine_otherwise():
     """The case is EXPECTED, does not fail, and says numbers, release, day and reason."""
     measured = now(temp_bytes=20_000)
-    verdict = judge("a/b", [at_most(0.7, "temp_bytes", known_break=OLD)], measured, None, strict=False)
+    verdict = judge("a/b", [claim("temp_bytes <= 0.7 * reference", known_break=OLD)], measured, None, strict=False)
     assert verdict.status is Status.NO_BASELINE
     known = record(hardware=measured.hardware, environment=measured.environment, facts=asdict(measured.facts))
-    verdict = judge("a/b", [at_most(0.7, "temp_bytes", known_break=OLD)], measured, known, strict=True)
+    verdict = judge("a/b", [claim("temp_bytes <= 0.7 * reference", known_break=OLD)], measured, known, strict=True)
     assert (verdict.status, verdict.fails) == (Status.EXPECTED, False)
     told = (
         "expected: temp_bytes ≤ 0.7 × reference is broken, 20 kB against 20 kB = 1.00 × "
@@ -70,7 +70,7 @@ def test_an_unexpected_pass_is_told_and_does_not_decide():
     """The line asks for the known break to be removed."""
     measured = now(temp_bytes=10_000)
     known = record(hardware=measured.hardware, environment=measured.environment, facts=asdict(measured.facts))
-    verdict = judge("a/b", [at_most(0.7, "temp_bytes", known_break=OLD)], measured, known, strict=True)
+    verdict = judge("a/b", [claim("temp_bytes <= 0.7 * reference", known_break=OLD)], measured, known, strict=True)
     assert (verdict.status, verdict.fails) == (Status.SAME, False)
     assert expected_failures(verdict) == []
     (told,) = unexpected_passes(verdict)
@@ -81,7 +81,7 @@ def test_an_unexpected_pass_is_told_and_does_not_decide():
 def test_another_fault_of_an_excused_case_is_red():
     """A known break covers one claim, not its case."""
     measured = now(temp_bytes=20_000, host_callbacks=1)
-    claims = [at_most(0.7, "temp_bytes", known_break=OLD), equal("host_callbacks", to=0)]
+    claims = [claim("temp_bytes <= 0.7 * reference", known_break=OLD), claim("host_callbacks == 0")]
     verdict = judge("a/b", claims, measured, None, strict=False)
     assert (verdict.status, verdict.fails) == (Status.REGRESSED, True)
 
@@ -95,7 +95,7 @@ def test_a_known_break_that_excuses_too_much_is_refused(wrong):
     with pytest.raises(ValueError, match="expected"):
         replace(OLD, **wrong)
     with pytest.raises(ValueError, match="accept a slow claim by a waiver"):
-        at_most(0.5, "run_ns", known_break=OLD)
+        claim("run_ns <= 0.5 * reference", known_break=OLD)
 
 
 FORMULAS = {"<=": "≤ {} ×", ">=": "≥ {} ×", "==": "="}
@@ -108,12 +108,12 @@ ALTERNATIVES = {
 @pytest.mark.parametrize(
     ("claim", "temp_bytes", "status", "against", "alternative"),
     [
-        (at_most(1.25, "temp_bytes", of="alternatives"), 125, Status.SAME, 100, "small"),
-        (at_most(1.25, "temp_bytes", of="alternatives"), 126, Status.REGRESSED, 100, "small"),
-        (at_least(0.5, "temp_bytes", of="alternatives"), 200, Status.SAME, 400, "large"),
-        (at_least(0.5, "temp_bytes", of="alternatives"), 199, Status.REGRESSED, 400, "large"),
-        (equal("temp_bytes", to="alternatives"), 100, Status.REGRESSED, 400, "large"),
-        (equal("temp_bytes", to="alternatives"), 400, Status.REGRESSED, 100, "small"),
+        (claim("temp_bytes <= 1.25 * alternatives"), 125, Status.SAME, 100, "small"),
+        (claim("temp_bytes <= 1.25 * alternatives"), 126, Status.REGRESSED, 100, "small"),
+        (claim("temp_bytes >= 0.5 * alternatives"), 200, Status.SAME, 400, "large"),
+        (claim("temp_bytes >= 0.5 * alternatives"), 199, Status.REGRESSED, 400, "large"),
+        (claim("temp_bytes == alternatives"), 100, Status.REGRESSED, 400, "large"),
+        (claim("temp_bytes == alternatives"), 400, Status.REGRESSED, 100, "small"),
     ],
 )
 def test_a_claim_is_held_against_the_hardest_alternative(claim, temp_bytes, status, against, alternative):
@@ -127,8 +127,8 @@ def test_a_claim_is_held_against_the_hardest_alternative(claim, temp_bytes, stat
 @pytest.mark.parametrize(
     ("claim", "alternatives", "why"),
     [
-        (at_most(1.0, "collectives", of="alternatives"), ALTERNATIVES, "collectives is unknown on this backend"),
-        (at_most(1.0, "temp_bytes", of="alternatives"), {}, "the case has no alternatives"),
+        (claim("collectives <= alternatives"), ALTERNATIVES, "collectives is unknown on this backend"),
+        (claim("temp_bytes <= alternatives"), {}, "the case has no alternatives"),
     ],
 )
 def test_a_claim_whose_rivals_say_nothing_is_invalid(claim, alternatives, why):

@@ -12,7 +12,7 @@ from support.factories import CASE, ENVIRONMENT, PHASES, baseline, measurement
 
 from jaxgate.judge import judge_environment
 from jaxgate.judge.launches import MIN_LAUNCHES, compare_phases, decide_launches
-from jaxgate.model import BrokenDuelError, HardwareKey, Launches, Phases, Samples, Status, at_most
+from jaxgate.model import BrokenDuelError, HardwareKey, Launches, Phases, Samples, Status, claim
 
 QUIET = [1000.0e3, 1001.0e3, 1002.0e3, 1003.0e3, 1004.0e3]
 OTHER = {**ENVIRONMENT, "jax": "0.12.0"}
@@ -199,8 +199,8 @@ def test_facts_that_vary_between_launches_are_invalid():
 
 def test_claims_hold_in_every_environment():
     """A claim that is broken here is red, whatever the other side does."""
-    claim = at_most(0.5, "temp_bytes", of="argument_bytes")
-    verdict = judge_environment(CASE, (claim,), measurement(), launches(), other="x")
+    stated = claim("temp_bytes <= 0.5 * argument_bytes")
+    verdict = judge_environment(CASE, (stated,), measurement(), launches(), other="x")
     assert verdict.status is Status.REGRESSED
     assert verdict.worst.kind == "claim"
 

@@ -31,13 +31,12 @@ from jaxgate.model import (
     Samples,
     Status,
     StoredBaseline,
-    at_most,
-    equal,
+    claim,
 )
 
-HOLDS = equal("host_callbacks", to=0)
-BROKEN = at_most(16_000, "output_bytes", of="one", why="it must stay small")
-UNKNOWN = at_most(1.0, "temp_bytes")  # the measurement has no reference
+HOLDS = claim("host_callbacks == 0")
+BROKEN = claim("output_bytes <= 16_000", "it must stay small")
+UNKNOWN = claim("temp_bytes <= reference")  # the measurement has no reference
 STRICT = pytest.mark.parametrize("strict", [False, True], ids=["local", "strict"])
 
 
@@ -245,20 +244,20 @@ def test_a_recorded_fault_stays_a_fault():
 
 def test_a_stale_baseline_does_not_name_culprits():
     """Growth against a program with other arguments says nothing about the broken claim."""
-    claim = at_most(1, "matmul_flops", of="one")
-    verdict = verdict_of(known=record(signature=SIGNATURE[:1], matmuls={"old": 1}), claims=(claim,))
+    stated = claim("matmul_flops <= 1")
+    verdict = verdict_of(known=record(signature=SIGNATURE[:1], matmuls={"old": 1}), claims=(stated,))
     assert str(verdict.causes[0]) == "3 × float32[8,64] x float32[64,64]"
 
 
 def test_other_arguments_are_the_first_guess_where_work_is_too_much():
     """A batch that grew explains work that a claim forbids better than the program's operations do, yet not surely."""
-    claim = at_most(1, "xla_flops", of="one")
-    verdict = verdict_of(known=record(signature=SIGNATURE[:1]), claims=(claim,))
+    stated = claim("xla_flops <= 1")
+    verdict = verdict_of(known=record(signature=SIGNATURE[:1]), claims=(stated,))
     assert (
         str(verdict.causes[0])
         == "perhaps the arguments changed since it was recorded (1 arrays then, 2 now: batch is new)"
     )
-    unfounded = verdict_of(known=record(), claims=(claim,))
+    unfounded = verdict_of(known=record(), claims=(stated,))
     assert not [cause for cause in unfounded.causes if "arguments changed" in str(cause)]
 
 

@@ -9,16 +9,7 @@ import pytest
 from support.factories import CASE, FINGERPRINTS, duel, measurement, record, reference
 
 from jaxgate.judge import apply_waivers, decide, judge, judge_invalid, unneeded, waits_for_confirmation
-from jaxgate.model import (
-    ExhaustedError,
-    InvalidCaseError,
-    ReferenceDuel,
-    Status,
-    Waiver,
-    at_least,
-    at_most,
-    equal,
-)
+from jaxgate.model import ExhaustedError, InvalidCaseError, ReferenceDuel, Status, Waiver, claim
 from jaxgate.report import count, explain, in_short, summary
 
 TODAY = date(2026, 11, 21)
@@ -84,14 +75,14 @@ def test_where_higher_is_better_up_to_is_the_least(value, up_to, status):
 
 
 CLAIMS = {
-    "at most, within": (at_most(0.5, "temp_bytes"), 15_000, 16_000, Status.WAIVED),
-    "at most, beyond": (at_most(0.5, "temp_bytes"), 15_000, 14_999, Status.REGRESSED),
-    "at least, within": (at_least(2, "output_bytes"), 16_388, 16_000, Status.WAIVED),
-    "at least, beyond": (at_least(2, "output_bytes"), 16_388, 16_389, Status.REGRESSED),
-    "equal, more, within": (equal("stablehlo_ops", to=39), 40, 41, Status.WAIVED),
-    "equal, more, beyond": (equal("stablehlo_ops", to=38), 40, 39, Status.REGRESSED),
-    "equal, fewer, within": (equal("stablehlo_ops", to=41), 40, 39, Status.WAIVED),
-    "equal, fewer, the wrong way": (equal("stablehlo_ops", to=41), 40, 43, Status.REGRESSED),
+    "at most, within": (claim("temp_bytes <= 0.5 * reference"), 15_000, 16_000, Status.WAIVED),
+    "at most, beyond": (claim("temp_bytes <= 0.5 * reference"), 15_000, 14_999, Status.REGRESSED),
+    "at least, within": (claim("output_bytes >= 2 * reference"), 16_388, 16_000, Status.WAIVED),
+    "at least, beyond": (claim("output_bytes >= 2 * reference"), 16_388, 16_389, Status.REGRESSED),
+    "equal, more, within": (claim("stablehlo_ops == 39"), 40, 41, Status.WAIVED),
+    "equal, more, beyond": (claim("stablehlo_ops == 38"), 40, 39, Status.REGRESSED),
+    "equal, fewer, within": (claim("stablehlo_ops == 41"), 40, 39, Status.WAIVED),
+    "equal, fewer, the wrong way": (claim("stablehlo_ops == 41"), 40, 43, Status.REGRESSED),
 }
 
 
@@ -155,8 +146,8 @@ def test_what_is_invalid_is_not_covered():
     verdict = waived(judged({"temp_bytes": None}), waiver(up_to=1e12))
     assert (verdict.status, verdict.fails) == (Status.INVALID, True)
     assert finding(verdict, "temp_bytes").waiver is None
-    claim = at_most(0.5, "temp_bytes")
-    verdict = waived(judged(claims=[claim]), waiver(str(claim), 1e12))  # the case has no reference
+    stated = claim("temp_bytes <= 0.5 * reference")
+    verdict = waived(judged(claims=[stated]), waiver(str(stated), 1e12))  # the case has no reference
     assert (verdict.status, verdict.fails) == (Status.INVALID, True)
 
 
@@ -171,9 +162,9 @@ def test_an_invalid_case_is_not_covered():
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_missing_baseline_is_not_covered(strict):
     """NO_BASELINE decides beside a waived claim; the waiver stays visible, and is counted."""
-    claim = at_most(1000, "temp_bytes", of="one")
+    stated = claim("temp_bytes <= 1000")
     verdict = waived(
-        judge(CASE, [claim], measurement(), None, strict=strict), waiver(str(claim), 20_000.0), strict=strict
+        judge(CASE, [stated], measurement(), None, strict=strict), waiver(str(stated), 20_000.0), strict=strict
     )
     assert (verdict.status, verdict.fails) == (Status.NO_BASELINE, strict)
     assert in_short(verdict) == f"6 claims hold · no baseline on this hardware · claim temp_bytes ≤ 1000: {UNTIL}"
@@ -244,7 +235,7 @@ def claimed(claim, low, high):
     return judge(CASE, [claim], measurement(reference=reference()), record(), strict=True, reference_duel=told)
 
 
-LIMIT, LEAST = at_most(0.8, "run_ns"), at_least(2, "run_ns")
+LIMIT, LEAST = claim("run_ns <= 0.8 * reference"), claim("run_ns >= 2 * reference")
 RUN_CLAIMS = {
     "the upper bound is within": (LIMIT, (1.1, 1.15), 1.16, Status.WAIVED, ""),
     "the upper bound is not": (LIMIT, (1.1, 1.2), 1.16, Status.REGRESSED, "an upper bound of 1.16 × the reference"),

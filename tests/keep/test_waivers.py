@@ -53,6 +53,16 @@ def test_claims_and_time_can_be_named(read, quantity):
     assert waiver.quantity == quantity
 
 
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [("donated_bytes >= 1", "donated_bytes ≥ 1"), ("compile_ns<=0.5 * reference", "compile_ns ≤ 0.5 × reference")],
+)
+def test_a_claim_may_be_written_as_in_its_workload(read, written, printed):
+    """One formula for both."""
+    (waiver,) = read(ENTRY.replace("temp_bytes", written))
+    assert waiver.quantity == printed
+
+
 def test_releases_can_be_named(read):
     """Without them it applies to every one."""
     (some,), (every,) = read(f'{ENTRY}jax = ">=0.12"'), read(ENTRY)

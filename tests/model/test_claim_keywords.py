@@ -59,7 +59,9 @@ def test_a_quantity_that_does_not_exist_is_refused(start, quantity):
 def test_run_time_needs_something_to_be_held_against():
     """No number of nanoseconds means anything on another machine; the error says what does."""
     assert {RUN_NS} == QUANTITIES - CLAIMED
-    with pytest.raises(TypeError, match=r'claims nothing.*claims=\[at_most\(factor, "run_ns"\)\] holds it against a'):
+    with pytest.raises(
+        TypeError, match=r"claims nothing.*claims=\[claim\(.run_ns <= 0.8 \* reference.\)\] holds it against a"
+    ):
         split_claims({"max_run_ns": 1_000})
 
 
@@ -141,8 +143,8 @@ def test_a_keyword_in_a_test(project, keywords, shown):
 
 def test_claims_and_keywords_add_up(project):
     """Either is checked where both are given."""
-    both = "claims=[at_most(300, 'output_bytes', of='one')], max_argument_bytes=300, min_output_bytes=256, rtol=0.1"
-    project.write("test_model.py", "from jaxgate import at_most\n" + MODEL.replace("KEYWORDS", both))
+    both = "claims=[claim('output_bytes <= 300')], max_argument_bytes=300, min_output_bytes=256, rtol=0.1"
+    project.write("test_model.py", "from jaxgate import claim\n" + MODEL.replace("KEYWORDS", both))
     result = project.run("--perf-update")
     result.counts(passed=1)
     result.shows("8 claims hold")

@@ -32,8 +32,7 @@ from jaxgate.model import (
     Origin,
     Status,
     TimeVerdict,
-    at_most,
-    equal,
+    claim,
 )
 from jaxgate.report import count, describe_finding, explain, in_short, shared_differences, summary
 
@@ -114,14 +113,14 @@ def test_a_number_just_beyond_its_limit_does_not_look_like_it(facts, now, allowe
     ("claim", "found"),
     [
         (
-            at_most(0.5, "compile_ns", why="a scan compiles once"),
+            claim("compile_ns <= 0.5 * reference", "a scan compiles once"),
             "claim compile_ns ≤ 0.5 × reference: 50 ms against 80 ms = 0.62 × (a scan compiles once)",
         ),
-        (at_most(0.7, "temp_bytes"), "claim temp_bytes ≤ 0.7 × reference: 20 kB against 25 kB = 0.80 ×"),
-        (equal("host_callbacks", to=1), "claim host_callbacks = 1: 0 against 1 = 0.00 ×"),
-        (at_most(0, "output_bytes", of="one"), "claim output_bytes ≤ 0: 16.4 kB against 0 B"),
+        (claim("temp_bytes <= 0.7 * reference"), "claim temp_bytes ≤ 0.7 × reference: 20 kB against 25 kB = 0.80 ×"),
+        (claim("host_callbacks == 1"), "claim host_callbacks = 1: 0 against 1 = 0.00 ×"),
+        (claim("output_bytes <= 0"), "claim output_bytes ≤ 0: 16.4 kB against 0 B"),
         (
-            equal("output_bytes", to="aliased_bytes"),
+            claim("output_bytes == aliased_bytes"),
             "claim output_bytes = aliased_bytes: 16,388 B against 16,384 B = 1.00 ×",
         ),
     ],
@@ -134,7 +133,7 @@ def test_the_numbers_of_a_claim(claim, found):
 
 def test_an_unknown_number_of_a_claim():
     """A claim that cannot be checked says what is missing, and is no pass."""
-    first, row = rows(judged(measurement(), record(), claims=(equal("matmul_flops", to="analytic_flops"),)))
+    first, row = rows(judged(measurement(), record(), claims=(claim("matmul_flops == analytic_flops"),)))
     assert first == "INVALID  scan/rnn  on cpu-amd-epyc-1"
     assert row["found"].startswith("matmul_flops = analytic_flops: cannot be checked: analytic_flops is unknown")
 
@@ -143,7 +142,7 @@ def test_other_findings_as_bad_are_named():
     """Three more of the same status by name, the rest by number; claims are called claims."""
     facts = {"temp_bytes": 10**6, "xla_bytes": 10**6, "output_bytes": 10**6}
     now = measurement(facts=facts | {"traces": 2})
-    two = at_most(1, "argument_bytes", of="one")
+    two = claim("argument_bytes <= 1")
     assert rows(judged(measurement(facts={"traces": 2}), record()))[1]["found"] == (
         "traces 2 against 1 = 2.00 ×, allowed 1; also claim traces = 1"
     )
@@ -220,7 +219,7 @@ def test_every_red_case_has_its_six_lines(now):
     ("red", "offered"),
     [
         (judged(measurement(facts={"xla_bytes": None}), record()), True),
-        (judged(known=record(), claims=(at_most(0, "output_bytes", of="one"),)), False),
+        (judged(known=record(), claims=(claim("output_bytes <= 0"),)), False),
     ],
     ids=["a metric that vanished", "a broken claim"],
 )

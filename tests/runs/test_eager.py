@@ -205,13 +205,16 @@ def test_a_claim_on_launches(project):
             "def test_body",
             "def naive(w, x):\n    w = w - 0.1 * jnp.mean(x @ w)\n    return w, float(w[0, 0])\n\ndef test_body",
         )
-        .replace('carry="w"', 'carry="w", reference=naive, claims=[at_most(0.9, "launches"), at_most(1, "run_ns")]')
-        .replace("import jax,", "from jaxgate import at_most\nimport jax,"),
+        .replace(
+            'carry="w"',
+            'carry="w", reference=naive, claims=[claim("launches <= 0.9 * reference"), claim("run_ns <= reference")]',
+        )
+        .replace("import jax,", "from jaxgate import claim\nimport jax,"),
     )
     result = project.run()
     result.counts(passed=1)
     result.shows("plain Python around device programs cannot be stored and duelled")
-    project.edit("test_loop.py", 'at_most(0.9, "launches")', 'at_most(0.1, "launches")')
+    project.edit("test_loop.py", 'claim("launches <= 0.9 * reference")', 'claim("launches <= 0.1 * reference")')
     result = project.run()
     result.counts(failed=1)
     result.shows("claim launches ≤ 0.1 × reference")

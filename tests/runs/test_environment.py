@@ -114,9 +114,9 @@ def test_a_test_that_fails_there_after_its_gate_is_invalid(here):
 
 def test_a_claim_that_is_broken_there_is_recorded_all_the_same(here):
     """A broken claim of the other side hides nothing: its facts are compared."""
-    claim = "from jaxgate import equal\n" + MODEL.replace(
+    claim = "from jaxgate import claim\n" + MODEL.replace(
         "jnp.ones((16, 16)))",
-        "jnp.ones((16, 16)), claims=[equal('constant_bytes', to=int(os.environ.get('WANTED', '0')))])",
+        "jnp.ones((16, 16)), claims=[claim('constant_bytes == ' + os.environ.get('WANTED', '0'))])",
     )
     here.write("test_model.py", claim)
     result = here.run("--perf-against-env", "WANTED=7", "--perf-launches=1")

@@ -119,7 +119,7 @@ KINDS = {
     "'step', STATE, BATCH": "a function or a case first, found 'step'",
     "step, STATE, BATCH, kwargs=[1]": "kwargs={...}, found [1]",
     "step, STATE, BATCH, reference=3": "a function as reference=, found 3",
-    "step, STATE, BATCH, claims=at_most(1, 'temp_bytes', why='x')": "claims=[...], found Claim(",
+    "step, STATE, BATCH, claims=claim('temp_bytes <= reference', 'x')": "claims=[...], found Claim(",
     "step, STATE, BATCH, tolerances=LOSES": "tolerances=[...], found Tolerance(",
     "step, STATE, BATCH, batch='batch'": "batch=Batch(...), found 'batch'",
     "step, STATE, BATCH, name=3": "a text as name=, found 3",
@@ -130,7 +130,7 @@ KINDS = {
 def test_a_value_of_another_kind_is_told(project):
     """Before anything is made of it: in one line, with what was expected and what was found."""
     tests = [f"def test_{place}(gate):\n    gate({call})\n" for place, call in enumerate(KINDS)]
-    project.write("test_model.py", STEP + LOSES + "from jaxgate import at_most\n" + "\n".join(tests))
+    project.write("test_model.py", STEP + LOSES + "from jaxgate import claim\n" + "\n".join(tests))
     result = project.run()
     result.counts(failed=len(KINDS))
     result.shows(*(f"gate: expected {told}" for told in KINDS.values()))

@@ -7,13 +7,13 @@ import json
 import pytest
 from support.fakes import CALL_NS, CRASHED, duel
 
-from jaxgate.model import Duel, at_most
+from jaxgate.model import Duel, claim
 
 MODEL = """
 import jax
 import jax.numpy as jnp
 import pytest
-from jaxgate import at_least, at_most
+from jaxgate import claim
 
 def fused(x):
     return jnp.tanh(x) + 1
@@ -22,9 +22,9 @@ def naive(x):
     return 1 + jnp.tanh(x)
 
 def test_model(gate):
-    gate(fused, jnp.ones((8, 8)), reference=naive, claims=[at_most(0.8, "run_ns", why="one pass")])
+    gate(fused, jnp.ones((8, 8)), reference=naive, claims=[claim("run_ns <= 0.8 * reference", "one pass")])
 """
-CLAIM = 'at_most(0.8, "run_ns", why="one pass")'
+CLAIM = 'claim("run_ns <= 0.8 * reference", "one pass")'
 STRICT = ["--perf-strict", "--perf-max-undecided=1"]  # the share of UNDECIDED is not what these tests are about
 
 
@@ -71,8 +71,8 @@ def test_identical_work_is_not_red_on_a_real_clock(project):
 
 
 def test_a_lower_limit_is_broken_by_what_is_too_fast(claimed):
-    """``at_least``: a subject that is not as slow as claimed is red, in words of its own."""
-    claimed.edit("test_model.py", CLAIM, 'at_least(2, "run_ns")')
+    """``run_ns >= 2 * reference``: a subject that is not as slow as claimed is red, in words of its own."""
+    claimed.edit("test_model.py", CLAIM, 'claim("run_ns >= 2 * reference")')
     result = claimed.run()
     assert result.code == 1
     result.shows(
@@ -82,11 +82,11 @@ def test_a_lower_limit_is_broken_by_what_is_too_fast(claimed):
 
 def test_one_duel_serves_all_claims(claimed, lab):
     """Two limits, one duel; only the broken one is repeated, and the other counts as held."""
-    claimed.edit("test_model.py", CLAIM, f'{CLAIM}, at_least(0.5, "run_ns")')
+    claimed.edit("test_model.py", CLAIM, f'{CLAIM}, claim("run_ns >= 0.5 * reference")')
     result = claimed.run()
     assert result.code == 1
     assert lab.duelled == ["reference"]
-    assert [again.claim for again in lab.launched] == [at_most(0.8, "run_ns", why="one pass")] * 2
+    assert [again.claim for again in lab.launched] == [claim("run_ns <= 0.8 * reference", "one pass")] * 2
     assert "also claim" not in result.text
 
 
@@ -135,7 +135,7 @@ def test_a_confirmation_that_cannot_be_trusted_is_red(claimed, lab, processes, c
 MANY = """
 @pytest.mark.parametrize("number", range(5))
 def test_many(gate, number):
-    gate(fused, jnp.ones((8, 8)), reference=naive, claims=[at_most(0.8, "run_ns"), at_most(0.9, "run_ns")])
+    gate(fused, jnp.ones((8, 8)), reference=naive, claims=[claim("run_ns <= 0.8 * reference"), claim("run_ns <= 0.9 * reference")])
 """
 
 
@@ -151,7 +151,7 @@ def test_many_broken_claims_at_once_accuse_the_machine(claimed, lab):
 def test_five_cases_with_two_broken_claims_each_do_not(claimed, lab):
     """Cases are counted, not duels: ten claims of five cases are repeated."""
     claimed.write(
-        "test_model.py", (MODEL + MANY).replace("range(5)", "range(4)").replace("[at_most(0.8", "[at_most(0.7", 1)
+        "test_model.py", (MODEL + MANY).replace("range(5)", "range(4)").replace("run_ns <= 0.8", "run_ns <= 0.7", 1)
     )
     result = claimed.run()
     result.counts(failed=5)
@@ -193,7 +193,7 @@ def test_a_slow_down_stays_where_the_claim_did_not_come_again(claimed, lab):
 
 def test_a_case_that_is_red_without_it_is_not_repeated(claimed, lab):
     """A broken fact needs no clock; the claim is named, and said not to be confirmed."""
-    claimed.edit("test_model.py", CLAIM, f'{CLAIM}, at_most(0.1, "output_bytes")')
+    claimed.edit("test_model.py", CLAIM, f'{CLAIM}, claim("output_bytes <= 0.1 * reference")')
     result = claimed.run()
     assert (result.code, lab.launched) == (1, [])
     assert "also claim run_ns ≤ 0.8 × reference (not repeated in fresh processes)" in result.line("  found ")

@@ -84,17 +84,17 @@ def test_claims_about_memory_are_judged(project, claim, code):
 def test_claims_against_a_reference_are_judged(project, factor, code):
     """It is compiled for the same shapes."""
     naive = "def naive(ws, x):\n    for w in ws:\n        x = layer(x, w)[0]\n    return ws - jax.grad(loss)(ws, x)\n"
-    claim = f'claims=[jaxgate.at_most({factor}, "stablehlo_ops", why="scan")], reference=naive'
+    claim = f'claims=[jaxgate.claim("stablehlo_ops <= {factor} * reference", "scan")], reference=naive'
     project.write("test_model.py", MODEL.replace('donate="ws"', claim).replace("shape =", f"{naive}\nshape ="))
     result = project.run("--no-perf-strict")
     assert result.code == code
     result.shows("1 claims hold" if code == 0 else "claim stablehlo_ops")
 
 
-@pytest.mark.parametrize("claim", ['"run_ns"', '"traces", of="one"'])
+@pytest.mark.parametrize("claim", ["run_ns <= 2 * reference", "traces <= 2"])
 def test_claims_about_calls_are_not_green(project, claim):
     """What was not measured holds nothing."""
-    text = f'claims=[jaxgate.at_most(2, {claim}, why="calls")], reference=step'
+    text = f'claims=[jaxgate.claim("{claim}", "calls")], reference=step'
     project.write("test_model.py", MODEL.replace('donate="ws"', text))
     result = project.run("--no-perf-strict")
     assert result.code == 1

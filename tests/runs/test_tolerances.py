@@ -135,7 +135,7 @@ def test_keywords_that_hold_are_counted(project):
     ("option", "text"),
     [
         ("max_tmp_bytes=1", "max_tmp_bytes= claims nothing: expected max_ and one of "),
-        ("max_run_ns=1", 'for time claims=[at_most(factor, "run_ns")] holds it against a reference'),
+        ("max_run_ns=1", "for time claims=[claim('run_ns <= 0.8 * reference')] holds it against a reference"),
         ("max_output_bytes='1 kB'", "max_output_bytes= expects a number, found '1 kB'"),
         ("exact_collectives=True", "exact_collectives= expects a number, found True"),
     ],

@@ -8,7 +8,7 @@ from support.git import commit
 
 MODEL = """
 import jax.numpy as jnp
-from jaxgate import at_most
+from jaxgate import claim
 
 def step(state, x):
     return state * 0.9 + x
@@ -23,7 +23,7 @@ def test_other(gate):
     gate(other, jnp.ones(8))
 """
 LOST = ('jnp.ones(64), jnp.ones(64), donate="state"', "jnp.ones(64), jnp.ones(64)")
-CLAIM = 'claims=[at_most(8, "output_bytes", of="one")]'
+CLAIM = 'claims=[claim("output_bytes <= 8")]'
 BOTH = [("donated_bytes", 0), ("aliased_bytes", 0)]
 STRICT = ["--perf-strict", "--perf-max-undecided=1"]
 

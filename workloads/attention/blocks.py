@@ -8,12 +8,11 @@ else the scan keeps the scores of each. A window that is only a mask saves nothi
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.attention.heads import (
     BACKWARD,
     FORWARD,
@@ -30,6 +29,8 @@ from workloads.attention.heads import (
     shapes,
     weighted,
 )
+
+CASES = Family("attention")
 
 LONGER = 2  # times the tokens of the program whose memory shows how it grows
 AGAIN = 1  # the scores are made once more in the backward pass
@@ -66,6 +67,11 @@ def chunked(query: jax.Array, key: jax.Array, value: jax.Array, *, mask: Mask, b
     return jnp.moveaxis(sums / total[..., None], 1, 2).astype(query.dtype)
 
 
+@CASES.workload(
+    "{mask}-attention-forward-over-blocks-of-keys-vs-all-at-once",
+    sweep=({"mask": "full"}, {"mask": "causal"}),
+    sizes=SIZES,
+)
 def forward(size: Extent, mask: Mask) -> Computation:
     """Blocks of keys against all scores at once."""
     subject = jax.jit(partial(chunked, mask=mask, block=size.block))
@@ -82,23 +88,27 @@ def forward(size: Extent, mask: Mask) -> Computation:
         analytic_flops=size.products_flops(FORWARD),
         rtol=size.rtol,
         atol=size.atol,
+        claims=forward_claims(mask),
     )
 
 
 def forward_claims(mask: Mask) -> tuple[Claim, ...]:
     """What blocks must give, on any hardware; the formula without a mask is what a compiler may fuse as it stands."""
-    less = at_most(0.5, "temp_bytes", why="one block's scores at a time")
+    less = claim("temp_bytes <= 0.5 * reference", "one block's scores at a time")
     linear = (
-        at_least(0.4, "temp_bytes", of="alternatives", why="memory grows with the text, not with its square"),
-        equal("stablehlo_ops", to="alternatives", why="a longer text needs no larger program"),
+        claim("temp_bytes >= 0.4 * alternatives", "memory grows with the text, not with its square"),
+        claim("stablehlo_ops == alternatives", "a longer text needs no larger program"),
     )
     return (
         *(linear if mask == "full" else (less,)),
-        equal("matmul_flops", to="reference", why="the same products on both sides"),
-        equal("matmul_flops", to="analytic_flops", why="each key meets each query once"),
+        claim("matmul_flops == reference", "the same products on both sides"),
+        claim("matmul_flops == analytic_flops", "each key meets each query once"),
     )
 
 
+@CASES.workload(
+    "{mask}-attention-gradient-over-blocks-of-keys-vs-all-at-once", sweep=({"mask": "causal"},), sizes=SIZES
+)
 def gradient(size: Extent, mask: Mask) -> Computation:
     """Gradients through blocks that are computed again, against all scores kept."""
     query = shapes(size)[0]
@@ -111,16 +121,13 @@ def gradient(size: Extent, mask: Mask) -> Computation:
         analytic_flops=size.products_flops(FORWARD + BACKWARD + AGAIN),
         rtol=size.rtol,
         atol=3 * size.atol,  # each side rounds gradients of weights that nearly cancel
-    )
-
-
-def gradient_claims(mask: Mask) -> tuple[Claim, ...]:
-    """What blocks that are computed again must give, on any hardware."""
-    del mask
-    return (
-        at_most(0.6, "temp_bytes", why="scores are computed again, not kept"),
-        at_most(7 / 6, "matmul_flops", why="at most one product more, beside two forward and four backward"),
-        equal("matmul_flops", to="analytic_flops", why="scores twice, all else once"),
+        claims=[
+            claim("temp_bytes <= 0.6 * reference", "scores are computed again, not kept"),
+            claim(
+                f"matmul_flops <= {7 / 6} * reference", "at most one product more, beside two forward and four backward"
+            ),
+            claim("matmul_flops == analytic_flops", "scores twice, all else once"),
+        ],
     )
 
 
@@ -143,6 +150,7 @@ def windowed(query: jax.Array, key: jax.Array, value: jax.Array, *, window: int)
     return jnp.einsum("bcnqk,bcknh->bcqnh", weights, with_last(value)).reshape(query.shape)
 
 
+@CASES.workload("attention-in-a-window-by-blocks-vs-by-mask", sizes=SIZES)
 def sliding(size: Extent) -> Computation:
     """A window in blocks, against the same window as a mask; its alternative is the library's window."""
     args = make_args(size)
@@ -158,35 +166,10 @@ def sliding(size: Extent) -> Computation:
         analytic_flops=size.products_flops(FORWARD, keys=2 * size.window),
         rtol=size.rtol,
         atol=size.atol,
+        claims=[
+            claim(f"matmul_flops <= {1 / 4} * reference", "two windows of keys for each query, not the whole text"),
+            claim(f"matmul_flops <= {1 / 4} * alternatives", "where the window is a mask, it saves no products"),
+            claim("matmul_flops == analytic_flops", "each query meets two windows of keys"),
+            claim("temp_bytes <= 0.6 * reference", "nor are the scores of the whole text held"),
+        ],
     )
-
-
-def sliding_claims(**_: Any) -> tuple[Claim, ...]:
-    """What a window must give, on any hardware."""
-    return (
-        at_most(1 / 4, "matmul_flops", why="two windows of keys for each query, not the whole text"),
-        at_most(1 / 4, "matmul_flops", of="alternatives", why="where the window is a mask, it saves no products"),
-        equal("matmul_flops", to="analytic_flops", why="each query meets two windows of keys"),
-        at_most(0.6, "temp_bytes", why="nor are the scores of the whole text held"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "attention",
-        "{mask}-attention-forward-over-blocks-of-keys-vs-all-at-once",
-        forward,
-        ({"mask": "full"}, {"mask": "causal"}),
-        forward_claims,
-        sizes=SIZES,
-    ),
-    *cases(
-        "attention",
-        "{mask}-attention-gradient-over-blocks-of-keys-vs-all-at-once",
-        gradient,
-        ({"mask": "causal"},),
-        gradient_claims,
-        sizes=SIZES,
-    ),
-    *cases("attention", "attention-in-a-window-by-blocks-vs-by-mask", sliding, ({},), sliding_claims, sizes=SIZES),
-)

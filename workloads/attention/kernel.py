@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.attention.heads import (
     FORWARD,
     HIDDEN,
@@ -26,6 +26,8 @@ from workloads.attention.heads import (
     onwards,
     shapes,
 )
+
+CASES = Family("attention")
 
 LONGER = 2  # times the tokens of the program whose memory shows how it grows
 
@@ -74,6 +76,9 @@ def by_kernel(query: jax.Array, key: jax.Array, value: jax.Array, *, mask: Mask,
     return jnp.swapaxes(call(*(jnp.swapaxes(array, 1, 2) for array in (query, key, value))), 1, 2)
 
 
+@CASES.workload(
+    "{mask}-attention-forward-by-a-pallas-kernel-vs-by-hand", sweep=({"mask": "full"}, {"mask": "causal"}), sizes=SIZES
+)
 def build(size: Extent, mask: Mask) -> Computation:
     """The kernel against the plain formula."""
     subject = jax.jit(partial(by_kernel, mask=mask, block=size.tile))
@@ -90,25 +95,16 @@ def build(size: Extent, mask: Mask) -> Computation:
         analytic_flops=size.products_flops(FORWARD),
         rtol=size.rtol,
         atol=size.atol,
+        claims=claims(mask),
     )
 
 
 def claims(mask: Mask) -> tuple[Claim, ...]:
     """What the kernel must give, compiled or interpreted."""
-    less = at_most(0.6, "temp_bytes", why="scores of one block of queries and one of keys")
-    linear = at_least(0.4, "temp_bytes", of="alternatives", why="memory grows with the text, not with its square")
+    less = claim("temp_bytes <= 0.6 * reference", "scores of one block of queries and one of keys")
+    linear = claim("temp_bytes >= 0.4 * alternatives", "memory grows with the text, not with its square")
     return (
         linear if mask == "full" else less,
-        equal("matmul_flops", to="reference", why="the same products on both sides"),
-        equal("matmul_flops", to="analytic_flops", why="each key meets each query once"),
+        claim("matmul_flops == reference", "the same products on both sides"),
+        claim("matmul_flops == analytic_flops", "each key meets each query once"),
     )
-
-
-CASES: tuple[Case, ...] = cases(
-    "attention",
-    "{mask}-attention-forward-by-a-pallas-kernel-vs-by-hand",
-    build,
-    ({"mask": "full"}, {"mask": "causal"}),
-    claims,
-    sizes=SIZES,
-)

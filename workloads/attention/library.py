@@ -15,7 +15,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.attention.heads import (
     BACKWARD,
     FORWARD,
@@ -30,6 +30,8 @@ from workloads.attention.heads import (
     onwards,
     shapes,
 )
+
+CASES = Family("attention")
 
 Direction = Literal["forward", "gradient"]
 
@@ -52,6 +54,12 @@ def by_library(size: Extent, mask: Mask) -> Attend:
     return partial(jax.nn.dot_product_attention, is_causal=mask == "causal", implementation=chosen)
 
 
+SWEEP: tuple[dict[str, Any], ...] = tuple(
+    {"mask": mask, "direction": direction} for direction in ("forward", "gradient") for mask in ("full", "causal")
+)
+
+
+@CASES.workload("{mask}-attention-{direction}-by-jax.nn-vs-by-hand", sweep=SWEEP, sizes=SIZES)
 def whole(size: Extent, mask: Mask, direction: Direction) -> Computation:
     """Attention of a text to itself, or its gradients."""
     query = shapes(size)[0]
@@ -69,21 +77,24 @@ def whole(size: Extent, mask: Mask, direction: Direction) -> Computation:
         analytic_flops=size.products_flops(FORWARD if forward else FORWARD + BACKWARD + again),
         rtol=size.rtol,
         atol=size.atol,
+        claims=whole_claims(mask, direction),
     )
 
 
 def whole_claims(mask: Mask, direction: Direction) -> tuple[Claim, ...]:
     """What the library must give, on any hardware."""
     whole_formula = mask == "full" and direction == "forward"  # which a compiler may fuse as it stands
-    scores = at_most(2.2, "temp_bytes", why="the fused kernel keeps no scores; without it they are there twice at most")
-    same = equal("matmul_flops", to="reference", why="the same products on both sides")
-    once_more = at_most(7 / 6, "matmul_flops", why="at most the scores once more, in place of keeping them")
+    scores = claim(
+        "temp_bytes <= 2.2 * reference", "the fused kernel keeps no scores; without it they are there twice at most"
+    )
+    same = claim("matmul_flops == reference", "the same products on both sides")
+    once_more = claim(f"matmul_flops <= {7 / 6} * reference", "at most the scores once more, in place of keeping them")
     return (
-        equal("matmul_flops", to="analytic_flops", why="scores and values, and their gradients: each once"),
+        claim("matmul_flops == analytic_flops", "scores and values, and their gradients: each once"),
         same if direction == "forward" else once_more,
         *(() if whole_formula else (scores,)),
-        at_most(1.0, "widened_bytes", why="only scores are summed in float32"),
-        at_most(1024, "constant_bytes", of="one", why="a mask is computed, not captured"),
+        claim("widened_bytes <= reference", "only scores are summed in float32"),
+        claim("constant_bytes <= 1024", "a mask is computed, not captured"),
     )
 
 
@@ -93,6 +104,7 @@ def repeated(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
     return by_hand(query, jnp.repeat(key, times, axis=2), jnp.repeat(value, times, axis=2), mask="full")
 
 
+@CASES.workload("attention-of-one-token-with-keys-shared-by-heads-vs-repeated", sizes=SIZES)
 def shared(size: Extent) -> Computation:
     """One new token, and heads of queries that share keys and values in the cache (Ainslie et al., 2023)."""
     size = replace(size.longer(LONGER), batch=TEXTS * size.batch)
@@ -103,35 +115,13 @@ def shared(size: Extent) -> Computation:
         alternatives={"keys for each head": Alternative(function=subject, args=shapes(size, queries=1))},
         args=make_args(size, queries=1, key_heads=size.key_heads),
         next_args=onwards,
-        batch=Batch(argument=0, size=size.batch),
-        amount=Amount(count=size.batch, unit="tokens"),
+        batch=Batch(argument=0, size=size.batch, unit="tokens"),
         analytic_flops=size.products_flops(FORWARD, queries=1),
         rtol=size.rtol,
         atol=size.atol,
+        claims=[
+            claim("matmul_flops == analytic_flops", "every head of the queries meets every key"),
+            claim("argument_bytes <= 0.3 * alternatives", "a quarter of the keys and values, and all queries"),
+            claim("temp_bytes <= 0.7 * reference", "no copy of the keys for each head"),
+        ],
     )
-
-
-def shared_claims(**_: Any) -> tuple[Claim, ...]:
-    """What sharing must give: less to keep and to read, and no copies of it."""
-    return (
-        equal("matmul_flops", to="analytic_flops", why="every head of the queries meets every key"),
-        at_most(0.3, "argument_bytes", of="alternatives", why="a quarter of the keys and values, and all queries"),
-        at_most(0.7, "temp_bytes", why="no copy of the keys for each head"),
-    )
-
-
-SWEEP: tuple[dict[str, Any], ...] = tuple(
-    {"mask": mask, "direction": direction} for direction in ("forward", "gradient") for mask in ("full", "causal")
-)
-
-CASES: tuple[Case, ...] = (
-    *cases("attention", "{mask}-attention-{direction}-by-jax.nn-vs-by-hand", whole, SWEEP, whole_claims, sizes=SIZES),
-    *cases(
-        "attention",
-        "attention-of-one-token-with-keys-shared-by-heads-vs-repeated",
-        shared,
-        ({},),
-        shared_claims,
-        sizes=SIZES,
-    ),
-)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax
@@ -10,7 +11,7 @@ import optax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Claim, Computation, at_least, equal
+from jaxgate.model import Amount, Batch, Claim, Computation, claim
 from workloads.composed.models import Size, make_params
 from workloads.composed.step import Composition
 from workloads.parts import Tree, drawing, grid
@@ -19,6 +20,14 @@ SIZES: dict[Literal["small", "full"], Size] = {
     "small": Size(layers=4, time=32, width=32, hidden=64, batch=32, micro_batches=4),
     "full": Size(layers=8, time=512, width=1024, hidden=2048, batch=64, micro_batches=4),
 }
+
+
+ALWAYS: tuple[Claim, ...] = (
+    claim("matmul_flops == analytic_flops", "one forward pass, blocks once more on the way back, no product else"),
+    claim("donated_bytes >= 1", "parameters and optimiser state are donated"),
+    claim("host_callbacks == 0", "the loss is returned, not read inside the step"),
+)
+"""What holds for the composition, whatever the reference lacks."""
 
 
 def matmul_flops(size: Size) -> int:
@@ -43,13 +52,20 @@ def across(mesh: Any, tree: Tree, *, sharded: bool) -> Tree:
 
 
 def compared(
-    size: Size, lacking: Composition, *, devices: int = 1, shard: bool = False, reference_sharded: bool | None = None
+    size: Size,
+    lacking: Composition,
+    claims: Sequence[Claim],
+    *,
+    devices: int = 1,
+    shard: bool = False,
+    reference_sharded: bool | None = None,
 ) -> Computation:
     """The whole composition against one that lacks a layer.
 
     Args:
         size: Extents.
         lacking: The reference.
+        claims: What must hold beside ``ALWAYS``.
         devices: In the mesh. A mesh of one is a mesh too: the program is the same.
         shard: Whether each device holds a part of the optimiser's state only.
         reference_sharded: Likewise of what the reference returns; as the subject unless said.
@@ -75,20 +91,11 @@ def compared(
             *jax.device_put((params, opt_state), placed),
             *jax.device_put((x, y), NamedSharding(mesh, P("data"))),
         ),
-        next_args=lambda result, args: (*result[:2], *args[2:]),
+        carry=(0, 1),
         batch=Batch(argument=2, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
         analytic_flops=matmul_flops(size),
         rtol=1e-3,
         atol=1e-5,
+        claims=[*ALWAYS, *claims],
     )
-
-
-ALWAYS: tuple[Claim, ...] = (
-    equal(
-        "matmul_flops", to="analytic_flops", why="one forward pass, blocks once more on the way back, no product else"
-    ),
-    at_least(1, "donated_bytes", of="one", why="parameters and optimiser state are donated"),
-    equal("host_callbacks", to=0, why="the loss is returned, not read inside the step"),
-)
-"""What holds for the composition, whatever the reference lacks."""

@@ -72,8 +72,7 @@ def nnx_model(size: Size, checkpoint: Checkpoint) -> Model:
     definition, _ = nnx.split(abstract(size))
 
     def predict(params: nnx.State, x: jax.Array) -> jax.Array:
-        found: jax.Array = nnx.merge(definition, params)(x, checkpoint)
-        return found
+        return nnx.merge(definition, params)(x, checkpoint)
 
     return predict
 
@@ -95,8 +94,7 @@ def plain_model(size: Size, checkpoint: Checkpoint) -> Model:
 
 def abstract(size: Size) -> Mixer:
     """The module with shapes in place of arrays: touches no device and compiles nothing."""
-    model: Mixer = nnx.eval_shape(lambda: Mixer(size, nnx.Rngs(0)))
-    return model
+    return nnx.eval_shape(lambda: Mixer(size, nnx.Rngs(0)))
 
 
 def make_params(size: Size) -> nnx.State:

@@ -25,8 +25,7 @@ Gradients = Callable[[Tree, jax.Array, jax.Array], Any]
 def rematerialised(layer: Callable[..., Any]) -> Callable[..., Any]:
     """Keep a block's input only, and compute the block again on the way back."""
     # Inside a scan nothing can merge the two computations, so the barrier against it would only cost.
-    wrapped: Callable[..., Any] = jax.checkpoint(layer, prevent_cse=False)
-    return wrapped
+    return jax.checkpoint(layer, prevent_cse=False)
 
 
 def stored(layer: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,8 +47,7 @@ def vmapped(loss: Loss) -> Loss:
     """Average over the examples of a micro-batch, all at once."""
 
     def average(params: Tree, x: jax.Array, y: jax.Array) -> tuple[jax.Array, Tree]:
-        found: tuple[jax.Array, Tree] = jax.tree.map(jnp.mean, jax.vmap(loss, in_axes=(None, 0, 0))(params, x, y))
-        return found
+        return jax.tree.map(jnp.mean, jax.vmap(loss, in_axes=(None, 0, 0))(params, x, y))
 
     return average
 
@@ -59,16 +57,14 @@ def example_loop(loss: Loss) -> Loss:
 
     def average(params: Tree, x: jax.Array, y: jax.Array) -> tuple[jax.Array, Tree]:
         each = [loss(params, x[i], y[i]) for i in range(len(x))]
-        found: tuple[jax.Array, Tree] = jax.tree.map(lambda *values: sum(values) / len(each), *each)
-        return found
+        return jax.tree.map(lambda *values: sum(values) / len(each), *each)
 
     return average
 
 
 def at_once(loss: Loss) -> Gradients:
     """Loss, aux and gradients from one forward pass."""
-    gradients: Gradients = jax.value_and_grad(loss, has_aux=True)
-    return gradients
+    return jax.value_and_grad(loss, has_aux=True)
 
 
 def second_forward(loss: Loss) -> Gradients:
@@ -116,8 +112,7 @@ def whole_batch(gradients: Gradients, parts: int) -> Gradients:
 
 def divided(local: Gradients, mesh: Mesh) -> Gradients:
     """Call a function on each device with that device's samples."""
-    spread: Gradients = jax.shard_map(local, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())
-    return spread
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())
 
 
 def summed_once(gradients: Gradients, mesh: Mesh) -> Gradients:

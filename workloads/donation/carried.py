@@ -11,8 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.donation.steps import SIZES, Size, State, Step, make_inputs, train_step
+
+CASES = Family("donation")
 
 STEPS = 3
 
@@ -42,6 +44,11 @@ def looped(step: Step) -> Steps:
     return run
 
 
+@CASES.workload(
+    "{optimiser}-steps-in-one-scan-donated-vs-copied",
+    sweep=({"optimiser": "momentum"}, {"optimiser": "adamw"}),
+    sizes=SIZES,
+)
 def many_steps(size: Size, optimiser: str) -> Computation:
     """The scan with its first state donated, against one that copies; the donated Python loop as the alternative."""
     step = train_step(optimiser)
@@ -53,30 +60,15 @@ def many_steps(size: Size, optimiser: str) -> Computation:
         reference=jax.jit(scanned(step)),
         alternatives={"a Python loop": Alternative(function=jax.jit(looped(step), donate_argnums=0), args=args)},
         args=args,
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.batch, axis=1),
         amount=Amount(count=STEPS * size.batch, unit="samples"),
         analytic_flops=STEPS * size.step_flops,
+        claims=[
+            claim("donated_bytes >= 1", "the first state is donated at all"),
+            claim("aliased_bytes == donated_bytes", "the loop's last state lies where its first one lay"),
+            claim("peak_bytes <= 0.85 * reference", "the caller's state and the carried one share their memory"),
+            claim("stablehlo_ops <= 0.5 * alternatives", "the loop holds one step, a Python loop each of them"),
+            claim("matmul_flops == analytic_flops", "each step once: one forward, one backward pass"),
+        ],
     )
-
-
-def claims(optimiser: str) -> tuple[Claim, ...]:
-    """What a donated carry must give, on any hardware."""
-    del optimiser  # holds for each
-    return (
-        at_least(1, "donated_bytes", of="one", why="the first state is donated at all"),
-        equal("aliased_bytes", to="donated_bytes", why="the loop's last state lies where its first one lay"),
-        at_most(0.85, "peak_bytes", why="the caller's state and the carried one share their memory"),
-        at_most(0.5, "stablehlo_ops", of="alternatives", why="the loop holds one step, a Python loop each of them"),
-        equal("matmul_flops", to="analytic_flops", why="each step once: one forward, one backward pass"),
-    )
-
-
-CASES: tuple[Case, ...] = cases(
-    "donation",
-    "{optimiser}-steps-in-one-scan-donated-vs-copied",
-    many_steps,
-    ({"optimiser": "momentum"}, {"optimiser": "adamw"}),
-    claims,
-    sizes=SIZES,
-)

@@ -11,9 +11,11 @@ from typing import Any, Literal
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Batch, Claim, Computation, Family, claim
 from workloads.donation.steps import Size, State, Step, make_inputs, train_step
 from workloads.parts import grid
+
+CASES = Family("donation")
 
 DEVICES = 8
 SIZES: dict[Literal["small", "full"], Size] = {
@@ -41,6 +43,12 @@ def jitted(step: Step, returned: Any, *, donate: bool) -> Any:
     return jax.jit(step, donate_argnums=0 if donate else (), out_shardings=(returned, None))
 
 
+@CASES.workload(
+    "{optimiser}-step-with-{layout}-state-on-8-devices-donated-vs-copied",
+    sweep=({"optimiser": "momentum", "layout": "sharded"}, {"optimiser": "adamw", "layout": "replicated"}),
+    sizes=SIZES,
+    devices=DEVICES,
+)
 def on_a_mesh(size: Size, optimiser: str, layout: str) -> Computation:
     """The step with its state donated, against the same step that copies; the other layout of the state as the alternative."""
     mesh = grid(data=DEVICES)
@@ -58,45 +66,28 @@ def on_a_mesh(size: Size, optimiser: str, layout: str) -> Computation:
             )
         },
         args=(jax.device_put(state, kept), x, y),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.step_flops,
+        claims=claims(layout),
     )
 
 
-def claims(optimiser: str, layout: str) -> tuple[Claim, ...]:
+def claims(layout: str) -> tuple[Claim, ...]:
     """What donation must give on each device, on any hardware."""
-    del optimiser  # holds for each
     share = (
-        at_most(
-            1.001 / DEVICES,
-            "aliased_bytes",
-            of="alternatives",
-            why="a device holds, and reuses, its share of the state",
+        claim(
+            f"aliased_bytes <= {1.001 / DEVICES} * alternatives", "a device holds, and reuses, its share of the state"
         )
         if layout == "sharded"
-        else at_least(
-            0.999 * DEVICES, "aliased_bytes", of="alternatives", why="a device holds, and reuses, all of the state"
-        )
+        else claim(f"aliased_bytes >= {0.999 * DEVICES} * alternatives", "a device holds, and reuses, all of the state")
     )
     return (
-        at_least(1, "donated_bytes", of="one", why="the state is donated at all"),
-        equal("aliased_bytes", to="donated_bytes", why="every donated shard is reused, on each device"),
+        claim("donated_bytes >= 1", "the state is donated at all"),
+        claim("aliased_bytes == donated_bytes", "every donated shard is reused, on each device"),
         share,
-        at_most(0.6, "state_bytes", why="one state is held between calls, not two"),
-        at_most(1.0, "peak_bytes", why="and it costs no other memory"),
-        equal("collectives", to="reference", why="donation sends nothing"),
-        equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass on all devices together"),
+        claim("state_bytes <= 0.6 * reference", "one state is held between calls, not two"),
+        claim("peak_bytes <= reference", "and it costs no other memory"),
+        claim("collectives == reference", "donation sends nothing"),
+        claim("matmul_flops == analytic_flops", "one forward, one backward pass on all devices together"),
     )
-
-
-CASES: tuple[Case, ...] = cases(
-    "donation",
-    "{optimiser}-step-with-{layout}-state-on-8-devices-donated-vs-copied",
-    on_a_mesh,
-    ({"optimiser": "momentum", "layout": "sharded"}, {"optimiser": "adamw", "layout": "replicated"}),
-    claims,
-    devices=DEVICES,
-    sizes=SIZES,
-)

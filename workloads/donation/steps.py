@@ -12,8 +12,10 @@ from typing import Any, Literal
 import jax
 import optax
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Batch, Claim, Computation, Family, claim
 from workloads.parts import drawing, mlp, mlp_params, squared_error
+
+CASES = Family("donation")
 
 State = tuple[Any, optax.OptState]
 Step = Callable[[State, jax.Array, jax.Array], tuple[State, jax.Array]]
@@ -82,6 +84,9 @@ def make_inputs(size: Size, optimiser: str) -> tuple[State, jax.Array, jax.Array
     return (params, OPTIMISERS[optimiser]().init(params)), x, y
 
 
+@CASES.workload(
+    "{optimiser}-step-donated-vs-copied", sweep=tuple({"optimiser": name} for name in OPTIMISERS), sizes=SIZES
+)
 def whole(size: Size, optimiser: str) -> Computation:
     """The step with its state donated, against the same step that copies."""
     step = train_step(optimiser)
@@ -89,25 +94,24 @@ def whole(size: Size, optimiser: str) -> Computation:
         subject=jax.jit(step, donate_argnums=0),
         reference=jax.jit(step),
         args=make_inputs(size, optimiser),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.step_flops,
+        claims=[
+            claim("donated_bytes >= 1", "the state is donated at all"),
+            claim("aliased_bytes == donated_bytes", "every donated buffer is reused"),
+            claim("state_bytes <= 0.6 * reference", "old and new state share their memory"),
+            claim("xla_flops <= 1.01 * reference", "donation adds no work"),
+            claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
+        ],
     )
 
 
-def whole_claims(optimiser: str) -> tuple[Claim, ...]:
-    """What donation of all state must give, on any hardware."""
-    del optimiser  # holds for each
-    return (
-        at_least(1, "donated_bytes", of="one", why="the state is donated at all"),
-        equal("aliased_bytes", to="donated_bytes", why="every donated buffer is reused"),
-        at_most(0.6, "state_bytes", why="old and new state share their memory"),
-        at_most(1.01, "xla_flops", why="donation adds no work"),
-        equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
-    )
-
-
+@CASES.workload(
+    "{optimiser}-step-with-only-its-{donated}-donated-vs-copied",
+    sweep=tuple({"optimiser": optimiser, "donated": donated} for optimiser, donated in SHARES),
+    sizes=SIZES,
+)
 def partial(size: Size, optimiser: str, donated: str) -> Computation:
     """The step with a part of its state donated, against the step that copies; with all of it donated as the alternative."""
     together = train_step(optimiser)
@@ -126,8 +130,8 @@ def partial(size: Size, optimiser: str, donated: str) -> Computation:
         args=args,
         next_args=lambda result, args: (*result[0], *args[2:]),
         batch=Batch(argument=2, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.step_flops,
+        claims=partial_claims(optimiser, donated),
     )
 
 
@@ -140,32 +144,12 @@ def partial_claims(optimiser: str, donated: str) -> tuple[Claim, ...]:
     """
     least, most = SHARES[optimiser, donated]
     return (
-        equal("aliased_bytes", to="donated_bytes", why="every donated buffer is reused"),
-        at_least(least, "aliased_bytes", of="alternatives", why=f"the {donated} are reused, whole"),
-        at_most(most, "aliased_bytes", of="alternatives", why="and the rest of the state is held twice"),
-        equal("argument_bytes", to="reference", why="the arguments are those of the copying step"),
-        equal("output_bytes", to="reference", why="and so are the results: nothing else can make a difference"),
-        at_most(0.9, "state_bytes", why="it holds less than the step that copies"),
-        at_least(1.2, "state_bytes", of="alternatives", why="and more than the one with all of its state donated"),
-        equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
+        claim("aliased_bytes == donated_bytes", "every donated buffer is reused"),
+        claim(f"aliased_bytes >= {least} * alternatives", f"the {donated} are reused, whole"),
+        claim(f"aliased_bytes <= {most} * alternatives", "and the rest of the state is held twice"),
+        claim("argument_bytes == reference", "the arguments are those of the copying step"),
+        claim("output_bytes == reference", "and so are the results: nothing else can make a difference"),
+        claim("state_bytes <= 0.9 * reference", "it holds less than the step that copies"),
+        claim("state_bytes >= 1.2 * alternatives", "and more than the one with all of its state donated"),
+        claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
     )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "donation",
-        "{optimiser}-step-donated-vs-copied",
-        whole,
-        tuple({"optimiser": name} for name in OPTIMISERS),
-        whole_claims,
-        sizes=SIZES,
-    ),
-    *cases(
-        "donation",
-        "{optimiser}-step-with-only-its-{donated}-donated-vs-copied",
-        partial,
-        tuple({"optimiser": optimiser, "donated": donated} for optimiser, donated in SHARES),
-        partial_claims,
-        sizes=SIZES,
-    ),
-)

@@ -7,16 +7,18 @@ memory as one without donation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Tolerance, at_least, at_most, cases, equal
+from jaxgate.model import Batch, Computation, Family, Tolerance, claim
 from workloads.donation import steps
 from workloads.parts import drawing
+
+CASES = Family("donation")
 
 MARGIN = 4  # pixels that cropping takes off each side
 
@@ -66,6 +68,47 @@ CHANGES: dict[str, Callable[[jax.Array], jax.Array]] = {
 LOST = tuple(name for name in CHANGES if name != "in-the-same-shape")
 
 
+def in_vain(size_bytes: int) -> tuple[Tolerance, ...]:
+    """Allow what is lost on purpose, in the largest size; that no more is lost is claimed by each case."""
+    return (Tolerance(fact="lost_bytes", absolute=size_bytes, why="this case shows donation that cannot be used"),)
+
+
+@CASES.workload(
+    "batch-donated-and-returned-{returned}-vs-copied", sweep=({"returned": "in-the-same-shape"},), sizes=SIZES
+)
+def usable(size: Size, returned: str) -> Computation:
+    """A batch of images whose buffer the result takes, against one that is not donated."""
+    return replace(
+        preprocessing(size, returned),
+        carry=0,
+        claims=[
+            claim("donated_bytes >= 1", "the batch is donated at all"),
+            claim("aliased_bytes == donated_bytes", "the result takes its buffer"),
+            claim("peak_bytes <= 0.55 * reference", "one batch in memory, not two"),
+        ],
+    )
+
+
+@CASES.workload(
+    "batch-donated-and-returned-{returned}-vs-copied",
+    sweep=tuple({"returned": name} for name in LOST),
+    sizes=SIZES,
+    tolerances=in_vain(4 * SIZES["full"].values),
+)
+def lost(size: Size, returned: str) -> Computation:
+    """A batch of images whose buffer no result can take, against one that is not donated."""
+    return replace(
+        preprocessing(size, returned),
+        next_args=lambda _, args: args,
+        claims=[
+            claim("donated_bytes >= 1", "the batch is donated"),
+            claim("lost_bytes == donated_bytes", "and all of it in vain"),
+            claim("aliased_bytes == 0", "no result takes its buffer"),
+            claim("peak_bytes == reference", "such donation saves nothing"),
+        ],
+    )
+
+
 def preprocessing(size: Size, returned: str) -> Computation:
     """A batch of images, donated to the function that prepares it, against one that is not donated."""
     draw = drawing()
@@ -77,33 +120,16 @@ def preprocessing(size: Size, returned: str) -> Computation:
         subject=jax.jit(change, donate_argnums=0),
         reference=jax.jit(change),
         args=(jax.device_put(images),),
-        next_args=lambda result, args: (result,) if returned not in LOST else args,
         batch=Batch(argument=0, size=size.images),
-        amount=Amount(count=size.images, unit="samples"),
     )
 
 
-def usable_claims(returned: str) -> tuple[Claim, ...]:
-    """What donation of a batch gives where it can be reused, on any hardware."""
-    del returned
-    return (
-        at_least(1, "donated_bytes", of="one", why="the batch is donated at all"),
-        equal("aliased_bytes", to="donated_bytes", why="the result takes its buffer"),
-        at_most(0.55, "peak_bytes", why="one batch in memory, not two"),
-    )
-
-
-def lost_claims(returned: str) -> tuple[Claim, ...]:
-    """What is left of donation where it cannot be reused, on any hardware."""
-    del returned
-    return (
-        at_least(1, "donated_bytes", of="one", why="the batch is donated"),
-        equal("lost_bytes", to="donated_bytes", why="and all of it in vain"),
-        equal("aliased_bytes", to=0, why="no result takes its buffer"),
-        equal("peak_bytes", to="reference", why="such donation saves nothing"),
-    )
-
-
+@CASES.workload(
+    "{optimiser}-step-donating-its-batch-too-vs-its-state-only",
+    sweep=({"optimiser": "sgd"},),
+    sizes=steps.SIZES,
+    tolerances=in_vain(steps.SIZES["full"].batch_bytes),
+)
 def greedy_step(size: steps.Size, optimiser: str) -> Computation:
     """A training step that donates its batch too, against one that donates its state only."""
     step = steps.train_step(optimiser)
@@ -111,54 +137,13 @@ def greedy_step(size: steps.Size, optimiser: str) -> Computation:
         subject=jax.jit(step, donate_argnums=(0, 1, 2)),
         reference=jax.jit(step, donate_argnums=0),
         args=steps.make_inputs(size, optimiser),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.step_flops,
+        claims=[
+            claim("lost_bytes >= 1", "no result is as large as the batch"),
+            claim("aliased_bytes == reference", "only the state is reused"),
+            claim("peak_bytes == reference", "donating the batch too saves nothing"),
+            claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
+        ],
     )
-
-
-def greedy_claims(optimiser: str) -> tuple[Claim, ...]:
-    """What donating the batch too gives: nothing, on any hardware."""
-    del optimiser
-    return (
-        at_least(1, "lost_bytes", of="one", why="no result is as large as the batch"),
-        equal("aliased_bytes", to="reference", why="only the state is reused"),
-        equal("peak_bytes", to="reference", why="donating the batch too saves nothing"),
-        equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
-    )
-
-
-def in_vain(size_bytes: int) -> tuple[Tolerance, ...]:
-    """Allow what is lost on purpose, in the largest size; that no more is lost is claimed by each case."""
-    return (Tolerance(fact="lost_bytes", absolute=size_bytes, why="this case shows donation that cannot be used"),)
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "donation",
-        "batch-donated-and-returned-{returned}-vs-copied",
-        preprocessing,
-        ({"returned": "in-the-same-shape"},),
-        usable_claims,
-        sizes=SIZES,
-    ),
-    *cases(
-        "donation",
-        "batch-donated-and-returned-{returned}-vs-copied",
-        preprocessing,
-        tuple({"returned": name} for name in LOST),
-        lost_claims,
-        tolerances=in_vain(4 * SIZES["full"].values),
-        sizes=SIZES,
-    ),
-    *cases(
-        "donation",
-        "{optimiser}-step-donating-its-batch-too-vs-its-state-only",
-        greedy_step,
-        ({"optimiser": "sgd"},),
-        greedy_claims,
-        tolerances=in_vain(steps.SIZES["full"].batch_bytes),
-        sizes=steps.SIZES,
-    ),
-)

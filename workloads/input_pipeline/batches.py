@@ -16,8 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing
+
+CASES = Family("input_pipeline")
 
 RATE = 0.05
 STEPS = 4  # of one call, in either size: claims say how many programs that is
@@ -140,6 +142,7 @@ def prefetched(batches: Iterable[Examples]) -> Iterator[Examples]:
     yield from waiting
 
 
+@CASES.workload("input-batches-stacked-and-prefetched-vs-collated-by-jnp-asarray", sizes=SIZES)
 def loop(size: Size) -> Computation:
     """Batches that are stacked by NumPy and sent ahead, against examples sent one by one."""
     jitted = jax.jit(step, donate_argnums=0)
@@ -162,21 +165,16 @@ def loop(size: Size) -> Computation:
         subject=ahead,
         reference=one_by_one,
         args=(jax.device_put(make_params(size)), make_examples(size, count)),
-        next_args=lambda result, args: (result[0], *args[1:]),
-        batch=Batch(argument=1, size=count),
-        amount=Amount(count=count, unit="images"),
+        carry=0,
+        batch=Batch(argument=1, size=count, unit="images"),
         rtol=size.tolerance,
         atol=size.tolerance,
         eager=True,
-    )
-
-
-def loop_claims() -> tuple[Claim, ...]:
-    """What collating on the host gives, on any hardware."""
-    return (
-        equal("launches", to=STEPS, why="a program for each step, and none to put its batch together"),
-        at_most(0.2, "launches", why="stacking on the device takes programs of its own"),
-        at_most(0.3, "host_transfers", why="images and labels of a batch are sent as two arrays"),
+        claims=[
+            claim(f"launches == {STEPS}", "a program for each step, and none to put its batch together"),
+            claim("launches <= 0.2 * reference", "stacking on the device takes programs of its own"),
+            claim("host_transfers <= 0.3 * reference", "images and labels of a batch are sent as two arrays"),
+        ],
     )
 
 
@@ -198,6 +196,7 @@ def soft_step(params: Tree, images: jax.Array, wanted: jax.Array) -> tuple[Tree,
     return descend(params, grads, RATE), loss
 
 
+@CASES.workload("input-augmented-inside-the-step-vs-eagerly-before-it", sizes=SIZES)
 def augmentation(size: Size) -> Computation:
     """Augmentation inside the step's program, against operations one by one before it."""
 
@@ -216,24 +215,20 @@ def augmentation(size: Size) -> Computation:
         subject=inside,
         reference=eagerly,
         args=jax.device_put((make_params(size), *make_examples(size, size.batch), jax.random.key(0))),
-        next_args=lambda result, args: (result[0], *args[1:]),
-        batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="images"),
+        carry=0,
+        batch=Batch(argument=1, size=size.batch, unit="images"),
         rtol=size.tolerance,
         atol=size.tolerance,
         eager=True,
+        claims=[
+            claim("launches == 1", "what is done to the images is a part of the step"),
+            claim("launches <= 0.2 * reference", "each eager operation is a program, and an array of its own"),
+            claim("host_transfers == 0", "nothing is sent to the device between"),
+        ],
     )
 
 
-def augmentation_claims() -> tuple[Claim, ...]:
-    """What one program gives, on any hardware."""
-    return (
-        equal("launches", to=1, why="what is done to the images is a part of the step"),
-        at_most(0.2, "launches", why="each eager operation is a program, and an array of its own"),
-        equal("host_transfers", to=0, why="nothing is sent to the device between"),
-    )
-
-
+@CASES.workload("input-of-several-steps-in-one-call-vs-one-call-each", sizes=SIZES)
 def epoch(size: Size) -> Computation:
     """Steps over batches that are on the device: all in one loop, against a call for each."""
 
@@ -258,24 +253,24 @@ def epoch(size: Size) -> Computation:
         subject=one_call,
         reference=calls,
         args=jax.device_put((make_params(size), *batches)),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.batch, axis=1),
         amount=Amount(count=size.steps * size.batch, unit="images"),
         rtol=size.tolerance,
         atol=size.tolerance,
         eager=True,
+        claims=[
+            claim("launches == 1", "the loop over the batches is inside the program"),
+            claim(
+                "launches <= 0.2 * reference",
+                "a call for each step, and programs that cut the batches, are launched by Python",
+            ),
+            claim("host_transfers == 0", "the data is on the device"),
+        ],
     )
 
 
-def epoch_claims() -> tuple[Claim, ...]:
-    """What a loop in the program gives, on any hardware."""
-    return (
-        equal("launches", to=1, why="the loop over the batches is inside the program"),
-        at_most(0.2, "launches", why="a call for each step, and programs that cut the batches, are launched by Python"),
-        equal("host_transfers", to=0, why="the data is on the device"),
-    )
-
-
+@CASES.workload("input-images-as-bytes-vs-as-floats", sizes=BYTES)
 def as_bytes(size: Size) -> Computation:
     """Images sent as bytes and normalised by the step, against images that the host has normalised."""
 
@@ -290,44 +285,15 @@ def as_bytes(size: Size) -> Computation:
         reference=jax.jit(normalised_before, donate_argnums=0),
         alternatives={"images as float32": Alternative(function=jax.jit(update), args=(args[0], floats, args[2]))},
         args=args,
-        next_args=lambda result, args: (result[0], *args[1:]),
-        batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="images"),
+        carry=0,
+        batch=Batch(argument=1, size=size.batch, unit="images"),
         # Nobody asks for the gradient of an image.
         analytic_flops=3 * size.forward_flops - 2 * size.batch * size.hidden * size.pixels,
         rtol=size.tolerance,
         atol=size.tolerance,
+        claims=[
+            claim("matmul_flops == analytic_flops", "one forward pass, one backward pass"),
+            claim("argument_bytes <= 0.6 * alternatives", "an image is sent and held as a fourth of its numbers"),
+            claim("temp_bytes <= 1.25 * reference", "the numbers are made where they are needed"),
+        ],
     )
-
-
-def bytes_claims() -> tuple[Claim, ...]:
-    """What bytes give, on any hardware."""
-    return (
-        equal("matmul_flops", to="analytic_flops", why="one forward pass, one backward pass"),
-        at_most(0.6, "argument_bytes", of="alternatives", why="an image is sent and held as a fourth of its numbers"),
-        at_most(1.25, "temp_bytes", why="the numbers are made where they are needed"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "input_pipeline",
-        "input-batches-stacked-and-prefetched-vs-collated-by-jnp-asarray",
-        loop,
-        ({},),
-        loop_claims,
-        sizes=SIZES,
-    ),
-    *cases(
-        "input_pipeline",
-        "input-augmented-inside-the-step-vs-eagerly-before-it",
-        augmentation,
-        ({},),
-        augmentation_claims,
-        sizes=SIZES,
-    ),
-    *cases(
-        "input_pipeline", "input-of-several-steps-in-one-call-vs-one-call-each", epoch, ({},), epoch_claims, sizes=SIZES
-    ),
-    *cases("input_pipeline", "input-images-as-bytes-vs-as-floats", as_bytes, ({},), bytes_claims, sizes=BYTES),
-)

@@ -1,4 +1,26 @@
-"""pjit: programs laid out on a mesh by shardings, which the compiler divides; ids say ``pjit``, the code ``jax.jit``."""
+"""pjit: programs laid out on a mesh by shardings, which the compiler divides; ids say `pjit`, the code `jax.jit`.
+
+`workloads/pjit/` · ids say `pjit`, the code says `jax.jit` with `NamedSharding`s. A perceptron's and a transformer
+layer's training step on meshes of 8, 4, 2x2, 4x2, 2x4 and 1x8 devices, by the usual strategies: `none` (everything
+everywhere), `batch` (data parallel), `model` (tensor parallel, columns then rows, attention by heads), `hybrid` (data x
+model), `fsdp` and `full` (parameters spread over one axis or both and collected for their use). The reference is the
+same step with everything collected on every device, which is also what a forgotten sharding amounts to; alternatives are
+other layouts, compiled only. What is claimed is the share of work, memory and traffic of one device. Besides: attention
+by heads and a perceptron by columns then rows, forward, with exactly one sum; an embedding by vocabulary; parameters
+collected layer by layer in a loop; explicit axes against automatic ones; changes of layout (all-to-all, all-gather,
+none at all, and by way of a third layout where the partitioner would collect everything); `psum` over one axis of two;
+and all data x model factorisations of eight devices, the advised one within a stated distance of the best.
+
+What goes wrong here fails nothing: every device does, holds or sends too much. Planted: parameters that come back
+replicated (a second compile at step 2), a batch that is not split, kernels or activations collected by accident, rows
+and columns swapped, hidden units laid out by the wrong axis, fewer heads than devices, donation lost. What JAX refuses
+(`pmap` on other devices inside `jit`, a batch that the devices do not divide, a sum over explicit axes without a place)
+is asserted in `tests/workloads/test_catalogue_pjit.py`.
+
+Sources: JAX's pages "Distributed arrays and automatic parallelization" and "Explicit sharding"; Megatron-LM (Shoeybi et
+al., 2019) for columns then rows, ZeRO (Rajbhandari et al., 2020) for spread parameters, GSPMD (Xu et al., 2021) for the
+partitioner.
+"""
 
 from __future__ import annotations
 

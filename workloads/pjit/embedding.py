@@ -15,9 +15,11 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing
-from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
+from workloads.pjit.meshes import TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
+
+CASES = Family("pjit")
 
 RATE = 0.05
 
@@ -64,10 +66,12 @@ def train_step(mesh: Mesh | None, scores: P) -> Callable[..., tuple[Tree, jax.Ar
 def compiled(mesh: Mesh, table: P, scores: P) -> Callable[..., Any]:
     """The step for a layout; the table comes back as it went in."""
     out = shardings(mesh, ({"table": table}, P()))
-    jitted: Callable[..., Any] = jax.jit(train_step(mesh, scores), donate_argnums=0, out_shardings=out)
-    return jitted
+    return jax.jit(train_step(mesh, scores), donate_argnums=0, out_shardings=out)
 
 
+@on_meshes(
+    CASES, "pjit-embedding-by-vocabulary-train-step-on-{mesh}-vs-gathered", ({"mesh": "1x8"}, {"mesh": "2x4"}), SIZES
+)
 def build(size: Size, mesh: str) -> Computation:
     """By vocabulary, against collecting the table; the alternative has all of it everywhere."""
     devices = mesh_of(mesh)
@@ -80,7 +84,7 @@ def build(size: Size, mesh: str) -> Computation:
         subject=compiled(devices, BY_WORDS, SCORES),
         reference=gathered(train_step(None, P()), devices),
         args=jax.device_put(numbers, shardings(devices, ({"table": BY_WORDS}, *data))),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=2, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
         # Scores, and their gradients of the table and of what is scored.
@@ -91,23 +95,10 @@ def build(size: Size, mesh: str) -> Computation:
                 args=shapes(numbers, shardings(devices, ({"table": P()}, *data))),
             )
         },
+        claims=[
+            *TRAINED,
+            claim(f"xla_flops <= {1.5 / devices_of(mesh)} * reference", "the devices share the scoring"),
+            claim("collective_bytes <= 0.6 * reference", "features and sums travel, the table does not"),
+            claim("peak_bytes <= 0.7 * alternatives", "each word is stored, and scored, on one device of a row"),
+        ],
     )
-
-
-def claims(mesh: str) -> tuple[Claim, ...]:
-    """What a table by vocabulary must give, on any hardware."""
-    return (
-        *trained(),
-        at_most(1.5 / devices_of(mesh), "xla_flops", why="the devices share the scoring"),
-        at_most(0.6, "collective_bytes", why="features and sums travel, the table does not"),
-        at_most(0.7, "peak_bytes", of="alternatives", why="each word is stored, and scored, on one device of a row"),
-    )
-
-
-CASES: tuple[Case, ...] = on_meshes(
-    "pjit-embedding-by-vocabulary-train-step-on-{mesh}-vs-gathered",
-    build,
-    ({"mesh": "1x8"}, {"mesh": "2x4"}),
-    claims,
-    SIZES,
-)

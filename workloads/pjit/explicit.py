@@ -14,10 +14,12 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, equal
+from jaxgate.model import Alternative, Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing, squared_error
 from workloads.pjit import mlp
-from workloads.pjit.meshes import MESHES, devices_of, mesh_of, on_meshes, shapes, trained
+from workloads.pjit.meshes import MESHES, TRAINED, devices_of, mesh_of, on_meshes, shapes
+
+CASES = Family("pjit")
 
 LAYOUTS = {name: mlp.LAYOUTS[name] for name in ("batch", "hybrid", "fsdp")}
 
@@ -56,6 +58,15 @@ def train_step(layout: mlp.Layout, mesh: Mesh) -> Callable[..., tuple[Tree, jax.
     return step
 
 
+SWEEP = (("batch", "8"), ("hybrid", "4x2"), ("fsdp", "8"))
+
+
+@on_meshes(
+    CASES,
+    "pjit-mlp-train-step-{strategy}-on-{mesh}-with-explicit-axes-vs-gathered",
+    tuple({"strategy": strategy, "mesh": mesh} for strategy, mesh in SWEEP),
+    mlp.SIZES,
+)
 def build(size: mlp.Size, strategy: str, mesh: str) -> Computation:
     """Explicit axes, against collecting everything; the alternative is the same layout by automatic axes."""
     devices, layout, draw = explicit_mesh(mesh), LAYOUTS[strategy], drawing()
@@ -72,9 +83,8 @@ def build(size: mlp.Size, strategy: str, mesh: str) -> Computation:
         subject=jax.jit(train_step(layout, devices), donate_argnums=0),
         reference=jax.jit(gathered),
         args=jax.device_put(numbers, (kernels, samples, samples)),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=mlp.matmul_flops(size),
         alternatives={
             "automatic": Alternative(
@@ -82,27 +92,11 @@ def build(size: mlp.Size, strategy: str, mesh: str) -> Computation:
                 args=shapes(numbers, (free_kernels, free_samples, free_samples)),
             )
         },
+        claims=[
+            *TRAINED,
+            claim(f"xla_flops <= {1.3 / devices_of(mesh)} * reference", "the devices share the work"),
+            claim("collective_bytes <= 1.05 * alternatives", "what is written moves no more than what is inserted"),
+            claim("peak_bytes <= 1.1 * alternatives", "nor does it hold more"),
+            claim("argument_bytes == alternatives", "one layout, spelled in two ways"),
+        ],
     )
-
-
-def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
-    """What explicit axes must give, on any hardware: what the compiler finds by itself, and no less."""
-    del strategy
-    return (
-        *trained(),
-        at_most(1.3 / devices_of(mesh), "xla_flops", why="the devices share the work"),
-        at_most(1.05, "collective_bytes", of="alternatives", why="what is written moves no more than what is inserted"),
-        at_most(1.1, "peak_bytes", of="alternatives", why="nor does it hold more"),
-        equal("argument_bytes", to="alternatives", why="one layout, spelled in two ways"),
-    )
-
-
-SWEEP = (("batch", "8"), ("hybrid", "4x2"), ("fsdp", "8"))
-
-CASES: tuple[Case, ...] = on_meshes(
-    "pjit-mlp-train-step-{strategy}-on-{mesh}-with-explicit-axes-vs-gathered",
-    build,
-    tuple({"strategy": strategy, "mesh": mesh} for strategy, mesh in SWEEP),
-    claims,
-    mlp.SIZES,
-)

@@ -11,9 +11,11 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most
+from jaxgate.model import Alternative, Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing, mlp_layer, squared_error
-from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
+from workloads.pjit.meshes import TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
+
+CASES = Family("pjit")
 
 RATE = 0.05
 
@@ -56,10 +58,10 @@ def train_step(mesh: Mesh | None, *, early: bool = False) -> Callable[..., tuple
 def compiled(mesh: Mesh, *, early: bool) -> Callable[..., Any]:
     """The step; parameters come back spread as they went in."""
     out = shardings(mesh, (STACKED, P()))
-    jitted: Callable[..., Any] = jax.jit(train_step(mesh, early=early), donate_argnums=0, out_shardings=out)
-    return jitted
+    return jax.jit(train_step(mesh, early=early), donate_argnums=0, out_shardings=out)
 
 
+@on_meshes(CASES, "pjit-mlp-fsdp-layer-by-layer-on-{mesh}-vs-gathered", ({"mesh": "8"},), SIZES)
 def build(size: Size, mesh: str) -> Computation:
     """Layer by layer, against the whole step on every device; the alternative collects all layers at once."""
     devices, draw = mesh_of(mesh), drawing()
@@ -71,27 +73,17 @@ def build(size: Size, mesh: str) -> Computation:
         subject=compiled(devices, early=False),
         reference=gathered(train_step(None), devices),
         args=jax.device_put(numbers, layout),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         # Forward, forward again, and two products backward; within a loop the first layer is like the others.
         analytic_flops=4 * 2 * size.batch * size.width**2 * size.layers,
         alternatives={"all-at-once": Alternative(function=compiled(devices, early=True), args=shapes(numbers, layout))},
+        claims=[
+            *TRAINED,
+            claim(f"xla_flops <= {1.5 / devices_of(mesh)} * reference", "the devices share the work"),
+            claim("peak_bytes <= 0.7 * alternatives", "one layer is collected at a time, not all of them"),
+            claim(
+                "collective_bytes <= 2.1 * alternatives", "each layer is collected twice, its gradients added up once"
+            ),
+        ],
     )
-
-
-def claims(mesh: str) -> tuple[Claim, ...]:
-    """What collecting one layer at a time must give, on any hardware."""
-    return (
-        *trained(),
-        at_most(1.5 / devices_of(mesh), "xla_flops", why="the devices share the work"),
-        at_most(0.7, "peak_bytes", of="alternatives", why="one layer is collected at a time, not all of them"),
-        at_most(
-            2.1, "collective_bytes", of="alternatives", why="each layer is collected twice, its gradients added up once"
-        ),
-    )
-
-
-CASES: tuple[Case, ...] = on_meshes(
-    "pjit-mlp-fsdp-layer-by-layer-on-{mesh}-vs-gathered", build, ({"mesh": "8"},), claims, SIZES
-)

@@ -10,9 +10,11 @@ import jax
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, equal
+from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Tree, block, block_params, descend, drawing, squared_error
-from workloads.pjit.meshes import AGAINST, devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
+from workloads.pjit.meshes import AGAINST, TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
+
+CASES = Family("pjit")
 
 RATE = 0.05
 
@@ -116,64 +118,6 @@ def make_args(size: Size) -> tuple[Any, ...]:
     return block_params(draw, size.width, size.hidden), draw(shape), draw(shape)
 
 
-def build(size: Size, strategy: str, mesh: str) -> Computation:
-    """The step by a strategy, against collecting everything."""
-    devices, layout = mesh_of(mesh), LAYOUTS[strategy]
-    kernels, tokens = stored(layout, devices)
-    args = make_args(size)
-    against = AGAINST.get(strategy)
-    return Computation(
-        subject=sharded_step(layout, size.heads, devices),
-        reference=gathered(train_step(layout, size.heads, None), devices),
-        args=jax.device_put(args, (kernels, tokens, tokens)),
-        next_args=lambda result, args: (result[0], *args[1:]),
-        batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch * size.time, unit="tokens"),
-        analytic_flops=matmul_flops(size),
-        alternatives={against: alternative(against, devices, size, args)} if against else {},
-    )
-
-
-def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
-    """What each strategy must give, on any hardware."""
-    count = devices_of(mesh)
-    shared = at_most(1.5 / count, "xla_flops", why="the devices share the work")
-    each: dict[str, tuple[Claim, ...]] = {
-        "none": (
-            equal("collectives", to=0, why="what everybody has and does needs no communication"),
-            at_least(0.7 * count, "xla_flops", of="alternatives", why="but each device does the work of all"),
-        ),
-        "batch": (
-            shared,
-            at_most(1.01, "collective_bytes", of="output_bytes", why="gradients and loss are summed once"),
-        ),
-        "model": (
-            shared,
-            at_most(0.6, "peak_bytes", why="a device holds its heads and hidden units"),
-            at_most(0.7, "collective_bytes", of="alternatives", why="scores and hidden units stay where they are"),
-        ),
-        "hybrid": (
-            shared,
-            at_most(0.7, "peak_bytes", why="a device holds its heads and hidden units of its sequences"),
-            at_most(0.9, "collective_bytes", why="its own gradients, and few activations"),
-            at_most(0.9, "collective_bytes", of="alternatives", why="scores and hidden units stay where they are"),
-        ),
-        "fsdp": (
-            shared,
-            at_most(0.3, "argument_bytes", of="alternatives", why="each parameter is stored once"),
-            at_most(0.9, "peak_bytes", of="alternatives", why="and what is gathered for use does not undo that"),
-            at_most(3.1, "collective_bytes", of="alternatives", why="gathered for each pass, gradients summed once"),
-        ),
-        "full": (
-            shared,
-            at_most(0.3, "argument_bytes", of="alternatives", why="each parameter is stored once"),
-            at_most(0.9, "peak_bytes", of="alternatives", why="and what is gathered for use does not undo that"),
-            at_most(3.6, "collective_bytes", of="alternatives", why="gathered by one axis, then by the other"),
-        ),
-    }
-    return (*trained(), *each[strategy])
-
-
 SWEEP = (
     ("none", "4"),
     ("batch", "8"),
@@ -185,10 +129,67 @@ SWEEP = (
     ("full", "2x4"),
 )
 
-CASES: tuple[Case, ...] = on_meshes(
+
+@on_meshes(
+    CASES,
     "pjit-transformer-layer-train-step-{strategy}-on-{mesh}-vs-gathered",
-    build,
     tuple({"strategy": strategy, "mesh": mesh} for strategy, mesh in SWEEP),
-    claims,
     SIZES,
 )
+def build(size: Size, strategy: str, mesh: str) -> Computation:
+    """The step by a strategy, against collecting everything."""
+    devices, layout = mesh_of(mesh), LAYOUTS[strategy]
+    kernels, tokens = stored(layout, devices)
+    args = make_args(size)
+    against = AGAINST.get(strategy)
+    return Computation(
+        subject=sharded_step(layout, size.heads, devices),
+        reference=gathered(train_step(layout, size.heads, None), devices),
+        args=jax.device_put(args, (kernels, tokens, tokens)),
+        carry=0,
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=size.batch * size.time, unit="tokens"),
+        analytic_flops=matmul_flops(size),
+        alternatives={against: alternative(against, devices, size, args)} if against else {},
+        claims=claims(strategy, mesh),
+    )
+
+
+def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
+    """What each strategy must give, on any hardware."""
+    count = devices_of(mesh)
+    shared = claim(f"xla_flops <= {1.5 / count} * reference", "the devices share the work")
+    each: dict[str, tuple[Claim, ...]] = {
+        "none": (
+            claim("collectives == 0", "what everybody has and does needs no communication"),
+            claim(f"xla_flops >= {0.7 * count} * alternatives", "but each device does the work of all"),
+        ),
+        "batch": (
+            shared,
+            claim("collective_bytes <= 1.01 * output_bytes", "gradients and loss are summed once"),
+        ),
+        "model": (
+            shared,
+            claim("peak_bytes <= 0.6 * reference", "a device holds its heads and hidden units"),
+            claim("collective_bytes <= 0.7 * alternatives", "scores and hidden units stay where they are"),
+        ),
+        "hybrid": (
+            shared,
+            claim("peak_bytes <= 0.7 * reference", "a device holds its heads and hidden units of its sequences"),
+            claim("collective_bytes <= 0.9 * reference", "its own gradients, and few activations"),
+            claim("collective_bytes <= 0.9 * alternatives", "scores and hidden units stay where they are"),
+        ),
+        "fsdp": (
+            shared,
+            claim("argument_bytes <= 0.3 * alternatives", "each parameter is stored once"),
+            claim("peak_bytes <= 0.9 * alternatives", "and what is gathered for use does not undo that"),
+            claim("collective_bytes <= 3.1 * alternatives", "gathered for each pass, gradients summed once"),
+        ),
+        "full": (
+            shared,
+            claim("argument_bytes <= 0.3 * alternatives", "each parameter is stored once"),
+            claim("peak_bytes <= 0.9 * alternatives", "and what is gathered for use does not undo that"),
+            claim("collective_bytes <= 3.6 * alternatives", "gathered by one axis, then by the other"),
+        ),
+    }
+    return (*TRAINED, *each[strategy])

@@ -10,7 +10,7 @@ import jax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Case, Claim, Computation, at_least, cases, equal
+from jaxgate.model import Claim, Family, claim
 from workloads.parts import Tree, grid
 
 MESHES: dict[str, dict[str, int]] = {
@@ -24,6 +24,13 @@ MESHES: dict[str, dict[str, int]] = {
 }
 """Devices along each axis: the batch goes over ``data``, hidden units, heads or vocabulary over ``model``."""
 
+
+TRAINED: tuple[Claim, ...] = (
+    claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
+    claim("donated_bytes >= 1", "the parameters are donated"),
+    claim("aliased_bytes == donated_bytes", "new parameters have the layout of the old ones"),
+)
+"""What holds for every training step on a mesh."""
 
 AGAINST = {"none": "batch", "model": "swapped", "hybrid": "swapped", "fsdp": "batch", "full": "batch"}
 """The strategy that a training step by another one is held against; splitting the batch is held against none."""
@@ -60,29 +67,17 @@ def gathered(step: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
     def whole(*args: Any) -> Any:
         return jax.lax.with_sharding_constraint(step(*jax.lax.with_sharding_constraint(args, everywhere)), everywhere)
 
-    jitted: Callable[..., Any] = jax.jit(whole)
-    return jitted
-
-
-def trained() -> tuple[Claim, ...]:
-    """What holds for every training step on a mesh."""
-    return (
-        equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
-        at_least(1, "donated_bytes", of="one", why="the parameters are donated"),
-        equal("aliased_bytes", to="donated_bytes", why="new parameters have the layout of the old ones"),
-    )
+    return jax.jit(whole)
 
 
 def on_meshes(
-    sentence: str,
-    build: Callable[..., Computation],
-    sweep: Iterable[Mapping[str, Any]],
-    claims: Callable[..., tuple[Claim, ...]],
-    sizes: Mapping[Any, Any],
-) -> tuple[Case, ...]:
-    """Cases of this family, each with as many devices as its ``mesh`` has."""
-    return tuple(
-        case
-        for params in sweep
-        for case in cases("pjit", sentence, build, (params,), claims, sizes=sizes, devices=devices_of(params["mesh"]))
-    )
+    family: Family, sentence: str, sweep: Iterable[Mapping[str, Any]], sizes: Mapping[Any, Any]
+) -> Callable[[Any], Any]:
+    """Add cases to a family as ``Family.workload`` does, each with as many devices as its ``mesh`` has."""
+
+    def add(build: Any) -> Any:
+        for params in sweep:
+            family.workload(sentence, sweep=[params], sizes=sizes, devices=devices_of(params["mesh"]))(build)
+        return build
+
+    return add

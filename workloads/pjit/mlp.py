@@ -16,9 +16,11 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, equal
+from jaxgate.model import Alternative, Batch, Claim, Computation, Family, claim
 from workloads.parts import Draw, Tree, descend, drawing, squared_error
-from workloads.pjit.meshes import AGAINST, devices_of, gathered, mesh_of, on_meshes, shapes, shardings, trained
+from workloads.pjit.meshes import AGAINST, TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
+
+CASES = Family("pjit")
 
 RATE = 0.05
 
@@ -138,70 +140,6 @@ def matmul_flops(size: Size) -> int:
     return (3 * 2 * size.pairs - 1) * 2 * size.batch * size.width * size.hidden
 
 
-def build(size: Size, strategy: str, mesh: str) -> Computation:
-    """The step by a strategy, against collecting everything."""
-    devices, layout = mesh_of(mesh), LAYOUTS[strategy]
-    kernels, samples = stored(layout, devices, size.pairs)
-    draw = drawing()
-    numbers = (make_params(draw, size), draw((size.batch, size.width)), draw((size.batch, size.width)))
-    against = AGAINST.get(strategy)
-    return Computation(
-        subject=sharded_step(layout, devices, size.pairs),
-        reference=gathered(train_step(layout, None), devices),
-        args=jax.device_put(numbers, (kernels, samples, samples)),
-        next_args=lambda result, args: (result[0], *args[1:]),
-        batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
-        analytic_flops=matmul_flops(size),
-        alternatives={against: alternative(against, devices, size, numbers)} if against else {},
-    )
-
-
-def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
-    """What each strategy must give, on any hardware."""
-    count = devices_of(mesh)
-    shared = at_most(1.3 / count, "xla_flops", why="the devices share the work")
-    each: dict[str, tuple[Claim, ...]] = {
-        "none": (
-            equal("collectives", to=0, why="what everybody has and does needs no communication"),
-            at_least(0.7 * count, "xla_flops", of="alternatives", why="but each device does the work of all"),
-        ),
-        "batch": (
-            shared,
-            at_most(1.01, "collective_bytes", of="output_bytes", why="gradients and loss are summed once"),
-        ),
-        "model": (
-            shared,
-            at_most(0.6, "peak_bytes", why="a device holds its share of parameters and hidden units"),
-            at_most(0.5, "collective_bytes", why="activations travel, parameters do not"),
-            at_most(
-                0.6, "collective_bytes", of="alternatives", why="columns, then rows: hidden units stay where they are"
-            ),
-        ),
-        "hybrid": (
-            shared,
-            at_most(0.7, "peak_bytes", why="a device holds its share of parameters and activations"),
-            at_most(1.3, "collective_bytes", of="argument_bytes", why="its own gradients, and few activations"),
-            at_most(
-                0.9, "collective_bytes", of="alternatives", why="columns, then rows: hidden units stay where they are"
-            ),
-        ),
-        "fsdp": (
-            shared,
-            at_most(1.6 / count, "argument_bytes", of="alternatives", why="each parameter is stored once"),
-            at_most(0.85, "peak_bytes", of="alternatives", why="and what is gathered for use does not undo that"),
-            at_most(3.1, "collective_bytes", of="alternatives", why="gathered for each pass, gradients summed once"),
-        ),
-        "full": (
-            shared,
-            at_most(1.6 / count, "argument_bytes", of="alternatives", why="each parameter is stored once"),
-            at_most(0.85, "peak_bytes", of="alternatives", why="and what is gathered for use does not undo that"),
-            at_most(3.6, "collective_bytes", of="alternatives", why="gathered by one axis, then by the other"),
-        ),
-    }
-    return (*trained(), *each[strategy])
-
-
 SWEEP = (
     ("none", "8"),
     ("batch", "8"),
@@ -216,10 +154,68 @@ SWEEP = (
     ("full", "2x4"),
 )
 
-CASES: tuple[Case, ...] = on_meshes(
+
+@on_meshes(
+    CASES,
     "pjit-mlp-train-step-{strategy}-on-{mesh}-vs-gathered",
-    build,
     tuple({"strategy": strategy, "mesh": mesh} for strategy, mesh in SWEEP),
-    claims,
     SIZES,
 )
+def build(size: Size, strategy: str, mesh: str) -> Computation:
+    """The step by a strategy, against collecting everything."""
+    devices, layout = mesh_of(mesh), LAYOUTS[strategy]
+    kernels, samples = stored(layout, devices, size.pairs)
+    draw = drawing()
+    numbers = (make_params(draw, size), draw((size.batch, size.width)), draw((size.batch, size.width)))
+    against = AGAINST.get(strategy)
+    return Computation(
+        subject=sharded_step(layout, devices, size.pairs),
+        reference=gathered(train_step(layout, None), devices),
+        args=jax.device_put(numbers, (kernels, samples, samples)),
+        carry=0,
+        batch=Batch(argument=1, size=size.batch),
+        analytic_flops=matmul_flops(size),
+        alternatives={against: alternative(against, devices, size, numbers)} if against else {},
+        claims=claims(strategy, mesh),
+    )
+
+
+def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
+    """What each strategy must give, on any hardware."""
+    count = devices_of(mesh)
+    shared = claim(f"xla_flops <= {1.3 / count} * reference", "the devices share the work")
+    each: dict[str, tuple[Claim, ...]] = {
+        "none": (
+            claim("collectives == 0", "what everybody has and does needs no communication"),
+            claim(f"xla_flops >= {0.7 * count} * alternatives", "but each device does the work of all"),
+        ),
+        "batch": (
+            shared,
+            claim("collective_bytes <= 1.01 * output_bytes", "gradients and loss are summed once"),
+        ),
+        "model": (
+            shared,
+            claim("peak_bytes <= 0.6 * reference", "a device holds its share of parameters and hidden units"),
+            claim("collective_bytes <= 0.5 * reference", "activations travel, parameters do not"),
+            claim("collective_bytes <= 0.6 * alternatives", "columns, then rows: hidden units stay where they are"),
+        ),
+        "hybrid": (
+            shared,
+            claim("peak_bytes <= 0.7 * reference", "a device holds its share of parameters and activations"),
+            claim("collective_bytes <= 1.3 * argument_bytes", "its own gradients, and few activations"),
+            claim("collective_bytes <= 0.9 * alternatives", "columns, then rows: hidden units stay where they are"),
+        ),
+        "fsdp": (
+            shared,
+            claim(f"argument_bytes <= {1.6 / count} * alternatives", "each parameter is stored once"),
+            claim("peak_bytes <= 0.85 * alternatives", "and what is gathered for use does not undo that"),
+            claim("collective_bytes <= 3.1 * alternatives", "gathered for each pass, gradients summed once"),
+        ),
+        "full": (
+            shared,
+            claim(f"argument_bytes <= {1.6 / count} * alternatives", "each parameter is stored once"),
+            claim("peak_bytes <= 0.85 * alternatives", "and what is gathered for use does not undo that"),
+            claim("collective_bytes <= 3.6 * alternatives", "gathered by one axis, then by the other"),
+        ),
+    }
+    return (*TRAINED, *each[strategy])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +12,12 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_most, equal
+from jaxgate.model import Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import drawing
 from workloads.pjit.explicit import explicit_mesh
 from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shardings
+
+CASES = Family("pjit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +51,7 @@ def moved(mesh: Mesh, *specs: P, explicit: bool = False) -> Callable[[jax.Array]
             x = move(x, NamedSharding(mesh, spec))
         return x
 
-    jitted: Callable[..., Any] = jax.jit(along)
-    return jitted
+    return jax.jit(along)
 
 
 def collected(mesh: Mesh, spec: P, *, explicit: bool = False) -> Callable[[jax.Array], jax.Array]:
@@ -62,12 +62,29 @@ def collected(mesh: Mesh, spec: P, *, explicit: bool = False) -> Callable[[jax.A
     def whole(x: jax.Array) -> jax.Array:
         return move(lax.optimization_barrier(move(x, everywhere)), target)
 
-    jitted: Callable[..., Any] = jax.jit(whole)
-    return jitted
+    return jax.jit(whole)
 
 
-def resharding(size: Size, change: str, mesh: str, *, explicit: bool = False) -> Computation:
+@on_meshes(
+    CASES,
+    "pjit-reshard-{change}-on-{mesh}-vs-gathered",
+    (
+        {"change": "rows-to-columns", "mesh": "8"},
+        {"change": "rows-to-everywhere", "mesh": "8"},
+        {"change": "everywhere-to-rows", "mesh": "4"},
+        {"change": "columns-to-rows-of-the-other-axis", "mesh": "4x2"},
+    ),
+    SIZES,
+)
+@on_meshes(
+    CASES,
+    "pjit-reshard-{change}-on-{mesh}-with-{axes}-axes-vs-gathered",
+    ({"change": "rows-to-columns", "mesh": "8", "axes": "explicit"},),
+    SIZES,
+)
+def resharding(size: Size, change: str, mesh: str, axes: str = "auto") -> Computation:
     """From one layout into another, against having all of it everywhere on the way."""
+    explicit = axes == "explicit"
     old, *others = CHANGES[change]
     devices = explicit_mesh(mesh) if explicit else mesh_of(mesh)
     x = jax.device_put(drawing()((size.rows, size.columns)), shardings(devices, old))
@@ -78,6 +95,7 @@ def resharding(size: Size, change: str, mesh: str, *, explicit: bool = False) ->
         next_args=lambda _, args: args,
         batch=Batch(argument=0, size=size.rows),
         amount=Amount(count=x.nbytes, unit="B"),
+        claims=resharding_claims(change, mesh),
     )
 
 
@@ -85,22 +103,28 @@ def resharding_claims(change: str, mesh: str) -> tuple[Claim, ...]:
     """What each change must cost, on any hardware."""
     each = {
         "rows-to-columns": (
-            equal("collective_bytes", to="argument_bytes", why="each device hands over its part: an all-to-all"),
-            at_most(1.1 / devices_of(mesh), "collective_bytes", why="nobody collects what it does not keep"),
+            claim("collective_bytes == argument_bytes", "each device hands over its part: an all-to-all"),
+            claim(f"collective_bytes <= {1.1 / devices_of(mesh)} * reference", "nobody collects what it does not keep"),
         ),
         "rows-to-everywhere": (
-            equal("collective_bytes", to="output_bytes", why="an all-gather: each device ends with everything"),
-            equal("collectives", to=1, why="in one go"),
+            claim("collective_bytes == output_bytes", "an all-gather: each device ends with everything"),
+            claim("collectives == 1", "in one go"),
         ),
-        "everywhere-to-rows": (equal("collectives", to=0, why="each device keeps its part of what it has"),),
+        "everywhere-to-rows": (claim("collectives == 0", "each device keeps its part of what it has"),),
         "columns-to-rows-of-the-other-axis": (
-            equal("collective_bytes", to="output_bytes", why="each device receives the rows that it keeps"),
-            at_most(0.6, "collective_bytes", why="and no others"),
+            claim("collective_bytes == output_bytes", "each device receives the rows that it keeps"),
+            claim("collective_bytes <= 0.6 * reference", "and no others"),
         ),
     }
     return each[change]
 
 
+@on_meshes(
+    CASES,
+    "pjit-psum-over-{axis}-on-{mesh}-vs-gathered",
+    ({"axis": "data", "mesh": "4x2"}, {"axis": "model", "mesh": "2x4"}),
+    SIZES,
+)
 def summing(size: Size, axis: str, mesh: str) -> Computation:
     """Sums of columns over ``data``, or of rows over ``model``, by ``shard_map``, against collecting everything."""
     devices = mesh_of(mesh)
@@ -120,48 +144,9 @@ def summing(size: Size, axis: str, mesh: str) -> Computation:
         batch=Batch(argument=0, size=size.rows),
         amount=Amount(count=x.nbytes, unit="B"),
         atol=1e-3,  # sums of many numbers around zero
+        claims=[
+            claim("collectives == 1", "one all-reduce"),
+            claim("collective_bytes == output_bytes", "of partial sums, within the groups of one axis"),
+            claim(f"xla_flops <= {1.5 / devices_of(mesh)} * reference", "the devices share the additions"),
+        ],
     )
-
-
-def summing_claims(axis: str, mesh: str) -> tuple[Claim, ...]:
-    """What a sum over one axis must give, on any hardware."""
-    del axis
-    return (
-        equal("collectives", to=1, why="one all-reduce"),
-        equal("collective_bytes", to="output_bytes", why="of partial sums, within the groups of one axis"),
-        at_most(1.5 / devices_of(mesh), "xla_flops", why="the devices share the additions"),
-    )
-
-
-def _changes(*pairs: tuple[str, str]) -> tuple[dict[str, Any], ...]:
-    return tuple({"change": change, "mesh": mesh} for change, mesh in pairs)
-
-
-CASES: tuple[Case, ...] = (
-    *on_meshes(
-        "pjit-reshard-{change}-on-{mesh}-vs-gathered",
-        resharding,
-        _changes(
-            ("rows-to-columns", "8"),
-            ("rows-to-everywhere", "8"),
-            ("everywhere-to-rows", "4"),
-            ("columns-to-rows-of-the-other-axis", "4x2"),
-        ),
-        resharding_claims,
-        SIZES,
-    ),
-    *on_meshes(
-        "pjit-reshard-{change}-on-{mesh}-with-explicit-axes-vs-gathered",
-        partial(resharding, explicit=True),
-        _changes(("rows-to-columns", "8")),
-        resharding_claims,
-        SIZES,
-    ),
-    *on_meshes(
-        "pjit-psum-over-{axis}-on-{mesh}-vs-gathered",
-        summing,
-        ({"axis": "data", "mesh": "4x2"}, {"axis": "model", "mesh": "2x4"}),
-        summing_claims,
-        SIZES,
-    ),
-)

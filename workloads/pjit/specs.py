@@ -10,10 +10,12 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, equal
+from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Tree, block_params, drawing
 from workloads.pjit.layer import Size
 from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings
+
+CASES = Family("pjit")
 
 SIZES = {
     "small": Size(batch=8, time=32, width=64, heads=8, hidden=256),
@@ -59,10 +61,10 @@ def perceptron(size: Size, mesh: Mesh | None, spec: P) -> Forward:
 
 def compiled(forward: Forward, mesh: Mesh) -> Callable[..., Any]:
     """Under ``jax.jit``, tokens out as they came in."""
-    jitted: Callable[..., Any] = jax.jit(forward, out_shardings=shardings(mesh, TOKENS))
-    return jitted
+    return jax.jit(forward, out_shardings=shardings(mesh, TOKENS))
 
 
+@on_meshes(CASES, "pjit-attention-by-heads-on-{mesh}-vs-gathered", ({"mesh": "2x4"},), SIZES)
 def build_attention(size: Size, mesh: str) -> Computation:
     """By heads; the alternative splits the features of each head, which scores add up over."""
     devices, draw = mesh_of(mesh), drawing()
@@ -78,7 +80,7 @@ def build_attention(size: Size, mesh: str) -> Computation:
         subject=compiled(attention(size, devices, BY_HEADS), devices),
         reference=gathered(attention(size, None, P()), devices),
         args=jax.device_put(numbers, layout),
-        next_args=lambda result, args: (args[0], result),
+        carry=1,
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=tokens, unit="tokens"),
         analytic_flops=4 * 2 * tokens * size.width**2 + 2 * 2 * tokens * size.time * size.width,
@@ -87,9 +89,11 @@ def build_attention(size: Size, mesh: str) -> Computation:
                 function=compiled(attention(size, devices, WITHIN_HEADS), devices), args=shapes(numbers, layout)
             )
         },
+        claims=claims(mesh),
     )
 
 
+@on_meshes(CASES, "pjit-mlp-by-columns-then-rows-on-{mesh}-vs-gathered", ({"mesh": "1x8"},), SIZES)
 def build_perceptron(size: Size, mesh: str) -> Computation:
     """By columns, then by rows; the alternative does it the other way round."""
     devices, draw = mesh_of(mesh), drawing()
@@ -102,7 +106,7 @@ def build_perceptron(size: Size, mesh: str) -> Computation:
         subject=compiled(perceptron(size, devices, P("data", None, "model")), devices),
         reference=gathered(perceptron(size, None, P()), devices),
         args=jax.device_put(numbers, advised),
-        next_args=lambda result, args: (args[0], result),
+        carry=1,
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=tokens, unit="tokens"),
         analytic_flops=2 * 2 * tokens * size.width * size.hidden,
@@ -111,22 +115,15 @@ def build_perceptron(size: Size, mesh: str) -> Computation:
                 function=compiled(perceptron(size, devices, P("data")), devices), args=shapes(numbers, swapped)
             )
         },
+        claims=claims(mesh),
     )
 
 
 def claims(mesh: str) -> tuple[Claim, ...]:
     """What a part that is split where nothing is added up must give, on any hardware."""
     return (
-        equal("matmul_flops", to="analytic_flops", why="every product once"),
-        at_most(1.5 / devices_of(mesh), "xla_flops", why="the devices share the work"),
-        equal("collective_bytes", to="output_bytes", why="the result is added up once; nothing else travels"),
-        at_most(0.6, "collective_bytes", of="alternatives", why="what is in between stays where it is"),
+        claim("matmul_flops == analytic_flops", "every product once"),
+        claim(f"xla_flops <= {1.5 / devices_of(mesh)} * reference", "the devices share the work"),
+        claim("collective_bytes == output_bytes", "the result is added up once; nothing else travels"),
+        claim("collective_bytes <= 0.6 * alternatives", "what is in between stays where it is"),
     )
-
-
-CASES: tuple[Case, ...] = (
-    *on_meshes("pjit-attention-by-heads-on-{mesh}-vs-gathered", build_attention, ({"mesh": "2x4"},), claims, SIZES),
-    *on_meshes(
-        "pjit-mlp-by-columns-then-rows-on-{mesh}-vs-gathered", build_perceptron, ({"mesh": "1x8"},), claims, SIZES
-    ),
-)

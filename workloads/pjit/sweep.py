@@ -12,10 +12,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from jaxgate.model import Case, Claim, Computation, at_most
+from jaxgate.model import Computation, Family, claim
 from workloads.pjit import layer, mlp
-from workloads.pjit.meshes import mesh_of, on_meshes, trained
+from workloads.pjit.meshes import TRAINED, mesh_of, on_meshes
 
+CASES = Family("pjit")
+
+NAMED = "pjit-{}-train-step-advised-{{mesh}}-for-{}-vs-gathered"
 FACTORISATIONS = ("8x1", "4x2", "2x4", "1x8")
 
 
@@ -24,29 +27,17 @@ def others(mesh: str) -> Iterable[str]:
     return (name for name in FACTORISATIONS if name != mesh)
 
 
-def build_mlp(size: mlp.Size, mesh: str) -> Computation:
-    """The perceptron on the advised mesh."""
-    return _against(mlp.build(size, "hybrid", mesh), mesh, partial(mlp.alternative, size=size))
-
-
-def build_layer(size: layer.Size, mesh: str) -> Computation:
-    """The transformer layer on the advised mesh."""
-    return _against(layer.build(size, "hybrid", mesh), mesh, partial(layer.alternative, size=size))
-
-
-def _against(found: Computation, mesh: str, alternative: Any) -> Computation:
-    alternatives = {name: alternative("hybrid", mesh_of(name), args=found.args) for name in others(mesh)}
-    return replace(found, alternatives=alternatives)
-
-
-def claims(mesh: str) -> tuple[Claim, ...]:
-    """How far the advised factorisation may be from the best one, on any hardware."""
-    del mesh
-    return (
-        *trained(),
-        at_most(1.1, "collective_bytes", of="alternatives", why="it moves hardly more than the best"),
-        at_most(1.25, "peak_bytes", of="alternatives", why="it holds hardly more than the best"),
-        at_most(1.1, "xla_flops", of="alternatives", why="it computes hardly more than the best"),
+def advised(found: Computation, mesh: str, alternative: Any) -> Computation:
+    """A step on the advised mesh, beside the same step on each other factorisation."""
+    return replace(
+        found,
+        alternatives={name: alternative("hybrid", mesh_of(name), args=found.args) for name in others(mesh)},
+        claims=[
+            *TRAINED,
+            claim("collective_bytes <= 1.1 * alternatives", "it moves hardly more than the best"),
+            claim("peak_bytes <= 1.25 * alternatives", "it holds hardly more than the best"),
+            claim("xla_flops <= 1.1 * alternatives", "it computes hardly more than the best"),
+        ],
     )
 
 
@@ -66,16 +57,16 @@ def layer_sizes(small: int, full: int) -> dict[str, layer.Size]:
     }
 
 
-CASES: tuple[Case, ...] = tuple(
-    case
-    for what, build, mesh, samples, sizes in (
-        ("mlp", build_mlp, "8x1", "many-samples", mlp_sizes(1024, 16384)),
-        ("mlp", build_mlp, "2x4", "some-samples", mlp_sizes(256, 4096)),
-        ("mlp", build_mlp, "1x8", "few-samples", mlp_sizes(64, 1024)),
-        ("transformer-layer", build_layer, "8x1", "many-tokens", layer_sizes(64, 64)),
-        ("transformer-layer", build_layer, "2x4", "some-tokens", layer_sizes(8, 8)),
-    )
-    for case in on_meshes(
-        f"pjit-{what}-train-step-advised-{{mesh}}-for-{samples}-vs-gathered", build, ({"mesh": mesh},), claims, sizes
-    )
-)
+@on_meshes(CASES, NAMED.format("mlp", "many-samples"), ({"mesh": "8x1"},), mlp_sizes(1024, 16384))
+@on_meshes(CASES, NAMED.format("mlp", "some-samples"), ({"mesh": "2x4"},), mlp_sizes(256, 4096))
+@on_meshes(CASES, NAMED.format("mlp", "few-samples"), ({"mesh": "1x8"},), mlp_sizes(64, 1024))
+def build_mlp(size: mlp.Size, mesh: str) -> Computation:
+    """The perceptron on the advised mesh."""
+    return advised(mlp.build(size, "hybrid", mesh), mesh, partial(mlp.alternative, size=size))
+
+
+@on_meshes(CASES, NAMED.format("transformer-layer", "many-tokens"), ({"mesh": "8x1"},), layer_sizes(64, 64))
+@on_meshes(CASES, NAMED.format("transformer-layer", "some-tokens"), ({"mesh": "2x4"},), layer_sizes(8, 8))
+def build_layer(size: layer.Size, mesh: str) -> Computation:
+    """The transformer layer on the advised mesh."""
+    return advised(layer.build(size, "hybrid", mesh), mesh, partial(layer.alternative, size=size))

@@ -14,9 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, drawing, mlp
 from workloads.placement.network import SIZES, Extent, draw_inputs, train_step
+
+CASES = Family("placement")
 
 STEPS = 4
 TABLE = 64
@@ -40,6 +42,7 @@ def read_each_time(step: Callable[..., Any], state: Tree, x: jax.Array, y: jax.A
     return params, sum(losses) / STEPS
 
 
+@CASES.workload("loss-read-after-4-steps-vs-after-each", sizes=SIZES)
 def losses_read(size: Extent) -> Computation:
     """A few steps of a training loop and their mean loss."""
 
@@ -58,20 +61,16 @@ def losses_read(size: Extent) -> Computation:
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=STEPS * size.batch, unit="samples"),
         rtol=size.rtol,
-        atol=size.rtol / 10,
         eager=True,
+        claims=[
+            claim(f"launches == {STEPS}", "the step adds up its losses itself"),
+            claim("host_transfers == 1", "one number is read for all steps"),
+            claim("host_transfers <= 0.5 * reference", "in place of one for each, which nothing runs beside"),
+        ],
     )
 
 
-def losses_read_claims() -> tuple[Claim, ...]:
-    """What reading less often gives, on any hardware."""
-    return (
-        equal("launches", to=STEPS, why="the step adds up its losses itself"),
-        equal("host_transfers", to=1, why="one number is read for all steps"),
-        at_most(0.5, "host_transfers", why="in place of one for each, which nothing runs beside"),
-    )
-
-
+@CASES.workload("metrics-returned-vs-predictions-too", sizes=SIZES)
 def metrics_only(size: Extent) -> Computation:
     """An evaluation that returns two scalars; the alternative returns what the network says, too, for the host to look at."""
 
@@ -89,20 +88,16 @@ def metrics_only(size: Extent) -> Computation:
         alternatives={"predictions returned": Alternative(function=jax.jit(predicting), args=args)},
         args=args,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.forward_flops,
+        claims=[
+            claim("output_bytes <= 0.05 * alternatives", "two numbers, not an array for each sample"),
+            claim("matmul_flops == analytic_flops", "one forward pass"),
+            claim("host_callbacks == 0", "and nothing is asked of the host"),
+        ],
     )
 
 
-def metrics_only_claims() -> tuple[Claim, ...]:
-    """What returning scalars only gives, on any hardware."""
-    return (
-        at_most(0.05, "output_bytes", of="alternatives", why="two numbers, not an array for each sample"),
-        equal("matmul_flops", to="analytic_flops", why="one forward pass"),
-        equal("host_callbacks", to=0, why="and nothing is asked of the host"),
-    )
-
-
+@CASES.workload("table-on-the-device-vs-pure-callback", sizes=SIZES)
 def looked_up(size: Extent) -> Computation:
     """Numbers times what a table says of them, interpolated by the device, against the host's function, called from the program."""
     points = np.linspace(-4, 4, TABLE, dtype=np.float32)
@@ -122,7 +117,10 @@ def looked_up(size: Extent) -> Computation:
         batch=Batch(argument=2, size=size.batch),
         amount=Amount(count=size.batch * size.width, unit="values"),
         rtol=1e-3,
-        atol=1e-4,
+        claims=[
+            claim("host_callbacks == 0", "the device does not wait for Python"),
+            claim("constant_bytes == 0", "the table is an argument"),
+        ],
     )
 
 
@@ -131,25 +129,17 @@ def interpolated(points: Any, values: Any, x: Any) -> Any:
     return np.interp(np.asarray(x), np.asarray(points), np.asarray(values)).astype(np.float32)
 
 
-def looked_up_claims() -> tuple[Claim, ...]:
-    """What staying on the device gives, on any hardware."""
-    return (
-        equal("host_callbacks", to=0, why="the device does not wait for Python"),
-        equal("constant_bytes", to=0, why="the table is an argument"),
-    )
-
-
 def ignored(loss: Any) -> None:
     """What a logger is given; the numbers of a catalogue go nowhere."""
     del loss
 
 
+@CASES.workload("losses-returned-by-4-steps-vs-io-callback", sizes=SIZES)
 def logged(size: Extent) -> Computation:
-    """Steps in one program that returns all losses, against one that tells the host each of them."""
+    """Steps in one program that returns all losses, against one that sends the host each of them."""
 
     def returning(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
-        trained: tuple[Tree, jax.Array] = jax.lax.scan(lambda p, _: train_step(p, x, y), params, length=STEPS)
-        return trained
+        return jax.lax.scan(lambda p, _: train_step(p, x, y), params, length=STEPS)
 
     def telling(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
         def step(params: Tree, _: None) -> tuple[Tree, jax.Array]:
@@ -157,41 +147,20 @@ def logged(size: Extent) -> Computation:
             io_callback(ignored, None, loss, ordered=True)
             return params, loss
 
-        trained: tuple[Tree, jax.Array] = jax.lax.scan(step, params, length=STEPS)
-        return trained
+        return jax.lax.scan(step, params, length=STEPS)
 
     return Computation(
         subject=jax.jit(returning, donate_argnums=0),
         reference=jax.jit(telling),
         args=jax.device_put(draw_inputs(size)),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=STEPS * size.batch, unit="samples"),
         analytic_flops=STEPS * size.step_flops,
         rtol=size.rtol,
-        atol=size.rtol / 10,
+        claims=[
+            claim("host_callbacks == 0", "no step waits for Python"),
+            claim("aliased_bytes == donated_bytes", "the parameters are reused"),
+            claim("matmul_flops == analytic_flops", "each step has one forward and one backward pass"),
+        ],
     )
-
-
-def logged_claims() -> tuple[Claim, ...]:
-    """What returning numbers in place of telling them gives, on any hardware."""
-    return (
-        equal("host_callbacks", to=0, why="no step waits for Python"),
-        equal("aliased_bytes", to="donated_bytes", why="the parameters are reused"),
-        equal("matmul_flops", to="analytic_flops", why="each step has one forward and one backward pass"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "placement",
-        "loss-read-after-4-steps-vs-after-each",
-        losses_read,
-        ({},),
-        losses_read_claims,
-        sizes=SIZES,
-    ),
-    *cases("placement", "metrics-returned-vs-predictions-too", metrics_only, ({},), metrics_only_claims, sizes=SIZES),
-    *cases("placement", "table-on-the-device-vs-pure-callback", looked_up, ({},), looked_up_claims, sizes=SIZES),
-    *cases("placement", "losses-returned-by-4-steps-vs-io-callback", logged, ({},), logged_claims, sizes=SIZES),
-)

@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Alternative, Batch, Computation, Family, claim
 from workloads.parts import Tree, mlp
 from workloads.placement.network import SIZES, Extent, draw_inputs
+
+CASES = Family("placement")
 
 SCALE = 0.1
 ROWS = 64
@@ -20,19 +22,18 @@ def noisy(params: Tree, x: jax.Array, key: jax.Array) -> jax.Array:
     return mlp(params, x + SCALE * jax.random.normal(key, x.shape))
 
 
+@CASES.workload("key-folded-within-the-step-vs-made-by-python", sizes=SIZES)
 def from_a_number(size: Extent) -> Computation:
     """Noise for step ``number``: the key folded within the program, against a key that Python makes of the number."""
     folded_step = jax.jit(lambda params, x, key, number: noisy(params, x, jax.random.fold_in(key, number)))
     keyed_step = jax.jit(noisy)
 
     def within(params: Tree, x: jax.Array, key: jax.Array, number: int) -> jax.Array:
-        result: jax.Array = folded_step(params, x, key, number)
-        return result
+        return folded_step(params, x, key, number)
 
     def by_python(params: Tree, x: jax.Array, key: jax.Array, number: int) -> jax.Array:
         del key
-        result: jax.Array = keyed_step(params, x, jax.random.fold_in(jax.random.key(0), number))
-        return result
+        return keyed_step(params, x, jax.random.fold_in(jax.random.key(0), number))
 
     params, x, _ = jax.device_put(draw_inputs(size))
     return Computation(
@@ -41,23 +42,19 @@ def from_a_number(size: Extent) -> Computation:
         args=(params, x, jax.random.key(0), 0),
         next_args=lambda _, args: (*args[:3], args[3] + 1),
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         rtol=size.rtol,
         atol=size.rtol,
         eager=True,
+        claims=[
+            claim("compiles == 1", "the number of the step is an argument, not a part of the program"),
+            claim("launches == 1", "the key is made by the step itself"),
+            claim("launches <= 0.5 * reference", "Python makes a key, and then another, by programs of their own"),
+            claim("host_transfers <= 0.75 * reference", "one number is sent in place of two"),
+        ],
     )
 
 
-def from_a_number_claims() -> tuple[Claim, ...]:
-    """What folding within the program gives, on any hardware."""
-    return (
-        equal("compiles", to=1, why="the number of the step is an argument, not a part of the program"),
-        equal("launches", to=1, why="the key is made by the step itself"),
-        at_most(0.5, "launches", why="Python makes a key, and then another, by programs of their own"),
-        at_most(0.75, "host_transfers", why="one number is sent in place of two"),
-    )
-
-
+@CASES.workload("key-carried-from-step-to-step-vs-numbers-compiled-in", sizes=SIZES)
 def carried(size: Extent) -> Computation:
     """A key that each step splits and returns for the next; the alternative has the numbers of another generator in it."""
     drawn = np.random.default_rng(0).standard_normal((ROWS, size.width), np.float32)
@@ -74,33 +71,13 @@ def carried(size: Extent) -> Computation:
         subject=jax.jit(splitting, donate_argnums=2),
         alternatives={"numbers compiled in": Alternative(function=jax.jit(compiled_in), args=(params, x))},
         args=(params, x, jax.random.key(0)),
-        next_args=lambda result, args: (*args[:2], result[0]),
+        carry=2,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.forward_flops,
+        claims=[
+            claim("compiles == 1", "a key that comes back is of the type that it was"),
+            claim("aliased_bytes == donated_bytes", "and takes the place of the old one"),
+            claim("constant_bytes <= 0.05 * alternatives", "no number is drawn while the program is traced"),
+            claim("matmul_flops == analytic_flops", "one forward pass"),
+        ],
     )
-
-
-def carried_claims() -> tuple[Claim, ...]:
-    """What a carried key gives, on any hardware."""
-    return (
-        equal("compiles", to=1, why="a key that comes back is of the type that it was"),
-        equal("aliased_bytes", to="donated_bytes", why="and takes the place of the old one"),
-        at_most(0.05, "constant_bytes", of="alternatives", why="no number is drawn while the program is traced"),
-        equal("matmul_flops", to="analytic_flops", why="one forward pass"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "placement",
-        "key-folded-within-the-step-vs-made-by-python",
-        from_a_number,
-        ({},),
-        from_a_number_claims,
-        sizes=SIZES,
-    ),
-    *cases(
-        "placement", "key-carried-from-step-to-step-vs-numbers-compiled-in", carried, ({},), carried_claims, sizes=SIZES
-    ),
-)

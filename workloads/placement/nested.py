@@ -9,14 +9,17 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, grid, mlp
 from workloads.placement.network import SIZES, Extent, draw_inputs
+
+CASES = Family("placement")
 
 DEVICES = 8
 MEMBERS = 16
 
 
+@CASES.workload("shard_map-in-jit-vs-by-itself", sizes=SIZES, devices=DEVICES)
 def under_jit(size: Extent) -> Computation:
     """A function of each device's samples as one program, against operation by operation."""
     mesh = grid(data=DEVICES)
@@ -28,8 +31,7 @@ def under_jit(size: Extent) -> Computation:
     compiled = jax.jit(mapped)
 
     def once(kernel: jax.Array, x: jax.Array) -> jax.Array:
-        result: jax.Array = compiled(kernel, x)
-        return result
+        return compiled(kernel, x)
 
     params, x, _ = draw_inputs(size)
     kernel = params[0]["kernel"]
@@ -38,22 +40,20 @@ def under_jit(size: Extent) -> Computation:
         reference=mapped,
         args=(jax.device_put(kernel, NamedSharding(mesh, P())), jax.device_put(x, NamedSharding(mesh, P("data")))),
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         rtol=size.rtol,
         atol=size.rtol,
         eager=True,
+        claims=[
+            claim("launches == 1", "the whole function is one program"),
+            claim(
+                "launches <= 0.5 * reference", "by itself it is traced at each call, and a program for each operation"
+            ),
+            claim("host_transfers == 0", "everything is in its place"),
+        ],
     )
 
 
-def under_jit_claims() -> tuple[Claim, ...]:
-    """What one program gives, on any hardware."""
-    return (
-        equal("launches", to=1, why="the whole function is one program"),
-        at_most(0.5, "launches", why="by itself it is traced at each call, and a program for each operation"),
-        equal("host_transfers", to=0, why="everything is in its place"),
-    )
-
-
+@CASES.workload("ensemble-by-vmap-in-shard_map-vs-whole-on-each-device", sizes=SIZES, devices=DEVICES)
 def ensemble(size: Extent) -> Computation:
     """Members spread over the devices and batched on each, against all members on every device."""
     mesh = grid(members=DEVICES)
@@ -61,8 +61,7 @@ def ensemble(size: Extent) -> Computation:
     batched: Any = jax.vmap(mlp, in_axes=(0, None))
 
     def collected(params: Tree, x: jax.Array) -> jax.Array:
-        result: jax.Array = batched(jax.lax.with_sharding_constraint(params, everywhere), x)
-        return result
+        return batched(jax.lax.with_sharding_constraint(params, everywhere), x)
 
     one, x, _ = draw_inputs(size)
     scales = np.linspace(0.5, 1.5, MEMBERS, dtype=np.float32)
@@ -76,36 +75,10 @@ def ensemble(size: Extent) -> Computation:
         analytic_flops=MEMBERS * size.forward_flops,
         rtol=size.rtol,
         atol=size.rtol,
+        claims=[
+            claim("collectives == 0", "members know nothing of one another"),
+            claim("xla_flops <= 0.2 * reference", "each device works through an eighth of them"),
+            claim("output_bytes <= 0.2 * reference", "and holds what its own ones say"),
+            claim("matmul_flops == analytic_flops", "each member reads the batch once"),
+        ],
     )
-
-
-def ensemble_claims() -> tuple[Claim, ...]:
-    """What spreading the members gives, on any hardware."""
-    return (
-        equal("collectives", to=0, why="members know nothing of one another"),
-        at_most(0.2, "xla_flops", why="each device works through an eighth of them"),
-        at_most(0.2, "output_bytes", why="and holds what its own ones say"),
-        equal("matmul_flops", to="analytic_flops", why="each member reads the batch once"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "placement",
-        "shard_map-in-jit-vs-by-itself",
-        under_jit,
-        ({},),
-        under_jit_claims,
-        sizes=SIZES,
-        devices=DEVICES,
-    ),
-    *cases(
-        "placement",
-        "ensemble-by-vmap-in-shard_map-vs-whole-on-each-device",
-        ensemble,
-        ({},),
-        ensemble_claims,
-        sizes=SIZES,
-        devices=DEVICES,
-    ),
-)

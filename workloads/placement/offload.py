@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import SingleDeviceSharding
 
-from jaxgate.model import Alternative, Amount, Case, Claim, Computation, KnownBreak, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Computation, Family, KnownBreak, claim
 from workloads.parts import Tree
 from workloads.placement.network import LAYERS, SIZES, Extent, draw_inputs
+
+CASES = Family("placement")
 
 ONE_MEMORY = KnownBreak(
     jax=">=0.10",
@@ -36,6 +38,7 @@ def fetched(params: Tree, moments: Tree, grads: Tree) -> tuple[Tree, Tree]:
     return updated(params, jax.device_put(moments, jax.memory.Space.Device), grads)
 
 
+@CASES.workload("moments-in-pinned-host-memory-vs-on-the-device", sizes=SIZES)
 def moments_on_the_host(size: Extent) -> Computation:
     """Parameters and gradients on the device, moments in the host's pinned memory."""
     host = SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
@@ -53,27 +56,16 @@ def moments_on_the_host(size: Extent) -> Computation:
             )
         },
         args=(placed, jax.device_put(kept, host), grads),
-        next_args=lambda result, args: (*result, args[2]),
+        carry=(0, 1),
         amount=Amount(count=LAYERS * size.width * (size.width + 1), unit="parameters"),
         rtol=size.rtol,
+        claims=[
+            claim("compiles == 1", "moments come back to where they were"),
+            claim("aliased_bytes == donated_bytes", "and into the buffers that they were in"),
+            claim(
+                "argument_bytes <= 0.75 * alternatives",
+                "of three arrays for each parameter the device holds two",
+                known_break=ONE_MEMORY,
+            ),
+        ],
     )
-
-
-def claims() -> tuple[Claim, ...]:
-    """What the host's memory gives."""
-    return (
-        equal("compiles", to=1, why="moments come back to where they were"),
-        equal("aliased_bytes", to="donated_bytes", why="and into the buffers that they were in"),
-        at_most(
-            0.75,
-            "argument_bytes",
-            of="alternatives",
-            why="of three arrays for each parameter the device holds two",
-            known_break=ONE_MEMORY,
-        ),
-    )
-
-
-CASES: tuple[Case, ...] = cases(
-    "placement", "moments-in-pinned-host-memory-vs-on-the-device", moments_on_the_host, ({},), claims, sizes=SIZES
-)

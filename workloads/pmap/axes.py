@@ -13,9 +13,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, Size, claim
 from workloads.parts import Tree, drawing, mlp, mlp_params
 from workloads.pmap.replicas import AXIS, DEVICES, copied, line, stacked, whole
+
+CASES = Family("pmap")
 
 LAYERS = 2
 
@@ -52,6 +54,19 @@ def forward_flops(size: Extent, devices: int) -> int:
     return LAYERS * 2 * devices * size.samples * size.width**2
 
 
+ROWS: dict[str, Callable[[Sequence[jax.Device]], list[jax.Device]]] = {
+    "every-other-device": lambda devices: list(devices[::2]),
+    "devices-in-reverse-order": lambda devices: list(devices[::-1]),
+}
+SWEEP = ({"in_axis": 0, "out_axis": 0}, {"in_axis": 1, "out_axis": 1}, {"in_axis": 0, "out_axis": None})
+
+
+@CASES.workload(
+    "forward-with-parameters-broadcast-samples-on-axis-{in_axis}-results-on-axis-{out_axis}-vs-one-device",
+    sweep=SWEEP,
+    sizes=SIZES,
+    devices=DEVICES,
+)
 def placed(size: Extent, in_axis: int, out_axis: int | None) -> Computation:
     """A network with its parameters broadcast, its samples mapped over any axis; against one device."""
     mesh = line()
@@ -76,15 +91,13 @@ def placed(size: Extent, in_axis: int, out_axis: int | None) -> Computation:
         amount=Amount(count=DEVICES * size.samples, unit="samples"),
         analytic_flops=forward_flops(size, DEVICES),
         alternatives={"stacked parameters": stack},
+        claims=placed_claims(out_axis),
     )
 
 
-ROWS: dict[str, Callable[[Sequence[jax.Device]], list[jax.Device]]] = {
-    "every-other-device": lambda devices: list(devices[::2]),
-    "devices-in-reverse-order": lambda devices: list(devices[::-1]),
-}
-
-
+@CASES.workload(
+    "forward-on-{where}-vs-one-device", sweep=tuple({"where": name} for name in ROWS), sizes=SIZES, devices=DEVICES
+)
 def chosen(size: Extent, where: str) -> Computation:
     """A network on devices that were asked for; results go round in their order, not in the machine's."""
     devices = ROWS[where](jax.local_devices()[:DEVICES])
@@ -98,54 +111,21 @@ def chosen(size: Extent, where: str) -> Computation:
         batch=Batch(argument=1, size=size.samples, axis=1),
         amount=Amount(count=len(devices) * size.samples, unit="samples"),
         analytic_flops=forward_flops(size, len(devices)),
+        claims=[
+            claim("matmul_flops == analytic_flops", "every sample is computed on one device"),
+            claim("collectives == 1", "each result is handed on once"),
+            claim("collective_bytes <= output_bytes", "and nothing else is"),
+        ],
     )
 
 
-def placed_claims(in_axis: int, out_axis: int | None) -> tuple[Claim, ...]:
+def placed_claims(out_axis: int | None) -> tuple[Claim, ...]:
     """What broadcasting and mapping must cost, on any hardware."""
-    del in_axis  # holds for each
     sent = 1 if out_axis is None else 0
     return (
-        equal("matmul_flops", to="analytic_flops", why="every sample is computed on one device"),
-        equal("collectives", to=sent, why="only the mean travels, and it once" if sent else "nothing has to travel"),
-        at_least(
-            0.95,
-            "argument_bytes",
-            of="alternatives",
-            why="a broadcast argument is whole on every device, as a stacked one",
+        claim("matmul_flops == analytic_flops", "every sample is computed on one device"),
+        claim(f"collectives == {sent}", "only the mean travels, and it once" if sent else "nothing has to travel"),
+        claim(
+            "argument_bytes >= 0.95 * alternatives", "a broadcast argument is whole on every device, as a stacked one"
         ),
     )
-
-
-def chosen_claims(where: str) -> tuple[Claim, ...]:
-    """What a row of devices must cost, whichever they are."""
-    del where  # holds for each
-    return (
-        equal("matmul_flops", to="analytic_flops", why="every sample is computed on one device"),
-        equal("collectives", to=1, why="each result is handed on once"),
-        at_most(1.0, "collective_bytes", of="output_bytes", why="and nothing else is"),
-    )
-
-
-SWEEP = ({"in_axis": 0, "out_axis": 0}, {"in_axis": 1, "out_axis": 1}, {"in_axis": 0, "out_axis": None})
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "pmap",
-        "forward-with-parameters-broadcast-samples-on-axis-{in_axis}-results-on-axis-{out_axis}-vs-one-device",
-        placed,
-        SWEEP,
-        placed_claims,
-        sizes=SIZES,
-        devices=DEVICES,
-    ),
-    *cases(
-        "pmap",
-        "forward-on-{where}-vs-one-device",
-        chosen,
-        tuple({"where": name} for name in ROWS),
-        chosen_claims,
-        sizes=SIZES,
-        devices=DEVICES,
-    ),
-)

@@ -14,8 +14,10 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Case, Claim, Computation, Size, at_most, cases, equal
+from jaxgate.model import Amount, Claim, Computation, Family, Size, claim
 from workloads.pmap.replicas import AXIS, DEVICES, line
+
+CASES = Family("pmap")
 
 KIB, MIB = 1024, 1024**2
 SWEEP_BYTES = {"4-KiB": 4 * KIB, "64-KiB": 64 * KIB, "1-MiB": MIB, "16-MiB": 16 * MIB, "64-MiB": 64 * MIB}
@@ -117,6 +119,15 @@ def stacked_twin(one: Callable[[jax.Array], jax.Array]) -> Callable[..., Any]:
     return twin
 
 
+WAYS = ("pmap", "jit-shard-map")
+
+
+@CASES.workload(
+    "{kind}-by-{way}",
+    sweep=tuple({"kind": kind, "way": way} for kind in COLLECTIVES for way in WAYS),
+    sizes=SIZES,
+    devices=DEVICES,
+)
 def moved(size: Extent, kind: str, way: str) -> Computation:
     """A collective by ``pmap`` against its twin; the twin against plain code that the compiler distributes."""
     collective = COLLECTIVES[kind]
@@ -127,9 +138,20 @@ def moved(size: Extent, kind: str, way: str) -> Computation:
         reference=twin if by_pmap else jax.jit(collective.plain),
         args=(payload(size.nbytes // ITEM_BYTES // collective.share),),
         amount=Amount(count=size.nbytes, unit="B", bus_factor=collective.crossing),
+        claims=[
+            claim("collectives == 1", "one operation does it"),
+            claim(f"collective_bytes <= {COLLECTIVES[kind].payload}", "it moves its payload, once"),
+            *beside_twin(way),
+        ],
     )
 
 
+@CASES.workload(
+    "psum-of-{nbytes}-by-{way}",
+    sweep=tuple({"nbytes": nbytes, "way": way} for nbytes in SWEEP_BYTES for way in WAYS),
+    sizes=ROOMS,
+    devices=DEVICES,
+)
 def all_reduce(room: Room, nbytes: str, way: str) -> Computation:
     """The sum of the devices' arrays, of which one copy is handed back: all devices have the same."""
     each = SWEEP_BYTES[nbytes]
@@ -141,6 +163,11 @@ def all_reduce(room: Room, nbytes: str, way: str) -> Computation:
         reference=twin if by_pmap else jax.jit(lambda stack: stack.sum(0)),
         args=(payload(each // ITEM_BYTES, count),),
         amount=Amount(count=each, unit="B", bus_factor=2 * (count - 1) / count),
+        claims=[
+            claim("collectives == 1", "one all-reduce does it"),
+            claim(f"collective_bytes == {SWEEP_BYTES[nbytes]}", "it moves its payload, once"),
+            *beside_twin(way),
+        ],
     )
 
 
@@ -149,49 +176,7 @@ def beside_twin(way: str) -> tuple[Claim, ...]:
     if way != "pmap":
         return ()
     return (
-        equal("collectives", to="reference", why="pmap is jit of shard_map"),
-        equal("collective_bytes", to="reference", why="pmap is jit of shard_map"),
-        at_most(1.1, "peak_bytes", why="pmap needs no more memory"),
+        claim("collectives == reference", "pmap is jit of shard_map"),
+        claim("collective_bytes == reference", "pmap is jit of shard_map"),
+        claim("peak_bytes <= 1.1 * reference", "pmap needs no more memory"),
     )
-
-
-def moved_claims(kind: str, way: str) -> tuple[Claim, ...]:
-    """What each collective must move, on any hardware."""
-    return (
-        equal("collectives", to=1, why="one operation does it"),
-        at_most(1.0, "collective_bytes", of=COLLECTIVES[kind].payload, why="it moves its payload, once"),
-        *beside_twin(way),
-    )
-
-
-def all_reduce_claims(nbytes: str, way: str) -> tuple[Claim, ...]:
-    """What an all-reduce must move, on any hardware."""
-    return (
-        equal("collectives", to=1, why="one all-reduce does it"),
-        equal("collective_bytes", to=SWEEP_BYTES[nbytes], why="it moves its payload, once"),
-        *beside_twin(way),
-    )
-
-
-WAYS = ("pmap", "jit-shard-map")
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "pmap",
-        "psum-of-{nbytes}-by-{way}",
-        all_reduce,
-        tuple({"nbytes": nbytes, "way": way} for nbytes in SWEEP_BYTES for way in WAYS),
-        all_reduce_claims,
-        sizes=ROOMS,
-        devices=DEVICES,
-    ),
-    *cases(
-        "pmap",
-        "{kind}-by-{way}",
-        moved,
-        tuple({"kind": kind, "way": way} for kind in COLLECTIVES for way in WAYS),
-        moved_claims,
-        sizes=SIZES,
-        devices=DEVICES,
-    ),
-)

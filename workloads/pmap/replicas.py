@@ -43,5 +43,4 @@ def mapped(function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
         result = function(*jax.tree.map(lambda leaf: leaf[0], args))
         return jax.tree.map(lambda leaf: leaf[None], result)
 
-    twin: Callable[..., Any] = jax.shard_map(one, mesh=mesh, in_specs=P(AXIS), out_specs=P(AXIS))
-    return twin
+    return jax.shard_map(one, mesh=mesh, in_specs=P(AXIS), out_specs=P(AXIS))

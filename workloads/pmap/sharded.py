@@ -13,9 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, Size, claim
 from workloads.parts import Tree, descend, drawing, mlp, mlp_layer, mlp_params, squared_error
 from workloads.pmap.replicas import AXIS, DEVICES, line, stacked
+
+CASES = Family("pmap")
 
 RATE = 0.05
 LAYERS = 3
@@ -69,6 +71,7 @@ def whole_step(shards: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Arra
     return jax.tree.map(lambda new, old: new.reshape(old.shape), params, shards), jnp.broadcast_to(loss, DEVICES)
 
 
+@CASES.workload("fsdp-step-on-shards-vs-one-device", sizes=SIZES, devices=DEVICES)
 def fsdp(size: Extent) -> Computation:
     """A step on shards, beside the same step on replicas."""
     mesh = line()
@@ -86,35 +89,20 @@ def fsdp(size: Extent) -> Computation:
         subject=jax.pmap(step, axis_name=AXIS, donate_argnums=0),
         reference=jax.jit(whole_step),
         args=(shards, x, y),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.samples, axis=1),
         amount=Amount(count=DEVICES * size.samples, unit="samples"),
         analytic_flops=(3 * LAYERS - 1) * 2 * DEVICES * size.samples * size.width**2,
         alternatives={"replicated": replicated},
+        claims=[
+            claim(
+                "argument_bytes <= 0.15 * alternatives", "a device stores an eighth of the parameters, not all of them"
+            ),
+            claim("aliased_bytes == donated_bytes", "every shard steps in its own memory"),
+            claim("matmul_flops == analytic_flops", "nothing is computed twice"),
+            claim(f"collectives == {2 * LEAVES + 1}", "each array is gathered once, each gradient scattered once"),
+            claim(
+                f"collective_bytes <= {2.02 * DEVICES} * donated_bytes", "parameters come and gradients go, each once"
+            ),
+        ],
     )
-
-
-def claims() -> tuple[Claim, ...]:
-    """What sharding must give to each device, and what it may cost, on any hardware."""
-    return (
-        at_most(
-            0.15,
-            "argument_bytes",
-            of="alternatives",
-            why="a device stores an eighth of the parameters, not all of them",
-        ),
-        equal("aliased_bytes", to="donated_bytes", why="every shard steps in its own memory"),
-        equal("matmul_flops", to="analytic_flops", why="nothing is computed twice"),
-        equal("collectives", to=2 * LEAVES + 1, why="each array is gathered once, each gradient scattered once"),
-        at_most(
-            2.02 * DEVICES,
-            "collective_bytes",
-            of="donated_bytes",
-            why="parameters come and gradients go, each once",
-        ),
-    )
-
-
-CASES: tuple[Case, ...] = cases(
-    "pmap", "fsdp-step-on-shards-vs-one-device", fsdp, ({},), claims, sizes=SIZES, devices=DEVICES
-)

@@ -14,9 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Size, at_least, at_most, cases, equal
+from jaxgate.model import Amount, Batch, Computation, Family, Size, claim
 from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
 from workloads.pmap.replicas import AXIS, DEVICES, copied, line, mapped, stacked
+
+CASES = Family("pmap")
 
 RATE, DECAY = 0.05, 0.9
 LAYERS = 3
@@ -32,6 +34,19 @@ class Extent:
 
 
 SIZES: Mapping[Size, Extent] = {"small": Extent(width=64, samples=8), "full": Extent(width=2048, samples=2048)}
+
+
+FLOPS = claim("matmul_flops == analytic_flops", "one forward, one backward pass over every sample once")
+REUSED = claim("aliased_bytes == donated_bytes", "every replica steps in its own memory")
+DATA_PARALLEL = (
+    FLOPS,
+    REUSED,
+    claim(f"collectives == {LEAVES + 1}", "each gradient and the loss travel once"),
+    claim("collective_bytes >= donated_bytes", "all gradients travel"),
+    claim("collective_bytes <= 1.01 * donated_bytes", "and nothing else does, in no wider type"),
+)
+SAME = ("matmul_flops", "collectives", "collective_bytes", "argument_bytes", "output_bytes", "aliased_bytes")
+"""Facts of ``pmap`` that are those of its twin: it is the same program."""
 
 
 def gradients(params: Tree, x: jax.Array, y: jax.Array) -> tuple[jax.Array, Tree]:
@@ -88,12 +103,18 @@ def computation(size: Extent, subject: Callable[..., Any], args: tuple[Any, ...]
         **{
             "batch": Batch(argument=1, size=size.samples, axis=1),
             "analytic_flops": training_flops(size),
-            "next_args": lambda result, old: (result[0], *old[1:]),
+            "carry": 0,
             **more,
         },
     )
 
 
+@CASES.workload(
+    "data-parallel-step-by-{way}-vs-one-device",
+    sweep=({"way": "pmap"}, {"way": "jit-shard-map"}),
+    sizes=SIZES,
+    devices=DEVICES,
+)
 def against_one_device(size: Extent, way: str) -> Computation:
     """The step of eight replicas against one device with all samples."""
     mesh = line()
@@ -101,9 +122,16 @@ def against_one_device(size: Extent, way: str) -> Computation:
         "pmap": jax.pmap(step, axis_name=AXIS, donate_argnums=0),
         "jit-shard-map": jax.jit(mapped(step, mesh), donate_argnums=0),
     }
-    return computation(size, ways[way], inputs(size, mesh), reference=jax.jit(whole_step))
+    return computation(
+        size,
+        ways[way],
+        inputs(size, mesh),
+        reference=jax.jit(whole_step),
+        claims=DATA_PARALLEL,
+    )
 
 
+@CASES.workload("step-by-pmap-vs-jit-shard-map", sizes=SIZES, devices=DEVICES)
 def against_twin(size: Extent) -> Computation:
     """``pmap`` against ``jit`` of ``shard_map``."""
     mesh = line()
@@ -112,9 +140,15 @@ def against_twin(size: Extent) -> Computation:
         jax.pmap(step, axis_name=AXIS, donate_argnums=0),
         inputs(size, mesh),
         reference=jax.jit(mapped(step, mesh), donate_argnums=0),
+        claims=[
+            FLOPS,
+            *(claim(f"{fact} == reference", "pmap is jit of shard_map") for fact in SAME),
+            claim("temp_bytes <= 1.1 * reference", "pmap needs no more memory"),
+        ],
     )
 
 
+@CASES.workload("step-with-donated-replicas-vs-copied", sizes=SIZES, devices=DEVICES)
 def donated(size: Extent) -> Computation:
     """Parameters and velocity, a copy on each device, donated against copied once more at every step."""
     params, x, y = inputs(size, line())
@@ -124,6 +158,14 @@ def donated(size: Extent) -> Computation:
         jax.pmap(momentum_step, axis_name=AXIS, donate_argnums=0),
         ((params, velocity), x, y),
         reference=jax.pmap(momentum_step, axis_name=AXIS),
+        claims=[
+            FLOPS,
+            REUSED,
+            claim("donated_bytes >= 1", "the replicated state is donated at all"),
+            claim("state_bytes <= 0.6 * reference", "old and new replicas share their memory"),
+            claim("peak_bytes <= reference", "and nothing is paid for it while the step runs"),
+            claim("collective_bytes == reference", "donation moves nothing"),
+        ],
     )
 
 
@@ -132,6 +174,7 @@ def split(x: jax.Array) -> jax.Array:
     return x.reshape(DEVICES, -1, x.shape[-1])
 
 
+@CASES.workload("step-on-a-batch-dealt-to-replicas-vs-one-device", sizes=SIZES, devices=DEVICES)
 def dealt(size: Extent) -> Computation:
     """A batch that comes in one piece and is dealt out to the replicas; all of it is processed."""
     mesh = line()
@@ -148,67 +191,5 @@ def dealt(size: Extent) -> Computation:
         (params, *stacked((x, y), mesh)),
         reference=jax.jit(whole_step),
         batch=Batch(argument=1, size=DEVICES * size.samples),
+        claims=DATA_PARALLEL,
     )
-
-
-FLOPS = equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass over every sample once")
-REUSED = equal("aliased_bytes", to="donated_bytes", why="every replica steps in its own memory")
-
-
-def step_claims(**_: Any) -> tuple[Claim, ...]:
-    """What a data-parallel step must do, on any hardware."""
-    return (
-        FLOPS,
-        REUSED,
-        equal("collectives", to=LEAVES + 1, why="each gradient and the loss travel once"),
-        at_least(1.0, "collective_bytes", of="donated_bytes", why="all gradients travel"),
-        at_most(1.01, "collective_bytes", of="donated_bytes", why="and nothing else does, in no wider type"),
-    )
-
-
-def twin_claims() -> tuple[Claim, ...]:
-    """What ``pmap`` must cost beside its twin: it is the same program."""
-    same = ("matmul_flops", "collectives", "collective_bytes", "argument_bytes", "output_bytes", "aliased_bytes")
-    return (
-        FLOPS,
-        *(equal(fact, to="reference", why="pmap is jit of shard_map") for fact in same),
-        at_most(1.1, "temp_bytes", why="pmap needs no more memory"),
-    )
-
-
-def donated_claims() -> tuple[Claim, ...]:
-    """What donation must give to each device."""
-    return (
-        FLOPS,
-        REUSED,
-        at_least(1, "donated_bytes", of="one", why="the replicated state is donated at all"),
-        at_most(0.6, "state_bytes", why="old and new replicas share their memory"),
-        at_most(1.0, "peak_bytes", why="and nothing is paid for it while the step runs"),
-        equal("collective_bytes", to="reference", why="donation moves nothing"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "pmap",
-        "data-parallel-step-by-{way}-vs-one-device",
-        against_one_device,
-        ({"way": "pmap"}, {"way": "jit-shard-map"}),
-        step_claims,
-        sizes=SIZES,
-        devices=DEVICES,
-    ),
-    *cases("pmap", "step-by-pmap-vs-jit-shard-map", against_twin, ({},), twin_claims, sizes=SIZES, devices=DEVICES),
-    *cases(
-        "pmap", "step-with-donated-replicas-vs-copied", donated, ({},), donated_claims, sizes=SIZES, devices=DEVICES
-    ),
-    *cases(
-        "pmap",
-        "step-on-a-batch-dealt-to-replicas-vs-one-device",
-        dealt,
-        ({},),
-        step_claims,
-        sizes=SIZES,
-        devices=DEVICES,
-    ),
-)

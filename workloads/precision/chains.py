@@ -7,14 +7,15 @@ is a ``np.float64``: all that follows is float32, twice the bytes, without a wor
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Alternative, Batch, Computation, Family, claim
 from workloads.parts import Tree, normalise
 from workloads.precision.layers import NARROW_RTOL, SIZES, Extent, make_params, make_samples
+
+CASES = Family("precision")
 
 
 def numbered(params: Tree, x: jax.Array) -> jax.Array:
@@ -34,28 +35,24 @@ def typed(params: Tree, x: jax.Array) -> jax.Array:
     return x
 
 
+@CASES.workload("bfloat16-chain-with-python-numbers-vs-typed-ones", sizes=SIZES)
 def chain(size: Extent) -> Computation:
     """Python numbers against typed ones."""
     return Computation(
         subject=jax.jit(numbered),
         reference=jax.jit(typed),
         args=(make_params(size, jnp.bfloat16), make_samples(size, jnp.bfloat16)),
-        next_args=lambda result, args: (args[0], result),
+        carry=1,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.layers * size.layer_flops,
         rtol=3 * NARROW_RTOL,
         atol=3 * NARROW_RTOL,
-    )
-
-
-def chain_claims(**_: Any) -> tuple[Claim, ...]:
-    """What a chain with Python numbers must give."""
-    return (
-        equal("widened_bytes", to=0, why="a Python number takes the type of what it meets"),
-        equal("stablehlo_ops", to="reference", why="and costs no operation more than a typed one"),
-        at_most(1.0, "temp_bytes", why="nor memory"),
-        equal("matmul_flops", to="analytic_flops", why="one product for each layer"),
+        claims=[
+            claim("widened_bytes == 0", "a Python number takes the type of what it meets"),
+            claim("stablehlo_ops == reference", "and costs no operation more than a typed one"),
+            claim("temp_bytes <= reference", "nor memory"),
+            claim("matmul_flops == analytic_flops", "one product for each layer"),
+        ],
     )
 
 
@@ -75,6 +72,7 @@ def normed_wide(params: Tree, x: jax.Array) -> jax.Array:
     return wide.astype(x.dtype)
 
 
+@CASES.workload("bfloat16-layers-normalised-in-float32-vs-float32-from-there", sizes=SIZES)
 def norm(size: Extent) -> Computation:
     """Sums need float32, products do not: widened for the sum, and narrow again; its alternative has half the samples."""
     params, x = make_params(size, jnp.bfloat16), make_samples(size, jnp.bfloat16)
@@ -86,32 +84,12 @@ def norm(size: Extent) -> Computation:
         alternatives={"half the samples": Alternative(function=subject, args=(params, half))},
         args=(params, x),
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.layers * size.layer_flops,
         rtol=3 * NARROW_RTOL,
         atol=3 * NARROW_RTOL,
+        claims=[
+            claim("widened_bytes <= 0.9 * reference", "samples are widened for their sums, parameters are not"),
+            claim("widened_bytes <= 2 * alternatives", "twice the samples widen twice the bytes, and nothing besides"),
+            claim("matmul_flops == analytic_flops", "one product for each layer"),
+        ],
     )
-
-
-def norm_claims(**_: Any) -> tuple[Claim, ...]:
-    """What a normalisation in float32 may cost."""
-    return (
-        at_most(0.9, "widened_bytes", why="samples are widened for their sums, parameters are not"),
-        at_most(
-            2.0, "widened_bytes", of="alternatives", why="twice the samples widen twice the bytes, and nothing besides"
-        ),
-        equal("matmul_flops", to="analytic_flops", why="one product for each layer"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases("precision", "bfloat16-chain-with-python-numbers-vs-typed-ones", chain, ({},), chain_claims, sizes=SIZES),
-    *cases(
-        "precision",
-        "bfloat16-layers-normalised-in-float32-vs-float32-from-there",
-        norm,
-        ({},),
-        norm_claims,
-        sizes=SIZES,
-    ),
-)

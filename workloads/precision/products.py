@@ -6,14 +6,14 @@ Two functions are compared in one precision, or the faster one has done less. Wh
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Alternative, Batch, Computation, Family, claim
 from workloads.parts import Tree, mlp
 from workloads.precision.layers import HIGHEST, NARROW_RTOL, SIZES, Extent, cast, make_params, make_samples
+
+CASES = Family("precision")
 
 
 def in_full(params: Tree, x: jax.Array) -> jax.Array:
@@ -29,29 +29,25 @@ def by_setting(params: Tree, x: jax.Array) -> jax.Array:
         return mlp(params, x)
 
 
+@CASES.workload("float32-products-in-full-by-argument-vs-by-setting", sizes=SIZES)
 def alike(size: Extent) -> Computation:
     """The same products, their precision asked for by each and by a setting: a comparison of equals."""
     return Computation(
         subject=jax.jit(in_full),
         reference=jax.jit(by_setting),
         args=(make_params(size), make_samples(size)),
-        next_args=lambda result, args: (args[0], result),
+        carry=1,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.layers * size.layer_flops,
         # TF32 has 11 bits, and would be off by a thousandth.
         rtol=1e-5,
         atol=1e-5,
-    )
-
-
-def alike_claims(**_: Any) -> tuple[Claim, ...]:
-    """What holds between equals."""
-    return (
-        equal("matmul_flops", to="analytic_flops", why="one product for each layer"),
-        equal("stablehlo_ops", to="reference", why="a precision is an attribute of a product, not an operation"),
-        equal("widened_bytes", to=0, why="nothing is wider than float32"),
-        at_most(1.0, "temp_bytes", why="nor is anything kept in another type besides"),
+        claims=[
+            claim("matmul_flops == analytic_flops", "one product for each layer"),
+            claim("stablehlo_ops == reference", "a precision is an attribute of a product, not an operation"),
+            claim("widened_bytes == 0", "nothing is wider than float32"),
+            claim("temp_bytes <= reference", "nor is anything kept in another type besides"),
+        ],
     )
 
 
@@ -65,6 +61,7 @@ def widened_first(x: jax.Array, kernel: jax.Array) -> jax.Array:
     return jnp.matmul(x.astype(jnp.float32), kernel.astype(jnp.float32), precision=HIGHEST)
 
 
+@CASES.workload("bfloat16-product-summed-in-float32-vs-widened-first", sizes=SIZES)
 def accumulated(size: Extent) -> Computation:
     """The type of the sum is asked for, against operands that are made wider for its sake."""
     return Computation(
@@ -72,20 +69,15 @@ def accumulated(size: Extent) -> Computation:
         reference=jax.jit(widened_first),
         args=(make_samples(size, jnp.bfloat16), make_params(size, jnp.bfloat16)[0]["kernel"]),
         batch=Batch(argument=0, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.layer_flops,
         # Products of bfloat16 numbers are exact in float32; a sum that is rounded to bfloat16 is off by 0.4 %.
         rtol=1e-3,
         atol=1e-3,
-    )
-
-
-def accumulated_claims(**_: Any) -> tuple[Claim, ...]:
-    """What the type of the sum must give."""
-    return (
-        at_most(0.6, "widened_bytes", why="the result is wide, the operands are not"),
-        equal("matmul_flops", to="analytic_flops", why="one product"),
-        at_most(1.0, "temp_bytes", why="no wide copies of the operands"),
+        claims=[
+            claim("widened_bytes <= 0.6 * reference", "the result is wide, the operands are not"),
+            claim("matmul_flops == analytic_flops", "one product"),
+            claim("temp_bytes <= reference", "no wide copies of the operands"),
+        ],
     )
 
 
@@ -100,6 +92,7 @@ def in_parts(x: jax.Array, kernel: jax.Array) -> jax.Array:
     return summed_wide(x, kernel) + (summed_wide(x, fine_kernel) + summed_wide(fine_x, kernel))
 
 
+@CASES.workload("float32-product-of-three-in-bfloat16-vs-at-once", sizes=SIZES)
 def split(size: Extent) -> Computation:
     """What ``precision="high"`` does on TPUs, written out, against one product in full."""
     return Computation(
@@ -107,22 +100,18 @@ def split(size: Extent) -> Computation:
         reference=jax.jit(lambda x, kernel: jnp.matmul(x, kernel, precision=HIGHEST)),
         args=(make_samples(size), make_params(size)[0]["kernel"]),
         batch=Batch(argument=0, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=3 * size.layer_flops,
         rtol=1e-4,
         atol=1e-4,
+        claims=[
+            claim("matmul_flops == analytic_flops", "three products in place of one"),
+            claim("matmul_flops <= 3 * reference", "the product of both fine parts is below what float32 holds"),
+            claim("argument_bytes == reference", "the operands are the same"),
+        ],
     )
 
 
-def split_claims(**_: Any) -> tuple[Claim, ...]:
-    """What it costs."""
-    return (
-        equal("matmul_flops", to="analytic_flops", why="three products in place of one"),
-        at_most(3.0, "matmul_flops", why="the product of both fine parts is below what float32 holds"),
-        equal("argument_bytes", to="reference", why="the operands are the same"),
-    )
-
-
+@CASES.workload("bfloat16-parameters-and-activations-vs-widened", sizes=SIZES)
 def narrow(size: Extent) -> Computation:
     """Parameters and activations in bfloat16, against one that widens them; its alternative keeps float32 parameters."""
     params, x = make_params(size, jnp.bfloat16), make_samples(size, jnp.bfloat16)
@@ -136,35 +125,15 @@ def narrow(size: Extent) -> Computation:
         reference=jax.jit(widened),
         alternatives={"float32": Alternative(function=subject, args=cast((params, x), jnp.float32))},
         args=(params, x),
-        next_args=lambda result, args: (args[0], result),
+        carry=1,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.layers * size.layer_flops,
         rtol=NARROW_RTOL,
         atol=NARROW_RTOL,
+        claims=[
+            claim("widened_bytes == 0", "nothing in the chain is wider than what it is given"),
+            claim("argument_bytes <= 0.5 * alternatives", "half the bytes are kept, and read"),
+            claim("output_bytes <= 0.51 * alternatives", "and come back"),
+            claim("matmul_flops == analytic_flops", "one product for each layer"),
+        ],
     )
-
-
-def narrow_claims(**_: Any) -> tuple[Claim, ...]:
-    """What bfloat16 throughout must give."""
-    return (
-        equal("widened_bytes", to=0, why="nothing in the chain is wider than what it is given"),
-        at_most(0.5, "argument_bytes", of="alternatives", why="half the bytes are kept, and read"),
-        at_most(0.51, "output_bytes", of="alternatives", why="and come back"),
-        equal("matmul_flops", to="analytic_flops", why="one product for each layer"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases("precision", "float32-products-in-full-by-argument-vs-by-setting", alike, ({},), alike_claims, sizes=SIZES),
-    *cases(
-        "precision",
-        "bfloat16-product-summed-in-float32-vs-widened-first",
-        accumulated,
-        ({},),
-        accumulated_claims,
-        sizes=SIZES,
-    ),
-    *cases("precision", "float32-product-of-three-in-bfloat16-vs-at-once", split, ({},), split_claims, sizes=SIZES),
-    *cases("precision", "bfloat16-parameters-and-activations-vs-widened", narrow, ({},), narrow_claims, sizes=SIZES),
-)

@@ -14,9 +14,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+from jaxgate.model import Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, mlp, squared_error
 from workloads.precision.layers import SIZES, Extent, cast, make_params, make_samples
+
+CASES = Family("precision")
 
 RATE, MOMENTUM = 0.1, 0.9
 FIRST_SCALE = 2.0**10
@@ -47,6 +49,7 @@ def momentum_step(dtype: Any) -> Callable[..., Any]:
     return step
 
 
+@CASES.workload("bfloat16-step-with-float32-state-vs-float32", sizes=SIZES)
 def mixed(size: Extent) -> Computation:
     """bfloat16 products and float32 state, against float32 throughout."""
     params = make_params(size)
@@ -54,31 +57,24 @@ def mixed(size: Extent) -> Computation:
         subject=jax.jit(momentum_step(jnp.bfloat16), donate_argnums=0),
         reference=jax.jit(momentum_step(jnp.float32)),
         args=({"params": params, "velocity": jax.tree.map(jnp.zeros_like, params)}, *make_samples(size, count=2)),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.step_flops,
         # A gradient is off by a few per cent of the largest, which is 1e-3; a parameter of 0.3 that is kept in bfloat16
         # by up to 1e-3.
         rtol=2e-3,
         atol=1e-4,
-    )
-
-
-def mixed_claims(**_: Any) -> tuple[Claim, ...]:
-    """What mixed precision may cost, and must keep."""
-    return (
-        at_most(
-            0.7,
-            "widened_bytes",
-            of="donated_bytes",
-            why="gradients and the error are widened, once; the state is two arrays each",
-        ),
-        equal("argument_bytes", to="reference", why="the state is float32"),
-        equal("output_bytes", to="reference", why="and comes back as such"),
-        equal("aliased_bytes", to="donated_bytes", why="where it was"),
-        at_least(1, "donated_bytes", of="one", why="it is donated at all"),
-        equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
+        claims=[
+            claim(
+                "widened_bytes <= 0.7 * donated_bytes",
+                "gradients and the error are widened, once; the state is two arrays each",
+            ),
+            claim("argument_bytes == reference", "the state is float32"),
+            claim("output_bytes == reference", "and comes back as such"),
+            claim("aliased_bytes == donated_bytes", "where it was"),
+            claim("donated_bytes >= 1", "it is donated at all"),
+            claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
+        ],
     )
 
 
@@ -98,6 +94,7 @@ def scaled_step(dtype: Any) -> Callable[..., Any]:
     return step
 
 
+@CASES.workload("float16-step-with-a-loss-scale-vs-float32", sizes=SIZES)
 def scaled(size: Extent) -> Computation:
     """float16 products with a loss scale, against float32 throughout."""
     state = {"params": make_params(size), "scale": jnp.float32(FIRST_SCALE), "good": jnp.int32(0)}
@@ -105,25 +102,20 @@ def scaled(size: Extent) -> Computation:
         subject=jax.jit(scaled_step(jnp.float16), donate_argnums=0),
         reference=jax.jit(scaled_step(jnp.float32)),
         args=(state, *make_samples(size, count=2)),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         # A sample that overflows leaves all parameters as they were, but is seen in the error.
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.step_flops,
         rtol=1e-3,
         atol=2e-5,
-    )
-
-
-def scaled_claims(**_: Any) -> tuple[Claim, ...]:
-    """What a loss scale may cost."""
-    return (
-        at_most(1.4, "widened_bytes", of="donated_bytes", why="gradients and the error are widened, once"),
-        equal("argument_bytes", to="reference", why="the state is float32"),
-        equal("aliased_bytes", to="donated_bytes", why="and is reused, the scale with it"),
-        at_least(1, "donated_bytes", of="one", why="it is donated at all"),
-        equal("host_callbacks", to=0, why="whether gradients are finite is decided on the device"),
-        equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
+        claims=[
+            claim("widened_bytes <= 1.4 * donated_bytes", "gradients and the error are widened, once"),
+            claim("argument_bytes == reference", "the state is float32"),
+            claim("aliased_bytes == donated_bytes", "and is reused, the scale with it"),
+            claim("donated_bytes >= 1", "it is donated at all"),
+            claim("host_callbacks == 0", "whether gradients are finite is decided on the device"),
+            claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
+        ],
     )
 
 
@@ -140,6 +132,7 @@ def summed(params: Tree, x: jax.Array, y: jax.Array, *, parts: int) -> Tree:
     return jax.tree.map(lambda t: t / parts, total)
 
 
+@CASES.workload("bfloat16-gradients-summed-in-float32-vs-float32-at-once", sizes=SIZES)
 def accumulation(size: Extent) -> Computation:
     """A sum over micro-batches in float32, of bfloat16 gradients, against the whole batch in float32.
 
@@ -154,31 +147,12 @@ def accumulation(size: Extent) -> Computation:
         reference=jax.jit(lambda params, x, y: jax.grad(loss_in(jnp.float32))(cast(params, jnp.float32), x, y)),
         args=(params, jnp.abs(x), y + 3),
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.step_flops,
         rtol=1e-2,
         atol=1e-4,
+        claims=[
+            claim("matmul_flops == analytic_flops", "each sample once"),
+            claim("matmul_flops == reference", "the same products on both sides"),
+            claim("output_bytes == reference", "gradients come back in float32"),
+        ],
     )
-
-
-def accumulation_claims(**_: Any) -> tuple[Claim, ...]:
-    """What the sum over micro-batches must give."""
-    return (
-        equal("matmul_flops", to="analytic_flops", why="each sample once"),
-        equal("matmul_flops", to="reference", why="the same products on both sides"),
-        equal("output_bytes", to="reference", why="gradients come back in float32"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases("precision", "bfloat16-step-with-float32-state-vs-float32", mixed, ({},), mixed_claims, sizes=SIZES),
-    *cases("precision", "float16-step-with-a-loss-scale-vs-float32", scaled, ({},), scaled_claims, sizes=SIZES),
-    *cases(
-        "precision",
-        "bfloat16-gradients-summed-in-float32-vs-float32-at-once",
-        accumulation,
-        ({},),
-        accumulation_claims,
-        sizes=SIZES,
-    ),
-)

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Batch, Case, Claim, Computation, MaxBatch, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Batch, Computation, Family, MaxBatch, claim
 from workloads.parts import Tree, descend, squared_error
 from workloads.remat.blocks import (
     BY_KIND,
@@ -29,9 +29,27 @@ from workloads.remat.blocks import (
 )
 from workloads.remat.policies import LEARNING_RATE, POLICIES, amount, remat, train_step, undone
 
+CASES = Family("remat")
+
 POLICY = "nothing"
 
 
+KINDS: tuple[Kind, ...] = ("mlp", "transformer")
+FORMS: tuple[dict[str, Any], ...] = (
+    {"kind": "mlp", "form": "unrolled"},
+    {"kind": "transformer", "form": "stacked"},
+)
+BATCHES: tuple[dict[str, Any], ...] = (
+    {"kind": "mlp", "form": "unrolled", "times": 4},
+    {"kind": "mlp", "form": "stacked", "times": 2},
+    {"kind": "mlp", "form": "stacked", "times": 4},
+    {"kind": "transformer", "form": "stacked", "times": 4},
+)
+
+
+@CASES.workload(
+    "{kind}-{form}-remat-at-{times}-times-the-batch-vs-plain", sweep=BATCHES, sizes=BY_KIND, tolerances=TOLERANCES
+)
 def step_at(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form, times: int) -> Computation:
     """A step with remat at a multiple of the batch, against the plain one; its alternative is plain at half that batch."""
     size = sizes[kind]
@@ -43,25 +61,26 @@ def step_at(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form, times: int) -> 
         subject=jax.jit(train_step(remat(form, layer, POLICY)), donate_argnums=0),
         reference=plain,
         args=args,
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=batch),
         amount=amount(kind, size, batch),
         analytic_flops=step_flops(kind, form, size, batch, POLICIES[POLICY].recomputed[kind]),
         alternatives={"plain at half the batch": Alternative(function=plain, args=shaped(args, batch=batch // 2))},
+        claims=[
+            claim("temp_bytes <= 0.6 * reference", "a block's input is kept, not its inside", known_break=undone(form)),
+            claim("temp_bytes <= alternatives", "twice the batch in the same memory", known_break=undone(form)),
+            claim("matmul_flops == analytic_flops", "each block's inside is computed twice, its last product once"),
+            claim(
+                f"matmul_flops <= {4 / 3} * reference",
+                "at most one forward pass more, beside one and a backward pass of two",
+            ),
+        ],
     )
 
 
-def claims_at(kind: Kind, form: Form, times: int) -> tuple[Claim, ...]:
-    """What remat must give at any batch."""
-    del kind, times  # holds for each
-    return (
-        at_most(0.6, "temp_bytes", why="a block's input is kept, not its inside", known_break=undone(form)),
-        at_most(1, "temp_bytes", of="alternatives", why="twice the batch in the same memory", known_break=undone(form)),
-        equal("matmul_flops", to="analytic_flops", why="each block's inside is computed twice, its last product once"),
-        at_most(4 / 3, "matmul_flops", why="at most one forward pass more, beside one and a backward pass of two"),
-    )
-
-
+@CASES.workload(
+    "{kind}-{form}-remat-largest-batch-in-memory-vs-plain", sweep=FORMS, sizes=BY_KIND, tolerances=TOLERANCES
+)
 def largest(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form) -> Computation:
     """A step with remat against the plain one; asks both for the largest batch in the same memory."""
     size = sizes[kind]
@@ -71,7 +90,7 @@ def largest(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form) -> Computation:
         subject=jax.jit(train_step(remat(form, layer, POLICY)), donate_argnums=0),
         reference=jax.jit(train_step(stack(form, layer)), donate_argnums=0),
         args=args,
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.batch // 2),
         amount=amount(kind, size, size.batch // 2),
         analytic_flops=step_flops(kind, form, size, size.batch // 2, POLICIES[POLICY].recomputed[kind]),
@@ -81,15 +100,14 @@ def largest(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form) -> Computation:
             step=size.grain,
             limit=size.limit,
         ),
-    )
-
-
-def claims_largest(kind: Kind, form: Form) -> tuple[Claim, ...]:
-    """The gain that people quote is 1.3 to 2 times the batch."""
-    del kind  # holds for each
-    return (
-        at_least(1.3, "largest_batch", why="memory that is not kept is room for samples", known_break=undone(form)),
-        equal("matmul_flops", to="analytic_flops", why="each block's inside is computed twice, its last product once"),
+        claims=[
+            claim(
+                "largest_batch >= 1.3 * reference",
+                "memory that is not kept is room for samples",
+                known_break=undone(form),
+            ),
+            claim("matmul_flops == analytic_flops", "each block's inside is computed twice, its last product once"),
+        ],
     )
 
 
@@ -109,6 +127,12 @@ def accumulating(network: Stack, parts: int) -> Callable[..., tuple[Tree, jax.Ar
     return step
 
 
+@CASES.workload(
+    "{kind}-remat-at-a-batch-that-fits-vs-accumulated-halves",
+    sweep=[{"kind": kind} for kind in KINDS],
+    sizes=BY_KIND,
+    tolerances=TOLERANCES,
+)
 def enlarged(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
     """A batch that only remat can hold, in one go, against the plain step over two halves of it."""
     size = sizes[kind]
@@ -119,23 +143,27 @@ def enlarged(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
         subject=jax.jit(train_step(remat("stacked", layer, POLICY)), donate_argnums=0),
         reference=jax.jit(accumulating(stack("stacked", layer), parts=2), donate_argnums=0),
         args=args,
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=batch),
         amount=amount(kind, size, batch),
         analytic_flops=step_flops(kind, "stacked", size, batch, POLICIES[POLICY].recomputed[kind]),
+        claims=[
+            claim("peak_bytes <= reference", "the whole batch with remat needs less than half of it without"),
+            claim(
+                f"matmul_flops <= {4 / 3} * reference",
+                "at most one forward pass more, beside one and a backward pass of two",
+            ),
+            claim("matmul_flops == analytic_flops", "each block's inside is computed twice, its last product once"),
+        ],
     )
 
 
-def claims_enlarged(kind: Kind) -> tuple[Claim, ...]:
-    """What makes the larger batch worth its recomputation; how much that is, samples per second tell."""
-    del kind  # holds for each
-    return (
-        at_most(1, "peak_bytes", why="the whole batch with remat needs less than half of it without"),
-        at_most(4 / 3, "matmul_flops", why="at most one forward pass more, beside one and a backward pass of two"),
-        equal("matmul_flops", to="analytic_flops", why="each block's inside is computed twice, its last product once"),
-    )
-
-
+@CASES.workload(
+    "{kind}-remat-in-a-scan-over-layers-vs-loop",
+    sweep=[{"kind": kind} for kind in KINDS],
+    sizes=BY_KIND,
+    tolerances=TOLERANCES,
+)
 def looped(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
     """Remat in a scan over layers, against the same stacked layers taken one by one; its alternative has twice the layers."""
     size = sizes[kind]
@@ -151,72 +179,14 @@ def looped(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
         subject=step,
         reference=jax.jit(train_step(one_by_one), donate_argnums=0),
         args=args,
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=1, size=size.batch),
         amount=amount(kind, size, size.batch),
         analytic_flops=step_flops(kind, "stacked", size, size.batch, POLICIES[POLICY].recomputed[kind]),
         alternatives={"twice the layers": Alternative(function=step, args=shaped(args, batch=size.batch, deeper=2))},
+        claims=[
+            claim("stablehlo_ops == alternatives", "scan holds one block, at any depth"),
+            claim("stablehlo_ops <= 0.7 * reference", "the loop holds every block twice"),
+            claim("matmul_flops == analytic_flops", "each block's inside is computed twice, its last product once"),
+        ],
     )
-
-
-def claims_looped(kind: Kind) -> tuple[Claim, ...]:
-    """What scan over layers adds to remat."""
-    del kind  # holds for each
-    return (
-        equal("stablehlo_ops", to="alternatives", why="scan holds one block, at any depth"),
-        at_most(0.7, "stablehlo_ops", why="the loop holds every block twice"),
-        equal("matmul_flops", to="analytic_flops", why="each block's inside is computed twice, its last product once"),
-    )
-
-
-KINDS: tuple[Kind, ...] = ("mlp", "transformer")
-FORMS: tuple[dict[str, Any], ...] = (
-    {"kind": "mlp", "form": "unrolled"},
-    {"kind": "transformer", "form": "stacked"},
-)
-
-BATCHES: tuple[dict[str, Any], ...] = (
-    {"kind": "mlp", "form": "unrolled", "times": 4},
-    {"kind": "mlp", "form": "stacked", "times": 2},
-    {"kind": "mlp", "form": "stacked", "times": 4},
-    {"kind": "transformer", "form": "stacked", "times": 4},
-)
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "remat",
-        "{kind}-{form}-remat-at-{times}-times-the-batch-vs-plain",
-        step_at,
-        BATCHES,
-        claims_at,
-        sizes=BY_KIND,
-        tolerances=TOLERANCES,
-    ),
-    *cases(
-        "remat",
-        "{kind}-{form}-remat-largest-batch-in-memory-vs-plain",
-        largest,
-        FORMS,
-        claims_largest,
-        sizes=BY_KIND,
-        tolerances=TOLERANCES,
-    ),
-    *cases(
-        "remat",
-        "{kind}-remat-at-a-batch-that-fits-vs-accumulated-halves",
-        enlarged,
-        [{"kind": kind} for kind in KINDS],
-        claims_enlarged,
-        sizes=BY_KIND,
-        tolerances=TOLERANCES,
-    ),
-    *cases(
-        "remat",
-        "{kind}-remat-in-a-scan-over-layers-vs-loop",
-        looped,
-        [{"kind": kind} for kind in KINDS],
-        claims_looped,
-        sizes=BY_KIND,
-        tolerances=TOLERANCES,
-    ),
-)

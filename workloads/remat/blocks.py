@@ -125,8 +125,7 @@ def make_args(kind: Kind, form: Form, sizes: Sizes, batch: int) -> tuple[Any, ..
     """Parameters, input and target [batch, ..., width], on the device."""
     draw = drawing()
     shape = sizes.shape(kind, batch)
-    args: tuple[Any, ...] = jax.device_put((draw_params(kind, form, sizes, draw), draw(shape), draw(shape)))
-    return args
+    return jax.device_put((draw_params(kind, form, sizes, draw), draw(shape), draw(shape)))
 
 
 def shaped(args: tuple[Any, ...], *, batch: int, deeper: int = 1) -> tuple[Any, ...]:

@@ -13,18 +13,7 @@ from typing import Any
 import jax
 from jax import checkpoint_policies as policies
 
-from jaxgate.model import (
-    Amount,
-    Batch,
-    Case,
-    Claim,
-    Computation,
-    KnownBreak,
-    at_least,
-    at_most,
-    cases,
-    equal,
-)
+from jaxgate.model import Amount, Batch, Claim, Computation, Family, KnownBreak, claim
 from workloads.parts import Tree, descend, squared_error
 from workloads.remat.blocks import (
     BY_KIND,
@@ -39,6 +28,8 @@ from workloads.remat.blocks import (
     stack,
     step_flops,
 )
+
+CASES = Family("remat")
 
 LEARNING_RATE = 0.05
 
@@ -109,43 +100,6 @@ def amount(kind: Kind, sizes: Sizes, batch: int) -> Amount:
     return Amount(count=batch * sizes.time, unit="samples" if kind == "mlp" else "tokens")
 
 
-def policy_step(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form, policy: str) -> Computation:
-    """A training step with remat in each block, against the plain one."""
-    size = sizes[kind]
-    layer = block(kind, size)
-    return Computation(
-        subject=jax.jit(train_step(remat(form, layer, policy)), donate_argnums=0),
-        reference=jax.jit(train_step(stack(form, layer)), donate_argnums=0),
-        args=make_args(kind, form, size, size.batch),
-        next_args=lambda result, args: (result[0], *args[1:]),
-        batch=Batch(argument=1, size=size.batch),
-        amount=amount(kind, size, size.batch),
-        analytic_flops=step_flops(kind, form, size, size.batch, POLICIES[policy].recomputed[kind]),
-    )
-
-
-def claims(kind: Kind, form: Form, policy: str) -> tuple[Claim, ...]:
-    """What a policy must give, on any hardware; of memory only where the compiler leaves the recomputation alone."""
-    del kind  # holds for each
-    kept = POLICIES[policy].kept
-    memory = (
-        at_least(0.9, "temp_bytes", why="a checkpoint that saves everything saves no memory")
-        if kept >= 1
-        else at_most(kept, "temp_bytes", why="what is recomputed is not kept", known_break=undone(form))
-    )
-    return (
-        memory,
-        equal("matmul_flops", to="analytic_flops", why="exactly the products that the policy drops are done twice"),
-        at_most(4 / 3, "matmul_flops", why="at most one forward pass more, beside one and a backward pass of two"),
-    )
-
-
-def undone(form: Form) -> KnownBreak | None:
-    """What is known of memory under remat in one form."""
-    return UNDONE if form == "unrolled" else None
-
-
-# Products of an MLP have no batch dimensions: one policy for dots. What saving everything does is seen in three places.
 SWEEP: tuple[dict[str, Any], ...] = tuple(
     {"kind": kind, "form": form, "policy": policy}
     for kind, form, left_out in (
@@ -158,12 +112,45 @@ SWEEP: tuple[dict[str, Any], ...] = tuple(
     if policy not in left_out
 )
 
-CASES: tuple[Case, ...] = cases(
-    "remat",
-    "{kind}-{form}-remat-that-saves-{policy}-vs-plain",
-    policy_step,
-    SWEEP,
-    claims,
-    sizes=BY_KIND,
-    tolerances=TOLERANCES,
-)
+
+@CASES.workload("{kind}-{form}-remat-that-saves-{policy}-vs-plain", sweep=SWEEP, sizes=BY_KIND, tolerances=TOLERANCES)
+def policy_step(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form, policy: str) -> Computation:
+    """A training step with remat in each block, against the plain one."""
+    size = sizes[kind]
+    layer = block(kind, size)
+    return Computation(
+        subject=jax.jit(train_step(remat(form, layer, policy)), donate_argnums=0),
+        reference=jax.jit(train_step(stack(form, layer)), donate_argnums=0),
+        args=make_args(kind, form, size, size.batch),
+        carry=0,
+        batch=Batch(argument=1, size=size.batch),
+        amount=amount(kind, size, size.batch),
+        analytic_flops=step_flops(kind, form, size, size.batch, POLICIES[policy].recomputed[kind]),
+        claims=claims(form, policy),
+    )
+
+
+def claims(form: Form, policy: str) -> tuple[Claim, ...]:
+    """What a policy must give, on any hardware; of memory only where the compiler leaves the recomputation alone."""
+    kept = POLICIES[policy].kept
+    memory = (
+        claim("temp_bytes >= 0.9 * reference", "a checkpoint that saves everything saves no memory")
+        if kept >= 1
+        else claim(f"temp_bytes <= {kept} * reference", "what is recomputed is not kept", known_break=undone(form))
+    )
+    return (
+        memory,
+        claim("matmul_flops == analytic_flops", "exactly the products that the policy drops are done twice"),
+        claim(
+            f"matmul_flops <= {4 / 3} * reference",
+            "at most one forward pass more, beside one and a backward pass of two",
+        ),
+    )
+
+
+def undone(form: Form) -> KnownBreak | None:
+    """What is known of memory under remat in one form."""
+    return UNDONE if form == "unrolled" else None
+
+
+# Products of an MLP have no batch dimensions: one policy for dots. What saving everything does is seen in three places.

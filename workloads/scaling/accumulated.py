@@ -14,21 +14,21 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, grid
-from workloads.pjit.meshes import gathered, shapes, shardings, trained
+from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
 from workloads.scaling.network import (
-    ATOL,
     PLAIN,
     RTOL,
     Size,
     loss_of,
     make_numbers,
-    next_step,
     on_devices,
     train_step,
     updated,
 )
+
+CASES = Family("scaling")
 
 PARTS = 4
 AXIS = "data"
@@ -81,10 +81,10 @@ def compiled(mesh: Mesh, averages: Averages) -> Callable[..., Any]:
         loss, grads = spread(state["params"], x, y)
         return updated(state, grads), loss
 
-    jitted: Callable[..., Any] = jax.jit(step, donate_argnums=0, out_shardings=shardings(mesh, (P(), P())))
-    return jitted
+    return jax.jit(step, donate_argnums=0, out_shardings=shardings(mesh, (P(), P())))
 
 
+@on_devices(CASES, "accumulating-step-weak-on-{devices}-vs-gathered", (2, 4, 8), SIZES)
 def accumulating(size: Size, devices: int) -> Computation:
     """One exchange a step, against the whole batch at once everywhere; the alternative exchanges in each micro-batch."""
     mesh, samples = grid(data=devices), devices * size.samples
@@ -95,30 +95,19 @@ def accumulating(size: Size, devices: int) -> Computation:
         subject=compiled(mesh, ONCE),
         reference=gathered(train_step(), mesh),
         args=jax.device_put(numbers, layout),
-        next_args=next_step,
+        carry=0,
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series="data-parallel with accumulation, weak"),
         analytic_flops=size.step_flops(samples),
         alternatives={"each-time": Alternative(function=compiled(mesh, EACH_TIME), args=shapes(numbers, layout))},
         rtol=RTOL,
-        atol=ATOL,
+        claims=[
+            *TRAINED,
+            claim(
+                f"collectives <= {1.01 / PARTS} * alternatives", "gradients meet once a step, not in each micro-batch"
+            ),
+            claim(f"collective_bytes <= {1.01 / PARTS} * alternatives", "however many micro-batches there are"),
+            claim("collective_bytes <= 0.51 * donated_bytes", "half of the state, once, however many devices"),
+            claim("temp_bytes <= 1.1 * alternatives", "and waiting costs no memory: the sums are kept in any case"),
+        ],
     )
-
-
-def claims(devices: int) -> tuple[Claim, ...]:
-    """What one exchange a step must save, on any hardware."""
-    del devices  # holds for any number
-    return (
-        *trained(),
-        at_most(
-            1.01 / PARTS, "collectives", of="alternatives", why="gradients meet once a step, not in each micro-batch"
-        ),
-        at_most(1.01 / PARTS, "collective_bytes", of="alternatives", why="however many micro-batches there are"),
-        at_most(0.51, "collective_bytes", of="donated_bytes", why="half of the state, once, however many devices"),
-        at_most(1.1, "temp_bytes", of="alternatives", why="and waiting costs no memory: the sums are kept in any case"),
-    )
-
-
-CASES: tuple[Case, ...] = on_devices(
-    "accumulating-step-weak-on-{devices}-vs-gathered", accumulating, (2, 4, 8), claims, SIZES
-)

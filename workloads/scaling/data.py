@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +10,12 @@ import jax
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, equal
+from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import grid
-from workloads.pjit.meshes import gathered, shapes, shardings, trained
-from workloads.scaling.network import ATOL, RTOL, Size, make_numbers, next_step, on_devices, train_step
+from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
+from workloads.scaling.network import RTOL, Size, make_numbers, on_devices, train_step
+
+CASES = Family("scaling")
 
 STRONG = {
     "small": Size(samples=256, width=32, hidden=128, pairs=2),
@@ -29,11 +31,10 @@ STATE, SAMPLES = P(), P("data")
 
 def compiled(mesh: Mesh) -> Callable[..., Any]:
     """The step; the new state is on every device, as the old one was."""
-    jitted: Callable[..., Any] = jax.jit(train_step(), donate_argnums=0, out_shardings=shardings(mesh, (STATE, P())))
-    return jitted
+    return jax.jit(train_step(), donate_argnums=0, out_shardings=shardings(mesh, (STATE, P())))
 
 
-def data_parallel(size: Size, devices: int, samples: int, series: str) -> Computation:
+def data_parallel(size: Size, devices: int, samples: int, series: str, claims: Sequence[Claim]) -> Computation:
     """A batch of ``samples`` spread over the devices, against all of it on each of them."""
     mesh = grid(data=devices)
     numbers = make_numbers(size, samples)
@@ -42,28 +43,51 @@ def data_parallel(size: Size, devices: int, samples: int, series: str) -> Comput
         subject=compiled(mesh),
         reference=gathered(train_step(), mesh),
         args=(jax.device_put(numbers[0], shardings(mesh, STATE)), *spread),
-        next_args=next_step,
+        carry=0,
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series=series),
         analytic_flops=size.step_flops(samples),
         rtol=RTOL,
-        atol=ATOL,
+        claims=[*TRAINED, *exchanged(devices), *claims],
     )
 
 
+COUNTS = (1, 2, 4, 8)
+
+
+@on_devices(CASES, "data-parallel-step-strong-on-{devices}-vs-gathered", COUNTS, STRONG)
 def strong(size: Size, devices: int) -> Computation:
     """The same batch on any number of devices."""
-    return data_parallel(size, devices, size.samples, "data-parallel, strong")
+    return data_parallel(
+        size,
+        devices,
+        size.samples,
+        "data-parallel, strong",
+        claims=[
+            claim(
+                f"xla_flops <= {1.2 / devices} * reference", "a device works on its share, and nothing is done twice"
+            ),
+            claim(
+                f"temp_bytes <= {1 / devices + 0.3} * reference",
+                "activations of its share; the gradients are those of all",
+            ),
+        ],
+    )
 
 
+@on_devices(CASES, "data-parallel-step-weak-on-{devices}-vs-gathered", COUNTS, WEAK)
 def weak(size: Size, devices: int) -> Computation:
     """The same share for each device; the alternative is one device with its share."""
     alone = grid(data=1)
     numbers = make_numbers(size, size.samples)
     share = shapes(numbers[1:], shardings(alone, (SAMPLES, SAMPLES)))
     state = jax.tree.map(lambda leaf: shapes(leaf, shardings(alone, STATE)), numbers[0])
+    claims = [
+        claim("xla_flops <= 1.1 * alternatives", "the work of a device does not grow with their number"),
+        claim("peak_bytes <= 1.35 * alternatives", "nor does its memory, but for gradients on their way"),
+    ]
     return replace(
-        data_parallel(size, devices, devices * size.samples, "data-parallel, weak"),
+        data_parallel(size, devices, devices * size.samples, "data-parallel, weak", claims),
         alternatives={"one-device": Alternative(function=compiled(alone), args=(state, *share))},
     )
 
@@ -71,36 +95,8 @@ def weak(size: Size, devices: int) -> Computation:
 def exchanged(devices: int) -> tuple[Claim, ...]:
     """What a data-parallel step may send, on any number of devices."""
     if devices == 1:
-        return (equal("collectives", to=0, why="one device has nobody to talk to"),)
+        return (claim("collectives == 0", "one device has nobody to talk to"),)
     return (
         # Half of the state is parameters; the loss is a few bytes more.
-        at_most(0.51, "collective_bytes", of="donated_bytes", why="gradients are sent once, however many devices"),
+        claim("collective_bytes <= 0.51 * donated_bytes", "gradients are sent once, however many devices"),
     )
-
-
-def strong_claims(devices: int) -> tuple[Claim, ...]:
-    """What more devices must give to the same batch, on any hardware."""
-    return (
-        *trained(),
-        *exchanged(devices),
-        at_most(1.2 / devices, "xla_flops", why="a device works on its share, and nothing is done twice"),
-        at_most(1 / devices + 0.3, "temp_bytes", why="activations of its share; the gradients are those of all"),
-    )
-
-
-def weak_claims(devices: int) -> tuple[Claim, ...]:
-    """What more devices may cost each of them where its share stays, on any hardware."""
-    return (
-        *trained(),
-        *exchanged(devices),
-        at_most(1.1, "xla_flops", of="alternatives", why="the work of a device does not grow with their number"),
-        at_most(1.35, "peak_bytes", of="alternatives", why="nor does its memory, but for gradients on their way"),
-    )
-
-
-COUNTS = (1, 2, 4, 8)
-
-CASES: tuple[Case, ...] = (
-    *on_devices("data-parallel-step-strong-on-{devices}-vs-gathered", strong, COUNTS, strong_claims, STRONG),
-    *on_devices("data-parallel-step-weak-on-{devices}-vs-gathered", weak, COUNTS, weak_claims, WEAK),
-)

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Case, Claim, Computation, cases
+from jaxgate.model import Family
 from workloads.parts import Tree, drawing
 
 RATE = 0.01
 MOMENTUM = 0.9
 
-RTOL, ATOL = 1e-3, 1e-4
+RTOL = 1e-3
 """Between a step of several devices and of one: sums are taken in another order, on GPUs of products in TF32."""
 
 
@@ -109,22 +109,13 @@ def train_step(network: Layers = PLAIN) -> Callable[..., tuple[Tree, jax.Array]]
     return step
 
 
-def next_step(result: tuple[Tree, jax.Array], args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The new state, and the same batch again."""
-    return (result[0], *args[1:])
+def on_devices(family: Family, sentence: str, counts: Iterable[int], sizes: Mapping[Any, Size]) -> Callable[[Any], Any]:
+    """Add a case for each number of devices, which stands in the sentence as ``{devices}``."""
 
+    def add(build: Any) -> Any:
+        for count in counts:
+            named = sentence.format(devices="1-device" if count == 1 else f"{count}-devices")
+            family.workload(named, sweep=[{"devices": count}], sizes=sizes, devices=count)(build)
+        return build
 
-def on_devices(
-    sentence: str,
-    build: Callable[..., Computation],
-    counts: Iterable[int],
-    claims: Callable[..., tuple[Claim, ...]],
-    sizes: Mapping[Any, Size],
-) -> tuple[Case, ...]:
-    """One case for each number of devices, which stands in the sentence as ``{devices}``."""
-
-    def of(count: int) -> tuple[Case, ...]:
-        named = sentence.format(devices="1-device" if count == 1 else f"{count}-devices")
-        return cases("scaling", named, build, ({"devices": count},), claims, sizes=sizes, devices=count)
-
-    return tuple(case for count in counts for case in of(count))
+    return add

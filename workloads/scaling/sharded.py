@@ -15,20 +15,20 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, grid
-from workloads.pjit.meshes import gathered, shapes, shardings, trained
+from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
 from workloads.scaling.network import (
-    ATOL,
     RTOL,
     Layers,
     Size,
     make_numbers,
-    next_step,
     on_devices,
     pair_of_layers,
     train_step,
 )
+
+CASES = Family("scaling")
 
 SIZES = {
     "small": Size(samples=16, width=64, hidden=256, pairs=4),
@@ -77,10 +77,10 @@ def looped(pair: Layers) -> Layers:
 def compiled(mesh: Mesh, state: Tree, pair: Layers) -> Callable[..., Any]:
     """The step; the new state lies where the old one did."""
     out = shardings(mesh, (state, P()))
-    jitted: Callable[..., Any] = jax.jit(train_step(looped(pair)), donate_argnums=0, out_shardings=out)
-    return jitted
+    return jax.jit(train_step(looped(pair)), donate_argnums=0, out_shardings=out)
 
 
+@on_devices(CASES, "fully-sharded-step-weak-on-{devices}-vs-gathered", (2, 4, 8), SIZES)
 def fully_sharded(size: Size, devices: int) -> Computation:
     """State stored once, against all on every device; the alternative is the same step with a state on each device."""
     mesh, samples = grid(data=devices), devices * size.samples
@@ -91,7 +91,7 @@ def fully_sharded(size: Size, devices: int) -> Computation:
         subject=compiled(mesh, stored, collecting(mesh)),
         reference=gathered(train_step(looped(pair_of_layers)), mesh),
         args=jax.device_put(numbers, shardings(mesh, (stored, SAMPLES, SAMPLES))),
-        next_args=next_step,
+        carry=0,
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series="fully sharded, weak"),
         # Each kernel forward and twice backward, the first of a pair once more on the way back.
@@ -103,23 +103,13 @@ def fully_sharded(size: Size, devices: int) -> Computation:
             )
         },
         rtol=RTOL,
-        atol=ATOL,
+        claims=[
+            *TRAINED,
+            claim(f"argument_bytes <= {1 / devices + 0.05} * alternatives", "parameters and momentum are stored once"),
+            claim(
+                f"peak_bytes <= {1 / devices + 0.4} * alternatives", "and kernels are collected for one pair at a time"
+            ),
+            claim("xla_flops <= 1.1 * alternatives", "the work of a device does not grow with their number"),
+            claim("collective_bytes <= 3.1 * alternatives", "kernels come once for each pass, gradients go once"),
+        ],
     )
-
-
-def claims(devices: int) -> tuple[Claim, ...]:
-    """What more devices must give to each of them, and what they may cost, on any hardware."""
-    return (
-        *trained(),
-        at_most(1 / devices + 0.05, "argument_bytes", of="alternatives", why="parameters and momentum are stored once"),
-        at_most(
-            1 / devices + 0.4, "peak_bytes", of="alternatives", why="and kernels are collected for one pair at a time"
-        ),
-        at_most(1.1, "xla_flops", of="alternatives", why="the work of a device does not grow with their number"),
-        at_most(3.1, "collective_bytes", of="alternatives", why="kernels come once for each pass, gradients go once"),
-    )
-
-
-CASES: tuple[Case, ...] = on_devices(
-    "fully-sharded-step-weak-on-{devices}-vs-gathered", fully_sharded, (2, 4, 8), claims, SIZES
-)

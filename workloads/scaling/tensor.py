@@ -14,20 +14,20 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most
+from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Tree, grid
-from workloads.pjit.meshes import gathered, shapes, shardings, trained
+from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
 from workloads.scaling.network import (
-    ATOL,
     RTOL,
     Layers,
     Size,
     make_numbers,
-    next_step,
     on_devices,
     one_by_one,
     train_step,
 )
+
+CASES = Family("scaling")
 
 PAIRS = 2
 SIZES = {
@@ -53,6 +53,7 @@ def pair_in_parts(mesh: Mesh) -> Layers:
     return pair
 
 
+@on_devices(CASES, "tensor-parallel-step-strong-on-{devices}-vs-gathered", (2, 4, 8), SIZES)
 def tensor_parallel(size: Size, devices: int) -> Computation:
     """A part of each kernel on each device, against all of them on each; the alternative holds everything on one."""
     mesh, alone = grid(model=devices), grid(model=1)
@@ -65,7 +66,7 @@ def tensor_parallel(size: Size, devices: int) -> Computation:
         subject=step,
         reference=gathered(train_step(), mesh),
         args=jax.device_put(numbers, layout),
-        next_args=next_step,
+        carry=0,
         batch=Batch(argument=1, size=size.samples),
         amount=Amount(count=size.samples, unit="samples", series="tensor-parallel, strong"),
         analytic_flops=size.step_flops(size.samples),
@@ -76,7 +77,7 @@ def tensor_parallel(size: Size, devices: int) -> Computation:
             )
         },
         rtol=RTOL,
-        atol=ATOL,
+        claims=claims(devices),
     )
 
 
@@ -86,28 +87,14 @@ def claims(devices: int) -> tuple[Claim, ...]:
     # device's part of a state of 16 [width, width] for each pair.
     share = (2 * PAIRS - 1) / (16 * PAIRS / devices)
     return (
-        *trained(),
-        at_most(
-            1.2 / devices, "xla_flops", of="alternatives", why="a device works on its hidden units, none of them twice"
+        *TRAINED,
+        claim(f"xla_flops <= {1.2 / devices} * alternatives", "a device works on its hidden units, none of them twice"),
+        claim(
+            f"argument_bytes <= {1 / devices + 0.1} * alternatives", "and holds their kernels alone, beside the batch"
         ),
-        at_most(
-            1 / devices + 0.1,
-            "argument_bytes",
-            of="alternatives",
-            why="and holds their kernels alone, beside the batch",
-        ),
-        at_most(
-            1 / devices + 0.25, "peak_bytes", of="alternatives", why="and their results, beside those that all have"
-        ),
-        at_most(
-            1.05 * share,
-            "collective_bytes",
-            of="donated_bytes",
-            why="results are summed once for each pair and pass; kernels and hidden units do not travel",
+        claim(f"peak_bytes <= {1 / devices + 0.25} * alternatives", "and their results, beside those that all have"),
+        claim(
+            f"collective_bytes <= {1.05 * share} * donated_bytes",
+            "results are summed once for each pair and pass; kernels and hidden units do not travel",
         ),
     )
-
-
-CASES: tuple[Case, ...] = on_devices(
-    "tensor-parallel-step-strong-on-{devices}-vs-gathered", tensor_parallel, (2, 4, 8), claims, SIZES
-)

@@ -16,9 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, Size, claim
 from workloads.parts import drawing, normalise
 from workloads.scan.turns import Tree, Turns, by_loop, by_scan
+
+CASES = Family("scan")
 
 TOKENS = 16
 LONGER = 4  # how many times more tokens the program makes that must be as large
@@ -26,6 +28,14 @@ SHARPNESS = 4.0  # scale of the logits: the best token is far enough ahead that 
 
 exactly = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 """A product in full float32: a token is a decision, which rounding must not change. Decoding waits for memory anyway."""
+
+IN_PLACE = (
+    claim("donated_bytes >= 1", "the cache is donated at all"),
+    claim("aliased_bytes == donated_bytes", "it comes back in the memory that it came in"),
+    claim("temp_bytes <= 0.5 * donated_bytes", "no second cache is held while it is written"),
+    claim("matmul_flops == analytic_flops", "one token each time, whatever was read before"),
+)
+"""What a donated cache of fixed length gives."""
 
 Pick = Callable[[jax.Array, Tree], jax.Array]
 """Chooses tokens: logits [batch, vocabulary] and this turn's input, to tokens [batch]."""
@@ -178,9 +188,18 @@ def decoding(size: Extent, pick: Pick, inputs: Callable[[int], Tree]) -> Computa
         amount=Amount(count=TOKENS * size.batch, unit="tokens"),
         analytic_flops=TOKENS * products(size),
         alternatives={"longer": Alternative(function=subject, args=(*args, inputs(LONGER * TOKENS)))},
+        claims=[
+            claim(
+                f"stablehlo_ops <= {2 / TOKENS} * reference", "the loop holds the model once for each token, scan once"
+            ),
+            claim("stablehlo_ops == alternatives", "more tokens need no larger program"),
+            *IN_PLACE,
+            claim("peak_bytes <= reference", "nor does the whole call"),
+        ],
     )
 
 
+@CASES.workload(f"greedy-decode-of-{TOKENS}-tokens-scan-vs-loop", sizes=SIZES)
 def greedy(size: Extent) -> Computation:
     """The likeliest token each time; turns are given their number, which they have no use for."""
     return decoding(size, greedily, jnp.arange)
@@ -193,6 +212,7 @@ def one_token(params: Tree, cache: Tree, token: jax.Array, position: jax.Array) 
     return (cache, token, position + 1), token
 
 
+@CASES.workload("decode-of-one-token-with-its-cache-donated-vs-copied", sizes=SIZES)
 def single(size: Extent) -> Computation:
     """One token in one call: the cache donated, against one that is copied."""
     return Computation(
@@ -200,9 +220,9 @@ def single(size: Extent) -> Computation:
         reference=jax.jit(one_token),
         args=make_args(size),
         next_args=following,
-        batch=Batch(argument=2, size=size.batch),
-        amount=Amount(count=size.batch, unit="tokens"),
+        batch=Batch(argument=2, size=size.batch, unit="tokens"),
         analytic_flops=products(size),
+        claims=(*IN_PLACE, claim("peak_bytes <= 0.8 * reference", "old and new cache share their memory")),
     )
 
 
@@ -239,6 +259,7 @@ def attend_to_all(block: Tree, x: jax.Array, size: Extent) -> jax.Array:
     return exactly("btw,wv->btv", exactly("bhqk,bkhd->bqhd", weights, value).reshape(x.shape), block["out"])
 
 
+@CASES.workload(f"decode-of-{TOKENS}-tokens-in-a-scan-with-cache-vs-reading-all-again", sizes=SIZES)
 def remembering(size: Extent) -> Computation:
     """A text from its first token on, with a cache as long as the text; against reading it again and again."""
     size = replace(size, context=TOKENS)
@@ -249,48 +270,8 @@ def remembering(size: Extent) -> Computation:
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=TOKENS * size.batch, unit="tokens"),
         analytic_flops=TOKENS * products(size),
-    )
-
-
-def claims(**_: Any) -> tuple[Claim, ...]:
-    """What decoding in a scan must give, on any hardware."""
-    return (
-        at_most(2 / TOKENS, "stablehlo_ops", why="the loop holds the model once for each token, scan once"),
-        equal("stablehlo_ops", to="alternatives", why="more tokens need no larger program"),
-        *in_place(),
-        at_most(1.0, "peak_bytes", why="nor does the whole call"),
-    )
-
-
-def in_place() -> tuple[Claim, ...]:
-    """What a donated cache of fixed length must give."""
-    return (
-        at_least(1, "donated_bytes", of="one", why="the cache is donated at all"),
-        equal("aliased_bytes", to="donated_bytes", why="it comes back in the memory that it came in"),
-        at_most(0.5, "temp_bytes", of="donated_bytes", why="no second cache is held while it is written"),
-        equal("matmul_flops", to="analytic_flops", why="one token each time, whatever was read before"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases("scan", f"greedy-decode-of-{TOKENS}-tokens-scan-vs-loop", greedy, ({},), claims, sizes=SIZES),
-    *cases(
-        "scan",
-        "decode-of-one-token-with-its-cache-donated-vs-copied",
-        single,
-        ({},),
-        lambda: (*in_place(), at_most(0.8, "peak_bytes", why="old and new cache share their memory")),
-        sizes=SIZES,
-    ),
-    *cases(
-        "scan",
-        f"decode-of-{TOKENS}-tokens-in-a-scan-with-cache-vs-reading-all-again",
-        remembering,
-        ({},),
-        lambda: (
-            at_most(4 / TOKENS, "matmul_flops", why="a token costs one token, not the whole text"),
-            equal("matmul_flops", to="analytic_flops", why="each token is read once"),
+        claims=(
+            claim(f"matmul_flops <= {4 / TOKENS} * reference", "a token costs one token, not the whole text"),
+            claim("matmul_flops == analytic_flops", "each token is read once"),
         ),
-        sizes=SIZES,
-    ),
-)
+    )

@@ -16,9 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
+from jaxgate.model import Alternative, Batch, Computation, Family, Size, claim
 from workloads.parts import descend, drawing, squared_error
 from workloads.scan.turns import Tree, Turns, by_loop, by_scan
+
+CASES = Family("scan")
 
 LONGER = 8  # how much longer the chain is whose program must be as large
 SHRINK = 0.5  # how much nearer each step comes to the fixed point
@@ -87,6 +89,7 @@ def make_schedule(steps: int) -> Tree:
     return {"time": times[::-1], "keep": keep[::-1], "kept": np.cumprod(keep)[::-1]}
 
 
+@CASES.workload("denoising-over-{steps}-steps-scan-vs-loop", sweep=({"steps": 16},), sizes=SIZES)
 def denoising(size: Extent, steps: int) -> Computation:
     """The chain in a scan, against one copy of the denoiser for each step."""
     draw = drawing()
@@ -104,13 +107,19 @@ def denoising(size: Extent, steps: int) -> Computation:
         subject=subject,
         reference=jax.jit(partial(denoise, turns=by_loop)),
         args=(params, x, schedule, keys(steps)),
-        next_args=lambda found, args: (args[0], found, *args[2:]),
+        carry=1,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=steps * 4 * size.batch * size.width * size.hidden,
         alternatives={"longer": Alternative(function=subject, args=(params, x, longer, keys(LONGER * steps)))},
         rtol=size.rtol,
-        atol=size.rtol / 10,
+        claims=[
+            claim(
+                f"stablehlo_ops <= {4 / steps} * reference", "the loop holds the denoiser once for each step, scan once"
+            ),
+            claim("stablehlo_ops == alternatives", "a longer chain needs no larger program"),
+            claim("temp_bytes <= reference", "scan keeps no more than the loop"),
+            claim("matmul_flops == analytic_flops", "the same multiplications, each step once"),
+        ],
     )
 
 
@@ -185,67 +194,38 @@ def make_problem(size: Extent) -> tuple[Any, ...]:
     return tuple(map(jax.device_put, problem))
 
 
+@CASES.workload(f"fixed-point-by-while-loop-vs-{SOLVE}-unrolled-steps", sizes=SIZES)
 def fixed_point(size: Extent) -> Computation:
     """Iterate while something moves, against a fixed number of copies of the step; the point found starts the next."""
     return Computation(
         subject=jax.jit(solved),
         reference=jax.jit(unrolled),
         args=make_problem(size)[:3],
-        next_args=lambda found, args: (args[0], found, args[2]),
+        carry=1,
         batch=Batch(argument=2, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         rtol=size.rtol,
-        atol=size.rtol / 10,
+        claims=[
+            claim("stablehlo_ops <= 0.5 * reference", "the step stands in the program once"),
+            claim("temp_bytes <= 4 * output_bytes", "no step on the way is kept"),
+            claim(
+                f"matmul_flops <= {1 / SOLVE} * reference", "the step is written once, and repeated as long as needed"
+            ),
+        ],
     )
 
 
+@CASES.workload(f"gradient-of-a-fixed-point-vs-{SOLVE}-unrolled-steps", sizes=SIZES)
 def gradient(size: Extent) -> Computation:
     """A training step by the implicit gradient, against one back through every step."""
     return Computation(
         subject=jax.jit(train_step(implicit)),
         reference=jax.jit(train_step(unrolled)),
         args=make_problem(size),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=2, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         rtol=size.rtol,
-        atol=size.rtol / 10,
+        claims=[
+            claim("stablehlo_ops <= 0.5 * reference", "two loops, each with one step"),
+            claim("temp_bytes <= 0.6 * reference", "no step on the way is kept for the gradient"),
+        ],
     )
-
-
-def chain_claims(steps: int) -> tuple[Claim, ...]:
-    """What a chain in a scan must give, on any hardware."""
-    return (
-        at_most(4 / steps, "stablehlo_ops", why="the loop holds the denoiser once for each step, scan once"),
-        equal("stablehlo_ops", to="alternatives", why="a longer chain needs no larger program"),
-        at_most(1.0, "temp_bytes", why="scan keeps no more than the loop"),
-        equal("matmul_flops", to="analytic_flops", why="the same multiplications, each step once"),
-    )
-
-
-def point_claims() -> tuple[Claim, ...]:
-    """What ``while_loop`` must give over the unrolled loop, on any hardware."""
-    return (
-        at_most(0.5, "stablehlo_ops", why="the step stands in the program once"),
-        at_most(4, "temp_bytes", of="output_bytes", why="no step on the way is kept"),
-        at_most(1 / SOLVE, "matmul_flops", why="the step is written once, and repeated as long as needed"),
-    )
-
-
-def gradient_claims() -> tuple[Claim, ...]:
-    """What the implicit gradient must give over the one through all steps, on any hardware."""
-    return (
-        at_most(0.5, "stablehlo_ops", why="two loops, each with one step"),
-        at_most(0.6, "temp_bytes", why="no step on the way is kept for the gradient"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases("scan", "denoising-over-{steps}-steps-scan-vs-loop", denoising, ({"steps": 16},), chain_claims, sizes=SIZES),
-    *cases(
-        "scan", f"fixed-point-by-while-loop-vs-{SOLVE}-unrolled-steps", fixed_point, ({},), point_claims, sizes=SIZES
-    ),
-    *cases(
-        "scan", f"gradient-of-a-fixed-point-vs-{SOLVE}-unrolled-steps", gradient, ({},), gradient_claims, sizes=SIZES
-    ),
-)

@@ -15,9 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, Size, claim
 from workloads.parts import descend, drawing, squared_error
 from workloads.scan.turns import Tree, Turns, by_loop, by_scan
+
+CASES = Family("scan")
 
 LONGER = 8  # how much longer the sequence is whose program must be as large
 LEARNING_RATE = 0.05
@@ -99,6 +101,24 @@ def longer(xs: jax.Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct((LONGER * xs.shape[0], *xs.shape[1:]), xs.dtype)
 
 
+def compiled_once(steps: int) -> tuple[Claim, ...]:
+    """What scan gives over the unrolled loop."""
+    return (
+        claim(f"stablehlo_ops <= {6 / steps} * reference", "the loop holds its body once for each step, scan once"),
+        claim("stablehlo_ops == alternatives", "a longer sequence needs no larger program"),
+        claim("temp_bytes <= reference", "scan keeps no more than the loop"),
+        claim("matmul_flops == analytic_flops", "the same multiplications, each step once"),
+    )
+
+
+NO_WIDER = claim("widened_bytes <= reference", "only what the memory adds up is widened, as in the loop")
+
+
+@CASES.workload(
+    "lstm-forward-in-{dtype}-over-{steps}-steps-scan-vs-loop",
+    sweep=({"steps": 32, "dtype": "float32"}, {"steps": 32, "dtype": "bfloat16"}),
+    sizes=SIZES,
+)
 def forward(size: Extent, steps: int, dtype: str) -> Computation:
     """The forward pass; the last state starts the next call."""
     params, state, xs, _ = make_inputs(size, steps, dtype)
@@ -108,16 +128,17 @@ def forward(size: Extent, steps: int, dtype: str) -> Computation:
         subject=subject,
         reference=jax.jit(network(by_loop)),
         args=(params, state, xs),
-        next_args=lambda last, args: (args[0], last, args[2]),
+        carry=1,
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
         analytic_flops=2 * steps * size.batch * 4 * size.hidden * (size.features + size.hidden),
         alternatives={"longer": Alternative(function=subject, args=(params, state, longer(xs)))},
         rtol=rtol,
-        atol=rtol / 10,
+        claims=[*compiled_once(steps), *([] if dtype == "float32" else [NO_WIDER])],
     )
 
 
+@CASES.workload("lstm-training-over-{steps}-steps-scan-vs-loop", sweep=({"steps": 16},), sizes=SIZES)
 def training(size: Extent, steps: int) -> Computation:
     """A training step; backward needs one product per operand, except for the sequence itself."""
     params, state, xs, targets = make_inputs(size, steps, "float32")
@@ -127,40 +148,11 @@ def training(size: Extent, steps: int) -> Computation:
         subject=subject,
         reference=jax.jit(train_step(by_loop)),
         args=(params, state, xs, targets),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=3, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
         analytic_flops=multiplied * (2 * size.features + 3 * size.hidden),
         alternatives={"longer": Alternative(function=subject, args=(params, state, longer(xs), targets))},
         rtol=size.rtol,
-        atol=size.rtol / 10,
+        claims=compiled_once(steps),
     )
-
-
-def claims(steps: int) -> tuple[Claim, ...]:
-    """What scan must give over the unrolled loop, on any hardware."""
-    return (
-        at_most(6 / steps, "stablehlo_ops", why="the loop holds its body once for each step, scan once"),
-        equal("stablehlo_ops", to="alternatives", why="a longer sequence needs no larger program"),
-        at_most(1.0, "temp_bytes", why="scan keeps no more than the loop"),
-        equal("matmul_flops", to="analytic_flops", why="the same multiplications, each step once"),
-    )
-
-
-def wide_or_narrow(steps: int, dtype: str) -> tuple[Claim, ...]:
-    """The same, and of the narrow network that it is no wider than the loop."""
-    narrow = at_most(1.0, "widened_bytes", why="only what the memory adds up is widened, as in the loop")
-    return (*claims(steps), *([] if dtype == "float32" else [narrow]))
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "scan",
-        "lstm-forward-in-{dtype}-over-{steps}-steps-scan-vs-loop",
-        forward,
-        ({"steps": 32, "dtype": "float32"}, {"steps": 32, "dtype": "bfloat16"}),
-        wide_or_narrow,
-        sizes=SIZES,
-    ),
-    *cases("scan", "lstm-training-over-{steps}-steps-scan-vs-loop", training, ({"steps": 16},), claims, sizes=SIZES),
-)

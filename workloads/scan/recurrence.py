@@ -3,7 +3,7 @@
 Steps of this kind can be joined in pairs, pairs of pairs, and so on (Blelloch, 1990; used by linear recurrent networks,
 Martin and Cundy, 2018). The program holds one level for each doubling of the length, so it is larger than a scan and does
 about twice its arithmetic; what it saves is waiting: levels instead of steps. That pays where a device has room for a whole
-level. Two cores of a CPU have not, and no fact tells the depth: nothing is claimed about time here.
+level. Two cores of a CPU have not, and no fact shows the depth: nothing is claimed about time here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_least, at_most, cases
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, Size, claim
 from workloads.parts import drawing
+
+CASES = Family("scan")
 
 LONGER = 8  # how much longer the sequence is whose program must not be as many times larger
 
@@ -59,6 +61,9 @@ def one_by_one(start: jax.Array, decay: jax.Array, x: jax.Array) -> tuple[jax.Ar
     return last, states
 
 
+@CASES.workload(
+    "linear-recurrence-over-{steps}-steps-associative-vs-sequential", sweep=({"steps": 64}, {"steps": 256}), sizes=SIZES
+)
 def recurrence(size: Extent, steps: int) -> Computation:
     """All states of a recurrence that forgets; the last one starts the next call."""
     shape = steps, size.batch, size.channels
@@ -71,29 +76,17 @@ def recurrence(size: Extent, steps: int) -> Computation:
         subject=subject,
         reference=jax.jit(one_by_one),
         args=args,
-        next_args=lambda result, args: (result[0], *args[1:]),
+        carry=0,
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=steps * size.batch, unit="steps"),
         alternatives={"longer": Alternative(function=subject, args=(args[0], longer, longer))},
         atol=1e-4,
+        claims=[
+            claim(
+                "stablehlo_ops >= 4 * reference",
+                "levels stand in the program one after the other: no step waits for a loop",
+            ),
+            claim("stablehlo_ops >= 0.5 * alternatives", "their number grows with the logarithm of the length"),
+            claim("temp_bytes <= 3 * argument_bytes", "the levels together are no larger than the sequence"),
+        ],
     )
-
-
-def claims(steps: int) -> tuple[Claim, ...]:
-    """What joining in pairs must give, on any hardware; and what it costs."""
-    del steps  # holds for each
-    return (
-        at_least(4, "stablehlo_ops", why="levels stand in the program one after the other: no step waits for a loop"),
-        at_least(0.5, "stablehlo_ops", of="alternatives", why="their number grows with the logarithm of the length"),
-        at_most(3, "temp_bytes", of="argument_bytes", why="the levels together are no larger than the sequence"),
-    )
-
-
-CASES: tuple[Case, ...] = cases(
-    "scan",
-    "linear-recurrence-over-{steps}-steps-associative-vs-sequential",
-    recurrence,
-    ({"steps": 64}, {"steps": 256}),
-    claims,
-    sizes=SIZES,
-)

@@ -13,14 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import drawing
 from workloads.scan.decode import (
     LONGER,
     SIZES,
     TOKENS,
     Extent,
-    claims,
     decoding,
     logits_of,
     make_cache,
@@ -29,6 +28,8 @@ from workloads.scan.decode import (
     products,
 )
 from workloads.scan.turns import Tree, Turns, by_loop, by_scan
+
+CASES = Family("scan")
 
 BEAM_TOKENS = 8
 
@@ -44,6 +45,11 @@ def draws(temperature: float, tokens: int) -> Tree:
     return {"key": keys, "temperature": jnp.full(tokens, temperature, jnp.float32)}
 
 
+@CASES.workload(
+    f"sampling-decode-of-{TOKENS}-tokens-at-temperature-{{temperature}}-scan-vs-loop",
+    sweep=({"temperature": 0.7},),
+    sizes=SIZES,
+)
 def sampling(size: Extent, temperature: float) -> Computation:
     """Tokens drawn one after the other."""
     return decoding(size, by_chance, partial(draws, temperature))
@@ -87,6 +93,9 @@ def search(
     return state, texts[::-1]
 
 
+@CASES.workload(
+    f"beam-decode-of-{BEAM_TOKENS}-tokens-with-{{beams}}-beams-scan-vs-loop", sweep=({"beams": 4},), sizes=SIZES
+)
 def searching(size: Extent, beams: int) -> Computation:
     """Several beams for each text; each turn puts the cache into the order of those that are kept."""
     wide = replace(size, batch=size.batch * beams, context=size.context // beams)
@@ -103,36 +112,14 @@ def searching(size: Extent, beams: int) -> Computation:
         amount=Amount(count=BEAM_TOKENS * size.batch, unit="tokens"),
         analytic_flops=BEAM_TOKENS * products(wide),
         alternatives={"longer": Alternative(function=subject, args=(*args, jnp.arange(LONGER * BEAM_TOKENS)))},
+        claims=[
+            claim(
+                f"stablehlo_ops <= {3 / BEAM_TOKENS} * reference",
+                "the loop holds the model once for each token, scan once",
+            ),
+            claim("stablehlo_ops == alternatives", "more tokens need no larger program"),
+            claim("aliased_bytes == donated_bytes", "the cache comes back in the memory that it came in"),
+            claim("temp_bytes <= 2.5 * donated_bytes", "reordering needs one more cache, not one for each token"),
+            claim("matmul_flops == analytic_flops", "each beam reads one token each time"),
+        ],
     )
-
-
-def search_claims(beams: int) -> tuple[Claim, ...]:
-    """What beams in a scan must give, on any hardware."""
-    del beams  # holds for each
-    return (
-        at_most(3 / BEAM_TOKENS, "stablehlo_ops", why="the loop holds the model once for each token, scan once"),
-        equal("stablehlo_ops", to="alternatives", why="more tokens need no larger program"),
-        equal("aliased_bytes", to="donated_bytes", why="the cache comes back in the memory that it came in"),
-        at_most(2.5, "temp_bytes", of="donated_bytes", why="reordering needs one more cache, not one for each token"),
-        equal("matmul_flops", to="analytic_flops", why="each beam reads one token each time"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "scan",
-        f"sampling-decode-of-{TOKENS}-tokens-at-temperature-{{temperature}}-scan-vs-loop",
-        sampling,
-        ({"temperature": 0.7},),
-        claims,
-        sizes=SIZES,
-    ),
-    *cases(
-        "scan",
-        f"beam-decode-of-{BEAM_TOKENS}-tokens-with-{{beams}}-beams-scan-vs-loop",
-        searching,
-        ({"beams": 4},),
-        search_claims,
-        sizes=SIZES,
-    ),
-)

@@ -13,8 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
+
+CASES = Family("shapes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,7 @@ def among_top_k(logits: jax.Array, best: int) -> jax.Array:
     return jax.nn.softmax(jnp.where(logits >= least, logits, -jnp.inf), axis=-1)
 
 
+@CASES.workload("best-tokens-with-their-number-traced-vs-static", sizes=SIZES)
 def best_tokens(size: Size) -> Computation:
     """Logits [batch, vocabulary] and a Python number that every call has another value of."""
     logits = jax.device_put(drawing()((size.batch, size.vocabulary)))
@@ -88,16 +91,11 @@ def best_tokens(size: Size) -> Computation:
         alternatives={"more of them": Alternative(function=subject, args=(logits, 40))},
         args=(logits, 5),
         next_args=lambda _, args: (args[0], NEXT_BEST[args[1]]),
-        batch=Batch(argument=0, size=size.batch),
-        amount=Amount(count=size.batch, unit="rows"),
-    )
-
-
-def best_tokens_claims() -> tuple[Claim, ...]:
-    """What a traced number gives, on any hardware."""
-    return (
-        equal("compiles", to=1, why="how many are chosen from is a value: 5, 10 or 40, one program"),
-        equal("stablehlo_ops", to="alternatives", why="nothing in the program depends on it"),
+        batch=Batch(argument=0, size=size.batch, unit="rows"),
+        claims=[
+            claim("compiles == 1", "how many are chosen from is a value: 5, 10 or 40, one program"),
+            claim("stablehlo_ops == alternatives", "nothing in the program depends on it"),
+        ],
     )
 
 
@@ -119,6 +117,7 @@ def branching(params: Tree, x: jax.Array, key: jax.Array, train: jax.Array) -> j
     return jax.lax.cond(train, dropped, lambda params, x, _: mlp(params, x), params, x, key)
 
 
+@CASES.workload("static-flag-of-two-values-vs-a-branch", sizes=SIZES)
 def static_flag(size: Size) -> Computation:
     """A call that trains and one that evaluates, in turn: a static argument of two values."""
     params, x, _ = make_batch(size)
@@ -132,23 +131,18 @@ def static_flag(size: Size) -> Computation:
         next_args=lambda _, args: (*args[:3], not args[3]),
         expected_traces=2,
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.forward_flops,
         rtol=size.rtol,
-        atol=size.rtol / 10,
+        claims=[
+            claim("compiles == 2", "one program for each value, however often they change"),
+            claim("stablehlo_ops <= reference", "neither program holds the other's operations"),
+            claim("stablehlo_ops >= 2 * alternatives", "evaluation draws no random numbers"),
+            claim("matmul_flops == analytic_flops", "and each does its own products"),
+        ],
     )
 
 
-def static_flag_claims() -> tuple[Claim, ...]:
-    """What a static flag gives and costs, on any hardware."""
-    return (
-        equal("compiles", to=2, why="one program for each value, however often they change"),
-        at_most(1.0, "stablehlo_ops", why="neither program holds the other's operations"),
-        at_least(2, "stablehlo_ops", of="alternatives", why="evaluation draws no random numbers"),
-        equal("matmul_flops", to="analytic_flops", why="and each does its own products"),
-    )
-
-
+@CASES.workload("rate-as-an-argument-vs-static", sizes=SIZES)
 def new_rate(size: Size) -> Computation:
     """A training step whose rate is another Python number at each step, against one with the rate compiled in."""
 
@@ -166,24 +160,19 @@ def new_rate(size: Size) -> Computation:
         args=({"params": params, "average": average}, x, y, 0.1),
         next_args=lambda result, args: (result[0], *args[1:3], 0.99 * args[3]),
         batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=size.batch, unit="samples"),
         analytic_flops=size.step_flops,
         rtol=size.rtol,
-        atol=size.rtol / 10,
+        claims=[
+            claim("compiles == 1", "every step has another rate, and no step another program"),
+            claim("aliased_bytes == donated_bytes", "the state is reused"),
+            claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
+            claim("xla_flops <= 1.05 * reference", "an argument costs no more than a constant"),
+            claim("temp_bytes <= 1.05 * reference", "in memory neither"),
+        ],
     )
 
 
-def new_rate_claims() -> tuple[Claim, ...]:
-    """What an argument costs over a constant, on any hardware: nothing."""
-    return (
-        equal("compiles", to=1, why="every step has another rate, and no step another program"),
-        equal("aliased_bytes", to="donated_bytes", why="the state is reused"),
-        equal("matmul_flops", to="analytic_flops", why="one forward, one backward pass"),
-        at_most(1.05, "xla_flops", why="an argument costs no more than a constant"),
-        at_most(1.05, "temp_bytes", why="in memory neither"),
-    )
-
-
+@CASES.workload("bfloat16-scaled-by-a-python-number-vs-a-float32-scalar", sizes=SIZES)
 def python_numbers(size: Size) -> Computation:
     """Parameters in bfloat16, scaled by a Python number, against an array of float32."""
 
@@ -199,38 +188,13 @@ def python_numbers(size: Size) -> Computation:
         subject=jax.jit(decayed, donate_argnums=0),
         reference=jax.jit(widened),
         args=(jax.device_put(params), 0.75),
-        next_args=lambda result, args: (result, args[1]),
+        carry=0,
         amount=Amount(count=size.layers * size.width * (size.width + 1), unit="parameters"),
         rtol=1e-2,
+        atol=1e-5,
+        claims=[
+            claim("compiles == 1", "a Python number is the same argument at each step"),
+            claim("widened_bytes == 0", "a Python number takes the type of the array beside it"),
+            claim("stablehlo_ops <= 0.8 * reference", "nothing is converted, there and back"),
+        ],
     )
-
-
-def python_numbers_claims() -> tuple[Claim, ...]:
-    """What a weak type gives, on any hardware."""
-    return (
-        equal("compiles", to=1, why="a Python number is the same argument at each step"),
-        equal("widened_bytes", to=0, why="a Python number takes the type of the array beside it"),
-        at_most(0.8, "stablehlo_ops", why="nothing is converted, there and back"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "shapes",
-        "best-tokens-with-their-number-traced-vs-static",
-        best_tokens,
-        ({},),
-        best_tokens_claims,
-        sizes=SIZES,
-    ),
-    *cases("shapes", "static-flag-of-two-values-vs-a-branch", static_flag, ({},), static_flag_claims, sizes=SIZES),
-    *cases("shapes", "rate-as-an-argument-vs-static", new_rate, ({},), new_rate_claims, sizes=SIZES),
-    *cases(
-        "shapes",
-        "bfloat16-scaled-by-a-python-number-vs-a-float32-scalar",
-        python_numbers,
-        ({},),
-        python_numbers_claims,
-        sizes=SIZES,
-    ),
-)

@@ -14,8 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Batch, Computation, Family, claim
 from workloads.parts import Tree, drawing, mlp, mlp_params
+
+CASES = Family("shapes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,7 @@ def left_short(samples: np.ndarray[Any, Any], batch: int) -> np.ndarray[Any, Any
     return samples
 
 
+@CASES.workload("last-batch-filled-up-vs-left-short", sizes=SIZES)
 def last_batch(size: Size) -> Computation:
     """An epoch of evaluation over other samples in each call, none of them a multiple of the batch."""
     draw = drawing()
@@ -99,19 +102,13 @@ def last_batch(size: Size) -> Computation:
         args=(params, *turns[0]),
         next_args=lambda _, args: (args[0], *after[len(args[1])]),
         batch=Batch(argument=1, size=len(turns[0][0])),
-        amount=Amount(count=len(turns[0][0]), unit="samples"),
         rtol=size.rtol,
-        atol=size.rtol / 10,
         eager=True,
-    )
-
-
-def last_batch_claims() -> tuple[Claim, ...]:
-    """What filling up gives, on any hardware."""
-    return (
-        equal("compiles", to=1, why="the last batch has the shape of all others, however many samples are left"),
-        equal("launches", to=CALLS, why="every sample is in one of the batches, and nothing runs between them"),
-        at_most(1.0, "host_transfers", why="filling up sends no further array"),
+        claims=[
+            claim("compiles == 1", "the last batch has the shape of all others, however many samples are left"),
+            claim(f"launches == {CALLS}", "every sample is in one of the batches, and nothing runs between them"),
+            claim("host_transfers <= reference", "filling up sends no further array"),
+        ],
     )
 
 
@@ -126,8 +123,7 @@ def picked_of(room: int) -> Picker:
         (found,) = jnp.nonzero(scores > 0, size=room, fill_value=len(scores))
         return boxes.at[found].get(mode="fill", fill_value=0), (scores > 0).sum(), scores.max()
 
-    jitted: Picker = jax.jit(picked)
-    return jitted
+    return jax.jit(picked)
 
 
 def masked_of(room: int) -> Picker:
@@ -140,6 +136,7 @@ def masked_of(room: int) -> Picker:
     return masked
 
 
+@CASES.workload("boxes-picked-in-a-fixed-size-vs-by-a-mask", sizes=SIZES)
 def picked_out(size: Size) -> Computation:
     """Boxes picked out of scores [candidates] and boxes [candidates, 4], other ones in each call."""
     draw = drawing()
@@ -150,23 +147,12 @@ def picked_out(size: Size) -> Computation:
         args=(scores, boxes),
         # Mirrored, so that others are positive, and not as many: a sixth or a quarter of all.
         next_args=lambda _, args: (jax.device_put(np.float32(-1.6) - np.asarray(args[0])), args[1]),
-        batch=Batch(argument=0, size=size.candidates),
-        amount=Amount(count=size.candidates, unit="boxes"),
+        batch=Batch(argument=0, size=size.candidates, unit="boxes"),
         eager=True,
+        claims=[
+            claim("compiles == 1", "one program, however many are picked"),
+            claim("launches == 1", "counting, picking and filling up are one program"),
+            claim("launches <= 0.5 * reference", "a mask is searched, counted and applied in programs of their own"),
+            claim("host_transfers == 0", "nobody has to know how many there are"),
+        ],
     )
-
-
-def picked_out_claims() -> tuple[Claim, ...]:
-    """What a fixed size gives, on any hardware."""
-    return (
-        equal("compiles", to=1, why="one program, however many are picked"),
-        equal("launches", to=1, why="counting, picking and filling up are one program"),
-        at_most(0.5, "launches", why="a mask is searched, counted and applied in programs of their own"),
-        equal("host_transfers", to=0, why="nobody has to know how many there are"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases("shapes", "last-batch-filled-up-vs-left-short", last_batch, ({},), last_batch_claims, sizes=SIZES),
-    *cases("shapes", "boxes-picked-in-a-fixed-size-vs-by-a-mask", picked_out, ({},), picked_out_claims, sizes=SIZES),
-)

@@ -99,7 +99,7 @@ def make_params(size: Size) -> Tree:
 
 
 def cycle(following: list[tuple[Any, ...]], lengths: int) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Batches in turn, again and again, told apart by their lengths: a stream that remembers nothing.
+    """Batches in turn, again and again, distinguished by their lengths: a stream that remembers nothing.
 
     Args:
         following: The arguments of each turn.

@@ -6,16 +6,18 @@ come in turn: the first holds short texts, the second longer ones, the third the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_least, at_most, cases, equal
+from jaxgate.model import Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing, squared_error
 from workloads.shapes.encoder import OUTPUTS, SIZES, Size, cycle, draw_tokens, encode, lengths_of, make_params
+
+CASES = Family("shapes")
 
 LEARNING_RATE = 0.01
 TURNS = (3 / 8, 5 / 8, 1)
@@ -73,7 +75,9 @@ def batches(size: Size, buckets: tuple[int, ...]) -> list[tuple[Any, ...]]:
     return found
 
 
-def stream(size: Size, shapes: int, reference: Callable[[tuple[int, ...]], Encoder]) -> Computation:
+def stream(
+    size: Size, shapes: int, reference: Callable[[tuple[int, ...]], Encoder], claims: Sequence[Claim]
+) -> Computation:
     """The step over batches that are filled up to so many shapes."""
     turns = batches(size, tuple(int(share * size.longest) for share in BUCKETS[shapes]))
     tokens, lengths, _ = turns[0]
@@ -91,55 +95,40 @@ def stream(size: Size, shapes: int, reference: Callable[[tuple[int, ...]], Encod
         - 2 * tokens.size * size.width,  # shares: no gradient
         rtol=size.rtol,
         atol=size.rtol,
+        claims=claims,
     )
 
 
+@CASES.workload("ragged-texts-padded-to-one-shape-vs-each-in-its-own", sizes=SIZES)
 def one_shape(size: Size) -> Computation:
     """All texts of all batches in one shape, against each text in its own."""
-    return stream(size, 1, each_alone)
-
-
-def one_shape_claims() -> tuple[Claim, ...]:
-    """What one shape gives, and costs, on any hardware."""
-    return (
-        equal("compiles", to=1, why="one program for all lengths"),
-        at_most(0.3, "stablehlo_ops", why="the program does not grow with the number of lengths"),
-        equal("matmul_flops", to="analytic_flops", why="every text is multiplied as if it were the longest"),
-        at_least(1.5, "matmul_flops", why="which is the price: tokens that are not there are multiplied too"),
+    return stream(
+        size,
+        1,
+        each_alone,
+        claims=[
+            claim("compiles == 1", "one program for all lengths"),
+            claim("stablehlo_ops <= 0.3 * reference", "the program does not grow with the number of lengths"),
+            claim("matmul_flops == analytic_flops", "every text is multiplied as if it were the longest"),
+            claim(
+                "matmul_flops >= 1.5 * reference", "which is the price: tokens that are not there are multiplied too"
+            ),
+        ],
     )
 
 
+@CASES.workload("ragged-batches-padded-to-{shapes}-shapes-vs-one", sweep=({"shapes": 2}, {"shapes": 3}), sizes=SIZES)
 def few_shapes(size: Size, shapes: int) -> Computation:
     """Batches filled up to the least of a few lengths, against the longest of all."""
-    return stream(size, shapes, lambda _: filled_up(size.longest))
-
-
-def few_shapes_claims(shapes: int) -> tuple[Claim, ...]:
-    """What a few shapes give over one, on any hardware, for a batch of short texts."""
     length = BUCKETS[shapes][0]
-    return (
-        equal("compiles", to=shapes, why="one program for each length that batches are filled up to, no more"),
-        equal("matmul_flops", to="analytic_flops", why="every text is multiplied as if it were as long as its bucket"),
-        at_most(length, "matmul_flops", why="fewer tokens that are not there"),
-        at_most(1.1 * length, "temp_bytes", why="and less is kept for the way back"),
+    return stream(
+        size,
+        shapes,
+        lambda _: filled_up(size.longest),
+        claims=[
+            claim(f"compiles == {shapes}", "one program for each length that batches are filled up to, no more"),
+            claim("matmul_flops == analytic_flops", "every text is multiplied as if it were as long as its bucket"),
+            claim(f"matmul_flops <= {length} * reference", "fewer tokens that are not there"),
+            claim(f"temp_bytes <= {1.1 * length} * reference", "and less is kept for the way back"),
+        ],
     )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "shapes",
-        "ragged-texts-padded-to-one-shape-vs-each-in-its-own",
-        one_shape,
-        ({},),
-        one_shape_claims,
-        sizes=SIZES,
-    ),
-    *cases(
-        "shapes",
-        "ragged-batches-padded-to-{shapes}-shapes-vs-one",
-        few_shapes,
-        ({"shapes": 2}, {"shapes": 3}),
-        few_shapes_claims,
-        sizes=SIZES,
-    ),
-)

@@ -12,9 +12,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Batch, Computation, Family, claim
 from workloads.parts import Tree
 from workloads.shapes.encoder import SIZES, Size, cycle, draw_tokens, encode, lengths_of, make_params
+
+CASES = Family("shapes")
 
 Scores = np.ndarray[Any, Any]
 TURNS = (1, 3 / 4, 7 / 8)
@@ -71,6 +73,11 @@ def one_by_one(score: Callable[..., jax.Array]) -> Callable[..., Scores]:
     return scores
 
 
+@CASES.workload(
+    "ragged-texts-padded-by-the-host-to-{shapes}-shapes-vs-one-by-one",
+    sweep=({"shapes": 1}, {"shapes": 2}),
+    sizes=SIZES,
+)
 def texts(size: Size, shapes: int) -> Computation:
     """Scores of texts that are filled up to so many shapes, against each in its own."""
     score = jax.jit(encode)
@@ -86,31 +93,14 @@ def texts(size: Size, shapes: int) -> Computation:
         reference=one_by_one(score),
         args=(make_params(size), tokens, lengths),
         next_args=lambda _, args: (args[0], *after(args[1:])),
-        batch=Batch(argument=1, size=len(tokens)),
-        amount=Amount(count=len(tokens), unit="tokens"),
+        batch=Batch(argument=1, size=len(tokens), unit="tokens"),
         rtol=size.rtol,
         atol=size.rtol,
         eager=True,
+        claims=[
+            claim("compiles == 1", "new lengths in every call, and no new program"),
+            claim(f"launches == {shapes}", "one program for each shape, not for each text"),
+            claim(f"launches <= {shapes / 6} * reference", "six texts or more in a batch"),
+            claim(f"host_transfers <= {shapes / 6} * reference", "and as many arrays less to send and to read"),
+        ],
     )
-
-
-def claims(shapes: int) -> tuple[Claim, ...]:
-    """What a few shapes give over one for each text, on any hardware."""
-    return (
-        equal("compiles", to=1, why="new lengths in every call, and no new program"),
-        equal("launches", to=shapes, why="one program for each shape, not for each text"),
-        at_most(shapes / 6, "launches", why="six texts or more in a batch"),
-        at_most(shapes / 6, "host_transfers", why="and as many arrays less to send and to read"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "shapes",
-        "ragged-texts-padded-by-the-host-to-{shapes}-shapes-vs-one-by-one",
-        texts,
-        ({"shapes": 1}, {"shapes": 2}),
-        claims,
-        sizes=SIZES,
-    ),
-)

@@ -16,11 +16,13 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from jaxgate.model import Alternative, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Alternative, Computation, Family, claim
 from workloads.parts import Tree
 from workloads.training import lm
 from workloads.training.states import ALWAYS, adamw, cross_entropy, filled, stepping, train_step, zeros
 from workloads.training.transformer import Block
+
+CASES = Family("training")
 
 DEEPER = 2
 """How much deeper the model is whose program must be as large."""
@@ -61,8 +63,7 @@ class StackedLM(nnx.Module):  # type: ignore[misc]  # flax is partly typed, diff
         x = embedded + self.positions[...].astype(embedded.dtype)
         # Split here, as nnx.scan refuses a module whose arrays are traced further out.
         definition, layers = nnx.split(self.blocks)
-        found: jax.Array = self.norm(through(lambda x, layer: nnx.merge(definition, layer)(x), x, layers))
-        return found
+        return self.norm(through(lambda x, layer: nnx.merge(definition, layer)(x), x, layers))
 
 
 Through = Callable[[Callable[[jax.Array, Tree], jax.Array], jax.Array, Tree], jax.Array]
@@ -117,14 +118,12 @@ def loss_of(size: lm.Size, through: Through, ending: Ending) -> Callable[..., ja
 
 def abstract(size: lm.Size) -> StackedLM:
     """The module with shapes in place of arrays."""
-    model: StackedLM = nnx.eval_shape(lambda: StackedLM(size, nnx.Rngs(0)))
-    return model
+    return nnx.eval_shape(lambda: StackedLM(size, nnx.Rngs(0)))
 
 
 def donating(size: lm.Size, through: Through, ending: Ending) -> Callable[..., Any]:
     """The jitted step."""
-    step: Callable[..., Any] = jax.jit(train_step(loss_of(size, through, ending), adamw()), donate_argnums=(0, 1))
-    return step
+    return jax.jit(train_step(loss_of(size, through, ending), adamw()), donate_argnums=(0, 1))
 
 
 def shapes(size: lm.Size) -> tuple[Tree, Tree]:
@@ -136,36 +135,33 @@ def shapes(size: lm.Size) -> tuple[Tree, Tree]:
 def make_args(size: lm.Size) -> tuple[Any, ...]:
     """Parameters, optimiser state, tokens [batch, tokens] and the token after each."""
     params, opt_state = shapes(size)
-    args: tuple[Any, ...] = jax.device_put((filled(params), zeros(opt_state), *lm.make_batch(size)))
-    return args
+    return jax.device_put((filled(params), zeros(opt_state), *lm.make_batch(size)))
 
 
+@CASES.workload("lm-step-with-its-layers-in-one-scan-vs-written-out", sizes=LAYERS)
 def layers_in_a_loop(size: lm.Size) -> Computation:
     """One loop over all layers against a copy for each; a deeper model as the alternative."""
     deeper = replace(size, layers=DEEPER * size.layers)
     args = make_args(size)
     alternative = Alternative(function=donating(deeper, in_one_loop, at_once), args=(*shapes(deeper), *args[2:]))
-    computation = stepping(
+    step = stepping(
         donating(size, in_one_loop, at_once),
         donating(size, written_out, at_once),
         args,
         flops=size.blocks_flops + 3 * size.logits_flops,
         amount=size.amount,
         tolerance=size.tolerance,
+        claims=[
+            *ALWAYS,
+            claim("stablehlo_ops <= 0.7 * reference", "a layer is compiled once, forward and back"),
+            claim("stablehlo_ops == alternatives", "and a deeper model is no larger program"),
+            claim("matmul_flops == reference", "the loop runs as many layers"),
+        ],
     )
-    return replace(computation, alternatives={f"{DEEPER} times the layers": alternative})
+    return replace(step, alternatives={f"{DEEPER} times the layers": alternative})
 
 
-def layers_claims() -> tuple[Claim, ...]:
-    """What one body for all layers gives, on any hardware."""
-    return (
-        *ALWAYS,
-        at_most(0.7, "stablehlo_ops", why="a layer is compiled once, forward and back"),
-        equal("stablehlo_ops", to="alternatives", why="and a deeper model is no larger program"),
-        equal("matmul_flops", to="reference", why="the loop runs as many layers"),
-    )
-
-
+@CASES.workload("lm-step-with-logits-in-chunks-vs-all-at-once", sizes=LOGITS)
 def logits_in_chunks(size: Chunked) -> Computation:
     """Logits of some tokens at a time against all at once."""
     model = size.model
@@ -177,33 +173,9 @@ def logits_in_chunks(size: Chunked) -> Computation:
         flops=model.blocks_flops + 4 * model.logits_flops,
         amount=model.amount,
         tolerance=model.tolerance,
+        claims=[
+            *ALWAYS,
+            claim("temp_bytes <= 0.7 * reference", "all logits are never there at once"),
+            claim(f"matmul_flops <= {4 / 3} * reference", "only the logits are made a second time, not the layers"),
+        ],
     )
-
-
-def logits_claims() -> tuple[Claim, ...]:
-    """What logits in pieces give, and what they cost, on any hardware."""
-    return (
-        *ALWAYS,
-        at_most(0.7, "temp_bytes", why="all logits are never there at once"),
-        at_most(4 / 3, "matmul_flops", why="only the logits are made a second time, not the layers"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "training",
-        "lm-step-with-its-layers-in-one-scan-vs-written-out",
-        layers_in_a_loop,
-        ({},),
-        layers_claims,
-        sizes=LAYERS,
-    ),
-    *cases(
-        "training",
-        "lm-step-with-logits-in-chunks-vs-all-at-once",
-        logits_in_chunks,
-        ({},),
-        logits_claims,
-        sizes=LOGITS,
-    ),
-)

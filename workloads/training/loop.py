@@ -10,10 +10,12 @@ import jax
 import optax
 from flax import nnx
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, at_most, cases, equal
+from jaxgate.model import Batch, Computation, Family, claim
 from workloads.parts import Tree
 from workloads.training import vit
 from workloads.training.states import cross_entropy, filled
+
+CASES = Family("training")
 
 RATE = 0.1
 SIZES: dict[Literal["small", "full"], vit.Size] = {
@@ -24,8 +26,7 @@ SIZES: dict[Literal["small", "full"], vit.Size] = {
 
 def gradients(model: vit.ViT, images: jax.Array, labels: jax.Array) -> tuple[jax.Array, Tree]:
     """Loss and gradients of a module."""
-    found: tuple[jax.Array, Tree] = nnx.value_and_grad(lambda model: cross_entropy(model(images), labels))(model)
-    return found
+    return nnx.value_and_grad(lambda model: cross_entropy(model(images), labels))(model)
 
 
 @partial(nnx.jit, donate_argnums=(0, 1))
@@ -54,10 +55,10 @@ def make_objects(size: vit.Size) -> tuple[vit.ViT, nnx.Optimizer]:
         return model, nnx.Optimizer(model, optax.sgd(RATE), wrt=nnx.Param)
 
     definition, state = nnx.split(nnx.eval_shape(make))
-    objects: tuple[vit.ViT, nnx.Optimizer] = nnx.merge(definition, jax.device_put(filled(state)))
-    return objects
+    return nnx.merge(definition, jax.device_put(filled(state)))
 
 
+@CASES.workload("vit-step-whole-under-nnx-jit-vs-its-optimiser-outside", sizes=SIZES)
 def body(size: vit.Size) -> Computation:
     """One call for the whole step, against the optimiser outside."""
     _, _, images, labels = vit.make_args(size, optax.sgd(RATE))
@@ -75,28 +76,12 @@ def body(size: vit.Size) -> Computation:
         subject=seen(whole_step),
         reference=seen(optimiser_outside),
         args=(*make_objects(size), images, labels),
-        batch=Batch(argument=2, size=size.batch),
-        amount=Amount(count=size.batch, unit="images"),
+        batch=Batch(argument=2, size=size.batch, unit="images"),
         rtol=size.tolerance,
-        atol=size.tolerance / 10,
         eager=True,
+        claims=[
+            claim("launches == 1", "forward pass, backward pass and optimiser are one program"),
+            claim("launches <= 0.1 * reference", "outside of it each array has programs of its own"),
+            claim("host_transfers == 0", "nothing is sent to the device between"),
+        ],
     )
-
-
-def body_claims() -> tuple[Claim, ...]:
-    """What one program for the whole step gives, on any hardware."""
-    return (
-        equal("launches", to=1, why="forward pass, backward pass and optimiser are one program"),
-        at_most(0.1, "launches", why="outside of it each array has programs of its own"),
-        equal("host_transfers", to=0, why="nothing is sent to the device between"),
-    )
-
-
-CASES: tuple[Case, ...] = cases(
-    "training",
-    "vit-step-whole-under-nnx-jit-vs-its-optimiser-outside",
-    body,
-    ({},),
-    body_claims,
-    sizes=SIZES,
-)

@@ -6,7 +6,7 @@ every release of JAX and Flax.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgate.model import Amount, Batch, Claim, Computation, at_least, at_most, equal
+from jaxgate.model import Amount, Batch, Claim, Computation, claim
 from workloads.parts import Draw, Tree, drawing
 
 Loss = Callable[[Tree, jax.Array, jax.Array], jax.Array]
@@ -92,6 +92,7 @@ def stepping(
     flops: int,
     amount: Amount,
     tolerance: float,
+    claims: Sequence[Claim],
 ) -> Computation:
     """A training step whose state comes first in its arguments and in its results; then inputs and labels.
 
@@ -101,34 +102,37 @@ def stepping(
         args: The state's trees, inputs [batch, ...], labels [batch, ...].
         flops: Of one step, by the closed formula.
         amount: What a step gets done.
-        tolerance: Between the two, relative; a hundredth of it absolute.
+        tolerance: Between the two, relative.
+        claims: What must hold.
     """  # fmt: skip
     *state, inputs, _ = args
     return Computation(
         subject=subject,
         reference=reference,
         args=args,
-        next_args=lambda result, args: (*result[: len(state)], *args[len(state) :]),
+        carry=range(len(state)),
         batch=Batch(argument=len(state), size=inputs.shape[0]),
         amount=amount,
         analytic_flops=flops,
         rtol=tolerance,
-        atol=tolerance / 10,
+        claims=claims,
     )
 
 
 ALWAYS: tuple[Claim, ...] = (
-    equal("matmul_flops", to="analytic_flops", why="one forward pass, one backward pass, and no product else"),
-    at_least(1, "donated_bytes", of="one", why="the state is donated at all"),
-    equal("aliased_bytes", to="donated_bytes", why="every array of the state is written where the old one was"),
-    equal("host_callbacks", to=0, why="the loss is returned, not read inside the step"),
-    equal("constant_bytes", to=0, why="parameters and data are arguments: captured ones would never be trained"),
+    claim("matmul_flops == analytic_flops", "one forward pass, one backward pass, and no product else"),
+    claim("donated_bytes >= 1", "the state is donated at all"),
+    claim("aliased_bytes == donated_bytes", "every array of the state is written where the old one was"),
+    claim("host_callbacks == 0", "the loss is returned, not read inside the step"),
+    claim("constant_bytes == 0", "parameters and data are arguments: captured ones would never be trained"),
 )
 """What holds for each whole training step."""
 
 DONATED: tuple[Claim, ...] = (
     *ALWAYS,
-    at_most(0.7, "state_bytes", why="old and new parameters, statistics and optimiser state share their memory"),
-    at_most(1.01, "xla_flops", why="donation adds no work"),
+    claim(
+        "state_bytes <= 0.7 * reference", "old and new parameters, statistics and optimiser state share their memory"
+    ),
+    claim("xla_flops <= 1.01 * reference", "donation adds no work"),
 )
 """What else holds against a step that copies its state."""

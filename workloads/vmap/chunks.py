@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
+from jaxgate.model import Alternative, Batch, Computation, Family, Size, claim
 from workloads.parts import Tree
 from workloads.vmap.examples import RTOL, Batched, Examples, batched, gradient_flops, loss, make_inputs
+
+CASES = Family("vmap")
 
 SIZES: Mapping[Size, Examples] = {
     # Of both sizes of chunk some examples are left over: a chunk that is not full must not be dropped.
@@ -33,6 +35,9 @@ def chunked(function: Callable[..., jax.Array], chunk: int) -> Batched:
     return lambda params, xs, ys: jax.lax.map(lambda example: function(params, *example), (xs, ys), batch_size=chunk)
 
 
+@CASES.workload(
+    "per-example-gradient-norms-in-chunks-of-{chunk}-lax.map-vs-vmap", sweep=({"chunk": 8}, {"chunk": 32}), sizes=SIZES
+)
 def gradient_norms(size: Examples, *, chunk: int) -> Computation:
     """Norms of all examples' gradients, in chunks against all at once."""
     params, xs, ys = make_inputs(size)
@@ -42,29 +47,14 @@ def gradient_norms(size: Examples, *, chunk: int) -> Computation:
         subject=jax.jit(in_chunks),
         reference=jax.jit(batched(gradient_norm)),
         args=(params, xs, ys),
-        batch=Batch(argument=1, size=size.examples),
+        batch=Batch(argument=1, size=size.examples, unit="examples"),
         analytic_flops=gradient_flops(size),
-        amount=Amount(count=size.examples, unit="examples"),
         rtol=RTOL,
+        atol=1e-5,
         alternatives={"four more chunks": Alternative(function=in_chunks, args=(params, more, more))},
+        claims=[
+            claim("temp_bytes <= 0.5 * reference", "a chunk of gradients exists at a time, not all of them"),
+            claim("stablehlo_ops == alternatives", "the program does not grow with the number of examples"),
+            claim("matmul_flops == analytic_flops", "the same multiplications, each example once"),
+        ],
     )
-
-
-def claims(chunk: int) -> tuple[Claim, ...]:
-    """What chunks must give over all examples at once."""
-    del chunk  # holds for each
-    return (
-        at_most(0.5, "temp_bytes", why="a chunk of gradients exists at a time, not all of them"),
-        equal("stablehlo_ops", to="alternatives", why="the program does not grow with the number of examples"),
-        equal("matmul_flops", to="analytic_flops", why="the same multiplications, each example once"),
-    )
-
-
-CASES: tuple[Case, ...] = cases(
-    "vmap",
-    "per-example-gradient-norms-in-chunks-of-{chunk}-lax.map-vs-vmap",
-    gradient_norms,
-    ({"chunk": 8}, {"chunk": 32}),
-    claims,
-    sizes=SIZES,
-)

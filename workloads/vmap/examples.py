@@ -12,8 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
+from jaxgate.model import Batch, Claim, Computation, Family, Size, claim
 from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
+
+CASES = Family("vmap")
 
 LEARNING_RATE = 5.0  # large, since gradients are clipped: the step must show in the parameters
 LARGEST_NORM = 0.1  # below the norms of a network that is not trained: every gradient is clipped
@@ -53,8 +55,7 @@ def clipped_gradient(params: Tree, x: jax.Array, y: jax.Array) -> Tree:
 
 def batched(function: Callable[..., Any]) -> Batched:
     """All examples in one: every operation gets one more axis."""
-    over_examples: Batched = jax.vmap(function, in_axes=(None, 0, 0))
-    return over_examples
+    return jax.vmap(function, in_axes=(None, 0, 0))
 
 
 def looped(function: Callable[..., Any]) -> Batched:
@@ -106,84 +107,69 @@ RTOL = 1e-3
 NAIVE = {"loop": looped, "lax.map": mapped}
 
 
+SWEEP = ({"naive": "loop"}, {"naive": "lax.map"})
+
+
+@CASES.workload("per-example-loss-vmap-vs-{naive}", sweep=SWEEP, sizes=SIZES)
 def losses(size: Examples, *, naive: str) -> Computation:
     """One loss for each example."""
     return Computation(
         subject=jax.jit(batched(loss)),
         reference=jax.jit(NAIVE[naive](loss)),
         args=make_inputs(size),
-        batch=Batch(argument=1, size=size.examples),
+        batch=Batch(argument=1, size=size.examples, unit="examples"),
         analytic_flops=forward_flops(size),
-        amount=Amount(count=size.examples, unit="examples"),
         rtol=RTOL,
+        atol=1e-5,
+        claims=claims(naive),
     )
 
 
+@CASES.workload("per-example-gradients-vmap-vs-{naive}", sweep=SWEEP, sizes=SIZES)
 def gradients(size: Examples, *, naive: str) -> Computation:
     """One gradient for each example, all of them kept."""
     return Computation(
         subject=jax.jit(batched(jax.grad(loss))),
         reference=jax.jit(NAIVE[naive](jax.grad(loss))),
         args=make_inputs(size),
-        batch=Batch(argument=1, size=size.examples),
+        batch=Batch(argument=1, size=size.examples, unit="examples"),
         analytic_flops=gradient_flops(size),
-        amount=Amount(count=size.examples, unit="examples"),
         rtol=RTOL,
+        atol=1e-5,
+        claims=gradient_claims(naive),
     )
 
 
+@CASES.workload("training-on-clipped-per-example-gradients-vmap-vs-loop", sizes=SIZES)
 def private_training(size: Examples) -> Computation:
     """A step with gradients clipped example by example; the parameters are donated."""
     return Computation(
         subject=jax.jit(private_step(batched(clipped_gradient)), donate_argnums=0),
         reference=jax.jit(private_step(looped(clipped_gradient)), donate_argnums=0),
         args=make_inputs(size),
-        next_args=lambda params, args: (params, *args[1:]),
-        batch=Batch(argument=1, size=size.examples),
-        analytic_flops=gradient_flops(size),
-        amount=Amount(count=size.examples, unit="examples"),
-        rtol=1e-4,  # of parameters, which a step moves by some per cent
-        atol=1e-5,
+        carry=0,
+        batch=Batch(argument=1, size=size.examples, unit="examples"),
+        analytic_flops=gradient_flops(size),  # of parameters, which a step moves by some per cent
+        claims=[
+            *claims("loop"),
+            claim("aliased_bytes == donated_bytes", "every donated parameter is reused"),
+        ],
     )
 
 
-SAME_WORK = equal("matmul_flops", to="analytic_flops", why="the same multiplications, each example once")
-ONE_BODY = at_most(0.5, "stablehlo_ops", why="vmap holds the function once, the loop once for each example")
+SAME_WORK = claim("matmul_flops == analytic_flops", "the same multiplications, each example once")
+ONE_BODY = claim("stablehlo_ops <= 0.5 * reference", "vmap holds the function once, the loop once for each example")
 
 
 def claims(naive: str) -> tuple[Claim, ...]:
     """What vmap must give over a loop, on any hardware."""
     if naive == "loop":
         return (ONE_BODY, SAME_WORK)
-    return (at_most(1.0, "stablehlo_ops", why="vmap adds no loop to the function"), SAME_WORK)
+    return (claim("stablehlo_ops <= reference", "vmap adds no loop to the function"), SAME_WORK)
 
 
 def gradient_claims(naive: str) -> tuple[Claim, ...]:
     """Besides, the gradients of a loop are held one by one until they are stacked."""
     if naive == "loop":
-        return (*claims(naive), at_most(1.0, "temp_bytes", why="every gradient is written where it belongs"))
+        return (*claims(naive), claim("temp_bytes <= reference", "every gradient is written where it belongs"))
     return claims(naive)
-
-
-def training_claims() -> tuple[Claim, ...]:
-    """Besides, the new parameters take the place of the old ones."""
-    return (
-        *claims("loop"),
-        equal("aliased_bytes", to="donated_bytes", why="every donated parameter is reused"),
-    )
-
-
-SWEEP = ({"naive": "loop"}, {"naive": "lax.map"})
-
-CASES: tuple[Case, ...] = (
-    *cases("vmap", "per-example-loss-vmap-vs-{naive}", losses, SWEEP, claims, sizes=SIZES),
-    *cases("vmap", "per-example-gradients-vmap-vs-{naive}", gradients, SWEEP, gradient_claims, sizes=SIZES),
-    *cases(
-        "vmap",
-        "training-on-clipped-per-example-gradients-vmap-vs-loop",
-        private_training,
-        ({},),
-        training_claims,
-        sizes=SIZES,
-    ),
-)

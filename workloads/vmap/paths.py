@@ -14,7 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Case, Claim, Computation, Size, at_most, cases, equal
+from jaxgate.model import Alternative, Amount, Batch, Computation, Family, Size, claim
+
+CASES = Family("vmap")
 
 SPOT, STRIKE, RATE, VOLATILITY = 100.0, 50.0, 0.02, 0.2  # far in the money: no path pays nothing, each one shows
 IMPLEMENTATION = "threefry2x32"  # gives a key the same numbers in a batch as alone
@@ -73,6 +75,7 @@ def splitting(of_keys: Callable[..., jax.Array], paths: int) -> Callable[..., ja
     return lambda market, key: of_keys(market, jax.random.split(key, paths))
 
 
+@CASES.workload("monte-carlo-with-a-key-for-each-path-vmap-vs-lax.map", sizes=MAPPED)
 def keys_of_paths(size: Paths) -> Computation:
     """Payoffs of all paths: an array of keys comes in, one for each path."""
     market, keys = make_market(), make_keys(size.paths)
@@ -81,14 +84,15 @@ def keys_of_paths(size: Paths) -> Computation:
         subject=jax.jit(subject),
         reference=jax.jit(mapped(size.steps)),
         args=(market, keys),
-        batch=Batch(argument=1, size=size.paths),
-        amount=Amount(count=size.paths, unit="paths"),
+        batch=Batch(argument=1, size=size.paths, unit="paths"),
         rtol=1e-4,
         atol=1e-3,  # of about fifty
         alternatives={"twice the paths": Alternative(function=subject, args=(market, make_keys(2 * size.paths)))},
+        claims=[NO_DRAWS, SAME_SIZE],
     )
 
 
+@CASES.workload("monte-carlo-with-one-key-split-outside-vmap-vs-loop", sizes=LOOPED)
 def key_of_a_call(size: Paths) -> Computation:
     """Payoffs of all paths: one key comes in, is split once, and the next call gets another one."""
     args = (make_market(), jax.random.key(0, impl=IMPLEMENTATION))
@@ -103,40 +107,14 @@ def key_of_a_call(size: Paths) -> Computation:
         alternatives={
             "twice the paths": Alternative(function=splitting(batched(size.steps), 2 * size.paths), args=args)
         },
+        claims=[
+            NO_DRAWS,
+            SAME_SIZE,
+            claim("stablehlo_ops <= 0.75 * reference", "vmap holds the function once, the loop once for each path"),
+        ],
     )
 
 
 # The generator has tables of its own, of some bytes; the draws of one path are about two kilobytes.
-NO_DRAWS = at_most(
-    512, "constant_bytes", of="one", why="what is random comes from a key, nothing is drawn while tracing"
-)
-SAME_SIZE = equal("stablehlo_ops", to="alternatives", why="the program does not grow with the number of paths")
-
-
-def mapped_claims() -> tuple[Claim, ...]:
-    """What vmap must give, on any hardware."""
-    return (NO_DRAWS, SAME_SIZE)
-
-
-def looped_claims() -> tuple[Claim, ...]:
-    """Besides, what it must give over an unrolled loop, even one of few paths."""
-    return (
-        NO_DRAWS,
-        SAME_SIZE,
-        at_most(0.75, "stablehlo_ops", why="vmap holds the function once, the loop once for each path"),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    *cases(
-        "vmap",
-        "monte-carlo-with-a-key-for-each-path-vmap-vs-lax.map",
-        keys_of_paths,
-        ({},),
-        mapped_claims,
-        sizes=MAPPED,
-    ),
-    *cases(
-        "vmap", "monte-carlo-with-one-key-split-outside-vmap-vs-loop", key_of_a_call, ({},), looped_claims, sizes=LOOPED
-    ),
-)
+NO_DRAWS = claim("constant_bytes <= 512", "what is random comes from a key, nothing is drawn while tracing")
+SAME_SIZE = claim("stablehlo_ops == alternatives", "the program does not grow with the number of paths")

@@ -79,7 +79,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
     """
     now, settings = observed.measurement, session.settings
     if session.comparison is not None:
-        verdict = session.comparison.judge(case, now, test=test)
+        verdict = session.comparison.judge(case, observed.claims, now, test=test)
         return JudgedCase(verdict=_waived(session, verdict, strict=False), is_final=True)
     recording = settings.update.records(exists=os.path.lexists(session.store.path(now.hardware, case.name)))
     try:
@@ -89,13 +89,13 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         timing = BaselineTiming(stored)
         if not recording:
             timing = _time(session, case, observed, stored, test=test, progress=progress)
-        reference = _time_reference(session, case, observed, progress)
+        reference = _time_reference(session, observed, progress)
     except InvalidCaseError as error:
         return _invalid(case, observed, error)
     judged = partial(
         judge,
         case.name,
-        case.claims,
+        observed.claims,
         record=timing.stored_here,
         strict=session.strict,
         tolerances=case.tolerances,
@@ -172,10 +172,10 @@ def _time(
     return session.stored_times.time(case.name, test, observed.measurement, stored, timing)
 
 
-def _time_reference(session: GateSession, case: Case, observed: Observation, progress: Progress) -> ReferenceTiming:
+def _time_reference(session: GateSession, observed: Observation, progress: Progress) -> ReferenceTiming:
     if session.settings.as_measured:
         return ReferenceTiming(ReferenceDuel(why_not="this recording is only held against, its claims are not judged"))
-    return session.reference_duels.time(case.claims, observed, progress)
+    return session.reference_duels.time(observed.claims, observed, progress)
 
 
 def _waived(session: GateSession, verdict: Verdict, *, strict: bool) -> Verdict:

@@ -25,8 +25,7 @@ from jaxgate.model import (
     ReferenceFacts,
     Status,
     Tolerance,
-    at_most,
-    equal,
+    claim,
 )
 
 COUNT_TOLERANCE = 1e-9
@@ -47,17 +46,17 @@ def universal_claims(measurement: Measurement, tolerances: Iterable[Tolerance] =
         ()
         if measurement.compiled_only
         else (
-            equal("traces", to=traces, why="state threaded through real steps must not retrace"),
-            equal("lowerings", to=traces, why="nor be lowered again"),
-            equal("compiles", to=traces, why="nor recompile"),
-            equal("sampled_traces", to=0, why="the steady state must not trace"),
-            equal("sampled_compiles", to=0, why="the steady state must not compile"),
+            claim(f"traces == {traces}", "state threaded through real steps must not retrace"),
+            claim(f"lowerings == {traces}", "nor be lowered again"),
+            claim(f"compiles == {traces}", "nor recompile"),
+            claim("sampled_traces == 0", "the steady state must not trace"),
+            claim("sampled_compiles == 0", "the steady state must not compile"),
         )
     )
     if measurement.eager or not measurement.facts.donated_bytes:  # what inner functions lose is not seen from outside
         return calls
     lost = next((tolerance.absolute for tolerance in tolerances if tolerance.fact == "lost_bytes"), 0)
-    return (*calls, at_most(lost, "lost_bytes", of="one", why="what is donated is reused"))
+    return (*calls, claim(f"lost_bytes <= {lost}", "what is donated is reused"))
 
 
 NO_DUEL = ReferenceDuel()
@@ -78,11 +77,8 @@ def check_claims(
         timed: The duel of subject and reference, for claims about run time.
         tolerances: The workload's own.
     """
-    for claim in (*universal_claims(now, tolerances), *claims):
-        if claim.needs_duel:
-            yield check_run_claim(claim, now, timed)
-            continue
-        yield _check(claim, now)
+    for one in (*universal_claims(now, tolerances), *claims):
+        yield check_run_claim(one, now, timed) if one.needs_duel else _check(one, now)
 
 
 def _check(claim: Claim, now: Measurement) -> Finding:

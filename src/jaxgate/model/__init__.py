@@ -1,5 +1,7 @@
 """Plain frozen data that the rooms of jaxgate hand to each other. No JAX, no files, no pytest."""
 
+from typing import Any
+
 from jaxgate.model.allocator import AllocatorFigures, AllocatorPeak, PeakRecord
 from jaxgate.model.baseline import BASELINE_SCHEMA, LATER_KEYS, Baseline, Launches, Provenance, StoredBaseline
 from jaxgate.model.calibration import (
@@ -14,8 +16,9 @@ from jaxgate.model.calibration import (
 from jaxgate.model.case_names import case_name, namesakes, possible_names
 from jaxgate.model.checkup import Level, Remark, Surroundings
 from jaxgate.model.chips import peak_flops, utilisation
-from jaxgate.model.claim import ALTERNATIVES, Claim, KnownBreak, at_least, at_most, equal, split_claims
+from jaxgate.model.claim import ALTERNATIVES, Claim, KnownBreak, claim, split_claims
 from jaxgate.model.collection import Collection
+from jaxgate.model.computation import Alternative, Amount, Batch, Computation, MaxBatch
 from jaxgate.model.cost import Cost, Prediction
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.duel import (
@@ -80,7 +83,10 @@ from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.waiver import TIME, Waiver
 from jaxgate.model.words import MAX_CHANGES_NAMED, cut, detectable, in_brackets, plural, shortlist
-from jaxgate.model.workload import Alternative, Amount, Batch, Case, Computation, MaxBatch, Size, Tolerance, cases
+from jaxgate.model.workload import Case, Family, Size, Tolerance
+
+FORMER = frozenset({"at_least", "at_most", "cases", "equal"})
+"""Names that work until 0.3, with a note: see ``former_names``."""
 
 __all__ = [
     "Alternative",
@@ -90,6 +96,7 @@ __all__ = [
     "Claim",
     "Computation",
     "Contract",
+    "Family",
     "InvalidCaseError",
     "KnownBreak",
     "Level",
@@ -98,9 +105,15 @@ __all__ = [
     "Size",
     "Surroundings",
     "Tolerance",
-    "at_least",
-    "at_most",
-    "cases",
-    "equal",
+    "claim",
 ]
 """What workloads are written with; the other names are for the rooms of jaxgate."""
+
+
+def __getattr__(name: str) -> Any:
+    """Names of before, which work for a while."""
+    if name in FORMER:
+        from jaxgate.model import former_names  # noqa: PLC0415 - few want them
+
+        return getattr(former_names, name)
+    raise AttributeError(f"module 'jaxgate.model' has no attribute {name!r}")

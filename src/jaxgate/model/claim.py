@@ -93,8 +93,8 @@ class Claim:
         if RUN_NS in (self.quantity, self.other) and not self._can_be_duelled():
             raise ValueError(
                 f"a claim that {self.quantity} {self.relation} {self.factor} x {self.other} cannot be decided: a duel "
-                f'holds {RUN_NS} against the reference; expected at_most(factor, "{RUN_NS}") or '
-                f'at_least(factor, "{RUN_NS}") with a positive factor, and no other side'
+                f"holds {RUN_NS} against the reference; expected '{RUN_NS} <= 0.8 * reference' or "
+                f"'{RUN_NS} >= 2 * reference', with a positive factor"
             )
         if self.known_break is not None and self.needs_duel:
             raise ValueError(f"a claim about {RUN_NS} has no known break: accept a slow claim by a waiver, for a while")
@@ -128,31 +128,50 @@ class Claim:
         return f"{self.quantity} {sign} {factor}{self.other}"
 
 
-def at_most(
-    factor: float, quantity: str, *, of: str = "reference", why: str = "", known_break: KnownBreak | None = None
-) -> Claim:
-    """Claim that a quantity of the subject is at most ``factor`` times the other side's; the least of several alternatives'."""
-    return Claim(quantity=quantity, relation="<=", factor=factor, other=of, why=why, known_break=known_break)
+_FORMULA = re.compile(
+    r"\s*(?P<quantity>\w+)\s*(?P<relation><=|>=|==|≤|≥|=)\s*"
+    r"(?:(?P<factor>[-+]?[\d.][\d_.]*(?:e[-+]?\d+)?)\s*(?:[*×]\s*(?=[A-Za-z_]))?)?(?P<other>[A-Za-z_]\w*)?\s*"
+)
+_WRITTEN: Mapping[str, Literal["<=", ">=", "=="]] = {
+    "<=": "<=", "≤": "<=", ">=": ">=", "≥": ">=", "==": "==", "=": "=="
+}  # fmt: skip
 
 
-def at_least(
-    factor: float, quantity: str, *, of: str = "reference", why: str = "", known_break: KnownBreak | None = None
-) -> Claim:
-    """Claim that a quantity of the subject is at least ``factor`` times the other side's; the greatest of several."""
-    return Claim(quantity=quantity, relation=">=", factor=factor, other=of, why=why, known_break=known_break)
+def claim(formula: str, why: str = "", *, known_break: KnownBreak | None = None) -> Claim:
+    """Claim what must hold on any hardware, as the report prints it and a waiver names it.
 
+    Args:
+        formula: ``quantity relation [factor *] other``: ``temp_bytes <= 0.5 * reference``, ``collectives == 1``,
+            ``stablehlo_ops == alternatives``, ``run_ns <= 0.8 * reference``. The relation is ``<=``, ``>=`` or ``==``; the
+            other side is ``reference``, ``alternatives``, ``analytic_flops``, a quantity of the subject, or a number.
+        why: Half a sentence for whoever sees it broken.
+        known_break: A release with which it is known not to hold.
 
-def equal(quantity: str, *, to: str | int, why: str = "", known_break: KnownBreak | None = None) -> Claim:
-    """Claim that a quantity of the subject equals another one, the reference's, every alternative's, or a number."""
-    number = isinstance(to, int)
+    Raises:
+        ValueError: If the formula cannot be read, or nothing could break it.
+    """
+    found = _FORMULA.fullmatch(formula)
+    if found is None or not (found["factor"] or found["other"]):
+        raise ValueError(
+            f"expected a claim such as 'temp_bytes <= 0.5 * reference' or 'collectives == 1', found {formula!r}"
+        )
     return Claim(
-        quantity=quantity,
-        relation="==",
-        factor=to if isinstance(to, int) else 1.0,
-        other="one" if number else str(to),
+        quantity=found["quantity"],
+        relation=_WRITTEN[found["relation"]],
+        factor=_number(found["factor"], formula),
+        other=found["other"] or "one",
         why=why,
         known_break=known_break,
     )
+
+
+def _number(text: str | None, formula: str) -> float:
+    if text is None:
+        return 1.0
+    try:
+        return int(text) if text.lstrip("+-").replace("_", "").isdigit() else float(text)
+    except ValueError:
+        raise ValueError(f"expected a number in a claim, found {text!r} in {formula!r}") from None
 
 
 _RELATIONS = {"max_": "<=", "min_": ">=", "exact_": "=="}
@@ -179,7 +198,7 @@ def split_claims(options: Mapping[str, Any]) -> tuple[tuple[Claim, ...], dict[st
         quantity = keyword.removeprefix(start)
         if quantity not in CLAIMED:
             hint = (
-                f'; for time claims=[at_most(factor, "{RUN_NS}")] holds it against a reference'
+                f"; for time claims=[claim('{RUN_NS} <= 0.8 * reference')] holds it against a reference"
                 if quantity == RUN_NS
                 else ""
             )

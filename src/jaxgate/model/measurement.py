@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from jaxgate.model.computation import Amount
 from jaxgate.model.launched_program import LaunchedProgram
 from jaxgate.model.numbers import STRICT, Contract, Facts, Phases, Samples
 from jaxgate.model.release_line import folder_name, release_line
-from jaxgate.model.workload import Amount
 
 SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
 """Why nothing is timed on virtual devices."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jaxgate.model.claim import KnownBreak
+from jaxgate.model.computation import Amount
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.measurement import HardwareKey
 from jaxgate.model.profile import Capture
 from jaxgate.model.waiver import Waiver
-from jaxgate.model.workload import Amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,13 @@ from datetime import date
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from jaxgate.model.claim import claim
 from jaxgate.model.numbers import FACT_NAMES, WIDER_PRODUCTS
 
 TIME = "time"
 """The quantity of a waiver that accepts a slow-down; its ``up_to`` is a ratio to the baseline."""
 
-_SIGNS = (" ≤ ", " ≥ ", " = ")
+_SIGNS = frozenset("<>=≤≥")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Waiver:
 
     Attributes:
         case: ``family/sentence``.
-        quantity: What may be worse: a fact's name, a claim's formula as printed, or ``time``.
+        quantity: What may be worse: a fact's name, ``time``, or a claim's formula, which becomes the one that is printed.
         up_to: The worst value accepted, in the unit of the quantity; for ``time`` and claims about ``run_ns`` the
             ratio to the baseline, or to the reference, that the worse bound of a duel may reach.
         owner: Who answers for it.
@@ -47,11 +48,16 @@ class Waiver:
         for name in ("owner", "reason"):
             if not getattr(self, name).strip():
                 raise ValueError(f"key `{name}`: expected some words, found none")
+        if self.is_claim:
+            try:
+                object.__setattr__(self, "quantity", str(claim(self.quantity)))
+            except ValueError as error:
+                raise ValueError(f"key `quantity`: {error}") from None
         fact = self.quantity.partition(" of ")[0]  # ``temp_bytes of step``: of one program that plain Python launches
         if fact not in FACT_NAMES | {TIME, WIDER_PRODUCTS} and not self.is_claim:
             raise ValueError(
-                "key `quantity`: expected a fact's name such as `temp_bytes`, a claim as printed such as "
-                f"`donated_bytes ≥ 1`, or `{TIME}`, found {self.quantity!r}"
+                "key `quantity`: expected a fact's name such as `temp_bytes`, a claim such as "
+                f"`donated_bytes >= 1`, or `{TIME}`, found {self.quantity!r}"
             )
         if not math.isfinite(self.up_to):
             raise ValueError(f"key `up_to`: expected a finite number, found {self.up_to}")
@@ -69,4 +75,4 @@ class Waiver:
     @property
     def is_claim(self) -> bool:
         """Whether it speaks of a claim."""
-        return any(sign in self.quantity for sign in _SIGNS)
+        return not _SIGNS.isdisjoint(self.quantity)

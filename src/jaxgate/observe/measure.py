@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from jaxgate.model import Computation, Facts, InvalidCaseError, Measurement
-from jaxgate.observe.arguments import ALONE, Lockstep, carry_donated, has_shapes
+from jaxgate.observe.arguments import ALONE, Lockstep, carry_donated, has_shapes, with_next_args
 from jaxgate.observe.compiled_subject import CompiledSubject, compile_subject
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute import (
@@ -61,7 +61,7 @@ def observe(
     refuse_settings()
     progress("building")
     with guarded("building the workload"):
-        computation = build()
+        computation = with_next_args(build())
     tools = Tools(store=store, progress=progress, sampling=sampling, clocks=clocks, together=together)
     return _measure(computation)(computation, build, tools)
 
@@ -91,6 +91,7 @@ def _measure_jitted(computation: Computation, build: Callable[[], Computation], 
         call=compiled.call,
         rtol=computation.rtol,
         atol=computation.atol,
+        claims=tuple(computation.claims),
         contract=computation.contract,
         lowered=compiled.lowered,
         feeds=run.feeds,

@@ -102,6 +102,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
         call=call,
         rtol=computation.rtol,
         atol=computation.atol,
+        claims=tuple(computation.claims),
         contract=computation.contract,
         function=computation.subject,
         launched=run.programs.programs,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from jaxgate.model import Contract, Measurement, ProgramRecord, StoredProgram
+from jaxgate.model import Claim, Contract, Measurement, ProgramRecord, StoredProgram
 from jaxgate.observe.arguments import Call, NextArgs
 from jaxgate.observe.eager_programs import EagerProgram
 from jaxgate.observe.execute import WHY_NOT
@@ -21,6 +21,7 @@ class Observation:
     """A measurement, and what it takes to run the subject and its reference again.
 
     Attributes:
+        claims: What must hold of it.
         contract: What the time of a call means.
         lowered: The subject; ``None`` where it is called as it is, on the host.
         feeds: How its state is threaded, by flat positions.
@@ -36,6 +37,7 @@ class Observation:
     call: Call
     rtol: float
     atol: float
+    claims: tuple[Claim, ...]
     contract: Contract
     lowered: Lowered | None = None
     feeds: tuple[int | None, ...] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 __all__ = ["catalogue"]
 
 
-def catalogue(cases: Sequence[Case]) -> pytest.MarkDecorator:
+def catalogue(cases: Iterable[Case]) -> pytest.MarkDecorator:
     """Parametrise a test over cases: ``@catalogue(scan.CASES)`` above ``def test_scan(case, gate)``.
 
     Raises:
         pytest.UsageError: If there is no case, or two share a name. pytest would skip an empty set in silence.
     """
+    cases = list(cases)
     names = [case.name for case in cases]
     if not names:
         raise pytest.UsageError("expected at least one case in the catalogue, found none")

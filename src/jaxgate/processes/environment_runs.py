@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jaxgate.judge import environment_differences, judge_environment
 from jaxgate.keep import BaselineStore, CorruptBaselineError, baseline_files, read_all
-from jaxgate.model import Baseline, Case, Launches, Measurement, UsageError, Verdict
+from jaxgate.model import Baseline, Case, Claim, Launches, Measurement, UsageError, Verdict
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.processes.environment_spec import OPTION, EnvironmentSpec
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, record_selection
@@ -40,7 +40,7 @@ class Comparison:
     failed: Mapping[str, str]
     seed: int
 
-    def judge(self, case: Case, now: Measurement, *, test: str) -> Verdict:
+    def judge(self, case: Case, claims: Sequence[Claim], now: Measurement, *, test: str) -> Verdict:
         """Judge a case by what the launches recorded of it."""
         here = _load(self.here, now, case.name)
         there = _load(self.there, now, case.name)
@@ -51,7 +51,7 @@ class Comparison:
             here=here if whole else (), there=there if whole else (), why_not=self.failed.get(test, recorded)
         )
         described = f"{self.other} ({len(self.there)} launches of each, order from seed {self.seed})"
-        return judge_environment(case.name, case.claims, now, launches, other=described, tolerances=case.tolerances)
+        return judge_environment(case.name, claims, now, launches, other=described, tolerances=case.tolerances)
 
     def differences(self) -> tuple[str, ...]:
         """What differs between the two environments, by what they recorded of themselves."""

@@ -260,3 +260,63 @@ def test_library_code_is_not_followed(load, monkeypatch):
     before = source_fingerprint(load(text).step)
     monkeypatch.setattr(jax.nn, "relu", jax.nn.gelu)
     assert source_fingerprint(load(text).step) == before is not None
+
+
+BUILDER = """
+import jax
+from jaxgate.model import Computation, Family, claim
+
+CASES = Family("rows")
+
+
+def step(x):
+    return x * 2
+
+
+@CASES.workload("rows", sweep=[{}])
+def build():
+    return Computation(subject=jax.jit(step), args=(1.0,), claims=[claim("temp_bytes <= 8", "why")])
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ('"rows", sweep=[{}]', '"columns", devices=2', False),
+        ('claims=[claim("temp_bytes <= 8", "why")]', 'claims=[claim("temp_bytes <= 9", "another")]', False),
+        (', claims=[claim("temp_bytes <= 8", "why")]', "", False),
+        ("args=(1.0,)", "args=(2.0,)", True),
+        ("jax.jit(step)", "jax.jit(step, donate_argnums=0)", True),
+        ("x * 2", "x * 3", True),
+        (
+            '@CASES.workload("rows", sweep=[{}])\ndef build',
+            '@jax.tree_util.Partial\n@CASES.workload("rows")\ndef build',
+            True,
+        ),
+    ],
+    ids=["decorator", "claim", "no claim", "arguments", "donation", "subject", "another decorator"],
+)
+def test_what_is_judged_is_not_what_runs(load, old, new, counts):
+    """A workload's name, sweep and claims may be edited without another source; all else of its builder counts."""
+    assert old in BUILDER
+    before, after = load(BUILDER), load(BUILDER.replace(old, new))
+    (first,), (second,) = before.CASES, after.CASES
+    hashes = [source_fingerprint(one.build().subject, one.build) for one in (first, second)]
+    assert None not in hashes
+    assert (hashes[0] != hashes[1]) is counts
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("from jaxgate.model import Computation, Family, claim", "from jaxgate.model import Family, claim\nfrom jaxgate.model import Computation as C\n\n\ndef Computation(claims=(), **more):\n    return C(**more)"),
+        ('CASES = Family("rows")', "class Mine:\n    def workload(self, name, sweep=()):\n        return lambda build: build\n\n\nCASES = Mine()"),
+    ],
+    ids=["another Computation", "another family"],
+)  # fmt: skip
+def test_names_alone_are_not_believed(load, old, new):
+    """Where the names stand for something else, what is written there counts."""
+    assert old in BUILDER
+    text = BUILDER.replace(old, new)
+    changed = text.replace("temp_bytes <= 8", "temp_bytes <= 9").replace('"rows", sweep=[{}]', '"columns", sweep=[{}]')
+    assert source_fingerprint(load(text).build) != source_fingerprint(load(changed).build)

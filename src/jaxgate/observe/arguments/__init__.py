@@ -1,9 +1,17 @@
 """The arguments of a call: how JAX's cache sees them, fresh copies, what a step carries on, and who holds which part."""
 
 from jaxgate.observe.arguments.arrival import Given, add_arrivals, describe_next
-from jaxgate.observe.arguments.carry import Carry, NextArgs, advance, carry_donated, undeclared_state
+from jaxgate.observe.arguments.carry import (
+    Carry,
+    Names,
+    NextArgs,
+    advance,
+    carry_donated,
+    undeclared_state,
+    with_next_args,
+)
 from jaxgate.observe.arguments.feeder import Call, Feeder, has_shapes, on_device
-from jaxgate.observe.arguments.function_case import Names, case_of_function
+from jaxgate.observe.arguments.function_case import case_of_function
 from jaxgate.observe.arguments.local_shards import (
     Shards,
     Values,

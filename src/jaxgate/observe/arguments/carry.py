@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxgate.model import Computation
 from jaxgate.observe.arguments.feeder import Call
+
+Names = str | int | Sequence[str | int]
+"""Arguments, by position or name; one may stand alone."""
 
 NextArgs = Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]
 """Makes the positional arguments of the next step of a result and the last ones; ``None`` where it holds none."""
@@ -18,6 +24,39 @@ def advance(next_args: NextArgs | None, output: Any, call: Call) -> Call | None:
     """The call that follows one, its state threaded; ``None`` if nothing is. Keyword arguments stay what they are."""
     following = None if next_args is None else next_args(output, call[0])
     return None if following is None else (tuple(following), call[1])
+
+
+def with_next_args(computation: Computation) -> Computation:
+    """The computation with ``next_args`` made of ``carry``, where it has one.
+
+    Raises:
+        ValueError: If ``carry`` names what is no argument.
+    """
+    if computation.carry is None:
+        return computation
+    positions = positions_of(computation.subject, computation.args, computation.carry)
+    return replace(computation, carry=None, next_args=Carry(positions, required=True))
+
+
+def positions_of(function: Callable[..., Any], args: Sequence[Any], wanted: Names | None) -> tuple[int, ...]:
+    """Positions of the arguments that somebody named, in order.
+
+    Raises:
+        ValueError: If one is not an argument.
+    """
+    if wanted is None:
+        return ()
+    names = list(inspect.signature(function).parameters)
+    count = max(len(names), len(args))  # *args has one name only
+    found = []
+    for item in [wanted] if isinstance(wanted, (str, int)) else wanted:
+        if isinstance(item, str) and item not in names:
+            raise ValueError(f"expected one of the arguments {', '.join(names)}, found {item!r}")
+        place = names.index(item) if isinstance(item, str) else item
+        if not -count <= place < count:
+            raise ValueError(f"expected one of {count} positional arguments, found position {place}")
+        found.append(place % count)
+    return tuple(sorted(found))
 
 
 class Carry:

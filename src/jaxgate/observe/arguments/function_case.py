@@ -11,10 +11,8 @@ from typing import Any
 import jax
 
 from jaxgate.model import Batch, Case, Claim, Computation, Tolerance
-from jaxgate.observe.arguments.carry import Carry
+from jaxgate.observe.arguments.carry import Carry, Names, positions_of
 from jaxgate.observe.arguments.guests import StaticLeaves, stages_itself, with_owner, without_owner
-
-Names = str | int | Sequence[str | int]
 
 
 def case_of_function(
@@ -70,14 +68,15 @@ def case_of_function(
             f"expected a plain function with donate={donate!r}, found one that is jitted already; "
             "put donate_argnames into its own jax.jit"
         )
-    donated = _positions(function, args, donate)
-    threaded = _positions(function, args, carry) if carry is not None else donated
+    donated = positions_of(function, args, donate)
+    threaded = positions_of(function, args, carry) if carry is not None else donated
     subject = _donating(function, donated) if donated else function
     computation = Computation(
         subject=subject,
         args=tuple(args),
         kwargs=kwargs,
         reference=reference,
+        claims=tuple(claims),
         batch=batch,
         **{"next_args": Carry(threaded, required=carry is not None) if threaded else None, **options},
     )
@@ -85,7 +84,6 @@ def case_of_function(
         family=name[0],
         sentence=name[1],
         build=lambda: computation,
-        claims=tuple(claims),
         tolerances=tuple(tolerances),
     )
 
@@ -117,22 +115,6 @@ def _donating(function: Callable[..., Any], donated: tuple[int, ...]) -> Callabl
         else jax.jit(function, donate_argnums=donated)
     )
     return jitted
-
-
-def _positions(function: Callable[..., Any], args: Sequence[Any], wanted: Names | None) -> tuple[int, ...]:
-    if wanted is None:
-        return ()
-    names = list(inspect.signature(function).parameters)
-    count = max(len(names), len(args))  # *args has one name only
-    found = []
-    for item in [wanted] if isinstance(wanted, (str, int)) else wanted:
-        if isinstance(item, str) and item not in names:
-            raise ValueError(f"expected one of the arguments {', '.join(names)}, found {item!r}")
-        place = names.index(item) if isinstance(item, str) else item
-        if not -count <= place < count:
-            raise ValueError(f"expected one of {count} positional arguments, found position {place}")
-        found.append(place % count)
-    return tuple(sorted(found))
 
 
 def unbind(

@@ -21,7 +21,16 @@ from typing import Any
 import jax
 
 from jaxgate.model import NOT_CALLED, AllocatorFigures, AllocatorPeak, Computation, PeakRecord
-from jaxgate.observe.arguments import Call, Feeder, NextArgs, advance, carry_donated, has_shapes, on_device
+from jaxgate.observe.arguments import (
+    Call,
+    Feeder,
+    NextArgs,
+    advance,
+    carry_donated,
+    has_shapes,
+    on_device,
+    with_next_args,
+)
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute import EagerSubject, JittedSubject
 from jaxgate.observe.program import refuse_shared_buffers
@@ -126,7 +135,7 @@ def measure_peak(case: str, build: Callable[[], Computation], environ: Mapping[s
         InvalidCaseError: If the case cannot be built, compiled or called.
     """
     with guarded("building the workload"):
-        computation = build()
+        computation = with_next_args(build())
         if has_shapes(computation.args, computation.kwargs):
             return PeakRecord(case=case, why_not=NOT_CALLED)
         if computation.eager:  # called as it is

@@ -10,14 +10,16 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from jaxgate.model import Computation, Family
 from jaxgate.observe.trace.project_functions import is_python, project_functions
 
 
 def source_fingerprint(*functions: Callable[..., Any], given: Any = ()) -> str | None:
     """Hash the source of functions and of every project function they reach.
 
-    Comments, docstrings, blank lines and positions do not count; names do. Installed packages are part of
-    the environment, not of the source.
+    Comments, docstrings, blank lines and positions do not count; names do. Of a workload's builder, its decorator and
+    the claims that it makes do not count either: they say what is judged, not what runs. Installed packages are part of the
+    environment, not of the source.
 
     Args:
         functions: The subject, and what builds it: there stand donation, sizes and compiler options.
@@ -53,4 +55,20 @@ def _normal_source(function: FunctionType) -> str | None:
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [one for one in node.decorator_list if not _adds_a_case(one, function)]
+        if isinstance(node, ast.Call) and _is(node.func, function, Computation):
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "claims"]
     return ast.unparse(tree)
+
+
+def _adds_a_case(decorator: ast.expr, function: FunctionType) -> bool:
+    """Whether it is ``workload`` of a family: that gives the builder as it is."""
+    called = decorator.func if isinstance(decorator, ast.Call) else None
+    if not isinstance(called, ast.Attribute) or called.attr != "workload" or not isinstance(called.value, ast.Name):
+        return False
+    return isinstance(function.__globals__.get(called.value.id), Family)
+
+
+def _is(called: ast.expr, function: FunctionType, wanted: object) -> bool:
+    return isinstance(called, ast.Name) and function.__globals__.get(called.id) is wanted
