@@ -46,7 +46,7 @@ def test_the_exit_code_says_whether_a_gate_can_judge(changes, code, last, capsys
 def test_no_line_is_longer_than_the_terminal(columns, capsys, tmp_path, monkeypatch):
     """Nor than a person reads; a command is never broken."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((columns, 24)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda **_: os.terminal_size((columns, 24)))
     doctor(see=seen(settings={f"XLA_{name}": "value" * 3 for name in "ABCD"}, objections=("load 8.0",) * 5))
     lines = capsys.readouterr().out.splitlines()
     assert max(len(line) for line in lines if "→" not in line) <= min(columns, 110)

@@ -23,7 +23,7 @@ FAULTS = (
     step(
         "remat is dropped",
         "train-step-remat-vs-stored-blocks",
-        ("    wrapped: Callable[..., Any] = jax.checkpoint(layer, prevent_cse=False)\n", "    wrapped = layer\n"),
+        ("    return jax.checkpoint(layer, prevent_cse=False)\n", "    return layer\n"),
         moves={"temp_bytes"},
         culprit=r"remat is lost",
     ),
@@ -38,7 +38,7 @@ FAULTS = (
         "the loss is found by a second forward pass",
         "train-step-value-and-grad-vs-second-forward",
         (
-            "    gradients: Gradients = jax.value_and_grad(loss, has_aux=True)\n    return gradients",
+            "    return jax.value_and_grad(loss, has_aux=True)",
             "    only = jax.grad(loss, has_aux=True)\n    return lambda *args: (loss(*args), only(*args)[0])",
         ),
         moves={"matmul_flops"},

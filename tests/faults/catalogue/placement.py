@@ -71,10 +71,10 @@ FAULTS = (
         "a callback for debugging is left in the step",
         "losses-returned-by-4-steps-vs-io-callback",
         (
-            "        trained: tuple[Tree, jax.Array] = jax.lax.scan(lambda p, _: train_step(p, x, y), params, length=STEPS)\n",
+            "        return jax.lax.scan(lambda p, _: train_step(p, x, y), params, length=STEPS)\n",
             "        def step(params, _):\n            params, loss = train_step(params, x, y)\n"
             "            jax.debug.callback(ignored, loss)\n            return params, loss\n\n"
-            "        trained = jax.lax.scan(step, params, length=STEPS)\n",
+            "        return jax.lax.scan(step, params, length=STEPS)\n",
         ),
         moves={"host_callbacks"},
         culprit=r"the program calls Python: jax\.debug\.callback",

@@ -53,8 +53,8 @@ FAULTS = (
         "the position comes back as a Python number",
         "decode-of-one-token-with-its-cache-donated-vs-copied",
         (
-            "return (cache, token, position + 1), token\n\n\ndef single",
-            "return (cache, token, 65), token\n\n\ndef single",
+            "return (cache, token, position + 1), token\n\n\n@CASES",
+            "return (cache, token, 65), token\n\n\n@CASES",
         ),
         moves={"traces"},
         culprit=r"step 2 retraced: position",

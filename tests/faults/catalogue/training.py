@@ -17,7 +17,7 @@ FAULTS = (
     vit(
         "the optimiser's state is not donated",
         "vit-adamw-step-in-nnx-donated-vs-copied",
-        ("donate_argnums=(0, 1))", "donate_argnums=0)"),
+        ("adamw()), donate_argnums=(0, 1))", "adamw()), donate_argnums=0)"),
         moves={"donated_bytes", "state_bytes"},
         culprit=r"no longer donated: opt_state",
     ),

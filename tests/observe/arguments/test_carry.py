@@ -75,6 +75,8 @@ def test_a_step_that_loses_its_dtype_retraces():
         return {"w": state["w"] * jnp.float32(1), "count": state["count"] + 1}
 
     args = ({"w": jnp.ones(4, jnp.bfloat16), "count": 0},)
-    without = observe(lambda: Computation(subject=widening, args=args, next_args=lambda *_: None), store=None, sampling=False)
+    without = observe(
+        lambda: Computation(subject=widening, args=args, next_args=lambda *_: None), store=None, sampling=False
+    )
     carried = observe(lambda: Computation(subject=widening, args=args, carry=0), store=None, sampling=False)
     assert (without.measurement.facts.traces, carried.measurement.facts.traces) == (1, 2)
