@@ -171,7 +171,7 @@ def test_one_process_that_disagrees_takes_it_back(suspect, launches):
     """UNDECIDED and green, in the verdict and in its finding; the ratios that were found are kept."""
     verdict = settle_time(suspect.verdict, launches, machine=False)
     assert (verdict.status, verdict.fails) == (Status.UNDECIDED, False)
-    assert "did not come again" in verdict.time.reason
+    assert "was not confirmed by fresh process" in verdict.time.reason
     assert ("in 2 fresh processes" not in verdict.time.reason) or len(
         launches
     ) == 2  # what was run, not what is planned
@@ -333,7 +333,7 @@ def test_a_claim_that_holds_in_a_fresh_process_is_taken_back(claimed):
     """Slower than its reference is not slower than the limit; faster than a lower limit is what breaks that one."""
     once = settle_time(claimed, [agreeing(LIMIT, 1.05)], machine=False, claim=LIMIT)
     assert finding(once, LIMIT).status is Status.UNDECIDED
-    assert "did not come again in fresh process 1 of 2" in finding(once, LIMIT).decision.reason
+    assert "was not confirmed by fresh process 1 of 2" in finding(once, LIMIT).decision.reason
     assert (once.status, once.fails) == (Status.REGRESSED, True)  # the other claim has not been heard
     both = settle_time(once, [agreeing(LEAST), agreeing(LEAST, 2.0)], machine=False, claim=LEAST)
     assert (both.status, both.fails, both.time.status) == (Status.UNDECIDED, False, Status.SAME)

@@ -119,7 +119,7 @@ def test_a_program_whose_baseline_has_no_content_has_no_opponent():
     before, load = recorded(BEFORE)
     bare = replace(before, launched_programs=tuple(replace(one, program=None) for one in before.launched_programs))
     found = match_programs(loop(jnp.sin), bare, load, equal_ones=False)
-    assert found.why_not == "step cannot be stored: its baseline has only what it costs"
+    assert found.why_not == "step cannot be stored: its baseline has its facts only"
 
 
 def test_donated_arguments_are_there_for_each_call():

@@ -252,7 +252,7 @@ def test_what_one_process_does_not_see_again_is_not_red(launches):
     number = 1 + launches.index(QUICK)
     assert (found.status, found.detail) == (
         Status.UNDECIDED,
-        f"it did not come again in fresh process {number} of 2",
+        f"it was not confirmed by fresh process {number} of 2",
     )
 
 

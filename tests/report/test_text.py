@@ -397,7 +397,7 @@ SLOW_TRACE = Finding(
     now=622e6,
     against=230.6e6,
     allowed=560e6,
-    detail="it did not come again in fresh process 1 of 2",
+    detail="it was not confirmed by fresh process 1 of 2",
 )
 NONE = Finding(kind="baseline", name="no baseline", status=Status.NO_BASELINE, detail="No baseline for `scan/rnn`.")
 
@@ -411,7 +411,7 @@ IN_SHORT = {
     "a phase is undecided": (
         verdict(Status.UNDECIDED, SLOW_TRACE, *CLAIMS),
         "4 claims hold · undecided: trace_ns 622 ms against 231 ms = 2.70 ×, allowed 560 ms "
-        "(it did not come again in fresh process 1 of 2) · identical program",
+        "(it was not confirmed by fresh process 1 of 2) · identical program",
     ),
     "improved": (
         verdict(Status.IMPROVED, fact("temp_bytes", Status.IMPROVED, 10_000, 20_000), *CLAIMS),

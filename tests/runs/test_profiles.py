@@ -278,7 +278,7 @@ def test_plain_python_is_profiled_too(profiled):
     result = profiled.run()
     assert result.code == 1
     assert events(bundle(profiled) / "now").count("jaxgate step") == 10
-    assert "nothing to hold it against" in (bundle(profiled) / "report.md").read_text()
+    assert "nothing to compare it with" in (bundle(profiled) / "report.md").read_text()
 
 
 def test_a_case_that_cannot_be_measured_has_a_report(profiled):

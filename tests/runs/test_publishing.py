@@ -47,7 +47,7 @@ def test_a_page_that_fails_does_not_take_the_run_with_it(recorded, monkeypatch):
     monkeypatch.setenv("JAXGATE_RESULTS_INTO", str(recorded.path / "test_model.py/results.json"))
     result = recorded.run()
     assert result.code == 0
-    result.shows("2 cases: 2 SAME", "what the run came to could not be written down: ")
+    result.shows("2 cases: 2 SAME", "the results of the run could not be written: ")
 
 
 def test_the_schema_is_documented():

@@ -103,7 +103,7 @@ def test_what_does_not_come_again_is_undecided(claimed, lab, processes):
     result.counts(passed=1)
     line = result.line("UNDECIDED  model/model")
     assert "5 claims hold · undecided: run_ns ≤ 0.8 × reference: 12 ms against 10 ms = 1.20 ×, 20 of 20 pairs" in line
-    assert f"but it did not come again in fresh process {len(processes)} of 2; in fresh processes " in line
+    assert f"but it was not confirmed by fresh process {len(processes)} of 2; in fresh processes " in line
     result.shows("1 case: 1 UNDECIDED")
 
 

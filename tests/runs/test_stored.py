@@ -288,7 +288,7 @@ def test_one_fresh_process_that_disagrees_takes_it_back(project, lab, accepted, 
     result = project.run()
     assert result.code == 0
     assert len(lab.recorded) == len(fresh)
-    result.shows(f"but it did not come again in fresh process {len(fresh)} of 2")
+    result.shows(f"but it was not confirmed by fresh process {len(fresh)} of 2")
     result.shows("1 case: 1 UNDECIDED")
 
 
@@ -336,7 +336,7 @@ def test_where_they_do_not_gate_nothing_is_same(project, lab, accepted, times, w
     lab.call_ns = 2 * CALL_NS
     result = project.run()
     assert (result.code, len(lab.recorded)) == (0, 0)
-    result.shows("1 case: 1 UNDECIDED", "--xla_new] and a duel of a program with itself sees nothing of that", why)
+    result.shows("1 case: 1 UNDECIDED", "--xla_new] and a duel of a program with itself cannot show that", why)
 
 
 def test_sessions_of_another_baseline_do_not_count(project, lab, accepted):

@@ -162,7 +162,7 @@ def test_a_slow_down_that_does_not_come_again_passes(project, lab, slower, proce
     result.counts(passed=1)
     assert len(lab.launched) == len(processes)
     result.shows("test_model.py::test_wave SUSPECT", "test_model.py::test_wave PASSED", "1 case: 1 UNDECIDED")
-    assert "did not come again" in result.line("UNDECIDED  model/wave")
+    assert "was not confirmed by fresh process" in result.line("UNDECIDED  model/wave")
     (row,) = json.loads((project.path / "out.json").read_text())["benchmarks"]
     assert row["extra_info"]["verdict"] == "UNDECIDED"
 

@@ -25,7 +25,7 @@ def why_hopeless(now: Measurement, record: StoredBaseline) -> str:
         decide = (
             f", and {shortlist(now.depends_on_values, MAX_NAMED)} may depend on them" if now.depends_on_values else ""
         )
-        return f"a duel would feed today's input values to both sides{decide}"
+        return f"a duel would give today's input values to both programs{decide}"
     return ""
 
 
@@ -34,5 +34,5 @@ def why_unclocked(now: Measurement, record: StoredBaseline, *, budget_left: bool
     if why := why_untimed(now):
         return why
     if not has_same_devices(now, record.baseline):
-        return "a duel would lay both programs out in one order"
+        return "a duel would give both programs one order of devices"
     return "" if budget_left else "the budget for duels is spent (--perf-budget)"

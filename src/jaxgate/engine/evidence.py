@@ -46,7 +46,7 @@ class EvidenceCollector:
         root: The project, which paths are shown relative to.
         programs: Where the baselines' programs are.
         instruments: Profiles, and what reads them.
-        bundles: Whether cases leave any; a run that records all of them leaves its pages, and the bundles of the last one: they are what is accepted.
+        bundles: Whether cases leave any. A run that records all cases keeps the bundles of the last run: they show what is accepted.
 
     Attributes:
         taken: Cases that have a bundle, in order.
@@ -232,7 +232,7 @@ class EvidenceCollector:
         try:
             texts = texts_of(observed, sides)
         except Exception as error:  # noqa: BLE001 - the profiles are there all the same
-            notes.append(f"the programs were not written down: {describe(error)}")
+            notes.append(f"the programs could not be written: {describe(error)}")
         names = tuple(side.side for side in profiled)
         return replace(capture, table=table, notes=tuple(notes), sides=names), texts
 
@@ -246,7 +246,7 @@ class EvidenceCollector:
             content = self._programs.load(theirs.program, about.digest)
             ours = now.fingerprints
             if (theirs.program, theirs.options) == (ours.program, ours.options):
-                notes.append("the baseline's program is today's: held against the reference")
+                notes.append("the baseline's program is today's: compared with the reference")
             elif content is not None:
                 before = StoredProgram(record=about, content=content)
                 contender = opponent[1] if opponent is not None and opponent[0] == before else None
@@ -260,7 +260,7 @@ class EvidenceCollector:
             return []
         found = reference(observed)
         if found is None:
-            notes.append("there is nothing to hold it against: no other program of the baseline, no reference")
+            notes.append("there is nothing to compare it with: no other program of the baseline, no reference")
         return [] if found is None else [found]
 
 

@@ -32,7 +32,8 @@ class ExitStatus:
         code: Its exit code.
         undecided: Whether nothing failed, and too little was decided.
         only_machine: Whether tests failed for no other reason than that the machine is the suspect.
-        uncounted: Cases that fail in a run whose tests all passed for pytest: one expects to fail, or catches everything.
+        uncounted: Failed cases of tests that pytest counts as passed or xfailed: their test is marked xfail, or catches the
+            failure.
     """
 
     code: int

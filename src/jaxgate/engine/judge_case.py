@@ -174,7 +174,7 @@ def _time(
 
 def _time_reference(session: GateSession, observed: Observation, progress: Progress) -> ReferenceTiming:
     if session.settings.as_measured:
-        return ReferenceTiming(ReferenceDuel(why_not="this recording is only held against, its claims are not judged"))
+        return ReferenceTiming(ReferenceDuel(why_not="recorded only to be compared with, its claims are not judged"))
     return session.reference_duels.time(observed.claims, observed, progress)
 
 

@@ -87,7 +87,7 @@ def match_all(observed: Observation, baseline: Baseline, load: Load) -> tuple[Se
     return [Match(now=today, baseline=before, leaves=observed.leaves())], ""
 
 
-_NOT_STORED = ProgramRecord(digest=None, donated=(), feeds=None, why_not="its baseline has only what it costs")
+_NOT_STORED = ProgramRecord(digest=None, donated=(), feeds=None, why_not="its baseline has its facts only")
 
 
 def differs_here(match: Match, now: Contender, baseline: Contender) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Orphans:
-    """Baselines that no test will ever look at again, which of them have another name, and files that cannot be read."""
+    """Baselines whose test is gone, those of them whose test was renamed, and files that cannot be read."""
 
     paths: list[Path] = field(default_factory=list)
     renamed: list[Renamed] = field(default_factory=list)

@@ -183,7 +183,7 @@ class GateSession:
 
     @property
     def waivers_in_force(self) -> tuple[Waiver, ...]:
-        """A ratio to the stored baseline says nothing of anything else: it could accept one loss twice."""
+        """A waiver's ratio holds for the stored baseline only: against another program it could accept one loss twice."""
         return tuple(w for w in self.waivers if not (self.settings.elsewhere and w.quantity == TIME))
 
     @cached_property

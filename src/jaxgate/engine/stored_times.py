@@ -16,7 +16,7 @@ from jaxgate.processes.pytest_child import Side
 
 OPTION = "--perf-record-times"
 RECORD = f"record them: {OPTION} 10"
-ITSELF = "a duel of a program with itself sees nothing of that"
+ITSELF = "a duel of a program with itself cannot show that"
 
 
 class StoredTimesClock:
@@ -39,7 +39,7 @@ class StoredTimesClock:
         """Replace what a duel could not say.
 
         Returns:
-            What the stored times say, or why they say nothing; what came in where they have no say.
+            The verdict of the stored times, or why there is none; ``timing`` as it came if they do not apply.
 
         Raises:
             InvalidCaseError: If their file cannot be trusted, or today's time is none.

@@ -9,7 +9,7 @@ from jaxgate.model import ARRIVAL_FACTS, ELSEWHERE, Argument, Baseline, Finding,
 
 
 def describe_arrivals(now: Measurement, baseline: Baseline) -> str:
-    """Name the argument that needs most more than its baseline's, with both, and count the others; empty if none does."""
+    """Name the argument whose transfer grew most, before and after, and count the others; empty if none grew."""
     worse = [
         (leaf, before)
         for leaf, before in zip(now.signature, baseline.signature, strict=False)
@@ -41,7 +41,7 @@ def has_changed_arrivals(now: Measurement, baseline: Baseline) -> bool:
 
 
 def withdraw_identity(time: TimeVerdict, findings: Iterable[Finding]) -> TimeVerdict:
-    """What is said of time where no duel was run and arguments arrive worse: the program is not all that a call takes."""
+    """Withdraw SAME by identity if arguments arrive worse: a call then takes longer than its program."""
     worse = any(finding.name in ARRIVAL_FACTS and finding.status is Status.REGRESSED for finding in findings)
     if not worse or time.decision is not None or time.status is not Status.SAME:
         return time

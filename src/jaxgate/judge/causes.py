@@ -42,9 +42,7 @@ def rank_causes(
         changed: What is known of a baseline that cannot be compared: how today's arguments differ.
 
     Returns:
-        Causes that explain at least one of them, in the order that docs/facts.md gives: what explains more of the program
-        first, of a guess half as much, then of what is around the program; of two that explain as many the sure one, then
-        the one that others follow from.
+        Causes that explain at least one of them, ranked by the rule in docs/facts.md ("One culprit first").
     """
     found = [cause for finder in _FINDERS for cause in finder(now, baseline)]
     if changed:

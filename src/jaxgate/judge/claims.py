@@ -258,6 +258,6 @@ def _exchanged(duel: Duel) -> Duel:
 
 
 def _own_margin(duel: Duel) -> float:
-    """The least margin: of both sides the quicker one decides what 500 ns are, so that exchanging them changes nothing."""
+    """The least margin of a claim: 500 ns as a share of the quicker side, so that it is the same if the sides are exchanged."""
     quicker_ns = min(duel.call_ns(duel.now_ns), duel.call_ns(duel.baseline_ns))
     return max(MIN_MARGIN, FLOOR_NS / quicker_ns)

@@ -94,7 +94,7 @@ def settle_time(
         status, reason = Status.SLOWER if claim is None else Status.REGRESSED, first
     else:
         status = Status.UNDECIDED
-        reason = f"{first}, but it did not come again in fresh process {len(outcomes)} of {wanted}"
+        reason = f"{first}, but it was not confirmed by fresh process {len(outcomes)} of {wanted}"
     time = verdict.time
     if claim is None:
         time = TimeVerdict(status=status, reason=reason, decision=time.decision, confirmed=ratios)

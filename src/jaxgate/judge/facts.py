@@ -52,9 +52,9 @@ def compare_facts(
     A fact that the baseline has and today's measurement lacks is INVALID: a metric that vanished must not
     pass. One that only today's measurement has is not judged yet, and said so.
 
-    Another compiler may make less of the baseline's program, or more. The code is to blame where today is worse than that
-    program here *and* worse than what was recorded: less than anybody ever had is nobody's regression. What the compiler
-    alone made worse is a finding of the environment. Neither is green.
+    Another compiler may change the facts of the baseline's program. The code is to blame if today's fact is worse than that
+    program's here *and* worse than the recorded one. If it is worse only than that program's here, nobody ever had it
+    better: UNDECIDED. If that program's here is worse than the recorded one, the environment is to blame: UNDECIDED too.
 
     Args:
         now: Today's measurement.

@@ -78,7 +78,7 @@ def settings_changed(now: Measurement, baseline: Baseline) -> tuple[str, ...]:
 
 
 def only_settings_changed(now: Measurement, baseline: Baseline) -> bool:
-    """Whether the machine and its libraries are the baseline's, and what differs was set: stored facts are then exact."""
+    """Whether only settings differ from the baseline's environment: stored facts are then compared exactly."""
     changed = settings_changed(now, baseline)
     brought = environment_differences(
         {name: value for name, value in now.environment.items() if name not in changed},
@@ -152,7 +152,7 @@ def takes_same_arguments(now: Measurement, baseline: Baseline) -> bool:
 
 
 def inputs_matter(now: Measurement, baseline: Baseline) -> bool:
-    """Whether other values of the arguments may be other work: not where no operation of the same program depends on them."""
+    """Whether input values changed and may change the work: not if the program is the same and none of its operations depends on them."""
     ours, theirs = now.fingerprints, baseline.fingerprints
     independent = ours.program == theirs.program and now.depends_on_values == ()
     return ours.inputs != theirs.inputs and not independent
@@ -177,7 +177,7 @@ def has_other_executable(now: Measurement, baseline: Baseline) -> bool:
 
 
 def may_share_executable(now: Measurement, baseline: Baseline) -> bool:
-    """Whether programs that compile alike would also take the same time: fed alike, with the same compiler options.
+    """Whether programs of one executable would also take the same time: with the same inputs, options and devices.
 
     Some options leave no trace in the optimised program (seen: the backend's optimisation level on CPU), as the order of
     its devices does, and argument values may decide how often a loop runs.
@@ -192,7 +192,7 @@ def differs(now: Measurement, baseline: Baseline) -> str:
 
     Identity needs the same program structure, compiler options, device assignment, environment and hardware, the same
     input values where its work may depend on them, the same libraries where it calls native code, and a program that calls
-    nothing on the host. Of plain Python all programs that it launches have to be so; its calls are facts, which are judged.
+    no Python. For plain Python this must hold for each program that it launches; its calls are facts of their own.
     """
     if uncovered := _uncovered(now, baseline):
         return uncovered
@@ -275,7 +275,7 @@ def judge_time(
 
 
 def _between(now: Measurement, baseline: Baseline) -> str:
-    """What of the Python between programs is known by its calls and its clock alone; empty if its source is the same."""
+    """A note that the source of the Python between programs changed, which only its calls and its clock judge; else empty."""
     if _same(now.fingerprints.source, baseline.fingerprints.source):
         return ""
     return "; source changed: the Python between them is judged by its calls and host_ns"

@@ -41,7 +41,7 @@ def compare_phases(now: Measurement, record: StoredBaseline) -> Iterator[Finding
 
 
 def _worst_allowed(policy: FactPolicy, before: Phases) -> float:
-    """The limit of a phase; of waiting while tracing it grows with all of the tracing: a busy machine makes any thread wait."""
+    """The limit of a phase. That of ``trace_wait_ns`` grows with ``trace_ns``: on a busy machine a longer trace waits longer."""
     allowed = policy.worst_allowed(getattr(before, policy.name))
     return allowed + policy.relative * (before.trace_ns or 0) if policy.name == "trace_wait_ns" else allowed
 
@@ -88,7 +88,7 @@ def _settled(finding: Finding, before: Phases, launches: Sequence[Phases | str],
         if again is None:
             return replace(finding, status=Status.INVALID, detail="it could not be confirmed: it came out of a cache")
         if again <= _worst_allowed(policy, before) * slower_machine(launch, before):
-            detail = f"it did not come again in fresh process {number} of {wanted}"
+            detail = f"it was not confirmed by fresh process {number} of {wanted}"
             return replace(finding, status=Status.UNDECIDED, detail=detail)
     if len(launches) < wanted:
         return replace(

@@ -1,4 +1,4 @@
-"""Scaling efficiency: the rates of one series of cases side by side. Pure, for the eye: each time is gated by its duel."""
+"""Scaling efficiency: the rates of one series of cases side by side. Pure, and shown only: each time is gated by its duel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices that are made of wider numbers than before: dearer on every accelerator, whatever memory does."""
+"""Matrix products of the same shapes and wider floats than before: slower on every accelerator, also if memory shrinks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The lock of this machine: work that only counts goes on side by side, a timed section has the machine to itself.
+"""The lock of this machine: processes that only count run side by side, a process that times runs alone.
 
-It is one file for each user, so that two runs in two terminals, or several workers of one run, do not disturb each
-other's times. The operating system lets go of it when a process dies. Beside it each process that holds it says who it is,
-for those who wait.
+One lock file for each user keeps two runs in two terminals, or several workers of one run, from disturbing each other's
+times. The operating system releases the lock of a process that dies. Each holder writes who it is into a file beside the
+lock, so that a process that waits can print it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Machine:
         self._locks[1].release()
 
     def others(self) -> str | None:
-        """Who of other runs holds the machine, as far as they say; ``None`` if nobody but processes of this run does."""
+        """The processes of other runs that hold the machine, as far as known; ``None`` if only this run's processes hold it."""
         found = list(self._who())
         found = [one for one in found if one[2] == "alone"] or found  # it keeps all others out
         foreign = [f"process {pid}{f' ({about})' if about else ''}" for pid, run, _, about in found if run != self._run]

@@ -29,7 +29,7 @@ def pack(arrays: Sequence[np.ndarray[Any, Any]], about: Mapping[str, Any]) -> by
 
 
 def unpack(content: bytes) -> tuple[list[np.ndarray[Any, Any]], dict[str, Any]]:
-    """Take arrays and mapping out again. Nothing is unpickled, and nothing grows: the members are as long as in the file.
+    """Read what ``pack`` wrote. Nothing is unpickled, and no member may be compressed: a small file cannot fill the memory.
 
     Raises:
         ValueError: If a member is compressed, which ``pack`` never does.

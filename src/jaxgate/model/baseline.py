@@ -86,7 +86,7 @@ class Baseline(MeasuredProgram):
 
     @property
     def programs(self) -> tuple[tuple[str, ProgramRecord], ...]:
-        """What it says of all stored programs, each with its structure: its own, and those that plain Python launches."""
+        """Fingerprint and record of each stored program: the case's own, and those that plain Python launches."""
         launched = ((one.fingerprint, one.program) for one in self.launched_programs if one.program is not None)
         return tuple(
             (structure, about)
@@ -95,7 +95,11 @@ class Baseline(MeasuredProgram):
         )
 
     def stored_as(self, save: Callable[[str, ProgramRecord], str]) -> Baseline:
-        """The same with the digests of what stands for its programs on disk: ``save`` is given each and gives its own."""
+        """The baseline with the digests under which its programs are stored.
+
+        Args:
+            save: Stores a program, given its fingerprint and record; returns the digest.
+        """
 
         def kept(structure: str, about: ProgramRecord) -> ProgramRecord:
             return replace(about, digest=save(structure, about)) if about.stored else about

@@ -1,4 +1,4 @@
-"""What somebody wrote into a call of the gate: values of the right kind, options that it knows, one line for any other."""
+"""Checks the arguments of a call of ``gate``: kinds of values, names of options; a wrong one is an error of one line."""
 
 from __future__ import annotations
 

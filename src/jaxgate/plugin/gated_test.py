@@ -1,4 +1,4 @@
-"""One test and the gates that it calls: a red one with a name lets the others be judged, and the test fails once, at its end."""
+"""A test and its gates. After a red gate with a name the next gates still run; the test fails once, at its end."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _publish(session: pytest.Session, gates: GateSession | None, ending: Ending 
         selected, status = config.stash[TESTS].selected, int(session.exitstatus)
         config.stash[OUTCOME] = write_result_files(gates, ending, selected=selected, exit_status=status)
     except Exception as error:  # noqa: BLE001 - the run was judged, and its own summary is still to come
-        why = f"what the run came to could not be written down: {type(error).__name__}: {error}"
+        why = f"the results of the run could not be written: {type(error).__name__}: {error}"
         gates.evidence.problems.append(why)
 
 

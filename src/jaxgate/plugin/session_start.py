@@ -79,7 +79,7 @@ def give_devices(config: pytest.Config) -> None:
 
 
 def read_stored(config: pytest.Config) -> None:
-    """Read what is waived with this jax, and look at the form of the baselines, before the first test: none is judged by half of it.
+    """Read the waivers and check the form of the baselines before the first test, so that one set serves all cases.
 
     Raises:
         pytest.UsageError: If the waivers cannot be trusted, or an earlier jaxgate wrote the baselines.

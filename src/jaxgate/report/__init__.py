@@ -1,4 +1,4 @@
-"""Verdicts for the eye. The only room that converts units."""
+"""Verdicts as text and Markdown. The only room that converts units."""
 
 from jaxgate.report.bundle import BUFFERS, CHANGES, report, report_sections, verdict_json
 from jaxgate.report.calibration import calibration_markdown, calibration_text

@@ -21,8 +21,8 @@ ONLY_FROM = "JAXGATE_ONLY_FROM"
 """Likewise: the checkout of that revision; what it has must not come out of an installed copy."""
 
 NAMED_LIKE, NAMESAKES = "JAXGATE_NAMED_LIKE", "JAXGATE_NAMESAKES"
-"""Set for every process that records for another one: it names cases as that one does, which has these baselines and knows
-that these files have their name in common."""
+"""Set for every process that records for another one, so that both name cases alike: the baselines of that one, and the test
+files that share a name."""
 
 SIZE, CPU_DEVICES, TIME_LIMIT = "JAXGATE_SIZE", "JAXGATE_CPU_DEVICES", "JAXGATE_TIME_LIMIT"
 """Options that the processes which a run starts read, too: they must run the same workloads."""

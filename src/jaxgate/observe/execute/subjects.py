@@ -66,7 +66,7 @@ class JittedSubject:
         return self.fresh()
 
     def placed(self, call: Call) -> Call:
-        """Threaded arguments where the next call wants them: on the device, and there; the first show how they arrive."""
+        """Put threaded arguments on their devices and wait; note how those of the first threaded call arrived."""
         self.following = self.following or describe_next(call, self.first_fed)
         placed = on_device(*call)
         jax.block_until_ready(self.arrays(None, placed))
@@ -200,7 +200,7 @@ class EagerSubject:
 
 
 def _identified(value: Any) -> Iterator[Any]:
-    """The functions within what a deep copy goes through that JAX distinguishes by identity: with a copy it would compile again."""
+    """Functions inside a value that a deep copy must not copy: JAX knows them by identity, and would compile a copy again."""
     seen: set[int] = set()
     pending = [value]
     while pending:

@@ -13,7 +13,7 @@ DIFF_LIMIT = 40
 CONTEXT = 2
 """Equal lines around a difference."""
 MOST_PAIRS = 400_000
-"""Pairs of equal lines that ``difflib`` is given: up to 0.3 s on the 2-core host, and more than the square for longer programs."""
+"""Most pairs of equal lines for ``difflib``: it takes up to 0.3 s for them on two cores, and time grows faster than their square."""
 
 _BRACED = r'\{(?:"(?:[^"\\]|\\.)*"|[^{}"])*\}'
 _DROPPED_FROM_HLO = re.compile(rf", metadata={_BRACED}|, channel_id=[0-9]+|/\*index=[0-9]+\*/")

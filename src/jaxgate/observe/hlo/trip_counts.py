@@ -103,7 +103,7 @@ def _calls(
 def _trips(
     loop: Instruction, siblings: Mapping[str, Instruction], called: Mapping[str, str], hlo: HloText
 ) -> int | None:
-    """The length of a loop: as XLA says, or counted where it says nothing (TPU): ``i = 0; i < n; i += 1``."""
+    """The length of a loop: XLA's own figure, or, where it gives none (TPU), read from ``i = 0; i < n; i += 1``."""
     if known := _KNOWN.search(loop.attributes):
         return int(known[1])
     condition = hlo.computations.get(called.get("condition", ""))

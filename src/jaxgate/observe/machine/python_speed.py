@@ -1,7 +1,7 @@
 """How fast this machine runs Python right now: a fixed piece of work that has nothing to do with JAX.
 
-Phases outside the steady state are held against stored figures, and the machine that recorded them may have been
-quicker or less busy. The yardstick measures how much; it knows nothing of JAX, so that a slower JAX does not hide in it.
+Phases (tracing, compiling) are compared with stored times, which may come from a quicker or less busy machine. The
+yardstick measures that difference. It uses no JAX, so a slower JAX changes the phases and not the yardstick.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def read_yardstick(clock: Callable[[], int]) -> int:
 
 
 def python_spread(clock: Callable[[], int], rounds: int = 30) -> float:
-    """How many times longer than at its quickest the fixed work takes in one round of ten: how steady this machine is."""
+    """How steady this machine is: the 90th percentile of the fixed work's times over the least of them."""
     taken = sorted(_times(clock, rounds))
     return taken[-1 - rounds // 10] / taken[0]
 

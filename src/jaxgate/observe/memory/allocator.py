@@ -56,7 +56,7 @@ def statistics_of(device: jax.Device) -> Mapping[str, Any] | None:
 
 
 def read_figures(device: jax.Device) -> AllocatorFigures | str:
-    """Read the figures of one device, or why they say nothing: a wrong peak would be worse than none."""
+    """Read the figures of one device, or why they cannot be used: a wrong peak would be worse than none."""
     name = f"{device.platform}:{device.id}"
     try:
         found = statistics_of(device)

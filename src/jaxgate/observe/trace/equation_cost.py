@@ -122,7 +122,7 @@ def _dot_flops(equation: Any) -> int:
 
 
 def _conv_flops(equation: Any) -> int:
-    """Two for each multiply-add with a number of the input: zeros between them, which a stride asks for on the way back, are no work."""
+    """Two FLOPs for each multiply-add; zeros that ``lhs_dilation`` inserts between the inputs are not counted."""
     kernel = equation.invars[1].aval.shape
     features = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
     zeros = prod(equation.params["lhs_dilation"])

@@ -40,7 +40,7 @@ def with_own_donation(
 
 
 def is_plain(function: Any) -> bool:
-    """Whether a function is nobody's program: jitted ones, and those that ``pmap`` gives, can be lowered."""
+    """Whether a function is not staged yet: results of ``jax.jit`` and ``jax.pmap`` have a ``lower``."""
     return not callable(getattr(function, "lower", None))
 
 

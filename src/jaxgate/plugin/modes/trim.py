@@ -53,7 +53,7 @@ class Trimmer(InsteadOfTests):
         if session.testsfailed:
             errors = plural(session.testsfailed, "error")
             return (
-                f"expected a collection without errors, found {errors}: tests that are there look gone; mend it first"
+                f"expected a collection without errors, found {errors}: their tests would look deleted; fix that first"
             )
         if not session.config.stash[TESTS].gates:
             return "expected tests that gate, collected none: every baseline would look orphaned; name the folder of the suite"

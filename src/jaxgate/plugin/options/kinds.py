@@ -11,7 +11,7 @@ from jaxgate.plugin.options.table import BUSY_OK, DISTRIBUTED, MODES, RANK_TIMEO
 from jaxgate.settings import RunKind, Update
 from jaxgate.settings.variables import PEAK_INTO
 
-_NO_OTHER = "{kind} goes with no other kind of run; drop {other}"
+_NO_OTHER = "{kind} cannot be combined with another kind of run; drop {other}"
 _ONE_BY_ONE = "{kind} runs one process after the other; drop -n"
 _FOR_RANKS = f"{DISTRIBUTED.flag} goes with runs that judge, and with --perf-update; drop {{kind}}"
 _FOR_ONE = f"{{kind}} is for one process; drop {DISTRIBUTED.flag}"
@@ -50,7 +50,9 @@ KINDS = {
         others="{kind} judges and records nothing; drop --perf-update and --perf-against", workers=_ONE_BY_ONE
     ),
     RunKind.AGAINST_ENV: Company(
-        others="{kind} goes with no other kind of run; drop the other --perf- option", samples=True, workers=_ONE_BY_ONE
+        others="{kind} cannot be combined with another kind of run; drop the other --perf- option",
+        samples=True,
+        workers=_ONE_BY_ONE,
     ),
     RunKind.PLAN: Company(
         others="{kind} predicts a run that judges; drop {other}",
