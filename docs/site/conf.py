@@ -78,7 +78,12 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = ["README.md", "docs/*.md", "workloads/README.md", f"{API}.rst"]
 nitpick_ignore_regex = [("py:.*", r"(?!jaxgate\.).*")]  # names of others: their pages would have to be downloaded
-RETURNED = ["engine.comparison.FunctionComparison", "model.measurement.HardwareKey", "model.verdict.Verdict"]
+RETURNED = [
+    "engine.comparison.FunctionComparison",
+    "model.measurement.HardwareKey",
+    "model.verdict.Verdict",
+    "model.workload.Builder",
+]
 nitpick_ignore = [("py:class", f"jaxgate.{name}") for name in RETURNED]  # given to users, not made by them: no page
 
 myst_heading_anchors = 3  # links to headings, as GitHub makes them

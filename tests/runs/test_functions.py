@@ -177,7 +177,7 @@ def test_other_input_values_are_not_identical(project):
     result = project.run()
     result.counts(passed=2)
     assert "inputs changed" in result.line("model/loop")
-    assert "to both sides, and stablehlo.while may depend on them" in result.line("model/loop")
+    assert "to both programs, and stablehlo.while may depend on them" in result.line("model/loop")
     wave = result.line("model/wave")
     assert wave.startswith("SAME")
     assert "identical program (input values changed; no operation's work depends on them)" in wave
