@@ -34,7 +34,8 @@ __all__ = [
     "no_transfer",
 ]
 
-_FORMER = {"at_least", "at_most", "cases", "equal"}
+_FORMER = frozenset({"at_least", "at_most", "cases", "equal"})
+"""Names of before, which work for a while: see ``jaxgate.model.former_names``."""
 _GUARDS = {"BytesError", "RetraceError", "TransferError", "at_most_bytes", "no_retrace", "no_transfer"}
 
 

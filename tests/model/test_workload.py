@@ -65,8 +65,9 @@ def test_a_builder_is_given_its_size():
         ("a b", {}, "'a b' cannot name a case"),
         ("x", {"sizes": {"small": 1}}, "expected the sizes small, full, found small"),
         ("x", {"tolerances": [MORE, MORE]}, "expected one tolerance for each fact"),
+        ("x-{n}", {"sweep": (one for one in ())}, "scan/x-{n}: expected at least one set of parameters in sweep="),
     ],
-    ids=["a space", "one size", "two tolerances"],
+    ids=["a space", "one size", "two tolerances", "an empty sweep"],
 )
 def test_what_cannot_be_a_case_is_refused(sentence, more, because):
     """Where it is written, not where it is run."""

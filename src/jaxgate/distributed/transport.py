@@ -149,7 +149,7 @@ def enter(coordinator: str, address: str, rank: int, *, timeout_s: float) -> Con
 
     Args:
         coordinator: Its host.
-        address: What its ``Listener`` printed.
+        address: The ``address`` of its ``Listener``.
         rank: Who this is.
         timeout_s: Seconds that it may take until all ranks are there.
 

@@ -38,9 +38,8 @@ from jaxgate.model import (
 )
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import program_changes
+from jaxgate.observe.tools import Announce
 from jaxgate.settings import Update
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,7 @@ class JudgedCase:
         return Provisional(self.verdict, repeats, strict=strict)
 
 
-def judge_case(session: GateSession, case: Case, observed: Observation, *, test: str, progress: Progress) -> JudgedCase:
+def judge_case(session: GateSession, case: Case, observed: Observation, *, test: str, progress: Announce) -> JudgedCase:
     """Judge what was observed against its baseline, with a duel where the program changed; or record it.
 
     Two baselines go through here: ``stored`` is the file as it is; in ``stored_here`` the compiled facts are those of
@@ -163,7 +162,7 @@ def _time(
     stored: StoredBaseline | None,
     *,
     test: str,
-    progress: Progress,
+    progress: Announce,
 ) -> BaselineTiming:
     """Without the clock, too: facts are compared with those of the baseline's program, compiled here."""
     timing = session.baseline_duels.time(observed, stored, progress)
@@ -172,7 +171,7 @@ def _time(
     return session.stored_times.time(case.name, test, observed.measurement, stored, timing)
 
 
-def _time_reference(session: GateSession, observed: Observation, progress: Progress) -> ReferenceTiming:
+def _time_reference(session: GateSession, observed: Observation, progress: Announce) -> ReferenceTiming:
     if session.settings.as_measured:
         return ReferenceTiming(ReferenceDuel(why_not="recorded only to be compared with, its claims are not judged"))
     return session.reference_duels.time(observed.claims, observed, progress)

@@ -216,7 +216,7 @@ class BackstopRepeat(_WholeTest, _TimeRepeat):
             return RepeatOutcome(problem=found, has_control=False)
         recorded = self.stored.baseline
         if found.samples is None or recorded.samples is None:
-            return RepeatOutcome(problem="a fresh process had --perf-no-timing", has_control=False)
+            return RepeatOutcome(problem="a fresh process took no times (--benchmark-disable)", has_control=False)
         decision = hold_stored(found.samples, found.phases, recorded.samples, recorded.phases)
         return RepeatOutcome(decision, has_control=False)
 

@@ -1,7 +1,5 @@
 """Plain frozen data that the rooms of jaxgate hand to each other. No JAX, no files, no pytest."""
 
-from typing import Any
-
 from jaxgate.model.allocator import AllocatorFigures, AllocatorPeak, PeakRecord
 from jaxgate.model.baseline import BASELINE_SCHEMA, LATER_KEYS, Baseline, Launches, Provenance, StoredBaseline
 from jaxgate.model.calibration import (
@@ -31,6 +29,7 @@ from jaxgate.model.duel import (
     ReferenceDuel,
     RepeatOutcome,
 )
+from jaxgate.model.former_names import at_least, at_most, cases, equal
 from jaxgate.model.inventory import Inventory, KeptCase, LogEntry, StoreChanges, StoredFile
 from jaxgate.model.jax_defaults import COMPILE_OPTIONS, CORES, UNKNOWN_SETTINGS, JaxDefaults
 from jaxgate.model.launched_program import CALL_FACTS, LaunchedProgram, call_facts, changed_programs, pair_programs
@@ -85,9 +84,6 @@ from jaxgate.model.waiver import TIME, Waiver
 from jaxgate.model.words import MAX_CHANGES_NAMED, cut, detectable, in_brackets, plural, shortlist
 from jaxgate.model.workload import Case, Family, Size, Tolerance
 
-FORMER = frozenset({"at_least", "at_most", "cases", "equal"})
-"""Names that work until 0.3, with a note: see ``former_names``."""
-
 __all__ = [
     "Alternative",
     "Amount",
@@ -108,12 +104,3 @@ __all__ = [
     "claim",
 ]
 """What workloads are written with; the other names are for the rooms of jaxgate."""
-
-
-def __getattr__(name: str) -> Any:
-    """Names of before, which work for a while."""
-    if name in FORMER:
-        from jaxgate.model import former_names  # noqa: PLC0415 - few want them
-
-        return getattr(former_names, name)
-    raise AttributeError(f"module 'jaxgate.model' has no attribute {name!r}")

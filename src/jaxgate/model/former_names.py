@@ -7,39 +7,38 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from jaxgate.model.claim import Claim, KnownBreak
+from jaxgate.model.claim import Claim, KnownBreak, claim
 from jaxgate.model.computation import Computation
 from jaxgate.model.workload import Case, Family, Size, Tolerance
 
 
-def _note(old: str, new: str) -> None:
-    warnings.warn(f"{old} is written {new} now; the old name works until jaxgate 0.3", FutureWarning, stacklevel=3)
+def _note(old: str, new: str, *, stacklevel: int) -> None:
+    text = f"{old}(...) is written {new} now; the old name works until jaxgate 0.3"
+    warnings.warn(text, FutureWarning, stacklevel=stacklevel)
+
+
+def _claimed(old: str, formula: str, why: str, known_break: KnownBreak | None) -> Claim:
+    _note(old, f'claim("{formula}", why)', stacklevel=4)
+    return claim(formula, why, known_break=known_break)
 
 
 def at_most(
     factor: float, quantity: str, *, of: str = "reference", why: str = "", known_break: KnownBreak | None = None
 ) -> Claim:
     """``claim("quantity <= factor * of", why)``."""
-    found = Claim(quantity=quantity, relation="<=", factor=factor, other=of, why=why, known_break=known_break)
-    _note("at_most(...)", f'claim("{found}", why)')
-    return found
+    return _claimed("at_most", f"{quantity} <= {factor:.15g} * {of}", why, known_break)
 
 
 def at_least(
     factor: float, quantity: str, *, of: str = "reference", why: str = "", known_break: KnownBreak | None = None
 ) -> Claim:
     """``claim("quantity >= factor * of", why)``."""
-    found = Claim(quantity=quantity, relation=">=", factor=factor, other=of, why=why, known_break=known_break)
-    _note("at_least(...)", f'claim("{found}", why)')
-    return found
+    return _claimed("at_least", f"{quantity} >= {factor:.15g} * {of}", why, known_break)
 
 
 def equal(quantity: str, *, to: str | int, why: str = "", known_break: KnownBreak | None = None) -> Claim:
     """``claim("quantity == to", why)``."""
-    factor, other = (to, "one") if isinstance(to, int) else (1.0, to)
-    found = Claim(quantity=quantity, relation="==", factor=factor, other=other, why=why, known_break=known_break)
-    _note("equal(...)", f'claim("{found}", why)')
-    return found
+    return _claimed("equal", f"{quantity} == {to}", why, known_break)
 
 
 def cases(
@@ -54,7 +53,7 @@ def cases(
     devices: int = 1,
 ) -> tuple[Case, ...]:
     """``@Family(family).workload(sentence, sweep=sweep)`` above a builder whose ``Computation`` has ``claims=``."""
-    _note("cases(...)", "@Family(name).workload(sentence) above the builder")
+    _note("cases", "@Family(name).workload(sentence) above the builder", stacklevel=3)
     made = Family(family)
 
     def with_claims(*size: Any, **params: Any) -> Computation:

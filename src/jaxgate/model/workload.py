@@ -124,13 +124,16 @@ class Family:
             tolerances: Facts of each case that may move further, or less far, than the policy says.
 
         Raises:
-            ValueError: If a size is missing, or a name cannot be one.
+            ValueError: If a size is missing, the sweep is empty, or a name cannot be one.
         """
+        sets = list(sweep)
+        if not sets:
+            raise ValueError(f"{self.name}/{sentence}: expected at least one set of parameters in sweep=, found none")
         if sizes is not None and set(sizes) != set(get_args(Size)):
             raise ValueError(f"{self.name}: expected the sizes {', '.join(get_args(Size))}, found {', '.join(sizes)}")
 
         def add(build: Builder) -> Builder:
-            for params in sweep:
+            for params in sets:
                 builders = {size: partial(build, chosen, **params) for size, chosen in (sizes or {}).items()}
                 case = Case(
                     family=self.name,

@@ -32,7 +32,7 @@ from jaxgate.observe.measure_compiled import measure_compiled, read_compiled
 from jaxgate.observe.measure_eager import measure_eager
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import DonatedLeaf, find_feeds, lost_bytes, lost_lines, lost_unknown, read_donation
-from jaxgate.observe.tools import Progress, ReferenceStore, Tools
+from jaxgate.observe.tools import Announce, ReferenceStore, Tools
 from jaxgate.observe.trace import CLOCKS, Clocks
 
 
@@ -40,7 +40,7 @@ def observe(
     build: Callable[[], Computation],
     *,
     store: ReferenceStore,
-    progress: Progress = lambda _: None,
+    progress: Announce = lambda _: None,
     sampling: bool = True,
     clocks: Clocks = CLOCKS,
     together: Lockstep = ALONE,

@@ -11,7 +11,8 @@ import numpy as np
 from jaxgate.observe.arguments import ALONE, Lockstep
 from jaxgate.observe.trace import CLOCKS, Clocks
 
-Progress = Callable[[str], None]
+Announce = Callable[[str], None]
+"""Called with the stage that begins."""
 
 
 class ReferenceStore(Protocol):
@@ -37,7 +38,7 @@ class Tools:
     """
 
     store: ReferenceStore
-    progress: Progress = lambda _: None
+    progress: Announce = lambda _: None
     sampling: bool = True
     clocks: Clocks = CLOCKS
     together: Lockstep = ALONE

@@ -157,9 +157,7 @@ class TimeRecording:
                 why = "it has no baseline on this hardware with this jax"
             else:
                 why = unlike_accepted(recorded, known.baseline)
-            if recorded.samples is None:
-                why = "its session had --perf-no-timing"
-            if why or known is None or recorded.samples is None:
+            if why or known is None:
                 self.refused[slug, case] = f"{why}; record that first: --perf-update"
                 return
             session = TimedSession(

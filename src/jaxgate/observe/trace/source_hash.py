@@ -18,8 +18,8 @@ def source_fingerprint(*functions: Callable[..., Any], given: Any = ()) -> str |
     """Hash the source of functions and of every project function they reach.
 
     Comments, docstrings, blank lines and positions do not count; names do. Of a workload's builder, its decorator and
-    the claims that it makes do not count either: they say what is judged, not what runs. Installed packages are part of the
-    environment, not of the source.
+    ``claims=`` of ``Computation(...)`` do not count either: they say what is judged, not what runs. A function that
+    makes claims counts as any function does. Installed packages are part of the environment, not of the source.
 
     Args:
         functions: The subject, and what builds it: there stand donation, sizes and compiler options.
