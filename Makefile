@@ -1,6 +1,7 @@
 # `make perf` (K=scan selects), `make test`, `make test-quick` for the rooms that compile no JAX program, and `make docs` for the
 # site in build/docs. The first call sets up .venv, later ones do not. SHUFFLE=7 runs the tests in an order drawn from that
-# number, ALL_PLANTS=1 tries all planted mistakes, not a third of the slow ones.
+# number, ALL_PLANTS=1 tries all planted mistakes, not a third of the slow ones. `make perf-target` compiles the cases for a
+# TPU that is not there (TARGET chooses it), in an environment of its own that has its compiler, 640 MB.
 PYTHON ?= python3
 VENV   ?= .venv
 K      ?=
@@ -9,15 +10,22 @@ SHUFFLE ?=
 ALL_PLANTS ?=
 # One more than CI has cores: some tests wait.
 WORKERS ?= 3
+TARGET  ?= tpu:v5e:2x4
+# Names further packages of the environment: `tpu` is requirements/py311-tpu.txt.
+WITH    ?=
 
 RUN   := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
 DOCS  := $(VENV)/.docs
 
-.PHONY: perf test test-quick lint docs ready clean
+.PHONY: perf perf-target test test-quick lint docs ready clean
 
 perf: $(READY)
 	@$(RUN) pytest perf $(if $(K),-k "$(K)") $(ARGS)
+
+perf-target:
+	@$(MAKE) --no-print-directory ready VENV=.venv-tpu WITH=tpu
+	@.venv-tpu/bin/python -m pytest perf -n 2 --perf-target=$(TARGET) $(if $(K),-k "$(K)") $(ARGS)
 
 test: $(READY)
 	@SHUFFLE=$(SHUFFLE) ALL_PLANTS=$(ALL_PLANTS) $(RUN) pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -39,7 +47,7 @@ docs: $(DOCS)
 ready: $(READY)
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-tpu
 
 $(READY): pyproject.toml requirements/py311.txt requirements/py312.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else \
@@ -47,7 +55,8 @@ $(READY): pyproject.toml requirements/py311.txt requirements/py312.txt
 	@echo "Setting up $(VENV) (about a minute, once)"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@pins=$$($(PYTHON) -c 'import sys; print("py311" if sys.version_info[:2] == (3, 11) else "py312")'); \
-	  $(RUN) pip install --quiet --disable-pip-version-check -r requirements/$$pins.txt
+	  $(RUN) pip install --quiet --disable-pip-version-check -r requirements/$$pins.txt \
+	  $(if $(WITH),-r requirements/$$pins-$(WITH).txt)
 	@$(RUN) pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 

@@ -80,7 +80,7 @@ include_patterns = ["README.md", "docs/*.md", "workloads/README.md", f"{API}.rst
 nitpick_ignore_regex = [("py:.*", r"(?!jaxgate\.).*")]  # names of others: their pages would have to be downloaded
 RETURNED = [
     "engine.comparison.FunctionComparison",
-    "model.measurement.HardwareKey",
+    "model.hardware.HardwareKey",
     "model.verdict.Verdict",
     "model.workload.Builder",
 ]

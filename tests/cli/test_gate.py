@@ -143,6 +143,9 @@ def test_pytest_has_the_last_word(played):
         ("cpu-amd-epyc-1-jax-0.10", {"JAX_PLATFORMS": "cpu"}, False),
         ("cpu-amd-epyc-1-jax-0.10", {"JAX_PLATFORMS": "cuda"}, True),
         ("gpu-nvidia-h200-1-jax-0.10", {"JAX_PLATFORMS": "cuda"}, False),
+        ("tpu-tpu-v5-lite-8-jax-0.10", {"JAX_PLATFORMS": "tpu"}, False),
+        ("tpu-v5e-2x4-8-jax-0.10", {"JAXGATE_TARGET": "tpu:v4:2x2x1"}, False),
+        ("cpu-amd-epyc-1-jax-0.10", {"JAXGATE_TARGET": "tpu:v5e:2x4"}, True),
     ],
 )
 def test_hardware_without_baselines_is_compared_with_the_merge_base(played, tmp_path, slug, environ, against):

@@ -20,8 +20,8 @@ from jaxgate.engine.repeats import BackstopRepeat, DuelRepeat, PhaseRepeat
 from jaxgate.judge import accuses, blames_machine, decide, decide_claim, judge, settle_time, too_many
 from jaxgate.keep import read_job, save_baseline, write_duels
 from jaxgate.model import Duel, Finding, Match, Phases, ReferenceDuel, RepeatOutcome, Status, StoredProgram, claim
+from jaxgate.processes.live_worker import WorkerError
 from jaxgate.processes.pytest_child import Side
-from jaxgate.processes.side_worker import SideError
 
 CALL_NS = 10_000_000
 
@@ -484,7 +484,7 @@ def test_a_side_that_cannot_be_had_confirms_nothing():
 
     @contextmanager
     def open_sides(_):
-        raise SideError("exit status 1")
+        raise WorkerError("exit status 1")
         yield
 
     given = Environments(now={}, baseline={}, variables={})

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxgate.model import ARRIVAL_FACTS, CALLED_FACTS
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCES = "tests/faults/programs/sources"
 
@@ -64,6 +66,11 @@ class Fault:
     def path(self) -> Path:
         """The file that is edited."""
         return REPOSITORY / (self.file or f"{SOURCES}/{self.case}.py")
+
+    @property
+    def needs_calls(self) -> bool:
+        """Whether only a call shows it: a target's compiler could not say anything of it."""
+        return self.status == "INVALID" or self.moves <= {*CALLED_FACTS, *ARRIVAL_FACTS}
 
     def planted(self, source: str | None = None) -> str:
         """The text of the file, or of another that stands for it, with the mistake in it.
@@ -161,6 +168,8 @@ class Score:
         faults: Of the faults, in the order they are written.
         unchanged: Of the programs that only look different.
         seconds: Time all of it took.
+        target: What they were compiled for; empty for this machine.
+        left: Faults and programs that were not tried on a target: they need calls.
         versions: Of JAX and Python.
     """
 
@@ -168,3 +177,5 @@ class Score:
     unchanged: tuple[Outcome, ...]
     seconds: float
     versions: str
+    target: str = ""
+    left: int = 0

@@ -33,10 +33,14 @@ from jaxgate.model import (
     Samples,
     Status,
     StoredBaseline,
+    Target,
     Verdict,
 )
+from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
+from jaxgate.observe.trace import TargetCompiler
+from jaxgate.processes.target_compiler import TargetProcess
 from jaxgate.report import explain
 from tests.faults.model import REPOSITORY, Control, Fault, Outcome, Score
 from tests.faults.scoring import ALARMS, of_fault, of_slowdown, of_unchanged
@@ -45,6 +49,8 @@ from tests.support.in_process import share_contexts
 from tests.support.projects import SETTINGS
 
 DEVICES = 8
+NEEDS_CALLS = "NEEDS CALLS"
+"""The status of what a target cannot be asked for."""
 NO_PROGRAM = ProgramRecord(digest=None, donated=(), feeds=None, why_not="not stored: nothing is timed", options={})
 NOWHERE = Provenance(commit=None, dirty=False, date="2026-01-01", jaxgate="")
 NO_TIME = Samples(bursts_ns=(1,), calls_per_burst=1)  # facts are judged; a baseline has samples none the less
@@ -61,10 +67,12 @@ class Bench:
 
     Args:
         folder: For the edited texts, and for what is remembered of references and executables.
+        target: Compiles all of them, if it is not the compiler of this machine.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, target: TargetCompiler | None = None) -> None:
         self._folder = folder
+        self._target = target
         self._bases: dict[tuple[Path, str], StoredBaseline] = {}
         self._outcomes: dict[Fault, Outcome] = {}
         self._store = ReferenceCache(folder / "references")
@@ -115,7 +123,7 @@ class Bench:
         try:
             with warnings.catch_warnings(), compiled_quickly(self._folder / "executables" if remembered else None):
                 warnings.simplefilter("ignore")  # donation that JAX calls unusable: the facts must say it
-                observed = observe(case.build, store=self._store, sampling=False)
+                observed = observe(case.build, store=self._store, sampling=False, target=self._target)
         finally:
             jax.config.update("jax_enable_x64", widened)
         # Phases are those of a busy machine, and no fresh process confirms them here.
@@ -199,11 +207,12 @@ class Workers:
     Args:
         folder: For what the benches write.
         count: How many.
+        target: What they compile for, each by a compiler of its own; empty for the CPU.
     """
 
-    def __init__(self, folder: Path, count: int = 1) -> None:
+    def __init__(self, folder: Path, count: int = 1, target: str = "") -> None:
         context = multiprocessing.get_context("spawn")
-        self.pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(folder,))
+        self.pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(folder, target))
 
     def plant(self, fault: Fault) -> Outcome:
         """Run one fault, in the same process as all others if there is one."""
@@ -214,36 +223,45 @@ class Workers:
         return self.pool.submit(_run, control).result()
 
 
-def run(faults: Iterable[Fault], controls: Iterable[Control] = (), slowdowns: Sequence[Fault] = ()) -> Score:
-    """Run faults and unchanged programs, what shares a program or a family in one of two processes; then slow-downs."""
+def run(
+    faults: Iterable[Fault], controls: Iterable[Control] = (), slowdowns: Sequence[Fault] = (), target: str = ""
+) -> Score:
+    """Run faults and unchanged programs, what shares a program or a family in one of two processes; then slow-downs.
+
+    On a target those are left out that only calls show.
+    """
     begin = time.perf_counter()
+    tried = [*faults, *controls]
+    left = [each for each in tried if target and isinstance(each, Fault) and each.needs_calls]
     jobs: dict[str, list[Fault | Control]] = {}
-    order = {tried: index for index, tried in enumerate((*faults, *controls))}
-    for tried in order:
-        shared = tried.kind if isinstance(tried, Fault) and tried.file else tried.case
-        jobs.setdefault(shared, []).append(tried)
+    order = [each for each in tried if each not in left]
+    for each in order:
+        shared = each.kind if isinstance(each, Fault) and each.file else each.case
+        jobs.setdefault(shared, []).append(each)
     with tempfile.TemporaryDirectory() as folder:
-        workers = Workers(Path(folder), count=2)
+        workers = Workers(Path(folder), count=2, target=target)
         with workers.pool:
             longest = sorted(jobs.values(), key=len, reverse=True)
             found = dict(itertools.chain.from_iterable(workers.pool.map(_job, longest)))
         profiled = run_slowdowns(slowdowns, Path(folder)) if slowdowns else ((), "")
-    outcomes = [found[tried] for tried in order]
+    outcomes = [found[each] for each in order if found[each].status != NEEDS_CALLS]
     return Score(
         faults=(*(outcome for outcome in outcomes if outcome.kind != "unchanged"), *profiled[0]),
         unchanged=tuple(outcome for outcome in outcomes if outcome.kind == "unchanged"),
         seconds=time.perf_counter() - begin,
         versions=f"jax {jax.__version__}, Python {sys.version.split()[0]}",
+        target=target,
+        left=len(tried) - len(outcomes),
     )
 
 
-def _begin(folder: Path) -> None:
+def _begin(folder: Path, target: str) -> None:
     """Give this process its devices and its bench; what the programs print is nobody's."""
     global _bench  # noqa: PLW0603 - of a worker process, there is no other place
     jax.config.update("jax_num_cpu_devices", DEVICES)
     share_contexts()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    _bench = Bench(Path(tempfile.mkdtemp(dir=folder)))
+    _bench = Bench(Path(tempfile.mkdtemp(dir=folder)), TargetProcess(Target.parse(target)) if target else None)
 
 
 def _run(tried: Fault | Control) -> Outcome:
@@ -258,6 +276,8 @@ def _outcome(tried: Fault | Control) -> Outcome:
     """What breaks is an outcome, too, so that the others are still run."""
     try:
         return _run(tried)
+    except NotOnTargetError:
+        return Outcome(name=tried.name, kind="", case=tried.case, status=NEEDS_CALLS)
     except Exception as error:  # noqa: BLE001 - told as its outcome
         kind = tried.kind if isinstance(tried, Fault) else "unchanged"
         why = f"{type(error).__name__}: {error}"

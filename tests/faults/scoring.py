@@ -107,6 +107,7 @@ def summary(score: Score) -> list[str]:
         f"faults caught              {_share(caught, len(faults))}",
         f"first culprit clause right {_share(blamed, len(faults))}",
         f"unchanged, no alarm        {_share(quiet, len(unchanged))}; {identical} found identical, so that no clock is asked",
+        *([f"not tried on {score.target:<13} {score.left}: they need calls"] if score.target else []),
         f"{score.versions}, {score.seconds:.0f} s",
     ]
 
@@ -144,6 +145,19 @@ def failures(score: Score) -> list[str]:
     ]
 
 
+_ABOUT = (
+    "Each row is a mistake of a few characters in a small program of `tests/faults/programs/`. The program was observed",
+    "before and after, and judged as any case is. *right*: red for a fact that the mistake moves, and the first clause of the",
+    "culprit names the planted cause. *misblamed*: red, but it names something else. *missed*: not red, or for another reason.",
+    "The unchanged programs are the same sources renamed, reordered, reformatted or spelled differently; none may alarm.",
+)
+_ON_TARGET = (
+    "",
+    "Nothing was called. A mistake that only calls show is not tried. What a row expects was written for a CPU: a TPU's",
+    "compiler keeps small buffers in VMEM, which `temp_bytes` does not count, and has its own way to singular values.",
+)
+
+
 def markdown(score: Score) -> str:
     """The page ``docs/planted.md``."""
     today = dt.datetime.now(tz=dt.UTC).date().isoformat()
@@ -152,14 +166,12 @@ def markdown(score: Score) -> str:
         for outcome in score.faults
     ]
     page = [
-        "# Planted faults",
+        f"# Planted faults{f', compiled for {score.target}' if score.target else ''}",
         "",
-        "Each row is a mistake of a few characters in a small program of `tests/faults/programs/`. The program was observed",
-        "before and after, and judged as any case is. *right*: red for a fact that the mistake moves, and the first clause of the",
-        "culprit names the planted cause. *misblamed*: red, but it names something else. *missed*: not red, or for another reason.",
-        "The unchanged programs are the same sources renamed, reordered, reformatted or spelled differently; none may alarm.",
+        *_ABOUT,
+        *(_ON_TARGET if score.target else ()),
         "",
-        f"Written by `python -m tests.faults programs --markdown docs/planted.md` on {today}.",
+        f"Written by `{_command(score.target)}` on {today}.",
         "",
         "```text",
         *summary(score),
@@ -173,6 +185,11 @@ def markdown(score: Score) -> str:
         f"- {outcome.name} of {outcome.case}.py: {outcome.why}" for outcome in score.unchanged if not outcome.caught
     ]
     return "\n".join([*page, *(["", "Alarms on unchanged programs:", "", *alarms] if alarms else [])]) + "\n"
+
+
+def _command(target: str) -> str:
+    page = "planted-tpu" if target else "planted"
+    return f"python -m tests.faults programs{f' --target {target}' if target else ''} --markdown docs/{page}.md"
 
 
 def _cell(line: str) -> str:

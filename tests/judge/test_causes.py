@@ -278,9 +278,11 @@ def test_communication_that_grew_is_named():
     """By kind, array and axes, with its line."""
     label = "psum float32[64,64] over data"
     culprits = Culprits(lines={label: "model.py:12"})
-    assert causes("collectives", baseline(), collectives={label: 2}, culprits=culprits) == [
-        f"{label} 0 → 2 at model.py:12"
-    ]
+    sent = {"collectives": {label: 2}, "culprits": culprits}
+    assert causes("collectives", baseline(), facts={"collectives": 2}, **sent) == [f"{label} 0 → 2 at model.py:12"]
+    assert causes("collectives", baseline(), **sent) == [
+        f"perhaps {label} 0 → 2 at model.py:12"
+    ]  # put together otherwise
     assert causes("collectives", baseline(collectives={label: 2}), collectives={label: 2}) == []
 
 

@@ -24,7 +24,8 @@ from jaxgate.observe.program import export_program, split_call
 from jaxgate.observe.trace import lower
 from jaxgate.processes.child import run_child
 from jaxgate.processes.defaults_worker import find_defaults
-from jaxgate.processes.side_worker import SideError, SideProcess, ready, start_side
+from jaxgate.processes.live_worker import LiveWorker, WorkerError
+from jaxgate.processes.side_worker import ready, start_side
 
 OTHERWISE = {"NCCL_PROTO": "LL", "jax_default_matmul_precision": "float32"}
 """A variable and a setting: neither changes what a CPU does."""
@@ -88,37 +89,37 @@ def test_results_are_compared(start):
 def test_one_that_came_out_otherwise_is_none(start):
     """What set it is not known here: a conftest, a file, the system. Nor may it run on another device."""
     (side,) = start(now=OTHERWISE, variables=dict(os.environ))
-    with pytest.raises(SideError, match=r"^NCCL_PROTO was LL, a process of its own has absent$"):
+    with pytest.raises(WorkerError, match=r"^NCCL_PROTO was LL, a process of its own has absent$"):
         ready(side)
     (side,) = start(now={}, platform="gpu")
-    with pytest.raises(SideError, match=r"^a process of its own would run on cpu$"):
+    with pytest.raises(WorkerError, match=r"^a process of its own would run on cpu$"):
         ready(side)
 
 
 def test_none_is_had_where_the_defaults_are_not_known(start):
     """It does not look for them: who starts it could not find them either, and the environments were read without."""
     (side,) = start(now={}, defaults=None)
-    with pytest.raises(SideError, match=r"^JAX's defaults are not known, "):
+    with pytest.raises(WorkerError, match=r"^JAX's defaults are not known, "):
         ready(side)
 
 
 def test_one_that_ended_is_none(start):
     """The time limit kills it, or the system."""
     for side in start(now={}, timeout_s=0.01):
-        with pytest.raises(SideError, match=r"^a process of its own ended: exit status -9$"):
+        with pytest.raises(WorkerError, match=r"^a process of its own ended: exit status -9$"):
             ready(side)
     (process,) = start(now={})
     side = ready(process)
     process.live.kill()
     process.live.wait()
-    with pytest.raises(SideError, match="ended: exit status -9"):
+    with pytest.raises(WorkerError, match="ended: exit status -9"):
         side.burst(1, time.perf_counter_ns)
 
 
 def test_xla_says_why_it_ended_one(start):
     """A flag that XLA does not know, or knows no longer, ends the process: it is named, without when and where."""
     (side,) = start(now={"XLA_FLAGS": "--xla_nosuch=/some/where"})
-    with pytest.raises(SideError) as caught:
+    with pytest.raises(WorkerError) as caught:
         ready(side)
     what = r"a process of its own ended: exit status -?\d+: Unknown flags? in XLA_FLAGS: --xla_nosuch=path:\w{8}"
     assert re.fullmatch(what, str(caught.value))
@@ -150,7 +151,7 @@ def test_the_last_useful_line_is_shown(tmp_path, complaints, words):
     path.write_bytes(complaints.encode(errors="surrogatepass"))
     with (
         subprocess.Popen(["false"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as live,
-        pytest.raises(SideError) as caught,
+        pytest.raises(WorkerError) as caught,
     ):
-        SideProcess(live, path).answer()
+        LiveWorker(live, path).answer()
     assert str(caught.value) == f"a process of its own ended: exit status 1{words}"

@@ -88,7 +88,7 @@ def test_claims_against_a_reference_are_judged(project, factor, code):
     project.write("test_model.py", MODEL.replace('donate="ws"', claim).replace("shape =", f"{naive}\nshape ="))
     result = project.run("--no-perf-strict")
     assert result.code == code
-    result.shows("1 claims hold" if code == 0 else "claim stablehlo_ops")
+    result.shows("1 claim holds" if code == 0 else "claim stablehlo_ops")
 
 
 @pytest.mark.parametrize("claim", ["run_ns <= 2 * reference", "traces <= 2"])

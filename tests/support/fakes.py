@@ -34,8 +34,8 @@ from jaxgate.observe.execute import Sampled
 from jaxgate.observe.machine import MachineState, first_device, read_environment
 from jaxgate.observe.profile import Profiled
 from jaxgate.plugin.stash import INSTRUMENTS
+from jaxgate.processes.live_worker import WorkerError
 from jaxgate.processes.pytest_child import Selection
-from jaxgate.processes.side_worker import SideError
 
 TODAY = dt.date(2026, 11, 21)
 QUIET = MachineState(cores=2, load=0.1, busy_cores=0.0, steal=0.0, clock=None)
@@ -200,7 +200,7 @@ class Lab:
     @contextmanager
     def _open_sides(self, apart: FreshDuel) -> Iterator[list[object]]:
         if self.no_sides:
-            raise SideError(self.no_sides)
+            raise WorkerError(self.no_sides)
         self.apart.append(apart)
         yield [SimpleNamespace(results=partial(self.results.get, side)) for side in ("now", "baseline")]
 

@@ -61,19 +61,23 @@ def by_kernel(query: jax.Array, key: jax.Array, value: jax.Array, *, mask: Mask,
     The kernel's arrays are [batch, heads, time, head]: what a TPU cuts into blocks must be the last two axes.
     """
     batch, time, heads, head = query.shape
-    platform = jax.local_devices()[0].platform
     some = pl.BlockSpec((None, None, block, head), lambda text, which, place: (text, which, place, 0))
     every = pl.BlockSpec((None, None, time, head), lambda text, which, _: (text, which, 0, 0))
-    call = pl.pallas_call(
+    call = partial(
+        pl.pallas_call,
         partial(kernel, mask=mask, block=block),
         grid=(batch, heads, time // block),
         in_specs=[some, every, every],
         out_specs=some,
         out_shape=jax.ShapeDtypeStruct((batch, heads, time, head), query.dtype),
-        interpret=platform == "cpu",
-        compiler_params=triton.CompilerParams() if platform == "gpu" else None,
     )
-    return jnp.swapaxes(call(*(jnp.swapaxes(array, 1, 2) for array in (query, key, value))), 1, 2)
+    attended = jax.lax.platform_dependent(
+        *(jnp.swapaxes(array, 1, 2) for array in (query, key, value)),
+        cpu=call(interpret=True),
+        tpu=call(),
+        default=call(compiler_params=triton.CompilerParams()),
+    )
+    return jnp.swapaxes(attended, 1, 2)
 
 
 @CASES.workload(

@@ -84,7 +84,7 @@ def claims(layout: str) -> tuple[Claim, ...]:
     )
     return (
         claim("donated_bytes >= 1", "the state is donated at all"),
-        claim("aliased_bytes == donated_bytes", "every donated shard is reused, on each device"),
+        claim("aliased_bytes >= donated_bytes", "every donated shard is reused, on each device"),
         share,
         claim("state_bytes <= 0.6 * reference", "one state is held between calls, not two"),
         claim("peak_bytes <= reference", "and it costs no other memory"),

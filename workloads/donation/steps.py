@@ -99,7 +99,7 @@ def whole(size: Size, optimiser: str) -> Computation:
         analytic_flops=size.step_flops,
         claims=[
             claim("donated_bytes >= 1", "the state is donated at all"),
-            claim("aliased_bytes == donated_bytes", "every donated buffer is reused"),
+            claim("aliased_bytes >= donated_bytes", "every donated buffer is reused"),
             claim("state_bytes <= 0.6 * reference", "old and new state share their memory"),
             claim("xla_flops <= 1.01 * reference", "donation adds no work"),
             claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
@@ -144,7 +144,7 @@ def partial_claims(optimiser: str, donated: str) -> tuple[Claim, ...]:
     """
     least, most = SHARES[optimiser, donated]
     return (
-        claim("aliased_bytes == donated_bytes", "every donated buffer is reused"),
+        claim("aliased_bytes >= donated_bytes", "every donated buffer is reused"),
         claim(f"aliased_bytes >= {least} * alternatives", f"the {donated} are reused, whole"),
         claim(f"aliased_bytes <= {most} * alternatives", "and the rest of the state is held twice"),
         claim("argument_bytes == reference", "the arguments are those of the copying step"),

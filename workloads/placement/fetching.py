@@ -160,7 +160,7 @@ def logged(size: Extent) -> Computation:
         rtol=size.rtol,
         claims=[
             claim("host_callbacks == 0", "no step waits for Python"),
-            claim("aliased_bytes == donated_bytes", "the parameters are reused"),
+            claim("aliased_bytes >= donated_bytes", "the parameters are reused"),
             claim("matmul_flops == analytic_flops", "each step has one forward and one backward pass"),
         ],
     )

@@ -61,7 +61,7 @@ def moments_on_the_host(size: Extent) -> Computation:
         rtol=size.rtol,
         claims=[
             claim("compiles == 1", "moments come back to where they were"),
-            claim("aliased_bytes == donated_bytes", "and into the buffers that they were in"),
+            claim("aliased_bytes >= donated_bytes", "and into the buffers that they were in"),
             claim(
                 "argument_bytes <= 0.75 * alternatives",
                 "of three arrays for each parameter the device holds two",

@@ -135,7 +135,7 @@ def committed(size: Extent) -> Computation:
         rtol=size.rtol,
         claims=[
             claim("compiles == 1", "what comes back is placed as what was given"),
-            claim("aliased_bytes == donated_bytes", "so that it can take the place of it"),
+            claim("aliased_bytes >= donated_bytes", "so that it can take the place of it"),
             claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
         ],
     )

@@ -37,7 +37,7 @@ SIZES: Mapping[Size, Extent] = {"small": Extent(width=64, samples=8), "full": Ex
 
 
 FLOPS = claim("matmul_flops == analytic_flops", "one forward, one backward pass over every sample once")
-REUSED = claim("aliased_bytes == donated_bytes", "every replica steps in its own memory")
+REUSED = claim("aliased_bytes >= donated_bytes", "every replica steps in its own memory")
 DATA_PARALLEL = (
     FLOPS,
     REUSED,

@@ -59,11 +59,11 @@ class Sizes:
 
 SIZES: dict[Kind, dict[Size, Sizes]] = {
     "mlp": {
-        "small": Sizes(layers=6, width=32, batch=256, budget_bytes=3840 << 10, grain=128, limit=1280),
+        "small": Sizes(layers=6, width=32, batch=256, budget_bytes=1 << 30, grain=1 << 16, limit=1 << 20),
         "full": Sizes(layers=8, width=1024, batch=2048, budget_bytes=3 << 30, grain=512, limit=65536),
     },
     "transformer": {
-        "small": Sizes(layers=3, width=32, batch=4, time=64, heads=4, budget_bytes=4 << 20, grain=2, limit=10),
+        "small": Sizes(layers=3, width=32, batch=4, time=64, heads=4, budget_bytes=1 << 28, grain=128, limit=1 << 11),
         "full": Sizes(layers=8, width=1024, batch=2, time=512, heads=16, budget_bytes=3 << 30, grain=1, limit=64),
     },
 }

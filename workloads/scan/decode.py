@@ -31,7 +31,7 @@ exactly = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 
 IN_PLACE = (
     claim("donated_bytes >= 1", "the cache is donated at all"),
-    claim("aliased_bytes == donated_bytes", "it comes back in the memory that it came in"),
+    claim("aliased_bytes >= donated_bytes", "it comes back in the memory that it came in"),
     claim("temp_bytes <= 0.5 * donated_bytes", "no second cache is held while it is written"),
     claim("matmul_flops == analytic_flops", "one token each time, whatever was read before"),
 )

@@ -164,7 +164,7 @@ def new_rate(size: Size) -> Computation:
         rtol=size.rtol,
         claims=[
             claim("compiles == 1", "every step has another rate, and no step another program"),
-            claim("aliased_bytes == donated_bytes", "the state is reused"),
+            claim("aliased_bytes >= donated_bytes", "the state is reused"),
             claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
             claim("xla_flops <= 1.05 * reference", "an argument costs no more than a constant"),
             claim("temp_bytes <= 1.05 * reference", "in memory neither"),

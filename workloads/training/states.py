@@ -122,7 +122,7 @@ def stepping(
 ALWAYS: tuple[Claim, ...] = (
     claim("matmul_flops == analytic_flops", "one forward pass, one backward pass, and no product else"),
     claim("donated_bytes >= 1", "the state is donated at all"),
-    claim("aliased_bytes == donated_bytes", "every array of the state is written where the old one was"),
+    claim("aliased_bytes >= donated_bytes", "every array of the state is written where the old one was"),
     claim("host_callbacks == 0", "the loss is returned, not read inside the step"),
     claim("constant_bytes == 0", "parameters and data are arguments: captured ones would never be trained"),
 )

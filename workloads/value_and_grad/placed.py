@@ -79,7 +79,7 @@ ONE_PASS = (
     claim("matmul_flops == analytic_flops", "one forward pass, and a backward pass of twice its work"),
     claim("matmul_flops <= 0.76 * reference", "three quarters of what two forward passes and a backward pass multiply"),
     claim("donated_bytes >= 1", "the state is donated at all"),
-    claim("aliased_bytes == donated_bytes", "auxiliary results do not keep the state from being reused"),
+    claim("aliased_bytes >= donated_bytes", "auxiliary results do not keep the state from being reused"),
 )
 
 

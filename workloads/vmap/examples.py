@@ -152,7 +152,7 @@ def private_training(size: Examples) -> Computation:
         analytic_flops=gradient_flops(size),  # of parameters, which a step moves by some per cent
         claims=[
             *claims("loop"),
-            claim("aliased_bytes == donated_bytes", "every donated parameter is reused"),
+            claim("aliased_bytes >= donated_bytes", "every donated parameter is reused"),
         ],
     )
 

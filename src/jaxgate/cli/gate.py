@@ -18,7 +18,7 @@ from jaxgate.cli.console import say
 from jaxgate.cli.pytest_arguments import baselines_folder, has_option, platform, suite, value_of
 from jaxgate.keep import append_page, baseline_files, merge_base, read_json, read_provenance
 from jaxgate.model import GateExit, plural
-from jaxgate.settings.variables import RESULTS_INTO, TIME_LIMIT
+from jaxgate.settings.variables import RESULTS_INTO, TARGET, TIME_LIMIT
 
 TIME_LIMIT_S = 3600.0
 KILL_AFTER_S = 180.0
@@ -122,7 +122,8 @@ def _merge_base(arguments: Sequence[str], environ: Mapping[str, str]) -> list[st
     folder = baselines_folder(arguments, environ)
     recorded = {path.parents[1].name.partition("-")[0] for path in baseline_files(folder, "*-*")}
     if recorded:
-        here = platform(environ)
+        target = value_of(arguments, "--perf-target") or environ.get(TARGET, "")
+        here = target.partition(":")[0] or platform(environ)
         if here in recorded:
             return []
         why = f"no baseline of a {here} in {folder}"

@@ -41,7 +41,7 @@ from jaxgate.observe.duel import Contender, Opponents, Side, agree, prepare, sid
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import NotReplayableError, UnreadableProgramError, executable_fingerprint, same_executable
-from jaxgate.processes.side_worker import SideError
+from jaxgate.processes.live_worker import WorkerError
 
 Opponent = tuple[StoredProgram, Contender]
 """The baseline's program and its executable here. Holds arrays."""
@@ -183,7 +183,7 @@ class BaselineDuels:
             try:
                 with self._instruments.open_sides(again) as sides:
                     return self._clock(observed, timing, record, again, sides)
-            except SideError as error:
+            except WorkerError as error:
                 return replace(timing, why_not=f"{error}: --perf-against-env NAME=VALUE times both")
 
     def _launched(

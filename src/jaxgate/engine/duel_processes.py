@@ -16,7 +16,8 @@ from jaxgate.observe.duel import Side, run_duel, to_files
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine import NotRecreatedError, known_defaults, settings, variables_of
 from jaxgate.processes.duel_worker import DUEL_TIMEOUT_S, run_fresh_duel
-from jaxgate.processes.side_worker import SideError, ready, start_side
+from jaxgate.processes.live_worker import WorkerError
+from jaxgate.processes.side_worker import ready, start_side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ def open_sides(duel: FreshDuel) -> Iterator[tuple[Side, Side]]:
     """Today's program and the baseline's, each in a process that has its environment; both end with the block.
 
     Raises:
-        SideError: If one of them cannot be had.
+        WorkerError: If one of them cannot be had.
         OSError: If no process could be started.
     """
     given = duel.environments
@@ -72,7 +73,7 @@ def open_sides(duel: FreshDuel) -> Iterator[tuple[Side, Side]]:
                 variables_of(environment, given.variables, duel.platform) for environment in (given.now, given.baseline)
             ]
         except NotRecreatedError as error:
-            raise SideError(str(error)) from None
+            raise WorkerError(str(error)) from None
         _write(duel, folder)
         with (
             start_side(folder, "now", variables[0]) as now,
@@ -108,7 +109,7 @@ def _repeat_apart(
             with open_sides(sides) as both:
                 found = run_duel(*both, settled=lambda _: False, max_pairs=max(LOOKS), platform=duel.platform)
             decisions.append(_decide(duel, found))
-    except SideError as error:
+    except WorkerError as error:
         return RepeatOutcome(problem=f"two fresh processes failed: {error}")
     except Exception as error:  # noqa: BLE001 - deleted arrays, a full disk, a duel that means nothing
         return RepeatOutcome(problem=f"two fresh processes gave nothing usable: {describe(error)}")

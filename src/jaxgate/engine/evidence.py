@@ -13,7 +13,7 @@ from jaxgate.engine.baseline_duel import Opponent
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.progress import PROFILING
 from jaxgate.keep import Artifacts, ForeignFolderError, ProgramStore, can_write_scalars, write_scalars
-from jaxgate.model import NOT_CALLED, Capture, Measurement, Status, StoredBaseline, StoredProgram, Verdict, plural
+from jaxgate.model import Capture, Measurement, Status, StoredBaseline, StoredProgram, Verdict, plural
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.profile import (
@@ -217,7 +217,7 @@ class EvidenceCollector:
                 notes.append(f"{name} was not profiled: {describe(error)}")
         profiled: list[Profiled] = []
         if observed.measurement.compiled_only:
-            notes.append(f"not profiled: {NOT_CALLED}")
+            notes.append(f"not profiled: {observed.measurement.why_not_called}")
         for side in [] if observed.measurement.compiled_only else sides:
             where = self.artifacts.bundle(verdict.case) / side_folder(side.side)
             taken = self._instruments.take_profile(side, where, session_name(verdict.case, side.side))

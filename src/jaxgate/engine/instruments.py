@@ -14,13 +14,15 @@ from jaxgate.engine.duel_processes import FreshDuel, open_sides, repeat_duel
 from jaxgate.engine.progress import PATIENCE_S
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_today
-from jaxgate.model import Duel, HardwareKey, JaxDefaults, OpTable, RepeatOutcome
+from jaxgate.model import Duel, HardwareKey, JaxDefaults, OpTable, RepeatOutcome, Target
 from jaxgate.observe.duel import Contender, Planter, Side, Work, measure_work, prepare, prepare_planter, run_duel
 from jaxgate.observe.machine import MachineState, look
 from jaxgate.observe.profile import Taken, take_profile
+from jaxgate.observe.trace import TargetCompiler
 from jaxgate.processes.defaults_worker import find_defaults
 from jaxgate.processes.profile_worker import read_table
 from jaxgate.processes.pytest_child import RecordSelection, record_selection
+from jaxgate.processes.target_compiler import TargetProcess
 from jaxgate.processes.time_sessions import find_hardware
 
 Ask = Callable[[str], str]
@@ -57,6 +59,7 @@ class Instruments:
         processes: How many fresh processes must agree before a clock fails a test.
         patience_s: Seconds after which a stage is printed.
         asker: Gives how to ask somebody about what moved.
+        open_target: Starts the compiler of hardware that is not there.
     """
 
     run_duel: Callable[..., Duel] = run_duel
@@ -78,3 +81,4 @@ class Instruments:
     processes: int = PROCESSES
     patience_s: float = PATIENCE_S
     asker: Callable[[], Ask | None] = asker
+    open_target: Callable[[Target], TargetCompiler] = TargetProcess

@@ -13,7 +13,6 @@ from jaxgate.engine.repeats import DuelRepeat
 from jaxgate.judge import LOOKS, are_settled, hold
 from jaxgate.keep import DuelCache
 from jaxgate.model import (
-    NOT_CALLED,
     SHARED_CORES,
     BrokenDuelError,
     Claim,
@@ -124,7 +123,7 @@ class ReferenceDuels:
 
 def _hopeless(now: Measurement) -> str:
     if now.compiled_only:
-        return NOT_CALLED
+        return now.why_not_called
     if now.processes > 1:
         return SEVERAL
     if now.eager:

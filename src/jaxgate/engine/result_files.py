@@ -69,7 +69,7 @@ def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], e
         verdicts=tuple(result.verdicts),
         tests=tests,
         texts={v.case: explain(v, test=tests.get(v.case, ""), elsewhere=elsewhere) for v in result.verdicts if v.fails},
-        not_judged=tuple(sorted(selected - set(tests.values()))),
+        not_judged=tuple(sorted(result.not_judged(selected))),
         problems=tuple(_problems(session, ending.orphans)),
         unfit=tuple(filter(None, (result.time_over, unfit(session)))),
         scaling=scaling(result.verdicts),

@@ -36,9 +36,10 @@ from jaxgate.keep import (
     TimesStore,
     read_provenance,
 )
-from jaxgate.model import TIME, Cost, Fingerprints, Provenance, Verdict, Waiver, release_line
+from jaxgate.model import TIME, Cost, Fingerprints, Provenance, Target, Verdict, Waiver, release_line
 from jaxgate.observe.duel import Opponents
 from jaxgate.observe.machine import know_defaults
+from jaxgate.observe.trace import TargetCompiler
 from jaxgate.processes.environment_runs import Comparison
 from jaxgate.processes.pytest_child import Side, child_environment, naming
 from jaxgate.settings import Settings, Update
@@ -53,6 +54,7 @@ class SessionResult:
         provisional: Cases that wait for fresh processes, by name.
         tests: The cases of this run, each with the test that has it.
         unfinished: Tests that ended before they had called all of their gates, as far as is known.
+        left_out: Tests whose cases have no program for the target of this run, each with the reason.
         clashes: Cases that two tests have, a text each.
         new_programs: Fingerprints of the cases that have no baseline.
         dates: When the stored programs that baselines of this run name were recorded, by case.
@@ -68,6 +70,7 @@ class SessionResult:
     provisional: dict[str, Provisional] = field(default_factory=dict)
     tests: dict[str, str] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
     clashes: list[str] = field(default_factory=list)
     new_programs: dict[str, Fingerprints] = field(default_factory=dict)
     dates: dict[str, str] = field(default_factory=dict)
@@ -94,8 +97,8 @@ class SessionResult:
         return problem
 
     def not_judged(self, selected: AbstractSet[str]) -> set[str]:
-        """Those of the selected tests of which no case was judged."""
-        return {*selected} - {self.tests.get(verdict.case) for verdict in self.verdicts}
+        """Those of the selected tests of which no case was judged, although the run could have."""
+        return {*selected} - {self.tests.get(verdict.case) for verdict in self.verdicts} - self.left_out.keys()
 
     def ageing(self, today: date) -> Ageing | None:
         """The stored programs of this run's cases that should be recorded again."""
@@ -117,6 +120,7 @@ class GateSession:
         waivers: All that are in the file and apply to this jax.
         failed_there: What failed in the revision that is compared with, by test.
         known_provenance: Where a recording comes from, where another process of this run knew it first.
+        compiler: Compiles for hardware that is not there; ``None`` where the cases run here.
     """
 
     def __init__(
@@ -132,6 +136,7 @@ class GateSession:
         waivers: tuple[Waiver, ...] = (),
         failed_there: Mapping[str, str] = MappingProxyType({}),
         known_provenance: Provenance | None = None,
+        compiler: TargetCompiler | None = None,
     ) -> None:
         self.settings: Final = settings
         self.project: Final = project
@@ -174,7 +179,13 @@ class GateSession:
             instruments=self.instruments,
             bundles=settings.update is not Update.BOTH,
         )
+        self.compiler: Final = compiler
         self.evidence.problems += [self._machine.problem] if self._machine.problem else []
+
+    @property
+    def target(self) -> Target | None:
+        """The hardware that the cases are compiled for; ``None`` where they run here."""
+        return None if self.compiler is None else self.compiler.target
 
     @property
     def strict(self) -> bool:

@@ -24,6 +24,7 @@ from jaxgate.model import (
     Baseline,
     HardwareKey,
     StoredBaseline,
+    Target,
     distance,
     folder_name,
     release_line,
@@ -160,6 +161,11 @@ class BaselineStore:
                 borrowed = baseline.hardware != hardware
                 return StoredBaseline(baseline=baseline, path=path, borrowed=borrowed, of_other_line=line != self.line)
         return None
+
+    def knows(self, target: Target, case: str) -> bool:
+        """Whether a case has a baseline for a target, on any number of its devices, in this release line."""
+        folders = self.root.glob(folder_name(f"{target.slug}-*", self.line))
+        return any((folder / f"{case}.json").is_file() for folder in folders)
 
     def elsewhere(self, hardware: HardwareKey, case: str) -> tuple[str, ...]:
         """Name the other hardware that has a baseline of this case."""

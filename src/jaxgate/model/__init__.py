@@ -30,6 +30,7 @@ from jaxgate.model.duel import (
     RepeatOutcome,
 )
 from jaxgate.model.former_names import at_least, at_most, cases, equal
+from jaxgate.model.hardware import HardwareKey, compiled_for
 from jaxgate.model.inventory import Inventory, KeptCase, LogEntry, StoreChanges, StoredFile
 from jaxgate.model.jax_defaults import COMPILE_OPTIONS, CORES, UNKNOWN_SETTINGS, JaxDefaults
 from jaxgate.model.launched_program import CALL_FACTS, LaunchedProgram, call_facts, changed_programs, pair_programs
@@ -43,7 +44,6 @@ from jaxgate.model.measurement import (
     Culprits,
     ExhaustedError,
     Fingerprints,
-    HardwareKey,
     InvalidCaseError,
     Leaf,
     Measured,
@@ -79,6 +79,7 @@ from jaxgate.model.rank_measurement import RankMeasurement
 from jaxgate.model.release_line import distance, folder_name, release_line, split_folder_name
 from jaxgate.model.stored_program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
+from jaxgate.model.target import CHIPS, Target
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.waiver import TIME, Waiver
 from jaxgate.model.words import MAX_CHANGES_NAMED, cut, detectable, in_brackets, plural, shortlist

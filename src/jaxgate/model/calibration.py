@@ -8,7 +8,7 @@ from math import isfinite
 from statistics import median
 from typing import Any, ClassVar
 
-from jaxgate.model.measurement import HardwareKey
+from jaxgate.model.hardware import HardwareKey
 from jaxgate.model.numbers import STRICT
 
 CALIBRATION_SCHEMA = 1

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from jaxgate.model.numbers import Facts, Phases
+from jaxgate.model.numbers import CALLED_FACTS, Facts, Phases
 
 RUN_NS = "run_ns"
 """The steady-state time of a call: no number of one side, but decided by a duel with the reference."""
@@ -27,6 +27,9 @@ CLAIMED = QUANTITIES - {RUN_NS}
 
 ALTERNATIVES = "alternatives"
 """Right side of a claim that is held against other ways of doing the same, which are only compiled."""
+
+_OF_CALLS = {*CALLED_FACTS, *(f.name for f in fields(Phases)), "launches", "host_transfers", "host_reads", RUN_NS}
+"""What only calls and clocks show."""
 
 _SIGNS = {"<=": "≤", ">=": "≥", "==": "="}
 
@@ -118,6 +121,11 @@ class Claim:
     def needs_duel(self) -> bool:
         """Whether only a duel of subject and reference decides it."""
         return self.quantity == RUN_NS
+
+    @property
+    def needs_calls(self) -> bool:
+        """Whether its numbers come from calls or clocks; a program that is only compiled has none of them."""
+        return not {self.quantity, self.other}.isdisjoint(_OF_CALLS)
 
     def __str__(self) -> str:
         """Read as a formula, for example ``compile_ns <= 0.5 x reference``."""

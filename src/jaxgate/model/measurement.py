@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jaxgate.model.computation import Amount
+from jaxgate.model.hardware import HardwareKey, compiled_for
 from jaxgate.model.launched_program import LaunchedProgram
 from jaxgate.model.numbers import STRICT, Contract, Facts, Phases, Samples
 from jaxgate.model.release_line import folder_name, release_line
@@ -48,38 +48,6 @@ class ExhaustedError(InvalidCaseError):
     def __init__(self, stage: str, reason: str, largest: tuple[str, ...] = ()) -> None:
         super().__init__(stage, reason)
         self.largest = largest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HardwareKey:
-    """What selects a baseline: the devices that the case uses, not those that the machine has.
-
-    Attributes:
-        platform: ``cpu``, ``gpu`` or ``tpu``.
-        device_kind: As JAX names it; on CPU the processor's model. Of several processes with their number.
-        devices: How many the case uses.
-    """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
-
-    platform: str
-    device_kind: str
-    devices: int
-
-    @property
-    def slug(self) -> str:
-        """Name of the folder under ``baselines/``, for example ``cpu-amd-epyc-1``."""
-        kind = re.sub(r"[^a-z0-9]+", "-", self.device_kind.lower()).strip("-")
-        return f"{self.platform}-{kind}-{self.devices}"
-
-    @property
-    def is_virtual(self) -> bool:
-        """Whether the devices are several virtual ones of one CPU."""
-        return self.platform == "cpu" and self.devices > 1
-
-    def same_platform(self, other: HardwareKey) -> bool:
-        """Whether programs compiled for the two are comparable: one platform, one number of devices."""
-        return self.platform == other.platform and self.devices == other.devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,3 +263,10 @@ class Measurement(MeasuredProgram):
     compiled_only: bool = False
     depends_on_values: tuple[str, ...] | None = None
     only_raises: bool = False
+
+    @property
+    def why_not_called(self) -> str:
+        """Why nothing is known that only calls show; empty if it was called."""
+        if not self.compiled_only:
+            return ""
+        return compiled_for(self.hardware.target) if self.hardware.target else NOT_CALLED

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from jaxgate.model.measurement import Fingerprints, HardwareKey, Measured, Measurement
+from jaxgate.model.hardware import HardwareKey
+from jaxgate.model.measurement import Fingerprints, Measured, Measurement
 from jaxgate.model.numbers import Facts, Phases, Samples
 
 

@@ -8,7 +8,8 @@ from math import inf
 from typing import Any, ClassVar
 
 from jaxgate.model.baseline import Baseline, Provenance
-from jaxgate.model.measurement import Fingerprints, HardwareKey
+from jaxgate.model.hardware import HardwareKey
+from jaxgate.model.measurement import Fingerprints
 from jaxgate.model.numbers import STRICT, Contract
 
 TIMES_SCHEMA = 2

@@ -8,7 +8,7 @@ from typing import Literal
 from jaxgate.model.claim import KnownBreak
 from jaxgate.model.computation import Amount
 from jaxgate.model.decision import Decision, Status
-from jaxgate.model.measurement import HardwareKey
+from jaxgate.model.hardware import HardwareKey
 from jaxgate.model.profile import Capture
 from jaxgate.model.waiver import Waiver
 

@@ -6,7 +6,7 @@ import ctypes
 import inspect
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -249,3 +249,11 @@ def native_address(target: str, platform: str) -> int | None:
     name.argtypes, name.restype = (ctypes.py_object,), ctypes.c_char_p
     address: int | None = pointer(capsule, name(capsule))
     return address
+
+
+def register_tpu_dialect(context: Any) -> None:
+    """Let a context read kernels of a TPU; 0.12 reads them without."""
+    with suppress(ImportError, AttributeError):
+        from jax._src.lib import tpu  # noqa: PLC0415 - may be gone
+
+        tpu.register_dialect(context)

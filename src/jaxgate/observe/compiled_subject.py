@@ -56,15 +56,25 @@ def compile_subject(computation: Computation, tools: Tools) -> CompiledSubject:
         jax.block_until_ready(call)
     yardstick_ns = read_yardstick(tools.clocks.wall)
     tools.progress("tracing")
-    lowered = lower(computation.subject, *call, role="subject", clock=tools.clocks.thread, asleep=tools.clocks.asleep)
+    lowered = lower(
+        computation.subject,
+        *call,
+        role="subject",
+        clock=tools.clocks.thread,
+        asleep=tools.clocks.asleep,
+        platform=tools.platform,
+    )
     tools.progress("compiling")
-    program = compile_program(lowered, clocks=tools.clocks, lines=True)
+    program = compile_program(lowered, clocks=tools.clocks, lines=True, target=tools.target)
     refuse_idle(program)
     devices = devices_of(program.executable)
     processes = processes_of(devices)
-    hardware = hardware_key(devices[0], len(devices), processes)
+    if tools.target is None:
+        hardware, found = hardware_key(devices[0], len(devices), processes), read_environment(devices[0])
+    else:
+        hardware = tools.target.target.hardware(len(devices))
+        found = read_environment(devices[0], other=tools.target.versions)
     communication = read_communication(program, devices)
-    found = read_environment(devices[0])
     compiled = CompiledSubject(
         call=call,
         lowered=lowered,

@@ -14,6 +14,10 @@ _FIRST_LINES = 2
 """Lines of an exception's text that are kept: JAX's go on for a page, the traceback keeps them all."""
 
 
+class NotOnTargetError(Exception):
+    """A case has no program that the compiler of a target could be given; the text says why."""
+
+
 @contextmanager
 def guarded(stage: str) -> Iterator[None]:
     """Turn whatever the block raises into ``InvalidCaseError``; interrupts pass through.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from jaxgate.model import Computation, Facts, InvalidCaseError, Measurement
 from jaxgate.observe.arguments import ALONE, Lockstep, carry_donated, has_shapes, with_next_args
 from jaxgate.observe.compiled_subject import CompiledSubject, compile_subject
-from jaxgate.observe.errors import guarded
+from jaxgate.observe.errors import NotOnTargetError, guarded
 from jaxgate.observe.execute import (
     Called,
     JittedSubject,
@@ -33,7 +33,7 @@ from jaxgate.observe.measure_eager import measure_eager
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import DonatedLeaf, find_feeds, lost_bytes, lost_lines, lost_unknown, read_donation
 from jaxgate.observe.tools import Announce, ReferenceStore, Tools
-from jaxgate.observe.trace import CLOCKS, Clocks
+from jaxgate.observe.trace import CLOCKS, Clocks, TargetCompiler
 
 
 def observe(
@@ -44,6 +44,7 @@ def observe(
     sampling: bool = True,
     clocks: Clocks = CLOCKS,
     together: Lockstep = ALONE,
+    target: TargetCompiler | None = None,
 ) -> Observation:
     """Measure one case.
 
@@ -56,18 +57,25 @@ def observe(
 
     Raises:
         InvalidCaseError: If the case cannot be measured, or its results are wrong.
+        NotOnTargetError: If there is no program that a target's compiler could be given.
     """
     jax_extend()  # before anything is traced
     refuse_settings()
     progress("building")
     with guarded("building the workload"):
         computation = with_next_args(build())
-    tools = Tools(store=store, progress=progress, sampling=sampling, clocks=clocks, together=together)
-    return _measure(computation)(computation, build, tools)
+    tools = Tools(store=store, progress=progress, sampling=sampling, clocks=clocks, together=together, target=target)
+    return _measure(computation, target)(computation, build, tools)
 
 
-def _measure(computation: Computation) -> Callable[[Computation, Callable[[], Computation], Tools], Observation]:
+def _measure(
+    computation: Computation, target: TargetCompiler | None
+) -> Callable[[Computation, Callable[[], Computation], Tools], Observation]:
     """How a case is measured: by calls of a program, by calls of plain Python, or without any."""
+    if target is not None and computation.eager:
+        raise NotOnTargetError(
+            f"plain Python (eager=True) is not one program, so it is not compiled for {target.target}"
+        )
     shapes = has_shapes(computation.args, computation.kwargs)
     if shapes and computation.eager:
         raise InvalidCaseError(
@@ -76,7 +84,7 @@ def _measure(computation: Computation) -> Callable[[Computation, Callable[[], Co
             "jax.ShapeDtypeStruct; give arrays, or a function that jax.jit can trace: what is under the decorator, with "
             "donate=",
         )
-    if shapes:
+    if shapes or target is not None:
         return measure_compiled
     return measure_eager if computation.eager else _measure_jitted
 

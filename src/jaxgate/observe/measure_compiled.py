@@ -1,4 +1,4 @@
-"""What is known of a compiled program without a call; all there is of a case whose arguments are ``jax.ShapeDtypeStruct``."""
+"""What is known of a compiled program without a call: of arguments that are ``jax.ShapeDtypeStruct``, and of targets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from jaxgate.model import (
     Fingerprints,
     InvalidCaseError,
     Measurement,
+    Phases,
     ReferenceFacts,
+    compiled_for,
+    plural,
 )
 from jaxgate.observe.arguments import carry_donated, read_results
 from jaxgate.observe.compat import output_shardings
@@ -29,15 +32,18 @@ from jaxgate.observe.trace import describe_constants, device_assignment, source_
 
 
 def measure_compiled(computation: Computation, build: Callable[[], Computation], tools: Tools) -> Observation:
-    """Measure a case whose arguments are shapes: compiled for them, on the devices of their shardings, and never called.
+    """Measure a case that is never called: its arguments are shapes, or it is compiled for a target.
 
-    No array is made, so the step of a model may need all memory that a device has, or more. The reference is compiled, too;
+    Of shapes no array is made, so the step of a model may need all memory that a device has, or more. The reference is compiled, too;
     the two results are not compared. Whatever only calls show is unknown, and said to be so.
 
     Raises:
         InvalidCaseError: If it cannot be compiled, or the case asks for what only calls show.
     """
-    if computation.batch is not None:
+    claims = tuple(computation.claims)
+    if tools.target is not None:
+        claims = tuple(claim for claim in claims if not claim.needs_calls)
+    elif computation.batch is not None:
         raise InvalidCaseError("checking the batch", f"expected arrays, found a case {NOT_CALLED}; leave batch= out")
     compiled = compile_subject(computation, tools)
     reference = None
@@ -46,27 +52,45 @@ def measure_compiled(computation: Computation, build: Callable[[], Computation],
             computation.reference, compiled.call, role="reference", surroundings=compiled.surroundings, tools=tools
         )
     found = read_compiled(computation, build, compiled, reference=reference, tools=tools)
-    lost, lines, why = lost_by_size(compiled.program, compiled.call)
+    lost, lines, lost_unknown = lost_by_size(
+        compiled.program, compiled.call, None if tools.target is None else compiled.program.executable.reused
+    )
     next_args = computation.next_args or carry_donated(compiled.lowered.stage, compiled.call[0])
-    unseen = [found.unseen, NOT_CALLED, "results are not compared with the reference's" if reference else ""]
+    why = NOT_CALLED if tools.target is None else compiled_for(str(tools.target.target))
+    left = len(computation.claims) - len(claims)
+    unseen = [
+        found.unseen,
+        why,
+        "results are not compared with the reference's" if reference else "",
+        f"{plural(left, 'claim')} {'needs' if left == 1 else 'need'} calls" if left else "",
+    ]
     measurement = replace(
         found,
         compiled_only=True,
         facts=replace(found.facts, lost_bytes=lost),
         culprits=replace(found.culprits, lost=lines),
         unseen="; ".join(filter(None, unseen)),
-        unknown={**found.unknown, **dict.fromkeys((*CALLED_FACTS, *ARRIVAL_FACTS), NOT_CALLED), **why},
+        phases=found.phases if tools.target is None else Phases(),
+        reference=found.reference if tools.target is None else untimed(found.reference),
+        unknown={**found.unknown, **dict.fromkeys((*CALLED_FACTS, *ARRIVAL_FACTS), why), **lost_unknown},
     )
     return Observation(
         measurement=measurement,
         call=compiled.call,
         rtol=computation.rtol,
         atol=computation.atol,
-        claims=tuple(computation.claims),
+        claims=claims,
         contract=computation.contract,
         lowered=compiled.lowered,
         feeds=find_feeds(compiled.lowered, compiled.call, next_args),
+        target=tools.target,
+        executable=compiled.program.executable,
     )
+
+
+def untimed(reference: ReferenceFacts | None) -> ReferenceFacts | None:
+    """What is known of a reference, without its times: a target is judged by no clock."""
+    return None if reference is None else replace(reference, phases=Phases())
 
 
 def read_compiled(

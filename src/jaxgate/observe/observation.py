@@ -13,7 +13,7 @@ from jaxgate.observe.eager_programs import EagerProgram
 from jaxgate.observe.execute import WHY_NOT
 from jaxgate.observe.hlo import largest_allocations, rows_of
 from jaxgate.observe.program import NotReplayableError, export_program, split_call
-from jaxgate.observe.trace import Lowered
+from jaxgate.observe.trace import Lowered, TargetCompiler
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,8 @@ class Observation:
         function: The subject, where it is called as it is.
         launched: The programs that a call of it launches, likewise.
         reference_function: Its reference, likewise.
+        target: What compiled it, if that was for hardware that is not there.
+        executable: What was compiled; ``None`` where JAX gives it again without compiling.
     """
 
     measurement: Measurement
@@ -47,6 +49,8 @@ class Observation:
     function: Callable[..., Any] | None = None
     launched: tuple[EagerProgram, ...] = ()
     reference_function: Callable[..., Any] | None = None
+    target: TargetCompiler | None = None
+    executable: Any = None
 
     def export(self) -> StoredProgram:
         """The subject as a program that can be stored and compiled again; traced for that once."""
@@ -74,7 +78,7 @@ class Observation:
         """The measurement with the largest buffers of the program, or with why they are not known; nothing is compiled."""
         if self.lowered is None:
             return self.measurement
-        found = largest_allocations(self.lowered.stage.compile(), count=50)
+        found = largest_allocations(self.executable or self.lowered.stage.compile(), count=50)
         lines = rows_of(found.largest)
         return replace(
             self.measurement,

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from jaxgate.observe.arguments import ALONE, Lockstep
-from jaxgate.observe.trace import CLOCKS, Clocks
+from jaxgate.observe.trace import CLOCKS, Clocks, TargetCompiler
 
 Announce = Callable[[str], None]
 """Called with the stage that begins."""
@@ -35,6 +35,7 @@ class Tools:
         sampling: Whether to time calls; the counters are taken either way.
         clocks: What is timed with which.
         together: The ranks that run the case, all of them with the same calls.
+        target: Compiles for hardware that is not there; ``None`` where the case runs here.
     """
 
     store: ReferenceStore
@@ -42,3 +43,9 @@ class Tools:
     sampling: bool = True
     clocks: Clocks = CLOCKS
     together: Lockstep = ALONE
+    target: TargetCompiler | None = None
+
+    @property
+    def platform(self) -> str | None:
+        """What functions are lowered for; ``None`` for that of their arguments."""
+        return None if self.target is None else self.target.target.platform

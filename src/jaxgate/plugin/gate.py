@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -26,6 +26,7 @@ from jaxgate.model import (
     split_claims,
 )
 from jaxgate.observe.arguments import Names, case_of_function
+from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.machine import all_settings, settings_of
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
@@ -109,7 +110,7 @@ class Gate:
                 extra = [args, kwargs, donate, carry, reference, claims, tolerances, batch, name, options]
                 if any(extra):
                     raise TypeError("a case brings its own arguments and claims; expected gate(case) alone")
-                names, case = subject.names, fit(subject, self._session.settings.size)
+                names, case = subject.names, self._fitted(subject)
             else:
                 refuse_other_kinds(
                     subject=subject,
@@ -220,7 +221,9 @@ class Gate:
             with self._session.progress(case.name) as progress:
                 observed = self._observe(case, progress)
                 measurement = observed.measurement
-                if self._in_catalogue:  # a function of the user's may be meant for the CPU of any machine
+                if (
+                    self._in_catalogue and not measurement.hardware.target
+                ):  # a function of the user's may be meant for the CPU of any machine
                     refuse_platform(measurement.hardware)
                 engine_ns = time.perf_counter_ns() - begin - _jax_ns(measurement)
                 judged = judge_case(self._session, case, observed, test=self._item.nodeid, progress=progress)
@@ -241,7 +244,34 @@ class Gate:
         return judged, observed
 
     def _observe(self, case: Case, progress: Callable[[str], None]) -> Observation:
-        return observe(case.build, store=self._session.references, progress=progress, sampling=self._benchmark.enabled)
+        try:
+            return observe(
+                case.build,
+                store=self._session.references,
+                progress=progress,
+                sampling=self._benchmark.enabled,
+                target=self._session.compiler,
+            )
+        except NotOnTargetError as error:
+            self._leave_out(case.name, error)
+
+    def _fitted(self, case: Case) -> Case:
+        try:
+            return fit(case, self._session.settings.size, self._session.target)
+        except NotOnTargetError as error:
+            self._leave_out(case.name, error)
+
+    def _leave_out(self, case: str, why: NotOnTargetError) -> NoReturn:
+        """Skip a case that has no program for the target; one that had is red."""
+        target = self._session.target
+        if target is not None and self._session.store.knows(target, case):
+            pytest.fail(
+                f"`{case}` has a baseline for {target} and no program any more: {why}\n"
+                f"expected a program, or no such baseline; remove its file under {target.slug}-* if that is meant",
+                pytrace=False,
+            )
+        self._session.result.left_out[self._item.nodeid] = str(why)
+        pytest.skip(f"`{case}`: {why}")
 
     def _fill_row(self, case: Case, measurement: Measurement, verdict: Verdict, engine_ns: int) -> None:
         if self._benchmark.group is None:

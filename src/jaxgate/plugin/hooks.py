@@ -14,7 +14,7 @@ from jaxgate.plugin import benchmark_rows, time_limit
 from jaxgate.plugin.gating import begin, gating_run
 from jaxgate.plugin.guard_fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
 from jaxgate.plugin.options.command_line import STARTED, CommandLine
-from jaxgate.plugin.options.settings import begins_at_once, pass_on_size, read_settings
+from jaxgate.plugin.options.settings import begins_at_once, pass_on, read_settings
 from jaxgate.plugin.options.table import add_options
 from jaxgate.plugin.stash import SETTINGS, STDERR, SUSPECT, TESTS, Tests
 from jaxgate.plugin.xdist import devices, nodes
@@ -42,7 +42,7 @@ def pytest_load_initial_conftests(
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options, and keep a way to the terminal that capture does not close."""
     settings = config.stash[SETTINGS] = read_settings(config)
-    pass_on_size(config)
+    pass_on(config)
     config.stash[TESTS] = Tests()
     config.addinivalue_line(
         "markers", "perf: takes the fixture `gate` of jaxgate, which marks it; leave out by -m 'not perf'"

@@ -14,7 +14,8 @@ import pytest
 
 from jaxgate import keep
 from jaxgate.engine.progress import Progress
-from jaxgate.model import Provenance, UsageError, Waiver
+from jaxgate.model import Provenance, Target, UsageError, Waiver
+from jaxgate.plugin.options.table import TARGET
 from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, STDERR, OtherSide
 from jaxgate.processes.environment_runs import Comparison, run_environments
 from jaxgate.processes.environment_spec import parse_environment
@@ -25,6 +26,7 @@ from jaxgate.report import printable_line
 if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments
     from jaxgate.engine.session import GateSession
+    from jaxgate.observe.trace import TargetCompiler
 
 _WAIVERS = pytest.StashKey[tuple[Waiver, ...]]()
 
@@ -37,7 +39,8 @@ def gate_session(config: pytest.Config) -> GateSession:
 
     cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
     folder = None if cache is None else Path(cache.mkdir("jaxgate"))
-    give_devices(config)
+    target = Target.parse(config.stash[SETTINGS].target) if config.stash[SETTINGS].target else None
+    give_devices(config, target)
     comparison = _environments(config, folder) if config.stash[SETTINGS].against_env else None
     record_other_side(config)
     other = config.stash.get(OTHER_SIDE, None)
@@ -54,6 +57,7 @@ def gate_session(config: pytest.Config) -> GateSession:
         waivers=config.stash.get(_WAIVERS, ()),
         failed_there={} if other is None else other.failed,
         known_provenance=config.stash.get(MADE_FROM, None),
+        compiler=_compiler(config, target),
     )
     return config.stash[SESSION]
 
@@ -65,15 +69,35 @@ def given_instruments(config: pytest.Config) -> Instruments:
     return config.stash.get(INSTRUMENTS, None) or Instruments()
 
 
-def give_devices(config: pytest.Config) -> None:
-    """Divide the CPU before anything touches a device; where that is too late, no test is run."""
+def _compiler(config: pytest.Config, target: Target | None) -> TargetCompiler | None:
+    """What compiles for a target; where it is not installed, no test is run. Its process ends with the run."""
+    if target is None:
+        return None
+    from jaxgate.observe.target import NoTargetError  # noqa: PLC0415 - imports JAX
+
+    compiler = given_instruments(config).open_target(target)
+    config.add_cleanup(compiler.close)
+    try:
+        compiler.versions  # noqa: B018 - asks its process
+    except NoTargetError as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+    return compiler
+
+
+def give_devices(config: pytest.Config, target: Target | None = None) -> None:
+    """Divide the CPU before anything touches a device; where that is too late, no test is run.
+
+    The devices of a target have CPU devices to stand for them, and no other platform is looked for.
+    """
     count = config.stash[SETTINGS].cpu_devices
+    if target is not None:
+        count = max(count or 1, target.devices)
     if count is None or config.pluginmanager.hasplugin("jaxgate-controller"):
         return  # a controller of workers touches no device
     from jaxgate.observe.machine import DevicesChosenError, give_cpu_devices  # noqa: PLC0415 - imports JAX
 
     try:
-        give_cpu_devices(count)
+        give_cpu_devices(count, alone=target is not None)
     except DevicesChosenError as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
@@ -82,9 +106,15 @@ def read_stored(config: pytest.Config) -> None:
     """Read the waivers and check the form of the baselines before the first test, so that one set serves all cases.
 
     Raises:
-        pytest.UsageError: If the waivers cannot be trusted, or an earlier jaxgate wrote the baselines.
+        pytest.UsageError: If the waivers cannot be trusted, an earlier jaxgate wrote the baselines, or there is no such
+            target.
     """
     _refuse_old(config)
+    if name := config.stash[SETTINGS].target:
+        try:
+            Target.parse(name)
+        except ValueError as error:
+            raise pytest.UsageError(f"{TARGET.flag}: {error}") from error
     try:
         found = keep.read_waivers(config.stash[SETTINGS].baselines)
     except keep.WaiverError as error:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.model import Case, HardwareKey, InvalidCaseError, Size
+from jaxgate.model import Case, HardwareKey, InvalidCaseError, Size, Target
+from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.machine import devices_here, usual_size
 from jaxgate.settings.variables import CPU_DEVICES
 
 
-def fit(case: Case, size: Size | None) -> Case:
-    """The case as this machine runs it: in the size asked for, or the usual one of its hardware.
+def fit(case: Case, size: Size | None, target: Target | None = None) -> Case:
+    """The case as this machine runs it, or compiles it: in the size asked for, or the usual one of its hardware.
 
     Raises:
-        pytest.skip.Exception: If it needs more devices than this accelerator machine has.
+        NotOnTargetError: If it needs more devices than the target has.
+        pytest.skip.Exception: If it needs more than this accelerator machine has.
         pytest.fail.Exception: If it needs more than there are on CPU, where any number can be had.
     """
     platform, count = devices_here()
+    if target is not None and case.devices > target.devices:
+        raise NotOnTargetError(f"it needs {case.devices} devices, {target} has {target.devices}")
     if case.devices > count:
         text = f"`{case.name}` needs {case.devices} devices, found {count} ({platform})"
         if platform != "cpu":

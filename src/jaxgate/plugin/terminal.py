@@ -60,6 +60,10 @@ def summarise(out: Console, config: pytest.Config) -> None:
         for command in workflow_commands(config.stash[session_end.OUTCOME]):
             out.ensure_newline()
             out.write_line(command)
+    if gates is not None and gates.result.left_out:
+        count = plural(len(gates.result.left_out), "gate is", "gates are")
+        out.ensure_newline()
+        out.write_line(f"{count} not compiled for {gates.target}: pytest -rs names each with the reason")
     selected = config.stash[TESTS].selected
     missing = len(selected if gates is None else gates.result.not_judged(selected))
     if missing and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
@@ -144,7 +148,7 @@ def _undecided_anywhere(out: Console, session: GateSession) -> None:
         what = plural(count, "case is", "cases are")
         out.write_line(
             f"{what} UNDECIDED on any machine, which does not count against this one; times recorded on quiet hardware "
-            "would decide (--perf-record-times), on virtual devices nothing"
+            "would decide (--perf-record-times), on virtual devices and targets nothing"
         )
 
 
@@ -182,7 +186,7 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
 def _without_clock(out: Console, session: GateSession) -> None:
     """What was recorded while the clock was off, and what that means for later runs."""
     count = sum(verdict.recorded != "" and verdict.run_ns is None for verdict in session.result.verdicts)
-    if count:
+    if count and session.target is None:
         what = plural(count, "case was", "cases were")
         out.write_line(
             f"WITHOUT A CLOCK: {what} recorded under --benchmark-disable: their facts gate; how long a call takes is not "

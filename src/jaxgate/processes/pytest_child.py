@@ -14,7 +14,7 @@ from jaxgate.keep import HELD
 from jaxgate.model import UsageError
 from jaxgate.processes.child import Finished, run_child
 from jaxgate.settings import Settings
-from jaxgate.settings.variables import CPU_DEVICES, NAMED_LIKE, NAMESAKES, OTHER_SIDE, SIZE
+from jaxgate.settings.variables import CPU_DEVICES, NAMED_LIKE, NAMESAKES, OTHER_SIDE, SIZE, TARGET
 
 _RECORDED = (0, 1, 5)
 """pytest's exit codes of a run that came to its end: passed, some tests failed, no tests collected."""
@@ -61,7 +61,7 @@ def child_environment(settings: Settings) -> dict[str, str]:
     """
     dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS", "PYTEST_XDIST")
     found = {name: value for name, value in settings.started_with.items() if not name.startswith(dropped)}
-    found |= {name: os.environ[name] for name in (SIZE, CPU_DEVICES) if name in os.environ}
+    found |= {name: os.environ[name] for name in (SIZE, CPU_DEVICES, TARGET) if name in os.environ}
     found["COLUMNS"] = "400"  # pytest cuts its reasons to the width of the terminal
     if settings.options:
         found["PYTEST_ADDOPTS"] = shlex.join(settings.options)

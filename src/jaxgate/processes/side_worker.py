@@ -8,94 +8,27 @@ from __future__ import annotations
 
 import gc
 import json
-import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
 from typing import TYPE_CHECKING, Any
 
-from jaxgate.keep import RESULTS_BYTES, read_job, read_text, take_results, write_results
+from jaxgate.keep import RESULTS_BYTES, read_job, take_results, write_results
 from jaxgate.model import Contract, JaxDefaults
 from jaxgate.observe.duel import Prepared, prepare_side
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine import NotRecreatedError, know_defaults, recreate
-from jaxgate.observe.source_lines import without_folders
 from jaxgate.observe.trace import Clock
 from jaxgate.processes.duel_worker import on_device
+from jaxgate.processes.live_worker import LiveWorker, start_worker
 
 if TYPE_CHECKING:
     import numpy as np
 
 TIMEOUT_S = 600.0
-MAX_WORDS = 200
-"""Characters of what a process complained of that an error shows."""
-_LOGGED = re.compile(r"[IWEF]\d{4} \d\d:\d\d:[\d.]+ +\d+ [^\s\]]+:\d+\] ")
-"""What XLA writes before each line of its log: severity, day, time, thread, place."""
-_FATAL = re.compile(f"(?=F){_LOGGED.pattern}")
-_STACK = re.compile(r"@ |\*\*\*")
-"""How the lines begin that it writes of its own stack, after the reason."""
-
-
-class SideError(Exception):
-    """A process that should be one side of a duel is none; the text says why, in one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class SideProcess:
-    """A live process that shall be one side of a duel, and is asked line by line.
-
-    Attributes:
-        live: The process.
-        complaints: The file of what it complains of.
-    """
-
-    live: subprocess.Popen[str]
-    complaints: Path
-
-    def ask(self, **question: int | str) -> dict[str, Any]:
-        """What it answers to a question; ``_reply`` has them all.
-
-        Raises:
-            SideError: If it ended, or has a problem.
-        """
-        assert self.live.stdin is not None
-        try:
-            self.live.stdin.write(f"{json.dumps(question)}\n")
-            self.live.stdin.flush()
-        except OSError:
-            raise SideError(self._ended()) from None
-        return self.answer()
-
-    def answer(self) -> dict[str, Any]:
-        """Its next line.
-
-        Raises:
-            SideError: If it ended, or has a problem.
-        """
-        assert self.live.stdout is not None
-        line = self.live.stdout.readline()
-        if not line:
-            raise SideError(self._ended())
-        reply: dict[str, Any] = json.loads(line)
-        if "problem" in reply:
-            raise SideError(reply["problem"])
-        return reply
-
-    def end(self) -> None:
-        """Kill it."""
-        self.live.kill()
-        with suppress(OSError):  # it ended before it read what was asked last
-            assert self.live.stdin is not None
-            self.live.stdin.close()
-
-    def _ended(self) -> str:
-        status, words = self.live.wait(), _last_words(self.complaints)
-        return f"a process of its own ended: exit status {status}{f': {words}' if words else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +41,7 @@ class ProcessSide:
         consumed: Whether a burst can be of one call only.
     """
 
-    process: SideProcess
+    process: LiveWorker
     contract: Contract
     consumed: bool
 
@@ -116,7 +49,7 @@ class ProcessSide:
         """What a call gives; ``None`` if it is more than so many bytes.
 
         Raises:
-            SideError: If the process ended.
+            WorkerError: If the process ended.
         """
         path = self.process.complaints.with_suffix(".npz")
         if not self.process.ask(results=str(path), most_bytes=most_bytes)["written"]:
@@ -127,7 +60,7 @@ class ProcessSide:
         """Nanoseconds that some calls take, by the process's own clock.
 
         Raises:
-            SideError: If the process ended.
+            WorkerError: If the process ended.
         """
         del clock
         return int(self.process.ask(calls=calls)["ns"])
@@ -136,7 +69,7 @@ class ProcessSide:
 @contextmanager
 def start_side(
     folder: Path, side: str, variables: Mapping[str, str], timeout_s: float = TIMEOUT_S
-) -> Iterator[SideProcess]:
+) -> Iterator[LiveWorker]:
     """Start a process for one side of the job in a folder (``keep.write_job``); it ends with the block.
 
     Args:
@@ -148,53 +81,20 @@ def start_side(
     Raises:
         OSError: If it could not be started.
     """
-    command = [sys.executable, "-W", "ignore", "-m", "jaxgate.processes.side_worker", str(folder), side]
-    complaints = folder / f"{side}.stderr"
-    with (
-        complaints.open("wb") as stderr,
-        subprocess.Popen(
-            command,
-            env=dict(variables),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        ) as live,
-    ):
-        limit = Timer(timeout_s, live.kill)
-        limit.daemon = True
-        limit.start()
-        process = SideProcess(live, complaints)
-        try:
-            yield process
-        finally:
-            limit.cancel()
-            process.end()
+    with start_worker(
+        "jaxgate.processes.side_worker", [str(folder), side], folder / f"{side}.stderr", variables, timeout_s
+    ) as worker:
+        yield worker
 
 
-def ready(process: SideProcess) -> ProcessSide:
+def ready(process: LiveWorker) -> ProcessSide:
     """Wait until a process has compiled its program.
 
     Raises:
-        SideError: If it could not, or has another environment than it shall have.
+        WorkerError: If it could not, or has another environment than it shall have.
     """
     reply = process.answer()
     return ProcessSide(process, reply["contract"], reply["consumed"])
-
-
-def _last_words(complaints: Path) -> str:
-    """Why a process ended, in its own words: its last fatal line, else the last one that is not of a stack.
-
-    Empty if it complained of nothing, or of more than anybody reads.
-    """
-    try:
-        lines = [line.strip() for line in read_text(complaints, errors="replace").splitlines()]
-    except OSError:
-        return ""
-    fatal = [line for line in lines if _FATAL.match(line)]
-    others = [line for line in lines if line and not _STACK.match(line)]
-    words = without_folders(_LOGGED.sub("", (fatal or others or [""])[-1]))
-    return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS]} …"
 
 
 def main(folder: Path, side: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxgate.model import Finding, Status, Verdict, detectable, shortlist
+from jaxgate.model import Finding, Status, Verdict, detectable, plural, shortlist
 from jaxgate.report.optable import blame
 from jaxgate.report.printable import printable, shell_word
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
@@ -105,7 +105,7 @@ def _reason(verdict: Verdict) -> str:
     number = sum(finding.kind == "claim" and finding.status is Status.SAME for finding in verdict.findings)
     before = " (run time as measured before)" if any(finding.remembered for finding in verdict.findings) else ""
     expected = [*expected_failures(verdict), *unexpected_passes(verdict)]
-    held = " · ".join([f"{number} claims hold{before}", *_undecided(verdict), *expected])
+    held = " · ".join([f"{plural(number, 'claim holds', 'claims hold')}{before}", *_undecided(verdict), *expected])
     if verdict.recorded == "created" or (verdict.recorded and worst and worst.kind == "baseline"):
         return held
     if worst is not None and worst.status is Status.NO_BASELINE:

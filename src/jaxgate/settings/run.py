@@ -120,6 +120,7 @@ class Settings:
         strict: A missing, stale or orphaned baseline fails the run.
         peak_into: Where this process writes the peak of one case; ``None`` judges.
         size: Of the catalogue's workloads; ``None`` for what the hardware usually runs.
+        target: Hardware that is not there, for which the cases are compiled; empty runs them here.
         cpu_devices: Virtual devices of a CPU; ``None`` leaves JAX as it is.
         artifacts: What is kept of a case that failed, and where.
         time_limit_s: Seconds after which no test begins; ``None`` for no limit.
@@ -150,6 +151,7 @@ class Settings:
     options: tuple[str, ...]
     peak_into: Path | None
     size: Size | None
+    target: str
     cpu_devices: int | None
     time_limit_s: float | None
     ranks: RankSettings | None

@@ -25,6 +25,7 @@ NAMED_LIKE, NAMESAKES = "JAXGATE_NAMED_LIKE", "JAXGATE_NAMESAKES"
 files that share a name."""
 
 SIZE, CPU_DEVICES, TIME_LIMIT = "JAXGATE_SIZE", "JAXGATE_CPU_DEVICES", "JAXGATE_TIME_LIMIT"
+TARGET = "JAXGATE_TARGET"
 """Options that the processes which a run starts read, too: they must run the same workloads."""
 
 RESULTS_INTO = "JAXGATE_RESULTS_INTO"

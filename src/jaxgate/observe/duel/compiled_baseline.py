@@ -15,6 +15,7 @@ from jaxgate.observe.machine import fingerprint
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import executable_fingerprint
 from jaxgate.observe.tools import ReferenceStore
+from jaxgate.observe.trace import compiled_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,13 @@ class Opponents:
         if found is not None:
             numbers, _ = found
             return Recompiled(facts=numbers["facts"], executable=numbers["executable"])
-        contender = prepare(program, observed.leaves(), observed.contract)
-        executable = executable_fingerprint(contender.function)
-        fresh = Recompiled(facts=contender.facts, executable=executable, contender=contender)
+        if observed.target is not None and observed.lowered is not None:
+            fresh = Recompiled(
+                facts=compiled_facts(observed.target.recompile(program, observed.lowered)), executable=None
+            )
+        else:
+            contender = prepare(program, observed.leaves(), observed.contract)
+            executable = executable_fingerprint(contender.function)
+            fresh = Recompiled(facts=contender.facts, executable=executable, contender=contender)
         self._store.save(key, {"facts": dict(fresh.facts), "executable": fresh.executable}, [])
         return fresh

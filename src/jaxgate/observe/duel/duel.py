@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 
 from jaxgate.model import ACCELERATOR_BURST_NS, BURSTS, DUEL_BURST_NS, LONG_CALL_NS, Contract, Duel, StoredProgram
 from jaxgate.observe.arguments import Feeder, to_host
-from jaxgate.observe.program import NotReplayableError, load_program
+from jaxgate.observe.program import compile_exported, load_program, spread
 from jaxgate.observe.trace import Clock, compiled_facts, record, uncollected
 
 LONGEST_BURST = 10
@@ -134,46 +133,19 @@ def prepare(
     """
     exported = load_program(program)
     placed = [*_place(exported, leaves), *extra]
-    jitted = jax.jit(extend(_without_unused(exported)), donate_argnums=program.record.donated)
-    try:
-        compiled = jitted.lower(*placed).compile(compiler_options=dict(program.record.options) or None)
-    except Exception as error:
-        text = str(error).strip().splitlines()
-        raise NotReplayableError(
-            f"it does not compile here: {type(error).__name__}: {text[0] if text else ''}"
-        ) from error
-    feeder = Feeder((tuple(placed), {}), donates=bool(program.record.donated), only=program.record.donated)
-    feeds = program.record.feeds
+    about = program.record
+    compiled = compile_exported(exported, placed, donated=about.donated, options=about.options, extend=extend)
+    feeder = Feeder((tuple(placed), {}), donates=bool(about.donated), only=about.donated)
+    feeds = about.feeds
     kept = None if feeds is None else (*feeds, *(None for _ in extra))
     return Contender(function=compiled, feeder=feeder, feeds=kept, contract=contract)
-
-
-def _without_unused(exported: Any) -> Callable[..., Any]:
-    """Call a program so that JAX sees which arguments it leaves out, and drops them as it did for the subject.
-
-    ``exported.call`` uses all of them: unused ones would count as arguments, and take over donated buffers.
-    """
-    kept = set(exported.module_kept_var_idx)
-
-    def zeros(leaf: Any) -> Any:
-        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return jax.random.wrap_key_data(jnp.zeros_like(jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
-        return jnp.zeros_like(leaf)
-
-    def call(*leaves: Any) -> Any:
-        return exported.call(*(leaf if place in kept else zeros(leaf) for place, leaf in enumerate(leaves)))
-
-    return call
 
 
 def _place(exported: Any, leaves: Sequence[Any]) -> list[Any]:
     """Put the arguments where a program for several devices wants them; those that lie right share their buffers."""
     if exported.nr_devices == 1:
         return list(leaves)
-    devices = _devices(leaves, exported.nr_devices)
-    wanted = exported.in_shardings_jax(None)  # of abstract meshes: shapes and names, no devices
-    everywhere = NamedSharding(Mesh(devices, ("devices",)), PartitionSpec())
-    shardings = [everywhere if sharding is None else _concrete(sharding, devices) for sharding in wanted]
+    shardings = spread(exported, _devices(leaves, exported.nr_devices))
     return [_put(leaf, sharding) for leaf, sharding in zip(leaves, shardings, strict=True)]
 
 
@@ -181,13 +153,6 @@ def _put(leaf: Any, sharding: Any) -> Any:
     if not isinstance(leaf, jax.ShapeDtypeStruct):
         return jax.device_put(leaf, sharding)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.weak_type)
-
-
-def _concrete(sharding: Any, devices: np.ndarray[Any, Any]) -> NamedSharding:
-    """The sharding on these devices."""
-    abstract = sharding.mesh
-    mesh = Mesh(devices.reshape(abstract.axis_sizes), abstract.axis_names, axis_types=abstract.axis_types)
-    return NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
 
 
 def _devices(leaves: Sequence[Any], count: int) -> np.ndarray[Any, Any]:

@@ -21,7 +21,7 @@ from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.machine import fingerprint
 from jaxgate.observe.program import read_communication
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import Clocks, Lowered, compile_program, devices_of, lower
+from jaxgate.observe.trace import Clocks, Lowered, TargetCompiler, compile_program, devices_of, lower
 
 MAX_STORED_BYTES = 64 * 1024 * 1024
 """Outputs larger than this are computed again each time."""
@@ -100,13 +100,20 @@ def compile_alternative(
         InvalidCaseError: If it cannot be traced, lowered or compiled.
     """
     tools.progress(f"tracing the {role}")
-    lowered = lower(function, *call, role=role, clock=tools.clocks.thread, asleep=tools.clocks.asleep)
+    lowered = lower(
+        function,
+        *call,
+        role=role,
+        clock=tools.clocks.thread,
+        asleep=tools.clocks.asleep,
+        platform=tools.platform,
+    )
     key = _key("alternative", lowered, surroundings)
     found = tools.store.load(key)
     if not tools.together.anyone(f"the {role} is not remembered", found is None) and found is not None:
         return _recalled(lowered, found[0])
     tools.progress(f"compiling the {role}")
-    known = _compiled(lowered, tools.clocks)
+    known = _compiled(lowered, tools.clocks, tools.target)
     tools.store.save(key, _numbers(known), [])
     return known
 
@@ -130,8 +137,8 @@ def _recalled(lowered: Lowered, numbers: Mapping[str, Any]) -> ReferenceFacts:
     return ReferenceFacts(facts=Facts(**numbers["facts"]), phases=phases, cached=True)
 
 
-def _compiled(lowered: Lowered, clocks: Clocks) -> ReferenceFacts:
-    program = compile_program(lowered, clocks=clocks)
+def _compiled(lowered: Lowered, clocks: Clocks, target: TargetCompiler | None = None) -> ReferenceFacts:
+    program = compile_program(lowered, clocks=clocks, target=target)
     communication = read_communication(program, devices_of(program.executable))
     facts = replace(program.facts, collectives=communication.count, collective_bytes=communication.nbytes)
     return ReferenceFacts(facts=facts, phases=program.phases, cached=False)

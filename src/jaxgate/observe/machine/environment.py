@@ -78,16 +78,22 @@ def _versions() -> Mapping[str, str]:
     return found
 
 
-def read_environment(device: jax.Device) -> dict[str, str]:
-    """Collect what may change a program or its speed: versions, flags, JAX settings, driver and runtime, system."""
-    found = dict(_versions())
+def read_environment(device: jax.Device, other: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Collect what may change a program or its speed: versions, flags, JAX settings, driver and runtime, system.
+
+    Args:
+        device: Where the program runs.
+        other: Versions of a compiler in another process, in place of the device's own: it is only compiled.
+    """
+    found = {name: known for name, known in _versions().items() if name != "libtpu" or device.platform == "tpu"}
     found["python"] = ".".join(platform.python_version_tuple()[:2])
     found["system"] = f"{platform.system()} {platform.machine()}"
     found["backend"] = " ".join(str(device.client.platform_version).split())
+    found |= other or {}
     for name, value in os.environ.items():
         if is_setting(name) and (value.strip() or name not in _FLAGS):
             found[name] = shown(value)
-    if device.platform == "cpu" and (cores := usable_cores()) < (os.cpu_count() or cores):
+    if other is None and device.platform == "cpu" and (cores := usable_cores()) < (os.cpu_count() or cores):
         found[CORES] = f"{cores} of {os.cpu_count()}"
     found |= unusual_settings()
     for name in SETTINGS:

@@ -11,15 +11,18 @@ class DevicesChosenError(Exception):
     """JAX started before its devices could be chosen."""
 
 
-def give_cpu_devices(count: int) -> None:
+def give_cpu_devices(count: int, *, alone: bool = False) -> None:
     """Divide the CPU into virtual devices; must come before anything that touches a device.
 
     Args:
         count: How many; where JAX has at least as many already, nothing changes.
+        alone: Whether JAX shall look for no other devices than the CPU's.
 
     Raises:
         DevicesChosenError: If JAX has started with fewer.
     """
+    if alone:
+        jax.config.update("jax_platforms", "cpu")
     try:
         jax.config.update("jax_num_cpu_devices", count)
     except RuntimeError:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from jaxgate.model import Computation, Facts, InvalidCaseError, MaxBatch, ReferenceFacts
-from jaxgate.observe.compat import compiler_options
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.machine import fingerprint
+from jaxgate.observe.out_of_memory import read_exhausted
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import as_jitted, compiled_facts, program_fingerprint
+from jaxgate.observe.trace import Lowered, compiled_facts, lower
 
 _STRAIGHT = 4
 """Steps that trust memory to grow in proportion to the batch (seen: three find it); then the gap is halved."""
@@ -79,18 +79,29 @@ class Fitting:
         stage = f"compiling the {role} for a batch of {batch:,}"
         self.tools.progress(stage)
         with guarded(stage):
-            lowered = cast("Any", as_jitted(function)).lower(*wanted.args_at(batch))
-        options = compiler_options(lowered)
-        program = program_fingerprint(lowered.compiler_ir("stablehlo"))
-        key = fingerprint("peak", program, options, self.surroundings)
-        known = self.tools.store.load(key) if options is not None else None
+            args = wanted.args_at(batch)
+        clock, platform = self.tools.clocks.thread, self.tools.platform
+        lowered = lower(function, args, {}, role=role, clock=clock, cold=False, platform=platform)
+        key = fingerprint("peak", lowered.fingerprint, lowered.options, self.surroundings)
+        known = self.tools.store.load(key) if lowered.options is not None else None
         if not self.tools.together.anyone(f"{stage}: not remembered", known is None) and known is not None:
             return int(known[0]["peak_bytes"])
         with guarded(stage):
-            executable = lowered.compile()
-        peak = Facts(**compiled_facts(executable)).peak_bytes
+            peak = self._compiled(lowered)
         if peak is None:
             raise InvalidCaseError(stage, "the largest batch cannot be found: this backend does not report peak_bytes")
         (peak,) = self.tools.together.first(stage, (peak,))
         self.tools.store.save(key, {"peak_bytes": peak}, [])
         return peak
+
+    def _compiled(self, lowered: Lowered) -> int | None:
+        """``peak_bytes``; of a program that the compiler of a target refuses for its memory, what it asks for."""
+        if self.tools.target is None:
+            return Facts(**compiled_facts(lowered.stage.compile())).peak_bytes
+        try:
+            return Facts(**compiled_facts(self.tools.target.compile(lowered))).peak_bytes
+        except Exception as error:
+            exhausted = read_exhausted(error)
+            if exhausted is None or exhausted.asked_bytes is None:
+                raise
+            return exhausted.asked_bytes

@@ -14,7 +14,7 @@ from jaxgate.observe.arguments import Call, advance
 from jaxgate.observe.duel import Contender, prepare
 from jaxgate.observe.execute import EagerSubject, JittedSubject
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.program import load_program, split_call
+from jaxgate.observe.program import NotReplayableError, read_program, split_call
 from jaxgate.observe.trace import Lowered
 
 
@@ -64,6 +64,12 @@ def stored(program: StoredProgram, observed: Observation, contender: Contender |
     Raises:
         NotReplayableError: If it cannot be read, compiled or called with them.
     """
+    if observed.target is not None and observed.lowered is not None:
+        return _compiled(
+            "baseline",
+            observed.target.recompile(program, observed.lowered),
+            read_program(program).mlir_module(),
+        )
     contender = contender or prepare(program, observed.leaves(), observed.contract)
     return Profiled(
         side="baseline",
@@ -71,7 +77,18 @@ def stored(program: StoredProgram, observed: Observation, contender: Contender |
         step=lambda leaves: jax.block_until_ready(contender.call(leaves)),
         following=partial(_contenders_next, contender),
         executable=contender.function,
-        stablehlo=load_program(program).mlir_module(),
+        stablehlo=read_program(program).mlir_module(),
+    )
+
+
+def _compiled(side: Side, executable: Any, stablehlo: str, jaxpr: str = "") -> Profiled:
+    """A program that cannot be called here."""
+
+    def refuse(*_: Any) -> Any:
+        raise NotReplayableError("a program that was compiled for a target cannot be called here")
+
+    return Profiled(
+        side=side, fresh=refuse, step=refuse, following=refuse, executable=executable, stablehlo=stablehlo, jaxpr=jaxpr
     )
 
 
@@ -84,6 +101,8 @@ def _contenders_next(contender: Contender, leaves: Sequence[Any], output: Sequen
 def _lowered(
     observed: Observation, lowered: Lowered, feeds: tuple[int | None, ...] | None, side: Side, *, cold: bool
 ) -> Profiled:
+    if observed.target is not None:
+        return _compiled(side, observed.executable, lowered.stage.as_text(), str(lowered.traced.jaxpr))
     subject = JittedSubject.of(lowered, observed.call)
     function: Any = lowered.function
 

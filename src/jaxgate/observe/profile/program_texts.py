@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jaxgate.observe.hlo import program_diff
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.profile.profiled_programs import Profiled
-from jaxgate.observe.program import load_program, readable
+from jaxgate.observe.program import read_program, readable
 
 DIFF_LINES = 500
 MAX_CHARACTERS = 300_000
@@ -46,7 +46,7 @@ def texts_of(observed: Observation, sides: Sequence[Profiled]) -> dict[str, str]
 def _comparable(observed: Observation, side: Profiled, sides: Sequence[Profiled]) -> str:
     """Today's program in the form in which the baseline's is stored, where that is the other side."""
     exported = side.side == "now" and any(other.side == "baseline" for other in sides) and observed.export()
-    return load_program(exported).mlir_module() if exported and exported.record.stored else side.stablehlo
+    return read_program(exported).mlir_module() if exported and exported.record.stored else side.stablehlo
 
 
 def _cut(text: str) -> str:

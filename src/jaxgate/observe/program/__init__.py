@@ -16,9 +16,12 @@ from jaxgate.observe.program.export import (
     NotReplayableError,
     UnreadableProgramError,
     export_program,
+    export_whole,
     find_feeds,
     load_program,
+    read_program,
     serves_as,
     split_call,
 )
+from jaxgate.observe.program.recompile import compile_exported, spread
 from jaxgate.observe.program.stablehlo_diff import program_changes, readable

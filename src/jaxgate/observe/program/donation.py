@@ -171,19 +171,26 @@ def lost_lines(donation: Sequence[DonatedLeaf]) -> tuple[str, ...]:
     return tuple(f"{leaf.path} ({leaf.aval}, {leaf.nbytes:,} bytes): {leaf.why}" for leaf in lost)
 
 
-def lost_by_size(program: Program, call: Call) -> tuple[int | None, tuple[str, ...], dict[str, str]]:
+def lost_by_size(
+    program: Program, call: Call, reused: Sequence[int] | None = None
+) -> tuple[int | None, tuple[str, ...], dict[str, str]]:
     """What donation loses in a program that is never called: what was donated, less what the compiler says it reuses.
 
     Args:
         program: The program.
         call: Its arguments; shapes may stand for arrays.
+        reused: Positions of the arguments that are reused; ``None`` where only their bytes are known.
 
     Returns:
         ``lost_bytes`` on one device, one line for each array that finds no result to become, and why it is unknown.
     """
-    donated, reused = program.facts.donated_bytes, program.facts.aliased_bytes
-    if donated is None or reused is None:
+    if reused is not None:
+        taken = {program.lowered.signature[place].path for place in reused}
+        left = [leaf for leaf in read_donation(program, call) if leaf.path not in taken]
+        return sum(leaf.nbytes for leaf in left), lost_lines(left), {}
+    donated, aliased = program.facts.donated_bytes, program.facts.aliased_bytes
+    if donated is None or aliased is None:
         return None, (), {"lost_bytes": "this backend does not report what is reused"}
-    lost = max(0, donated - reused)
+    lost = max(0, donated - aliased)
     given = read_donation(program, call) if lost else ()
     return lost, lost_lines([leaf for leaf in given if leaf.why != _COMPILERS_CHOICE]), {}

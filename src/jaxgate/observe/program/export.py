@@ -56,7 +56,7 @@ def export_program(
 
     ``feeds`` says how its state is threaded, by flat positions.
     """
-    donated = tuple(index for index, leaf in enumerate(lowered.signature) if leaf.donated)
+    donated = lowered.donated
     record = ProgramRecord(digest=None, donated=donated, feeds=feeds, why_not="", options=dict(lowered.options or ()))
     try:
         content = _export(lowered, call, donated, constant_bytes)
@@ -66,6 +66,7 @@ def export_program(
 
 
 def _export(lowered: Lowered, call: Call, donated: tuple[int, ...], constant_bytes: int) -> bytes:
+    """The bytes that a public file may hold."""
     if constant_bytes > MAX_CONSTANT_BYTES:
         raise NotReplayableError(
             f"it captures {constant_bytes:,} bytes of constants, above the {MAX_CONSTANT_BYTES:,} that a stored program may"
@@ -73,23 +74,42 @@ def _export(lowered: Lowered, call: Call, donated: tuple[int, ...], constant_byt
     if lowered.options is None:
         raise NotReplayableError("its compiler options cannot be read on this jax")
     refuse_options(dict(lowered.options))
+    flat, dynamic = _flattened(lowered, call)
+    with _without_locations():
+        content = _serialise(flat, donated, dynamic, lowered.platform)
+        if _PATH.search(content):
+            jax.clear_caches()  # lowered helpers keep the locations that they were first lowered with
+            content = _serialise(flat, donated, dynamic, lowered.platform)
+    if _PATH.search(content):
+        raise NotReplayableError("its serialised form names source files, which a stored program must not")
+    return content
+
+
+def export_whole(lowered: Lowered) -> bytes:
+    """The program of a function as it is, with its constants and source locations, for a compiler in another process.
+
+    Raises:
+        NotReplayableError: If it cannot be exported.
+    """
+    flat, dynamic = _flattened(lowered, lowered.call)
+    return _serialise(flat, lowered.donated, dynamic, lowered.platform)
+
+
+def _flattened(lowered: Lowered, call: Call) -> tuple[Callable[..., Any], list[Any]]:
+    """The function with flat arguments and results, without its compiler options; and its dynamic arguments.
+
+    jax takes options at the top level only; they go beside the program.
+    """
     dynamic, rebuild = split_call(lowered, call)
     function: Any = lowered.function
-    if lowered.options:  # jax takes options at the top level only; they stand beside the program
+    if lowered.options:
         function = getattr(function, "__wrapped__", function)
 
     def flat(*arrays: Any) -> tuple[Any, ...]:
         args, kwargs = rebuild(arrays)
         return tuple(jax.tree.leaves(function(*args, **kwargs)))
 
-    with _without_locations():
-        content = _serialise(flat, donated, dynamic)
-        if _PATH.search(content):
-            jax.clear_caches()  # lowered helpers keep the locations that they were first lowered with
-            content = _serialise(flat, donated, dynamic)
-    if _PATH.search(content):
-        raise NotReplayableError("its serialised form names source files, which a stored program must not")
-    return content
+    return flat, dynamic
 
 
 def refuse_options(options: Mapping[str, str]) -> None:
@@ -103,9 +123,12 @@ def refuse_options(options: Mapping[str, str]) -> None:
             raise NotReplayableError(f"it is compiled with {name}, an option that a stored program must not carry")
 
 
-def _serialise(flat: Callable[..., Any], donated: tuple[int, ...], dynamic: Sequence[Any]) -> bytes:
+def _serialise(
+    flat: Callable[..., Any], donated: tuple[int, ...], dynamic: Sequence[Any], platform: str | None
+) -> bytes:
+    platforms = None if platform is None else (platform,)
     try:
-        exported = export.export(jax.jit(flat, donate_argnums=donated))(*dynamic)
+        exported = export.export(jax.jit(flat, donate_argnums=donated), platforms=platforms)(*dynamic)
         return bytes(exported.serialize())
     except Exception as error:
         text = (str(error).strip().splitlines() or [""])[0]
@@ -206,8 +229,8 @@ def serves_as(stored: bytes, content: bytes) -> bool:
         return False
 
 
-def load_program(program: StoredProgram) -> export.Exported:
-    """Read a stored program.
+def read_program(program: StoredProgram) -> export.Exported:
+    """Read a stored program, for whatever it was exported.
 
     Raises:
         NotReplayableError: If it was not stored, is damaged, or calls what it must not.
@@ -229,10 +252,22 @@ def load_program(program: StoredProgram) -> export.Exported:
     foreign = sorted(name for name in called if not ALLOWED_CALLS.fullmatch(name))
     if foreign:
         raise NotReplayableError(f"it calls {', '.join(foreign)}, which a stored program must not")
-    platform = jax.default_backend()
+    return exported
+
+
+def load_program(program: StoredProgram, platform: str | None = None, devices: int | None = None) -> export.Exported:
+    """Read a stored program, to be compiled for a platform with so many devices: for those of this process by default.
+
+    Raises:
+        NotReplayableError: If it cannot be read, or was exported for something else.
+        UnreadableProgramError: If this jax does not read its format.
+    """
+    exported = read_program(program)
+    platform = platform or jax.default_backend()
     names = {platform, {"gpu": "cuda"}.get(platform, platform)}
     if not names & set(exported.platforms):
         raise NotReplayableError(f"it was exported for {', '.join(exported.platforms)}, this is {platform}")
-    if exported.nr_devices > jax.device_count():
-        raise NotReplayableError(f"it needs {exported.nr_devices} devices, here are {jax.device_count()}")
+    devices = devices or jax.device_count()
+    if exported.nr_devices > devices:
+        raise NotReplayableError(f"it needs {exported.nr_devices} devices, here are {devices}")
     return exported

@@ -7,7 +7,7 @@ import re
 
 from jaxgate.model import StoredProgram
 from jaxgate.observe.hlo import program_diff
-from jaxgate.observe.program.export import NotReplayableError, load_program
+from jaxgate.observe.program.export import NotReplayableError, read_program
 
 _LONG_CONSTANT = re.compile(r'dense<"0x[0-9A-Fa-f]{65,}">|dense<\[[^>]{160,}\]>|dense_resource<[^>]*>')
 _WIDTH = 240
@@ -21,7 +21,7 @@ def program_changes(before: StoredProgram, now: StoredProgram) -> tuple[str, ...
         Lines of a unified difference of their StableHLO, or one line that says why there is none.
     """
     try:
-        texts = [readable(load_program(program).mlir_module()) for program in (before, now)]
+        texts = [readable(read_program(program).mlir_module()) for program in (before, now)]
     except NotReplayableError as error:
         return (f"not shown: {error}",)
     lines = program_diff(*texts)

@@ -14,6 +14,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jaxgate.observe.trace.mosaic import TARGET as MOSAIC
+from jaxgate.observe.trace.mosaic import without_locations
+
 _CALLBACK = re.compile(r"callback", re.IGNORECASE)
 _SYMBOL = re.compile(r'@(?:"([^"]+)"|([\w.$-]+))')
 _RESULT_NAMES = re.compile(r'jax\.result_info = "(?:[^"\\]|\\.)*"(?:, )?')
@@ -29,9 +32,14 @@ def program_fingerprint(module: Any) -> str:
 
 def is_callback(operation: Any) -> bool:
     """Whether an operation calls from the program into Python."""
+    return bool(_CALLBACK.search(_calls(operation)))
+
+
+def _calls(operation: Any) -> str:
+    """The target of a custom call; empty for any other operation."""
     if operation.name != "stablehlo.custom_call":
-        return False
-    return bool(_CALLBACK.search(str(operation.attributes["call_target_name"])))
+        return ""
+    return str(operation.attributes["call_target_name"].value)
 
 
 def is_splat(operation: Any) -> bool:
@@ -152,6 +160,8 @@ class _Hasher:
             if key in _NAMES_ONLY or (key == "backend_config" and is_callback(operation)):
                 continue  # a name, or an address in this process
             text = str(attributes[key])
+            if key == "backend_config" and _calls(operation) == MOSAIC:
+                text = without_locations(attributes[key].value)
             if key == "res_attrs":
                 text = _RESULT_NAMES.sub("", text)
             found.append(_digest(key, _SYMBOL.sub(self._by_content, text)))

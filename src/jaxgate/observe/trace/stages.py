@@ -1,172 +1,24 @@
-"""From a function to an executable: traced, lowered and compiled once each, with the time of each phase."""
+"""From a program to an executable: compiled once, with its facts and the time that it took."""
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import jax
 
-from jaxgate.model import Argument, Facts, InvalidCaseError, Leaf, Phases
-from jaxgate.observe.arguments import argument_names, dynamic_leaves, place_signature, read_signature
-from jaxgate.observe.compat import argument_leaf_names, compiler_options, input_shardings
+from jaxgate.model import Facts, InvalidCaseError, Leaf, Phases
+from jaxgate.observe.arguments import place_signature
+from jaxgate.observe.compat import input_shardings
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.jax_extend import jax_extend
-from jaxgate.observe.source_lines import without_folders
-from jaxgate.observe.trace.clocks import Clock, Clocks, asleep_ns, uncollected
+from jaxgate.observe.trace.clocks import Clocks, uncollected
 from jaxgate.observe.trace.compile_events import record
-from jaxgate.observe.trace.enclosed_functions import Enclosed, find_enclosed
-from jaxgate.observe.trace.fingerprint import program_fingerprint
 from jaxgate.observe.trace.jaxpr_cost import Work, count_work
-from jaxgate.observe.trace.plain_functions import as_jitted, donating, is_plain, with_own_donation
+from jaxgate.observe.trace.lowering import Lowered
 from jaxgate.observe.trace.stablehlo import Structure, read_structure
-
-
-@dataclass(frozen=True, slots=True)
-class Lowered:
-    """A function that JAX has traced and lowered; nothing has been compiled.
-
-    Attributes:
-        function: The jitted function itself; calling it with the same arguments hits JAX's caches.
-        called: What is called: the function itself, or a plain one that does nothing but hand on to it.
-        unseen: What of a plain function that calls jitted ones is not seen; empty if nothing is.
-        role: ``subject`` or ``reference``, for messages.
-        names: Names of the positional arguments.
-        trace_ns: Time of tracing, or ``None`` if JAX could not be made to trace again.
-        trace_wait_ns: What it waited meanwhile, or ``None`` likewise.
-        options: Its compiler options, name and value, or ``None`` if they cannot be read.
-    """
-
-    function: Callable[..., Any]
-    called: Callable[..., Any]
-    unseen: str
-    traced: jax.stages.Traced
-    stage: jax.stages.Lowered
-    role: str
-    name: str
-    names: tuple[str, ...]
-    fingerprint: str
-    signature: tuple[Argument, ...]
-    options: tuple[tuple[str, str], ...] | None
-    trace_ns: int | None
-    trace_wait_ns: int | None
-    lower_ns: int
-
-    @property
-    def options_text(self) -> str | None:
-        """The compiler options in one line, fit for a public file."""
-        if self.options is None:
-            return None
-        return without_folders(";".join(f"{name}={value}" for name, value in self.options))
-
-
-def lower(
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    *,
-    role: str,
-    clock: Clock,
-    asleep: Clock = asleep_ns,
-    cold: bool = True,
-) -> Lowered:
-    """Trace and lower a function; of a plain one that hands on to a jitted one of the project, that one.
-
-    Args:
-        function: The function.
-        args: Its arguments.
-        kwargs: Those that are given by name.
-        role: ``subject`` or ``reference``, for messages.
-        clock: Times tracing and lowering.
-        asleep: Says what tracing waited.
-        cold: Whether its phases shall be those of a function that was never called; else JAX may know it already.
-
-    Raises:
-        InvalidCaseError: If it cannot be traced or lowered.
-    """
-    jax_extend()  # before anything is traced
-    jitted = with_own_donation(function, as_jitted(function), args, kwargs, role)
-    clocks, imported = (clock, asleep), len(sys.modules)
-    traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
-    enclosed = find_enclosed(function, traced, args, kwargs) if is_plain(function) else Enclosed()
-    own = enclosed.only or donating(function, args, kwargs, enclosed.donated)
-    if own is not None:
-        if role == "subject":
-            jax.clear_caches()  # its trace would be that of a cache
-        jitted = own
-        traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
-    stage, lower_ns = _lower(traced, role, clock)
-    if cold and (trace_ns is None or len(sys.modules) > imported or _forgotten(jitted, args, kwargs, role)):
-        # Somebody called the function before: its phases would be those of a cache. Or something was imported
-        # meanwhile, by the first Pallas kernel of a process for example: who comes first would pay for all, and no
-        # later call finds the trace where that adds to JAX's settings (0.12). Measure it cold.
-        if role == "subject":
-            jax.clear_caches()
-        else:
-            for one in (jitted, as_jitted(function)):  # a trace of what is around it holds the one of before
-                cast("Any", one).clear_cache()  # the subject keeps its executable
-        traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
-        stage, lower_ns = _lower(traced, role, clock)
-    names = argument_names(enclosed.only or function, len(args))
-    return Lowered(
-        function=jitted,
-        called=function if enclosed.only else jitted,
-        unseen=enclosed.unseen,
-        traced=traced,
-        stage=stage,
-        role=role,
-        name=traced.fun_name,
-        names=names,
-        fingerprint=program_fingerprint(stage.compiler_ir("stablehlo")),
-        signature=read_signature(stage, _dynamic(names, traced), dynamic_leaves(stage, args, kwargs)),
-        options=compiler_options(stage),
-        trace_ns=trace_ns,
-        trace_wait_ns=wait_ns,
-        lower_ns=lower_ns,
-    )
-
-
-def _dynamic(names: tuple[str, ...], traced: Any) -> tuple[str, ...]:
-    """Names of the positional arguments without the static ones, of which JAX's own names have no leaf."""
-    dynamic = argument_leaf_names(traced)
-    return tuple(name for name in names if name in dynamic) or names
-
-
-def _trace(
-    jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str, clocks: tuple[Clock, Clock]
-) -> tuple[jax.stages.Traced, int | None, int | None]:
-    """Trace; the times are ``None`` if JAX did not trace because it had done so before."""
-    clock, asleep = clocks
-    with record(others=False) as events, uncollected():
-        begin, slept = clock(), asleep()
-        with guarded(f"tracing the {role}"):
-            traced = jitted.trace(*args, **kwargs)
-        took_ns, wait_ns = clock() - begin, max(0, asleep() - slept)
-    if not isinstance(traced, jax.stages.Traced):
-        raise InvalidCaseError(
-            f"tracing the {role}",
-            f"expected a function jitted by jax.jit, found {type(jitted).__module__}.{type(jitted).__name__}; gate "
-            "it as it is with eager=True, or a jax.jit function of the model's state (nnx.split and nnx.merge)",
-        )
-    cached = events.traces_of(traced.fun_name) == 0
-    return (traced, None, None) if cached else (traced, took_ns, wait_ns)
-
-
-def _lower(traced: jax.stages.Traced, role: str, clock: Clock) -> tuple[jax.stages.Lowered, int]:
-    with uncollected(), guarded(f"lowering the {role}"):
-        begin = clock()
-        stage = traced.lower()
-        return stage, clock() - begin
-
-
-def _forgotten(jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str) -> bool:
-    """Whether JAX traces a function that it has just traced once more."""
-    with record(others=False) as events, guarded(f"tracing the {role}"):
-        traced = jitted.trace(*args, **kwargs)
-    return events.traces_of(traced.fun_name) > 0
+from jaxgate.observe.trace.target_compiler import TargetCompiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +26,13 @@ class Program:
     """A lowered function with its executable.
 
     Attributes:
+        executable: A ``jax.stages.Compiled``, or what a target's compiler gave.
         facts: Everything known without calling it.
         compile_ns: Time of compiling, or ``None`` if the executable came out of a cache.
     """
 
     lowered: Lowered
-    executable: jax.stages.Compiled
+    executable: Any
     structure: Structure
     work: Work
     facts: Facts
@@ -197,15 +50,23 @@ class Program:
         )
 
 
-def compile_program(lowered: Lowered, *, clocks: Clocks, lines: bool = False) -> Program:
-    """Compile a lowered function for the devices of its arguments; with ``lines``, look up where its operations come from.
+def compile_program(
+    lowered: Lowered, *, clocks: Clocks, lines: bool = False, target: TargetCompiler | None = None
+) -> Program:
+    """Compile a lowered function for the devices of its arguments, or for a target.
+
+    Args:
+        lowered: The function.
+        clocks: Time the compiler; that of a target is not timed.
+        lines: Whether to look up where its operations come from.
+        target: Hardware that is not there, for which it was lowered.
 
     Raises:
         InvalidCaseError: If the compiler refuses it.
     """
     with record(others=False) as events, guarded(f"compiling the {lowered.role}"), uncollected():
         begin, busy = clocks.wall(), clocks.process()
-        executable = lowered.stage.compile()
+        executable = lowered.stage.compile() if target is None else target.compile(lowered)
         took_ns, busy_ns = clocks.wall() - begin, clocks.process() - busy
     if jax.default_backend() == "cpu":  # elsewhere the compiler waits for the device: it tries programs out
         took_ns = min(took_ns, busy_ns)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
 
-from jaxgate.plugin.options.table import BUSY_OK, DISTRIBUTED, MODES, RANK_TIMEOUT, RECORD_TIMES, UPDATE, WHY
+from jaxgate.plugin.options.table import BUSY_OK, DISTRIBUTED, MODES, RANK_TIMEOUT, RECORD_TIMES, TARGET, UPDATE, WHY
 from jaxgate.settings import RunKind, Update
 from jaxgate.settings.variables import PEAK_INTO
 
@@ -63,6 +63,10 @@ KINDS = {
 }
 
 
+_COMPILES = {RunKind.JUDGE, RunKind.UPDATE, RunKind.REVIEW, RunKind.TRIM, RunKind.AGAINST}
+"""Kinds of run that need no call."""
+
+
 def read_kind(config: pytest.Config, environ: Mapping[str, str]) -> tuple[RunKind, Update]:
     """Read what the run is for, and what it records.
 
@@ -74,24 +78,38 @@ def read_kind(config: pytest.Config, environ: Mapping[str, str]) -> tuple[RunKin
         if config.getoption(more.flag) and not (needed.find(config, environ) or ("", None))[1]:
             raise pytest.UsageError(f"{more.flag} {about}; it needs {needed.flag}")
     given = _given(config, update, environ)
+    refusal = _refusal(given, config, environ) or _refuses_target(given, config, environ)
+    if refusal:
+        raise pytest.UsageError(refusal)
+    return given[0] if given else RunKind.JUDGE, update
+
+
+def _refusal(given: Sequence[RunKind], config: pytest.Config, environ: Mapping[str, str]) -> str:
+    """Why a kind of run does not go with another, or with what else was asked for; empty if it does."""
     kind = given[0] if given else RunKind.JUDGE
     option, company = kind.flag.partition("=")[0], KINDS[kind]
     workers = config.getoption("numprocesses", default=None) or config.getoption("dist", default="no") != "no"
     ranks = DISTRIBUTED.find(config, environ)
-    refusal = ""
     if len(given) > 1:
-        refusal = KINDS[given[1]].others.format(kind=given[1].flag, other=option)
-    elif company.samples and config.getoption("--benchmark-disable", default=False):
-        refusal = f"{option} needs samples; drop --benchmark-disable"
-    elif workers and company.workers and not config.option.collectonly:
-        refusal = company.workers.format(kind=kind.flag)
-    elif ranks and company.ranks:
-        refusal = company.ranks.format(kind=kind.flag)
-    elif ranks and workers:
-        refusal = f"{DISTRIBUTED.flag} runs one test after the other on all processes; drop -n"
-    if refusal:
-        raise pytest.UsageError(refusal)
-    return kind, update
+        return KINDS[given[1]].others.format(kind=given[1].flag, other=option)
+    if company.samples and config.getoption("--benchmark-disable", default=False):
+        return f"{option} needs samples; drop --benchmark-disable"
+    if workers and company.workers and not config.option.collectonly:
+        return company.workers.format(kind=kind.flag)
+    if ranks and company.ranks:
+        return company.ranks.format(kind=kind.flag)
+    if ranks and workers:
+        return f"{DISTRIBUTED.flag} runs one test after the other on all processes; drop -n"
+    return ""
+
+
+def _refuses_target(given: Sequence[RunKind], config: pytest.Config, environ: Mapping[str, str]) -> str:
+    """Why the cases cannot only be compiled; empty if they can, or shall be called."""
+    if not TARGET.find(config, environ):
+        return ""
+    calls = [DISTRIBUTED.flag] if DISTRIBUTED.find(config, environ) else []
+    calls += [kind.flag for kind in given if kind not in _COMPILES]
+    return f"{calls[0]} calls the cases, {TARGET.flag} only compiles them; drop one of the two" if calls else ""
 
 
 def _read_update(config: pytest.Config) -> Update:

@@ -67,6 +67,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         busy_ok=read(table.BUSY_OK),
         peak_into=Path(environ[PEAK_INTO]) if environ.get(PEAK_INTO) else None,
         size=read(table.SIZE),
+        target=read(table.TARGET),
         cpu_devices=read(table.CPU_DEVICES),
         artifacts=ArtifactSettings(
             when=read(table.PROFILE),
@@ -101,18 +102,19 @@ def read_ranks(config: pytest.Config, environ: Mapping[str, str]) -> RankSetting
     return RankSettings(coordinator=coordinator, count=count, rank=rank, timeout_s=timeout_s)
 
 
-def pass_on_size(config: pytest.Config) -> None:
-    """Let an option also reach the processes that this run starts: they must run the same workloads."""
-    chosen = config.getoption(table.SIZE.flag)
-    if chosen:
-        environment = pytest.MonkeyPatch()
-        environment.setenv(table.SIZE.variable, chosen)
-        config.add_cleanup(environment.undo)
+def pass_on(config: pytest.Config) -> None:
+    """Let two options also reach the processes that this run starts: they must run the same workloads."""
+    for option in (table.SIZE, table.TARGET):
+        chosen = config.getoption(option.flag)
+        if chosen:
+            environment = pytest.MonkeyPatch()
+            environment.setenv(option.variable, chosen)
+            config.add_cleanup(environment.undo)
 
 
 def _typed(config: pytest.Config) -> tuple[str, ...]:
     """The options of this run that decide which baselines are meant: a command to record them must repeat these."""
-    chosen = ((option.flag, config.getoption(option.flag)) for option in (table.BASELINES, table.SIZE))
+    chosen = ((option.flag, config.getoption(option.flag)) for option in (table.BASELINES, table.SIZE, table.TARGET))
     return tuple(f"{flag}={shlex.quote(value)}" for flag, value in chosen if value)
 
 

@@ -150,6 +150,12 @@ SIZE = Option(
     unset="small on CPU, full elsewhere",
     ini_help="small or full: size of the catalogue's workloads",
 )
+TARGET = Option(
+    "--perf-target JAXGATE_TARGET",
+    Values(str, "", {"metavar": "tpu:CHIP:TOPOLOGY"}, ""),
+    "compile the cases for a TPU that is not attached, call nothing, and judge what its compiler decides: memory, "
+    "communication, FLOPs, donation. For example tpu:v5e:2x4; needs jaxgate[tpu-aot]",
+)
 CPU_DEVICES = Option(
     "JAXGATE_CPU_DEVICES perf_cpu_devices",
     _count("1 or more", least=1, default=None),
@@ -209,7 +215,19 @@ BUDGET = Option(
 )
 OPTIONS = (
     *(UPDATE, WHY, BASELINES, STRICT, AGAINST, AGAINST_ENV, PROCESSES, CALIBRATE, PLAN, PEAK, RECORD_TIMES, BUSY_OK),
-    *(QUIET, SIZE, CPU_DEVICES, TIME_LIMIT, PROFILE, ARTIFACTS, PROFILED, DISTRIBUTED, RANK_TIMEOUT, MAX_UNDECIDED),
+    *(
+        QUIET,
+        SIZE,
+        TARGET,
+        CPU_DEVICES,
+        TIME_LIMIT,
+        PROFILE,
+        ARTIFACTS,
+        PROFILED,
+        DISTRIBUTED,
+        RANK_TIMEOUT,
+        MAX_UNDECIDED,
+    ),
     BUDGET,
 )
 """In the order of ``--help``; its ini keys begin with that of ``QUIET``."""

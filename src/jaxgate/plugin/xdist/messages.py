@@ -29,6 +29,7 @@ class SessionDelta:
         verdicts: Of cases that were judged to the end.
         tests: Which test has which case.
         unfinished: Tests that ended before they had called all of their gates, as far as is known.
+        left_out: Tests whose cases have no program for the target, each with the reason.
         costs: What gates took, by test.
         new_programs: Fingerprints of the cases that have no baseline.
         dates: Of the stored programs, by case.
@@ -46,6 +47,7 @@ class SessionDelta:
     verdicts: tuple[Verdict, ...] = ()
     tests: Mapping[str, str] = field(default_factory=dict)
     unfinished: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
     costs: Mapping[str, Cost] = field(default_factory=dict)
     new_programs: Mapping[str, Fingerprints] = field(default_factory=dict)
     dates: Mapping[str, str] = field(default_factory=dict)
@@ -80,6 +82,7 @@ class DeltaTracker:
             verdicts=self._since("verdicts", result.verdicts),
             tests=self._new("tests", result.tests),
             unfinished=self._since("unfinished", result.unfinished),
+            left_out=self._new("left_out", result.left_out),
             costs=self._new("costs", result.costs),
             new_programs=self._new("new_programs", result.new_programs),
             dates=self._new("dates", result.dates),
@@ -117,6 +120,7 @@ def absorb(session: GateSession, config: pytest.Config, delta: SessionDelta) -> 
     for case, test in delta.tests.items():
         result.add_name(case, test)
     result.unfinished += delta.unfinished
+    result.left_out |= delta.left_out
     result.costs |= delta.costs
     result.new_programs |= delta.new_programs
     result.dates |= delta.dates

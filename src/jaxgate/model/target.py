@@ -1,0 +1,92 @@
+"""Targets: hardware that is not attached to this machine, for which programs can be compiled all the same."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from jaxgate.model.hardware import HardwareKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """A kind of TPU, as its compiler knows it.
+
+    Attributes:
+        compiler: The compiler's name of it.
+        axes: How many numbers say how its chips are laid out.
+        devices: Devices that JAX sees of one chip.
+        options: Further options of a topology.
+    """
+
+    compiler: str
+    axes: int
+    devices: int = 1
+    options: tuple[tuple[str, str], ...] = ()
+
+
+CHIPS: Mapping[str, Chip] = MappingProxyType(
+    {
+        "v4": Chip(compiler="v4", axes=3, options=(("chip_config_name", "megacore"),)),
+        "v5e": Chip(compiler="v5e", axes=2),
+        "v5p": Chip(compiler="v5p", axes=3),
+        "v6e": Chip(compiler="v6e", axes=2),
+        "7x": Chip(compiler="tpu7x", axes=3, devices=2),
+    }
+)
+"""TPUs that libtpu compiles for (seen with 0.0.42 and 0.0.50). A v4 is one device for its two cores, as its users have it;
+without ``megacore`` its compiler gives two."""
+_NAME = re.compile(r"tpu:(?P<chip>\w+):(?P<topology>[1-9]\d*(?:x[1-9]\d*)+)")
+_EXAMPLES = ", ".join(f"tpu:{chip}:{'2x4' if known.axes == 2 else '2x2x1'}" for chip, known in CHIPS.items())  # noqa: PLR2004
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Hardware to compile for.
+
+    Attributes:
+        chip: The kind of chip, one of ``CHIPS``.
+        topology: How many there are along each axis: ``2x4``.
+    """
+
+    chip: str
+    topology: str
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Read ``tpu:v5e:2x4``.
+
+        Raises:
+            ValueError: If it names no chip that can be compiled for; says what does.
+        """
+        found = _NAME.fullmatch(text.strip())
+        chip = CHIPS.get(found["chip"]) if found else None
+        if found is None or chip is None or len(found["topology"].split("x")) != chip.axes:
+            raise ValueError(f"expected a target such as {_EXAMPLES}, found {text!r}")
+        return cls(chip=found["chip"], topology=found["topology"])
+
+    def __str__(self) -> str:
+        """As it is written: ``tpu:v5e:2x4``."""
+        return f"{self.platform}:{self.chip}:{self.topology}"
+
+    @property
+    def platform(self) -> str:
+        """JAX's name of the platform."""
+        return "tpu"
+
+    @property
+    def devices(self) -> int:
+        """How many devices JAX would have there."""
+        return math.prod(map(int, self.topology.split("x"))) * CHIPS[self.chip].devices
+
+    @property
+    def slug(self) -> str:
+        """Begins the names of its folders of baselines: ``tpu-v5e-2x4``."""
+        return self.hardware(0).slug.rpartition("-")[0]
+
+    def hardware(self, devices: int) -> HardwareKey:
+        """What selects the baseline of a program on so many of its devices; no attached device has such a kind."""
+        return HardwareKey(platform=self.platform, device_kind=f"{self.chip}:{self.topology}", devices=devices)

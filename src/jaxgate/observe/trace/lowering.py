@@ -1,0 +1,190 @@
+"""From a function to its program: traced and lowered once each, with the time of each phase."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import jax
+
+from jaxgate.model import Argument, InvalidCaseError
+from jaxgate.observe.arguments import Call, argument_names, dynamic_leaves, read_signature
+from jaxgate.observe.compat import argument_leaf_names, compiler_options
+from jaxgate.observe.errors import NotOnTargetError, guarded
+from jaxgate.observe.jax_extend import jax_extend
+from jaxgate.observe.source_lines import without_folders
+from jaxgate.observe.trace.clocks import Clock, asleep_ns, uncollected
+from jaxgate.observe.trace.compile_events import record
+from jaxgate.observe.trace.enclosed_functions import Enclosed, find_enclosed
+from jaxgate.observe.trace.fingerprint import program_fingerprint
+from jaxgate.observe.trace.jaxpr_cost import count_work
+from jaxgate.observe.trace.plain_functions import as_jitted, donating, is_plain, with_own_donation
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A function that JAX has traced and lowered; nothing has been compiled.
+
+    Attributes:
+        function: The jitted function itself; calling it with the same arguments hits JAX's caches.
+        called: What is called: the function itself, or a plain one that does nothing but hand on to it.
+        unseen: What of a plain function that calls jitted ones is not seen; empty if nothing is.
+        call: The arguments that it was lowered for.
+        platform: What it was lowered for; ``None`` for that of its arguments.
+        role: ``subject`` or ``reference``, for messages.
+        names: Names of the positional arguments.
+        trace_ns: Time of tracing, or ``None`` if JAX could not be made to trace again.
+        trace_wait_ns: What it waited meanwhile, or ``None`` likewise.
+        options: Its compiler options, name and value, or ``None`` if they cannot be read.
+    """
+
+    function: Callable[..., Any]
+    called: Callable[..., Any]
+    unseen: str
+    call: Call
+    platform: str | None
+    traced: jax.stages.Traced
+    stage: jax.stages.Lowered
+    role: str
+    name: str
+    names: tuple[str, ...]
+    fingerprint: str
+    signature: tuple[Argument, ...]
+    options: tuple[tuple[str, str], ...] | None
+    trace_ns: int | None
+    trace_wait_ns: int | None
+    lower_ns: int
+
+    @property
+    def donated(self) -> tuple[int, ...]:
+        """Positions of the donated arrays among all that it takes."""
+        return tuple(index for index, leaf in enumerate(self.signature) if leaf.donated)
+
+    @property
+    def options_text(self) -> str | None:
+        """The compiler options in one line, fit for a public file."""
+        if self.options is None:
+            return None
+        return without_folders(";".join(f"{name}={value}" for name, value in self.options))
+
+
+def lower(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    role: str,
+    clock: Clock,
+    asleep: Clock = asleep_ns,
+    cold: bool = True,
+    platform: str | None = None,
+) -> Lowered:
+    """Trace and lower a function; of a plain one that hands on to a jitted one of the project, that one.
+
+    Args:
+        function: The function.
+        args: Its arguments.
+        kwargs: Those that are given by name.
+        role: ``subject`` or ``reference``, for messages.
+        clock: Times tracing and lowering.
+        asleep: Says what tracing waited.
+        cold: Whether its phases shall be those of a function that was never called; else JAX may know it already.
+        platform: What it is lowered for; that of its arguments by default.
+
+    Raises:
+        InvalidCaseError: If it cannot be traced or lowered.
+        NotOnTargetError: If it calls Python, and is lowered for a platform that is not there.
+    """
+    jax_extend()  # before anything is traced
+    jitted = with_own_donation(function, as_jitted(function), args, kwargs, role)
+    clocks, imported = (clock, asleep), len(sys.modules)
+    traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
+    enclosed = find_enclosed(function, traced, args, kwargs) if is_plain(function) else Enclosed()
+    own = enclosed.only or donating(function, args, kwargs, enclosed.donated)
+    if own is not None:
+        if role == "subject":
+            jax.clear_caches()  # its trace would be that of a cache
+        jitted = own
+        traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
+    stage, lower_ns = _lower(traced, role, clock, platform)
+    if cold and (trace_ns is None or len(sys.modules) > imported or _forgotten(jitted, args, kwargs, role)):
+        # Somebody called the function before: its phases would be those of a cache. Or something was imported
+        # meanwhile, by the first Pallas kernel of a process for example: who comes first would pay for all, and no
+        # later call finds the trace where that adds to JAX's settings (0.12). Measure it cold.
+        if role == "subject":
+            jax.clear_caches()
+        else:
+            for one in (jitted, as_jitted(function)):  # a trace of what is around it holds the one of before
+                cast("Any", one).clear_cache()  # the subject keeps its executable
+        traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
+        stage, lower_ns = _lower(traced, role, clock, platform)
+    names = argument_names(enclosed.only or function, len(args))
+    return Lowered(
+        function=jitted,
+        called=function if enclosed.only else jitted,
+        unseen=enclosed.unseen,
+        call=(tuple(args), dict(kwargs)),
+        platform=platform,
+        traced=traced,
+        stage=stage,
+        role=role,
+        name=traced.fun_name,
+        names=names,
+        fingerprint=program_fingerprint(stage.compiler_ir("stablehlo")),
+        signature=read_signature(stage, _dynamic(names, traced), dynamic_leaves(stage, args, kwargs)),
+        options=compiler_options(stage),
+        trace_ns=trace_ns,
+        trace_wait_ns=wait_ns,
+        lower_ns=lower_ns,
+    )
+
+
+def _dynamic(names: tuple[str, ...], traced: Any) -> tuple[str, ...]:
+    """Names of the positional arguments without the static ones, of which JAX's own names have no leaf."""
+    dynamic = argument_leaf_names(traced)
+    return tuple(name for name in names if name in dynamic) or names
+
+
+def _trace(
+    jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str, clocks: tuple[Clock, Clock]
+) -> tuple[jax.stages.Traced, int | None, int | None]:
+    """Trace; the times are ``None`` if JAX did not trace because it had done so before."""
+    clock, asleep = clocks
+    with record(others=False) as events, uncollected():
+        begin, slept = clock(), asleep()
+        with guarded(f"tracing the {role}"):
+            traced = jitted.trace(*args, **kwargs)
+        took_ns, wait_ns = clock() - begin, max(0, asleep() - slept)
+    if not isinstance(traced, jax.stages.Traced):
+        raise InvalidCaseError(
+            f"tracing the {role}",
+            f"expected a function jitted by jax.jit, found {type(jitted).__module__}.{type(jitted).__name__}; gate "
+            "it as it is with eager=True, or a jax.jit function of the model's state (nnx.split and nnx.merge)",
+        )
+    cached = events.traces_of(traced.fun_name) == 0
+    return (traced, None, None) if cached else (traced, took_ns, wait_ns)
+
+
+def _lower(traced: jax.stages.Traced, role: str, clock: Clock, platform: str | None) -> tuple[jax.stages.Lowered, int]:
+    with uncollected():
+        begin = clock()
+        try:
+            with guarded(f"lowering the {role}"):
+                stage = traced.lower() if platform is None else traced.lower(lowering_platforms=(platform,))
+        except InvalidCaseError as error:
+            called = count_work(traced.jaxpr).callbacks if platform is not None else {}
+            if not called:
+                raise
+            raise NotOnTargetError(
+                f"the {role} calls Python ({', '.join(sorted(called))}), and JAX lowers that for devices that are there only"
+            ) from error
+        return stage, clock() - begin
+
+
+def _forgotten(jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str) -> bool:
+    """Whether JAX traces a function that it has just traced once more."""
+    with record(others=False) as events, guarded(f"tracing the {role}"):
+        traced = jitted.trace(*args, **kwargs)
+    return events.traces_of(traced.fun_name) > 0

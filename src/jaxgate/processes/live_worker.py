@@ -1,0 +1,147 @@
+"""A worker process that stays alive and is asked line by line: a question and an answer are each one line of JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+from jaxgate.keep import read_text
+from jaxgate.observe.source_lines import without_folders
+
+MAX_WORDS = 200
+"""Characters of what a process complained of that an error shows."""
+_LOGGED = re.compile(r"[IWEF]\d{4} \d\d:\d\d:[\d.]+ +\d+ [^\s\]]+:\d+\] ")
+"""What XLA writes before each line of its log: severity, day, time, thread, place."""
+_FATAL = re.compile(f"(?=F){_LOGGED.pattern}")
+_STACK = re.compile(r"@ |\*\*\*")
+"""How the lines begin that it writes of its own stack, after the reason."""
+
+
+class WorkerError(Exception):
+    """A worker process ended, or has a problem; the text says which, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWorker:
+    """A live process that answers questions.
+
+    Attributes:
+        live: The process.
+        complaints: The file of what it complains of.
+    """
+
+    live: subprocess.Popen[str]
+    complaints: Path
+
+    def ask(self, **question: Any) -> dict[str, Any]:
+        """What it answers to a question.
+
+        Raises:
+            WorkerError: If it ended, or has a problem.
+        """
+        assert self.live.stdin is not None
+        try:
+            self.live.stdin.write(f"{json.dumps(question)}\n")
+            self.live.stdin.flush()
+        except OSError:
+            raise WorkerError(self._ended()) from None
+        return self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        """Its next line.
+
+        Raises:
+            WorkerError: If it ended, or has a problem.
+        """
+        assert self.live.stdout is not None
+        line = self.live.stdout.readline()
+        if not line:
+            raise WorkerError(self._ended())
+        reply: dict[str, Any] = json.loads(line)
+        if "problem" in reply:
+            raise WorkerError(reply["problem"])
+        return reply
+
+    def end(self) -> None:
+        """Kill it."""
+        self.live.kill()
+        with suppress(OSError):  # it ended before it read what was asked last
+            assert self.live.stdin is not None
+            self.live.stdin.close()
+
+    def _ended(self) -> str:
+        status, words = self.live.wait(), _last_words(self.complaints)
+        return f"a process of its own ended: exit status {status}{f': {words}' if words else ''}"
+
+
+@contextmanager
+def start_worker(
+    module: str,
+    arguments: Sequence[str],
+    complaints: Path,
+    variables: Mapping[str, str],
+    timeout_s: float | None = None,
+) -> Iterator[LiveWorker]:
+    """Start a worker; it ends with the block.
+
+    Args:
+        module: Its program.
+        arguments: What its program is given.
+        complaints: The file for what it complains of.
+        variables: All of its variables.
+        timeout_s: Seconds after which it is killed; ``None`` for never.
+
+    Raises:
+        OSError: If it could not be started.
+    """
+    command = [sys.executable, "-W", "ignore", "-m", module, *arguments]
+    with (
+        complaints.open("wb") as stderr,
+        subprocess.Popen(
+            command, env=dict(variables), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
+        ) as live,
+    ):
+        worker = LiveWorker(live, complaints)
+        try:
+            with time_limit(worker, timeout_s):
+                yield worker
+        finally:
+            worker.end()
+
+
+@contextmanager
+def time_limit(worker: LiveWorker, timeout_s: float | None) -> Iterator[None]:
+    """Kill a worker if the block takes longer than so many seconds; whoever waits for its answer sees that it ended."""
+    if timeout_s is None:
+        yield
+        return
+    limit = Timer(timeout_s, worker.live.kill)
+    limit.daemon = True
+    limit.start()
+    try:
+        yield
+    finally:
+        limit.cancel()
+
+
+def _last_words(complaints: Path) -> str:
+    """Why a process ended, in its own words: its last fatal line, else the last one that is not of a stack.
+
+    Empty if it complained of nothing, or of more than anybody reads.
+    """
+    try:
+        lines = [line.strip() for line in read_text(complaints, errors="replace").splitlines()]
+    except OSError:
+        return ""
+    fatal = [line for line in lines if _FATAL.match(line)]
+    others = [line for line in lines if line and not _STACK.match(line)]
+    words = without_folders(_LOGGED.sub("", (fatal or others or [""])[-1]))
+    return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS]} …"

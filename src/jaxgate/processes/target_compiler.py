@@ -1,0 +1,137 @@
+"""Compiles for a target by asking a process that has its compiler; one that ended is started again for the next program."""
+
+from __future__ import annotations
+
+import base64
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from jaxgate.model import StoredProgram, Target
+from jaxgate.observe.program import NotReplayableError, export_whole, load_program
+from jaxgate.observe.target import VARIABLES, NoTargetError, TargetExecutable, placement, refuse_interpreted
+from jaxgate.observe.trace import Lowered
+from jaxgate.processes.live_worker import LiveWorker, WorkerError, start_worker, time_limit
+
+TIMEOUT_S = 600.0
+"""Seconds that one program may take. A training step of ResNet-50 took 121 s for a v5e on two busy cores."""
+
+
+class TargetError(Exception):
+    """The compiler of a target refused a program, or ended; the text is its own."""
+
+
+class TargetProcess:
+    """The compiler of a target, in a process that is started when it is first asked.
+
+    Args:
+        target: What to compile for.
+        environ: Variables of the process, besides those that libtpu needs.
+        timeout_s: Seconds that one program may take.
+        module: What the process runs.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        environ: Mapping[str, str] = os.environ,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        module: str = "jaxgate.processes.target_worker",
+    ) -> None:
+        self.target = target
+        self._environ = environ
+        self._timeout_s = timeout_s
+        self._module = module
+        self._open = ExitStack()
+        self._worker: LiveWorker | None = None
+        self._version = ""
+
+    @cached_property
+    def versions(self) -> Mapping[str, str]:
+        """The compiler's own words on its version, and that of its package.
+
+        Raises:
+            NoTargetError: If it is not installed, or does not know the target.
+        """
+        self._started()
+        found = {"backend": self._version}
+        with suppress(PackageNotFoundError):  # it came by another way; its own words name it
+            found["libtpu"] = version("libtpu")
+        return found
+
+    def compile(self, lowered: Lowered) -> TargetExecutable:
+        """Compile a function that was lowered for the target's platform.
+
+        Raises:
+            InvalidCaseError: If it has a kernel that is interpreted.
+            NotReplayableError: If it cannot be handed to another process.
+            TargetError: If the compiler refuses it, or ends.
+        """
+        refuse_interpreted(lowered, self.target)
+        return self._compiled(export_whole(lowered), lowered, lowered.donated, dict(lowered.options or ()))
+
+    def recompile(self, program: StoredProgram, lowered: Lowered) -> TargetExecutable:
+        """Compile a stored program where a function's program lies.
+
+        Raises:
+            NotReplayableError: If it cannot be read or compiled.
+        """
+        about = program.record
+        load_program(program, self.target.platform, self.target.devices)  # refuses what must not be compiled
+        try:
+            return self._compiled(program.content, lowered, about.donated, about.options)
+        except TargetError as error:
+            raise NotReplayableError(str(error).strip().partition("\n")[0]) from error
+
+    def close(self) -> None:
+        """End the process."""
+        self._worker = None
+        self._open.close()
+
+    def _compiled(
+        self, content: bytes, lowered: Lowered, donated: tuple[int, ...], options: Mapping[str, str]
+    ) -> TargetExecutable:
+        placed = placement(lowered)
+        found = self._ask(
+            content=base64.b64encode(content).decode(),
+            donated=list(donated),
+            options=dict(options),
+            positions=placed.positions,
+            kinds=placed.kinds,
+        )
+        return TargetExecutable(found, placed.devices)
+
+    def _ask(self, **question: Any) -> dict[str, Any]:
+        worker = self._started()
+        try:
+            with time_limit(worker, self._timeout_s):
+                found = worker.ask(**question)
+        except WorkerError as error:
+            self.close()
+            raise TargetError(f"the compiler of {self.target} ended: {error}") from None
+        if "refused" in found:
+            raise TargetError(found["refused"])
+        return found
+
+    def _started(self) -> LiveWorker:
+        """The process; a new one if the last one ended."""
+        if self._worker is None:
+            folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="jaxgate-target-")))
+            variables = {**self._environ, **VARIABLES}
+            worker = self._open.enter_context(
+                start_worker(self._module, [str(self.target)], folder / "stderr", variables)
+            )
+            try:
+                with time_limit(worker, self._timeout_s):
+                    self._version = worker.answer()["version"]
+            except WorkerError as error:
+                self._open.close()
+                raise NoTargetError(str(error)) from None
+            self._worker = worker
+        return self._worker

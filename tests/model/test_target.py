@@ -1,0 +1,47 @@
+"""Targets: how they are written, how many devices they have, and what selects their baselines."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxgate.model import CHIPS, Target, compiled_for
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "slug"),
+    [
+        ("tpu:v5e:2x4", 8, "tpu-v5e-2x4-8"),
+        ("tpu:v5e:16x16", 256, "tpu-v5e-16x16-256"),
+        ("tpu:v4:2x2x1", 4, "tpu-v4-2x2x1-4"),
+        ("tpu:7x:2x2x1", 8, "tpu-7x-2x2x1-8"),
+    ],
+)
+def test_a_target_is_read_as_it_is_written(name, devices, slug):
+    """A v4 is one device for both of its cores, a 7x is two."""
+    target = Target.parse(f" {name} ")
+    assert (str(target), target.platform, target.devices) == (name, "tpu", devices)
+    hardware = target.hardware(devices)
+    assert (hardware.slug, hardware.target, hardware.is_virtual) == (slug, name, False)
+    assert compiled_for(hardware.target) == f"compiled for {name}, never called"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "v5e:2x4",
+        "tpu:v5e",
+        "tpu:v5e:8",
+        "tpu:v5e:2x2x2",
+        "tpu:v4:2x4",
+        "tpu:v5e:0x4",
+        "tpu:v9:2x4",
+        "gpu:h200:8",
+        "tpu:v5e:2x4 " * 2,
+    ],
+)
+def test_what_names_no_target_is_refused(name):
+    """With one of each kind that does."""
+    with pytest.raises(ValueError, match="expected a target such as ") as caught:
+        Target.parse(name)
+    assert f"found {name!r}" in str(caught.value)
+    assert all(f"tpu:{chip}:" in str(caught.value) for chip in CHIPS)

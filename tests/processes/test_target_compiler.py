@@ -1,0 +1,143 @@
+"""A target's compiler in a process of its own: what it answers, how it may end, and that the next program finds a new one."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.model import ProgramRecord, StoredProgram, Target
+from jaxgate.observe.out_of_memory import read_exhausted
+from jaxgate.observe.program import NotReplayableError, export_program
+from jaxgate.observe.target import NoTargetError
+from jaxgate.observe.trace import compiled_facts, lower
+from jaxgate.processes.target_compiler import TargetError, TargetProcess
+
+TARGET = Target.parse("tpu:v5e:2x4")
+WORKER = """
+import json, os, sys, time
+print(json.dumps({"version": "a compiler", "devices": 8, "pid": os.getpid()}), flush=True)
+for line in sys.stdin:
+    question, how = json.loads(line), os.environ["HOW"]
+    if how == "crash":
+        print("F0000 00:00:00.000000 1 allocator.cc:1] the heap is broken @", file=sys.stderr)
+        print("    @ 0x7f a frame", file=sys.stderr, flush=True)
+        os._exit(11)
+    if how == "hang":
+        time.sleep(60)
+    if how == "refuse":
+        answer = {"refused": "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 20.0G of 15.75G hbm."}
+    else:
+        answer = {"memory": {"temp_size_in_bytes": 7}, "cost": {}, "text": "HloModule", "reused": question["donated"],
+                  "inputs": [{}], "outputs": [{}]}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+def doubled(donated=()):
+    """A function, lowered for a TPU; that needs no compiler of one."""
+    function = jax.jit(lambda x: x * 2, donate_argnums=donated)
+    return lower(function, (jnp.ones((8, 128)),), {}, role="subject", clock=lambda: 0, platform="tpu")
+
+
+@pytest.fixture
+def compiler(tmp_path):
+    """One that does as it is asked to, in a real process."""
+    (tmp_path / "a_worker.py").write_text(WORKER)
+    made = []
+
+    def make(how, **options):
+        environ = {**os.environ, "PYTHONPATH": str(tmp_path), "HOW": how}
+        made.append(TargetProcess(TARGET, environ, module="a_worker", **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_it_answers_with_the_facts_of_a_program(compiler):
+    """It is started when it is first asked, and once."""
+    asked = compiler("answer")
+    assert asked.versions["backend"] == "a compiler"
+    found = asked.compile(doubled(donated=0))
+    assert (compiled_facts(found)["temp_bytes"], found.reused, found.as_text()) == (7, (0,), "HloModule")
+    assert asked.compile(doubled()).reused == ()
+
+
+def test_one_that_crashes_gives_its_last_words_and_is_started_again(compiler):
+    """The case is INVALID with them; the next one is compiled as ever."""
+    asked = compiler("crash")
+    for _ in range(2):
+        with pytest.raises(
+            TargetError, match=r"the compiler of tpu:v5e:2x4 ended: .* status 11: the heap is broken @$"
+        ):
+            asked.compile(doubled())
+
+
+def test_one_that_hangs_is_killed(compiler):
+    """After the time that a program may take."""
+    asked = compiler("hang", timeout_s=1.0)
+    with pytest.raises(TargetError, match=r"the compiler of tpu:v5e:2x4 ended: .* status -9"):
+        asked.compile(doubled())
+
+
+def test_what_the_compiler_refuses_is_in_its_own_words(compiler):
+    """Out of memory is read as such."""
+    asked = compiler("refuse")
+    with pytest.raises(TargetError) as caught:
+        asked.compile(doubled())
+    exhausted = read_exhausted(caught.value)
+    assert (exhausted.asked_bytes, exhausted.limit_bytes) == (20 * 2**30, int(15.75 * 2**30))
+
+
+def test_a_stored_program_is_compiled_again(compiler):
+    """One that the compiler refuses cannot be compared with, in one line; nor one that nobody stored."""
+    lowered = doubled()
+    stored = export_program(lowered, lowered.call, None, 0)
+    assert stored.record.stored
+    assert compiler("answer").recompile(stored, lowered).as_text() == "HloModule"
+    with pytest.raises(NotReplayableError, match=r"^RESOURCE_EXHAUSTED: Ran out of memory"):
+        compiler("refuse").recompile(stored, lowered)
+    unstored = StoredProgram(
+        record=ProgramRecord(digest=None, donated=(), feeds=None, why_not="too large"), content=b""
+    )
+    with pytest.raises(NotReplayableError, match="it was not stored: too large"):
+        compiler("answer").recompile(unstored, lowered)
+
+
+def test_one_that_cannot_be_started_says_so(tmp_path):
+    """Once, before the first case."""
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with pytest.raises(NoTargetError, match=r"ended: exit status 1: .*No module named .*none_such"):
+        _ = TargetProcess(TARGET, environ, module="none_such").versions
+
+
+@pytest.mark.skipif(find_spec("libtpu") is not None, reason="libtpu is installed")
+def test_without_the_compiler_one_line_says_what_to_install():
+    """The extra, as it is written."""
+    with pytest.raises(NoTargetError) as caught:
+        _ = TargetProcess(TARGET).versions
+    assert "\n" not in str(caught.value)
+    assert "tpu:v5e:2x4 cannot be compiled for: " in str(caught.value)
+    assert "pip install 'jaxgate[tpu-aot]'" in str(caught.value)
+
+
+@pytest.mark.skipif(find_spec("libtpu") is None, reason="libtpu is not installed: pip install 'jaxgate[tpu-aot]'")
+def test_the_real_compiler_answers():
+    """A TPU's layout pads arrays to tiles, and a donated one is reused."""
+    compiler = TargetProcess(TARGET)
+    try:
+        found = compiler.compile(doubled(donated=0))
+        assert "TPU v5 lite" in compiler.versions["backend"]
+        assert compiled_facts(found)["argument_bytes"] >= 8 * 128 * 4
+        assert found.reused == (0,)
+        big = jax.ShapeDtypeStruct((8 * 2**30,), jnp.float32)
+        too_big = lower(jax.jit(jnp.sin), (big,), {}, role="subject", clock=lambda: 0, platform="tpu")
+        with pytest.raises(TargetError, match="RESOURCE_EXHAUSTED"):
+            compiler.compile(too_big)
+    finally:
+        compiler.close()

@@ -1,0 +1,181 @@
+"""Runs with ``--perf-target``: cases are compiled for hardware that is not there, and judged by what its compiler decides.
+
+The compiler of these runs is that of CPUs (``support/targets.py``); the way to it is the real one but for the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import export
+from support.targets import CompilerHere
+
+from jaxgate.model import ProgramRecord, StoredProgram
+from jaxgate.observe.program import program_changes
+
+MODEL = """
+import jax, jax.numpy as jnp, jaxgate
+
+def layer(x, w):
+    return jnp.tanh(x @ w), None
+
+def loss(ws, x):
+    return jnp.sum(jax.lax.scan(jax.checkpoint(layer), x, ws)[0])
+
+def step(ws, x):
+    return ws - 0.1 * jax.grad(loss)(ws, x)
+
+def test_step(gate):
+    gate(step, jnp.ones((16, 64, 64)), jnp.ones((32, 64)), donate="ws")
+"""
+WITHOUT_REMAT = ("jax.checkpoint(layer)", "layer")
+ON = "--perf-target=tpu:v5e:2x4"
+ABOUT = ProgramRecord(digest="0", donated=(), feeds=None, why_not="", options={})
+
+
+@pytest.fixture
+def compilers(lab):
+    """Those that the runs opened."""
+    opened = []
+
+    def open_target(target):
+        opened.append(CompilerHere(target))
+        return opened[-1]
+
+    lab.instruments["open_target"] = open_target
+    return opened
+
+
+@pytest.fixture
+def recorded(project, compilers):
+    """A case that was recorded for a target with the usual command."""
+    project.write("test_model.py", MODEL)
+    assert project.run(ON, "--perf-update").code == 0
+    return project
+
+
+def test_an_unchanged_program_is_the_same(recorded, lab, compilers):
+    """Nothing is called, timed or started; the compiler is let go of."""
+    result = recorded.run(ON)
+    assert (result.code, lab.duelled, lab.launched) == (0, [], [])
+    result.shows("1 case: 1 SAME", "identical program; compiled for cpu:v5e:2x4, never called")
+    assert all(compiler.closed for compiler in compilers)
+    (baseline,) = recorded.path.glob("baselines/*/model/step.json")
+    assert baseline.parts[-3].startswith("cpu-v5e-2x4-1-jax-")
+
+
+def test_a_step_that_needs_more_memory_is_red_and_names_why(recorded, lab):
+    """By the facts of the baseline's program as recorded; the bundle has both programs."""
+    recorded.edit("test_model.py", *WITHOUT_REMAT)
+    result = recorded.run(ON, "--perf-profile=failing")
+    assert (result.code, lab.launched) == (1, [])
+    result.shows(
+        "REGRESSED  model/step", "on cpu-v5e-2x4-1", "temp_bytes", "remat", "not profiled: compiled for cpu:v5e:2x4"
+    )
+    files = {file.name for file in (recorded.path / "perf-artifacts/model/step").iterdir()}
+    assert {"now.stablehlo.txt", "baseline.stablehlo.txt", "stablehlo.diff", "report.md"} <= files
+
+
+def test_how_two_programs_for_a_target_differ_is_shown():
+    """They are read as text: no platform is asked for."""
+    jitted = [jax.jit(function) for function in (jnp.sin, jnp.cos)]
+    stored = [StoredProgram(record=ABOUT, content=b"")] * 2
+    for place, each in enumerate(jitted):
+        content = bytes(export.export(each, platforms=["tpu"])(jax.ShapeDtypeStruct((4,), jnp.float32)).serialize())
+        record = replace(ABOUT, digest=hashlib.sha256(content).hexdigest())
+        stored[place] = StoredProgram(record=record, content=content)
+    lines = program_changes(*stored)
+    assert any("stablehlo.cosine" in line for line in lines if line.startswith("+"))
+
+
+def test_a_donation_that_is_dropped_is_red_and_names_the_argument(recorded):
+    """As on a device."""
+    recorded.edit("test_model.py", ', donate="ws"', "")
+    result = recorded.run(ON)
+    assert result.code == 1
+    result.shows("REGRESSED  model/step", "no longer donated: ws")
+
+
+def test_a_donation_that_is_lost_is_red(project, compilers):
+    """By what the compiler reuses, buffer by buffer: without any call."""
+    half = ("jax.grad(loss)(ws, x)", "jax.grad(loss)(ws, x).astype(jnp.bfloat16)")
+    project.write("test_model.py", MODEL.replace(*half).replace("return ws -", "return ws.astype(jnp.bfloat16) -"))
+    result = project.run(ON, "--no-perf-strict")
+    assert result.code == 1
+    result.shows("lost_bytes", "ws (float32[16,64,64]", "the result of this shape is bfloat16")
+
+
+def test_another_compiler_is_no_change_of_the_code(recorded, lab):
+    """The baseline's program is compiled by the new one, too, and its facts are compared with."""
+    made = []
+
+    def open_newer(target):
+        made.append(CompilerHere(target, {"backend": "a newer compiler"}))
+        return made[-1]
+
+    lab.instruments["open_target"] = open_newer
+    recorded.edit("test_model.py", "jnp.tanh(x @ w)", "jnp.tanh(x @ w) * 1.5")
+    result = recorded.run(ON)
+    result.shows("UNDECIDED")
+    assert made[0].compiled == ["subject", "baseline"]
+
+
+@pytest.mark.parametrize(("limit", "code"), [("9e9", 0), ("9", 1)])
+def test_claims_about_calls_are_left_to_a_device(project, compilers, limit, code):
+    """They are counted; those about memory are judged."""
+    claims = ("python_calls <= 3", "compile_ns <= 10", f"temp_bytes <= {limit}")
+    stated = f"claims=[{', '.join(f'jaxgate.claim({one!r})' for one in claims)}], donate='ws'"
+    project.write("test_model.py", MODEL.replace('donate="ws"', stated))
+    assert project.run(ON, "--perf-update").code == code
+    result = project.run(ON, "--no-perf-strict")
+    assert result.code == code
+    result.shows("2 claims need calls")
+
+
+def test_plain_python_is_skipped_and_says_why(project, compilers):
+    """It is not one program."""
+    project.write("test_model.py", MODEL.replace('donate="ws"', "eager=True"))
+    result = project.run(ON, "-rs", "--no-perf-strict")
+    assert result.code == 0
+    result.shows("plain Python (eager=True) is not one program, so it is not compiled for cpu:v5e:2x4")
+    result.shows("1 gate is not compiled for cpu:v5e:2x4: pytest -rs names each with the reason")
+
+
+def test_what_had_a_program_is_not_left_out(recorded):
+    """A case that becomes plain Python loses its gate there: red. One that never had a program there is fine, and counted."""
+    recorded.write("test_other.py", MODEL.replace('donate="ws"', "eager=True"))
+    result = recorded.run(ON, "--perf-strict")
+    assert result.code == 0
+    result.shows("1 gate is not compiled for", "1 case: 1 SAME")
+    recorded.edit("test_model.py", 'donate="ws"', "eager=True")
+    result = recorded.run(ON, "--perf-strict")
+    assert result.code == 1
+    result.shows("`model/step` has a baseline for", "and no program any more: plain Python (eager=True)")
+
+
+def test_a_run_here_borrows_the_baseline_of_a_target(recorded):
+    """A baseline is a program: this machine's compiler makes the same executable of it."""
+    result = recorded.run("--no-perf-strict")
+    result.shows("1 case: 1 SAME", "the same executable as the baseline's")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--perf-target=v5e"], "--perf-target: expected a target such as tpu:v4:2x2x1"),
+        ([ON, "--perf-calibrate=3"], "--perf-calibrate calls the cases, --perf-target only compiles them"),
+        ([ON, "--perf-peak"], "--perf-peak calls the cases, --perf-target only compiles them"),
+        ([ON, "--perf-against-env=jax_enable_x64=1"], "--perf-against-env calls the cases"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(project, compilers, options, said):
+    """Before anything is collected or compiled."""
+    project.write("test_model.py", MODEL)
+    result = project.run(*options)
+    assert result.code == 4
+    result.shows(said)
+    assert not compilers

@@ -1,0 +1,62 @@
+"""A target whose compiler is everywhere: this process's own, for the CPU. All else of the way is the real one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxgate.model import StoredProgram, Target
+from jaxgate.observe.program import export_whole
+from jaxgate.observe.target import TargetExecutable, Topology, placement
+from jaxgate.observe.trace import Lowered
+
+
+class CpuTarget(Target):
+    """Stands for a TPU, and is compiled for by the compiler of CPUs."""
+
+    __slots__ = ()
+
+    @property
+    def platform(self) -> str:
+        """What the programs are lowered for."""
+        return "cpu"
+
+
+@dataclass
+class CompilerHere:
+    """Compiles in this process; what it answers goes through JSON, as between two."""
+
+    asked_for: Target
+    versions: Mapping[str, str] = None  # type: ignore[assignment]
+    closed: bool = False
+
+    def __post_init__(self) -> None:
+        self.target = CpuTarget(chip=self.asked_for.chip, topology=self.asked_for.topology)
+        self.versions = self.versions or {"backend": "a compiler"}
+        self.compiled: list[str] = []
+
+    def compile(self, lowered: Lowered) -> TargetExecutable:
+        """See ``TargetProcess``."""
+        self.compiled.append(lowered.role)
+        return self._compile(export_whole(lowered), lowered, lowered.donated, dict(lowered.options or ()))
+
+    def recompile(self, program: StoredProgram, lowered: Lowered) -> TargetExecutable:
+        """See ``TargetProcess``."""
+        self.compiled.append("baseline")
+        return self._compile(program.content, lowered, program.record.donated, program.record.options)
+
+    def close(self) -> None:
+        """See ``TargetProcess``."""
+        self.closed = True
+
+    def _compile(self, content: bytes, lowered: Lowered, donated: Any, options: Any) -> TargetExecutable:
+        placed = placement(lowered)
+        topology = Topology(self.target, jax.devices("cpu")[: self.target.devices])
+        found = topology.compile(
+            content, donated=donated, options=options, positions=placed.positions, kinds=placed.kinds
+        )
+        return TargetExecutable(json.loads(json.dumps(found)), placed.devices)
