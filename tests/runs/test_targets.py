@@ -62,7 +62,9 @@ def test_an_unchanged_program_is_the_same(recorded, lab, compilers):
     """Nothing is called, timed or started; the compiler is let go of."""
     result = recorded.run(ON)
     assert (result.code, lab.duelled, lab.launched) == (0, [], [])
-    result.shows("1 case: 1 SAME", "identical program; compiled for cpu:v5e:2x4, never called")
+    result.shows(
+        "1 case: 1 SAME", "Compiled for cpu:v5e:2x4 and not called: facts and claims gate, no time and no result."
+    )
     assert all(compiler.closed for compiler in compilers)
     (baseline,) = recorded.path.glob("baselines/*/model/step.json")
     assert baseline.parts[-3].startswith("cpu-v5e-2x4-1-jax-")
@@ -142,7 +144,7 @@ def test_plain_python_is_skipped_and_says_why(project, compilers):
     result = project.run(ON, "-rs", "--no-perf-strict")
     assert result.code == 0
     result.shows("plain Python (eager=True) is not one program, so it is not compiled for cpu:v5e:2x4")
-    result.shows("1 gate is not compiled for cpu:v5e:2x4: pytest -rs names each with the reason")
+    result.shows("1 gate has no program there, -rs says why")
 
 
 def test_what_had_a_program_is_not_left_out(recorded):
@@ -150,7 +152,7 @@ def test_what_had_a_program_is_not_left_out(recorded):
     recorded.write("test_other.py", MODEL.replace('donate="ws"', "eager=True"))
     result = recorded.run(ON, "--perf-strict")
     assert result.code == 0
-    result.shows("1 gate is not compiled for", "1 case: 1 SAME")
+    result.shows("1 gate has no program there", "1 case: 1 SAME")
     recorded.edit("test_model.py", 'donate="ws"', "eager=True")
     result = recorded.run(ON, "--perf-strict")
     assert result.code == 1

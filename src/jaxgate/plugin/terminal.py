@@ -60,10 +60,13 @@ def summarise(out: Console, config: pytest.Config) -> None:
         for command in workflow_commands(config.stash[session_end.OUTCOME]):
             out.ensure_newline()
             out.write_line(command)
-    if gates is not None and gates.result.left_out:
-        count = plural(len(gates.result.left_out), "gate is", "gates are")
+    if gates is not None and gates.target is not None:
+        count = plural(len(gates.result.left_out), "gate has", "gates have")
+        left = f"; {count} no program there, -rs says why" if gates.result.left_out else ""
         out.ensure_newline()
-        out.write_line(f"{count} not compiled for {gates.target}: pytest -rs names each with the reason")
+        out.write_line(
+            f"Compiled for {gates.target} and not called: facts and claims gate, no time and no result{left}."
+        )
     selected = config.stash[TESTS].selected
     missing = len(selected if gates is None else gates.result.not_judged(selected))
     if missing and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
