@@ -163,7 +163,7 @@ import json
 import jax, jax.numpy as jnp
 jax.config.update("jax_num_cpu_devices", 8)
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
-from jaxgate.observe.trace.stages import lower
+from jaxgate.observe.trace import lower
 from jaxgate.observe.duel.duel import agree, prepare, run_duel
 from jaxgate.observe.program.export import export_program
 

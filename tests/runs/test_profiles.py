@@ -202,7 +202,7 @@ def test_a_recording_leaves_the_bundles_alone(red):
 
 @pytest.mark.parametrize(
     "where",
-    ["capture.stop_trace", "program_texts.program_diff", "profiled_programs.load_program", "op_names.read_hlo"],
+    ["capture.stop_trace", "program_texts.program_diff", "profiled_programs.read_program", "op_names.read_hlo"],
 )
 def test_a_capture_that_fails_never_hides_the_verdict(red, monkeypatch, where):
     """Each stage may fail: the case is red for what it is, and the report says what is missing."""

@@ -33,7 +33,7 @@ def test_step(gate):
     gate(step, jnp.ones((16, 64, 64)), jnp.ones((32, 64)), donate="ws")
 """
 WITHOUT_REMAT = ("jax.checkpoint(layer)", "layer")
-ON = "--perf-target=tpu:v5e:2x4"
+ON = "--perf-target=tpu:v5e:1x1"
 ABOUT = ProgramRecord(digest="0", donated=(), feeds=None, why_not="", options={})
 
 
@@ -63,11 +63,11 @@ def test_an_unchanged_program_is_the_same(recorded, lab, compilers):
     result = recorded.run(ON)
     assert (result.code, lab.duelled, lab.launched) == (0, [], [])
     result.shows(
-        "1 case: 1 SAME", "Compiled for cpu:v5e:2x4 and not called: facts and claims gate, no time and no result."
+        "1 case: 1 SAME", "Compiled for cpu:v5e:1x1 and not called: facts and claims gate, no time and no result."
     )
     assert all(compiler.closed for compiler in compilers)
     (baseline,) = recorded.path.glob("baselines/*/model/step.json")
-    assert baseline.parts[-3].startswith("cpu-v5e-2x4-1-jax-")
+    assert baseline.parts[-3].startswith("cpu-v5e-1x1-1-jax-")
 
 
 def test_a_step_that_needs_more_memory_is_red_and_names_why(recorded, lab):
@@ -76,7 +76,7 @@ def test_a_step_that_needs_more_memory_is_red_and_names_why(recorded, lab):
     result = recorded.run(ON, "--perf-profile=failing")
     assert (result.code, lab.launched) == (1, [])
     result.shows(
-        "REGRESSED  model/step", "on cpu-v5e-2x4-1", "temp_bytes", "remat", "not profiled: compiled for cpu:v5e:2x4"
+        "REGRESSED  model/step", "on cpu-v5e-1x1-1", "temp_bytes", "remat", "not profiled: compiled for cpu:v5e:1x1"
     )
     files = {file.name for file in (recorded.path / "perf-artifacts/model/step").iterdir()}
     assert {"now.stablehlo.txt", "baseline.stablehlo.txt", "stablehlo.diff", "report.md"} <= files
@@ -143,7 +143,7 @@ def test_plain_python_is_skipped_and_says_why(project, compilers):
     project.write("test_model.py", MODEL.replace('donate="ws"', "eager=True"))
     result = project.run(ON, "-rs", "--no-perf-strict")
     assert result.code == 0
-    result.shows("plain Python (eager=True) is not one program, so it is not compiled for cpu:v5e:2x4")
+    result.shows("plain Python (eager=True) is not one program, so it is not compiled for cpu:v5e:1x1")
     result.shows("1 gate has no program there, -rs says why")
 
 

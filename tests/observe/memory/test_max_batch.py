@@ -92,7 +92,7 @@ def broken(x):
     [
         (twice, 8191, "between a batch of 1 and one of 4,096, found 8,192 bytes at 1"),
         (twice, 8192 * 4096, "found 33,554,432 bytes at 4,096; change budget_bytes, step or limit"),
-        (broken, 8192, "compiling the subject for a batch of 1: ValueError: no 1 rows"),
+        (broken, 8192, "tracing the subject for a batch of 1: ValueError: no 1 rows"),
     ],
     ids=["nothing fits", "everything fits", "does not compile"],
 )

@@ -156,7 +156,7 @@ def test_paths_are_found_however_they_are_spelt(monkeypatch, path, times):
     cleared = []
     stage, call = lowered(lambda x: x + 1, W)
     exported = SimpleNamespace(serialize=lambda: contents.pop(0), module_kept_var_idx=(0,))
-    monkeypatch.setattr(export, "export", SimpleNamespace(export=lambda _: lambda *_: exported))
+    monkeypatch.setattr(export, "export", SimpleNamespace(export=lambda *_, **__: lambda *_: exported))
     monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(1))
     program = export_program(stage, call, None, 0)
     assert cleared == [1]

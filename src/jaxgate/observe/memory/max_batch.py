@@ -76,7 +76,8 @@ class Fitting:
 
     def _peak_bytes(self, function: Callable[..., Any], wanted: MaxBatch, batch: int, role: str) -> int:
         """What one program needs: as remembered, or by compiling it."""
-        stage = f"compiling the {role} for a batch of {batch:,}"
+        role = f"{role} for a batch of {batch:,}"
+        stage = f"compiling the {role}"
         self.tools.progress(stage)
         with guarded(stage):
             args = wanted.args_at(batch)

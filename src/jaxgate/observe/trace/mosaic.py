@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 
-from jax.extend.mlir import ir
-
 from jaxgate.observe.compat import register_tpu_dialect
 
 TARGET = "tpu_custom_call"
@@ -22,6 +20,8 @@ def without_locations(config: str) -> str:
         The same with the kernel as text; as it is where this release writes it otherwise.
     """
     try:
+        from jax.extend.mlir import ir  # noqa: PLC0415 - imports Pallas, which makes jax 0.12 trace everything anew
+
         found = json.loads(config)
         call = found["custom_call_config"]
         call.pop("debug_locations", None)  # 0.12
