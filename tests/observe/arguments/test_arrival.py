@@ -137,7 +137,7 @@ def measure(function, args):
     if key not in measured:
         build = lambda: Computation(subject=function, args=args)
         seen = observe(build, store=ReferenceCache(None), sampling=False).measurement
-        measured[key] = args, replace(seen, samples=Samples(bursts_ns=(1,), calls_per_burst=1))
+        measured[key] = (function, args), replace(seen, samples=Samples(bursts_ns=(1,), calls_per_burst=1))
     return measured[key][1]
 
 def case(name, function, before, now):
