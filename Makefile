@@ -1,7 +1,7 @@
 # `make perf` (K=scan selects), `make test`, `make test-quick` for the rooms that compile no JAX program, and `make docs` for the
 # site in build/docs. The first call sets up .venv, later ones do not. SHUFFLE=7 runs the tests in an order drawn from that
-# number, ALL_PLANTS=1 tries all planted mistakes, not a third of the slow ones. `make perf-target` compiles the cases for a
-# TPU that is not there (TARGET chooses it), in an environment of its own that has its compiler, 640 MB.
+# number, ALL_PLANTS=1 tries all planted mistakes, not a sixth of the slow ones. `make perf-target` compiles the cases for
+# a TPU or GPUs that are not there (TARGET chooses), in an environment of its own that has their compiler, 640 or 400 MB.
 PYTHON ?= python3
 VENV   ?= .venv
 K      ?=

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.corpora import a_third
+from support.corpora import a_sixth
 
 from guests.plants import assert_caught, assert_unchanged, plant, recorded
 
@@ -359,7 +359,7 @@ def test_unchanged(net, monkeypatch):
     assert_unchanged(net, monkeypatch, 5)
 
 
-@pytest.mark.parametrize("planted", a_third(PLANTS))
+@pytest.mark.parametrize("planted", a_sixth(PLANTS))
 def test_planted(net, planted):
     """A mistake is red, and named."""
     assert_caught(net, planted)
