@@ -13,6 +13,7 @@ WORKERS ?= 3
 TARGET  ?= tpu:v5e:2x4
 # Names further packages of the environment: `tpu` is requirements/py311-tpu.txt.
 WITH    ?=
+COMPILER := $(if $(filter gpu:%,$(TARGET)),cuda,tpu)
 
 RUN   := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
@@ -24,8 +25,8 @@ perf: $(READY)
 	@$(RUN) pytest perf $(if $(K),-k "$(K)") $(ARGS)
 
 perf-target:
-	@$(MAKE) --no-print-directory ready VENV=.venv-tpu WITH=tpu
-	@.venv-tpu/bin/python -m pytest perf -n 2 --perf-target=$(TARGET) $(if $(K),-k "$(K)") $(ARGS)
+	@$(MAKE) --no-print-directory ready VENV=.venv-$(COMPILER) WITH=$(COMPILER)
+	@.venv-$(COMPILER)/bin/python -m pytest perf -n 2 --perf-target=$(TARGET) $(if $(K),-k "$(K)") $(ARGS)
 
 test: $(READY)
 	@SHUFFLE=$(SHUFFLE) ALL_PLANTS=$(ALL_PLANTS) $(RUN) pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -47,7 +48,7 @@ docs: $(DOCS)
 ready: $(READY)
 
 clean:
-	rm -rf $(VENV) .venv-tpu
+	rm -rf $(VENV) .venv-tpu .venv-cuda
 
 $(READY): pyproject.toml requirements/py311.txt requirements/py312.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else \

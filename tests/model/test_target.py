@@ -8,18 +8,22 @@ from jaxgate.model import CHIPS, Target, compiled_for
 
 
 @pytest.mark.parametrize(
-    ("name", "devices", "slug"),
+    ("name", "lowering", "devices", "slug"),
     [
-        ("tpu:v5e:2x4", 8, "tpu-v5e-2x4-8"),
-        ("tpu:v5e:16x16", 256, "tpu-v5e-16x16-256"),
-        ("tpu:v4:2x2x1", 4, "tpu-v4-2x2x1-4"),
-        ("tpu:7x:2x2x1", 8, "tpu-7x-2x2x1-8"),
+        ("tpu:v5e:2x4", "tpu", 8, "tpu-v5e-2x4-8"),
+        ("tpu:v5e:16x16", "tpu", 256, "tpu-v5e-16x16-256"),
+        ("tpu:v4:2x2x1", "tpu", 4, "tpu-v4-2x2x1-4"),
+        ("tpu:7x:2x2x1", "tpu", 8, "tpu-7x-2x2x1-8"),
+        ("gpu:h200:8", "cuda", 8, "gpu-h200-8-8"),
+        ("gpu:a100:1", "cuda", 1, "gpu-a100-1-1"),
+        ("gpu:h100:32x8", "cuda", 256, "gpu-h100-32x8-256"),
     ],
 )
-def test_a_target_is_read_as_it_is_written(name, devices, slug):
-    """A v4 is one device for both of its cores, a 7x is two."""
+def test_a_target_is_read_as_it_is_written(name, lowering, devices, slug):
+    """A v4 is one device for both of its cores, a 7x is two; GPUs are counted in one machine, or in each of several."""
     target = Target.parse(f" {name} ")
-    assert (str(target), target.platform, target.devices) == (name, "tpu", devices)
+    assert (str(target), target.platform, target.devices) == (name, name[:3], devices)
+    assert target.lowering == lowering
     hardware = target.hardware(devices)
     assert (hardware.slug, hardware.target, hardware.is_virtual) == (slug, name, False)
     assert compiled_for(hardware.target) == f"compiled for {name}, never called"
@@ -35,7 +39,10 @@ def test_a_target_is_read_as_it_is_written(name, devices, slug):
         "tpu:v4:2x4",
         "tpu:v5e:0x4",
         "tpu:v9:2x4",
-        "gpu:h200:8",
+        "tpu:h200:8",
+        "gpu:v5e:2x4",
+        "gpu:h200:1x1x8",
+        "gpu:h200:0",
         "tpu:v5e:2x4 " * 2,
     ],
 )
@@ -44,4 +51,4 @@ def test_what_names_no_target_is_refused(name):
     with pytest.raises(ValueError, match="expected a target such as ") as caught:
         Target.parse(name)
     assert f"found {name!r}" in str(caught.value)
-    assert all(f"tpu:{chip}:" in str(caught.value) for chip in CHIPS)
+    assert all(f"{known.platform}:{chip}:" in str(caught.value) for chip, known in CHIPS.items())

@@ -16,6 +16,7 @@ from jaxgate.observe.compat import (
     CACHE_LOGGERS,
     TRACING_LOGGER,
     compiler_options,
+    cost_of_text,
     input_shardings,
     lowered_devices,
     membership,
@@ -172,6 +173,20 @@ def test_the_users_tree_is_what_is_left():
     tree = jax.tree.structure([0, 0])
     compiled = SimpleNamespace(in_tree=tree, out_tree=tree, input_shardings=["a", "b"], output_shardings=["c", "d"])
     assert (input_shardings(compiled), output_shardings(compiled)) == (["a", "b"], ["c", "d"])
+
+
+@pytest.mark.jax_text
+def test_xla_counts_what_an_optimised_program_does():
+    """By its text alone; of one that calls a library, or is none, nothing."""
+    ones = jnp.ones((64, 32))
+    compiled = jax.jit(lambda x: jnp.tanh(x @ x.T)).lower(ones).compile()
+    text, counted = compiled.as_text(), compiled.cost_analysis()
+    found = cost_of_text(text)
+    for name in ("flops", "bytes accessed", "transcendentals"):
+        assert found[name] == counted[name] > 0
+    called = 'HloModule m\nENTRY e {\n  p = f32[4] parameter(0)\n  ROOT c = f32[4] custom-call(p), custom_call_target="a_library"\n}\n'
+    assert cost_of_text(called) == {}
+    assert cost_of_text("no program") == {}
 
 
 @pytest.mark.jax_text

@@ -37,10 +37,10 @@ for line in sys.stdin:
 """
 
 
-def doubled(donated=()):
-    """A function, lowered for a TPU; that needs no compiler of one."""
+def doubled(donated=(), platform="tpu"):
+    """A function, lowered for a platform; that needs no compiler of it."""
     function = jax.jit(lambda x: x * 2, donate_argnums=donated)
-    return lower(function, (jnp.ones((8, 128)),), {}, role="subject", clock=lambda: 0, platform="tpu")
+    return lower(function, (jnp.ones((8, 128)),), {}, role="subject", clock=lambda: 0, platform=platform)
 
 
 @pytest.fixture
@@ -116,28 +116,41 @@ def test_one_that_cannot_be_started_says_so(tmp_path):
         _ = TargetProcess(TARGET, environ, module="none_such").versions
 
 
-@pytest.mark.skipif(find_spec("libtpu") is not None, reason="libtpu is installed")
-def test_without_the_compiler_one_line_says_what_to_install():
+COMPILERS = {"tpu:v5e:2x4": ("libtpu", "tpu-aot"), "gpu:h200:8": ("jax_cuda13_plugin", "cuda-aot")}
+
+
+@pytest.mark.parametrize("target", COMPILERS)
+def test_without_the_compiler_one_line_says_what_to_install(target):
     """The extra, as it is written."""
+    package, extra = COMPILERS[target]
+    if find_spec(package) is not None:
+        pytest.skip(f"{package} is installed")
     with pytest.raises(NoTargetError) as caught:
-        _ = TargetProcess(TARGET).versions
+        _ = TargetProcess(Target.parse(target)).versions
     assert "\n" not in str(caught.value)
-    assert "tpu:v5e:2x4 cannot be compiled for: " in str(caught.value)
-    assert "pip install 'jaxgate[tpu-aot]'" in str(caught.value)
+    assert f"{target} cannot be compiled for: " in str(caught.value)
+    assert f"pip install 'jaxgate[{extra}]'" in str(caught.value)
 
 
-@pytest.mark.skipif(find_spec("libtpu") is None, reason="libtpu is not installed: pip install 'jaxgate[tpu-aot]'")
-def test_the_real_compiler_answers():
-    """A TPU's layout pads arrays to tiles, and a donated one is reused."""
-    compiler = TargetProcess(TARGET)
+@pytest.mark.parametrize("target", COMPILERS)
+def test_the_real_compiler_answers(target):
+    """A donated array is reused; what the memory of a device does not hold is refused, with what it would take."""
+    package, extra = COMPILERS[target]
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed: pip install 'jaxgate[{extra}]'")
+    asked = Target.parse(target)
+    compiler = TargetProcess(asked)
     try:
-        found = compiler.compile(doubled(donated=0))
-        assert "TPU v5 lite" in compiler.versions["backend"]
-        assert compiled_facts(found)["argument_bytes"] >= 8 * 128 * 4
+        found = compiler.compile(doubled(donated=0, platform=asked.lowering))
+        assert compiler.versions["libtpu" if asked.platform == "tpu" else "jax-cuda13-plugin"]
+        facts = compiled_facts(found)
+        assert facts["argument_bytes"] >= 8 * 128 * 4
+        assert facts["xla_flops"] >= 8 * 128
         assert found.reused == (0,)
-        big = jax.ShapeDtypeStruct((8 * 2**30,), jnp.float32)
-        too_big = lower(jax.jit(jnp.sin), (big,), {}, role="subject", clock=lambda: 0, platform="tpu")
-        with pytest.raises(TargetError, match="RESOURCE_EXHAUSTED"):
+        big = jax.ShapeDtypeStruct((48 * 2**30,), jnp.float32)
+        too_big = lower(jax.jit(jnp.sin), (big,), {}, role="subject", clock=lambda: 0, platform=asked.lowering)
+        with pytest.raises(TargetError, match="RESOURCE_EXHAUSTED") as caught:
             compiler.compile(too_big)
+        assert read_exhausted(caught.value).asked_bytes > 2**35
     finally:
         compiler.close()

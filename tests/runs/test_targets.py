@@ -138,6 +138,28 @@ def test_claims_about_calls_are_left_to_a_device(project, compilers, limit, code
     result.shows("2 claims need calls")
 
 
+@pytest.mark.parametrize(("limit", "code"), [("9e9", 0), ("9", 1)])
+def test_claims_about_what_the_compiler_does_not_count_are_left_out(project, lab, limit, code):
+    """What a library does is not counted: the line says of how many claims, and the others are judged."""
+    lab.instruments["open_target"] = lambda target: CompilerHere(target, counts=False)
+    claims = ("xla_flops <= 10", f"temp_bytes <= {limit}")
+    stated = f"claims=[{', '.join(f'jaxgate.claim({one!r})' for one in claims)}], donate='ws'"
+    project.write("test_model.py", MODEL.replace('donate="ws"', stated))
+    assert project.run(ON, "--perf-update").code == code
+    result = project.run(ON, "--no-perf-strict")
+    assert result.code == code
+    result.shows("1 claim needs a count of what libraries do")
+
+
+def test_a_count_that_is_gone_is_not_the_same(recorded, lab):
+    """The baseline had one: where today's program has none, a change of it is not seen, and the case is not SAME."""
+    lab.instruments["open_target"] = lambda target: CompilerHere(target, counts=False)
+    recorded.edit("test_model.py", "jnp.tanh(x @ w)", "jnp.tanh(x @ w) * 1.5")
+    result = recorded.run(ON)
+    assert "SAME  model/step" not in result.text
+    result.shows("xla_flops")
+
+
 def test_plain_python_is_skipped_and_says_why(project, compilers):
     """It is not one program."""
     project.write("test_model.py", MODEL.replace('donate="ws"', "eager=True"))

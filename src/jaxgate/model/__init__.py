@@ -30,6 +30,7 @@ from jaxgate.model.duel import (
     RepeatOutcome,
 )
 from jaxgate.model.former_names import at_least, at_most, cases, equal
+from jaxgate.model.gpus import GPUS, Gpu
 from jaxgate.model.hardware import HardwareKey, compiled_for
 from jaxgate.model.inventory import Inventory, KeptCase, LogEntry, StoreChanges, StoredFile
 from jaxgate.model.jax_defaults import COMPILE_OPTIONS, CORES, UNKNOWN_SETTINGS, JaxDefaults
@@ -54,6 +55,7 @@ from jaxgate.model.measurement import (
 from jaxgate.model.numbers import (
     ARRIVAL_FACTS,
     CALLED_FACTS,
+    COUNTED_FACTS,
     FACT_NAMES,
     WIDER_PRODUCTS,
     Contract,

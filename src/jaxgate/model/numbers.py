@@ -85,6 +85,8 @@ class Facts:
 
 CALLED_FACTS = ("traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles", "python_calls", "jax_calls")
 """What only calls of a jitted subject show."""
+COUNTED_FACTS = ("xla_flops", "xla_bytes", "transcendentals")
+"""What a compiler counts in the optimised program; calls of libraries are opaque to it."""
 ARRIVAL_FACTS = ("sent_bytes", "sent_arguments", "moved_arrays")
 """Sums over the arguments of a program, which gate as ``Facts`` do."""
 FACT_NAMES = frozenset(field.name for field in fields(Facts)) | frozenset(ARRIVAL_FACTS)

@@ -8,39 +8,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from jaxgate.model.gpus import GPUS
 from jaxgate.model.hardware import HardwareKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """A kind of TPU, as its compiler knows it.
+    """A kind of chip, as its compiler knows it.
 
     Attributes:
+        platform: JAX's name of its platform.
         compiler: The compiler's name of it.
-        axes: How many numbers say how its chips are laid out.
+        axes: How many numbers may say how its chips are laid out.
         devices: Devices that JAX sees of one chip.
         options: Further options of a topology.
     """
 
+    platform: str
     compiler: str
-    axes: int
+    axes: tuple[int, ...]
     devices: int = 1
     options: tuple[tuple[str, str], ...] = ()
 
 
 CHIPS: Mapping[str, Chip] = MappingProxyType(
     {
-        "v4": Chip(compiler="v4", axes=3, options=(("chip_config_name", "megacore"),)),
-        "v5e": Chip(compiler="v5e", axes=2),
-        "v5p": Chip(compiler="v5p", axes=3),
-        "v6e": Chip(compiler="v6e", axes=2),
-        "7x": Chip(compiler="tpu7x", axes=3, devices=2),
+        "v4": Chip(platform="tpu", compiler="v4", axes=(3,), options=(("chip_config_name", "megacore"),)),
+        "v5e": Chip(platform="tpu", compiler="v5e", axes=(2,)),
+        "v5p": Chip(platform="tpu", compiler="v5p", axes=(3,)),
+        "v6e": Chip(platform="tpu", compiler="v6e", axes=(2,)),
+        "7x": Chip(platform="tpu", compiler="tpu7x", axes=(3,), devices=2),
     }
+    | {name: Chip(platform="gpu", compiler=name, axes=(1, 2)) for name in GPUS}
 )
-"""TPUs that libtpu compiles for (seen with 0.0.42 and 0.0.50). A v4 is one device for its two cores, as its users have it;
-without ``megacore`` its compiler gives two."""
-_NAME = re.compile(r"tpu:(?P<chip>\w+):(?P<topology>[1-9]\d*(?:x[1-9]\d*)+)")
-_EXAMPLES = ", ".join(f"tpu:{chip}:{'2x4' if known.axes == 2 else '2x2x1'}" for chip, known in CHIPS.items())  # noqa: PLR2004
+"""What can be compiled for. TPUs: seen with libtpu 0.0.42 and 0.0.50. A v4 is one device for its two cores, as its users have
+it; without ``megacore`` its compiler gives two. GPUs: one number is the GPUs of one machine, two are machines and the GPUs of
+each."""
+_NAME = re.compile(r"(?P<platform>tpu|gpu):(?P<chip>\w+):(?P<topology>[1-9]\d*(?:x[1-9]\d*)*)")
+_LAYOUTS = {1: "8", 2: "2x4", 3: "2x2x1"}
+_EXAMPLES = ", ".join(f"{known.platform}:{chip}:{_LAYOUTS[known.axes[0]]}" for chip, known in CHIPS.items())
+_LOWERING = MappingProxyType({"gpu": "cuda"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +56,7 @@ class Target:
 
     Attributes:
         chip: The kind of chip, one of ``CHIPS``.
-        topology: How many there are along each axis: ``2x4``.
+        topology: How many there are along each axis: ``2x4``; of GPUs in one machine ``8``, in two machines ``2x8``.
     """
 
     chip: str
@@ -64,7 +71,12 @@ class Target:
         """
         found = _NAME.fullmatch(text.strip())
         chip = CHIPS.get(found["chip"]) if found else None
-        if found is None or chip is None or len(found["topology"].split("x")) != chip.axes:
+        if (
+            found is None
+            or chip is None
+            or found["platform"] != chip.platform
+            or found["topology"].count("x") + 1 not in chip.axes
+        ):
             raise ValueError(f"expected a target such as {_EXAMPLES}, found {text!r}")
         return cls(chip=found["chip"], topology=found["topology"])
 
@@ -75,7 +87,12 @@ class Target:
     @property
     def platform(self) -> str:
         """JAX's name of the platform."""
-        return "tpu"
+        return CHIPS[self.chip].platform
+
+    @property
+    def lowering(self) -> str:
+        """The platform that functions are lowered for."""
+        return _LOWERING.get(self.platform, self.platform)
 
     @property
     def devices(self) -> int:

@@ -257,3 +257,21 @@ def register_tpu_dialect(context: Any) -> None:
         from jax._src.lib import tpu  # noqa: PLC0415 - may be gone
 
         tpu.register_dialect(context)
+
+
+def cost_of_text(text: str) -> dict[str, float]:
+    """What XLA counts in an optimised program, by JAX's names of it: FLOPs and bytes. Of library calls it counts nothing.
+
+    For a compiler that gives no such figures: that of GPUs gives none where no GPU is attached.
+
+    Returns:
+        Nothing if the program calls a library, cannot be read, or this release keeps the functions elsewhere.
+    """
+    try:
+        from jaxlib._hlo import hlo_module_from_text  # noqa: PLC0415 - may be gone
+        from jaxlib._jax import hlo_module_cost_analysis  # noqa: PLC0415 - may be gone
+
+        found = hlo_module_cost_analysis(jax.local_devices(backend="cpu")[0].client, hlo_module_from_text(text))
+        return {name: float(value) for name, value in found.items()} if found.get("flops", 0) >= 0 else {}
+    except (AttributeError, ImportError, RuntimeError, TypeError, ValueError):
+        return {}

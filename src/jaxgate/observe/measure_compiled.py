@@ -8,6 +8,7 @@ from dataclasses import replace
 from jaxgate.model import (
     ARRIVAL_FACTS,
     CALLED_FACTS,
+    COUNTED_FACTS,
     NOT_CALLED,
     Computation,
     Culprits,
@@ -58,12 +59,18 @@ def measure_compiled(computation: Computation, build: Callable[[], Computation],
     next_args = computation.next_args or carry_donated(compiled.lowered.stage, compiled.call[0])
     why = NOT_CALLED if tools.target is None else compiled_for(str(tools.target.target))
     left = len(computation.claims) - len(claims)
+    uncounted = _uncounted(found) if tools.target is not None else frozenset[str]()
+    counted = tuple(claim for claim in claims if uncounted.isdisjoint({claim.quantity, claim.other}))
+    beyond = len(claims) - len(counted)
     everywhere = tools.target is not None  # a run says it once for all of its cases
     unseen = [
         found.unseen,
         "" if everywhere else why,
         "results are not compared with the reference's" if reference and not everywhere else "",
         f"{plural(left, 'claim')} {'needs' if left == 1 else 'need'} calls" if left else "",
+        f"{plural(beyond, 'claim')} {'needs' if beyond == 1 else 'need'} a count of what libraries do"
+        if beyond
+        else "",
     ]
     measurement = replace(
         found,
@@ -73,19 +80,32 @@ def measure_compiled(computation: Computation, build: Callable[[], Computation],
         unseen="; ".join(filter(None, unseen)),
         phases=found.phases if tools.target is None else Phases(),
         reference=found.reference if tools.target is None else untimed(found.reference),
-        unknown={**found.unknown, **dict.fromkeys((*CALLED_FACTS, *ARRIVAL_FACTS), why), **lost_unknown},
+        unknown={
+            **found.unknown,
+            **dict.fromkeys((*CALLED_FACTS, *ARRIVAL_FACTS), why),
+            **dict.fromkeys(uncounted, f"{why}: its compiler does not count what libraries do"),
+            **lost_unknown,
+        },
     )
     return Observation(
         measurement=measurement,
         call=compiled.call,
         rtol=computation.rtol,
         atol=computation.atol,
-        claims=claims,
+        claims=counted,
         contract=computation.contract,
         lowered=compiled.lowered,
         feeds=find_feeds(compiled.lowered, compiled.call, next_args),
         target=tools.target,
         executable=compiled.program.executable,
+    )
+
+
+def _uncounted(found: Measurement) -> frozenset[str]:
+    """What the compiler counts of most programs, and not of one of these, as it calls a library."""
+    others = [one.facts for one in (found.reference, *found.alternatives.values()) if one is not None]
+    return frozenset(
+        name for name in COUNTED_FACTS if any(getattr(one, name) is None for one in (found.facts, *others))
     )
 
 

@@ -48,4 +48,4 @@ class Tools:
     @property
     def platform(self) -> str | None:
         """What functions are lowered for; ``None`` for that of their arguments."""
-        return None if self.target is None else self.target.target.platform
+        return None if self.target is None else self.target.target.lowering

@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxgate.model import StoredProgram, Target
 from jaxgate.observe.program import NotReplayableError, export_whole, load_program
-from jaxgate.observe.target import VARIABLES, NoTargetError, TargetExecutable, placement, refuse_interpreted
+from jaxgate.observe.target import COMPILERS, NoTargetError, TargetExecutable, placement, refuse_interpreted
 from jaxgate.observe.trace import Lowered
 from jaxgate.processes.live_worker import LiveWorker, WorkerError, start_worker, time_limit
 
@@ -31,7 +31,7 @@ class TargetProcess:
 
     Args:
         target: What to compile for.
-        environ: Variables of the process, besides those that libtpu needs.
+        environ: Variables of the process, besides those that the compiler needs.
         timeout_s: Seconds that one program may take.
         module: What the process runs.
     """
@@ -61,8 +61,9 @@ class TargetProcess:
         """
         self._started()
         found = {"backend": self._version}
-        with suppress(PackageNotFoundError):  # it came by another way; its own words name it
-            found["libtpu"] = version("libtpu")
+        for package in COMPILERS[self.target.platform].packages:
+            with suppress(PackageNotFoundError):  # it came by another way; its own words name it
+                found[package] = version(package)
         return found
 
     def compile(self, lowered: Lowered) -> TargetExecutable:
@@ -123,7 +124,7 @@ class TargetProcess:
         """The process; a new one if the last one ended."""
         if self._worker is None:
             folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="jaxgate-target-")))
-            variables = {**self._environ, **VARIABLES}
+            variables = {**self._environ, **COMPILERS[self.target.platform].variables}
             worker = self._open.enter_context(
                 start_worker(self._module, [str(self.target)], folder / "stderr", variables)
             )

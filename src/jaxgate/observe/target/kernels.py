@@ -1,4 +1,4 @@
-"""Kernels that a program for a target must not hold: interpreted ones, which are other programs than a TPU runs."""
+"""Kernels that a program for a target must not hold: interpreted ones, which are other programs than the target runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def refuse_interpreted(lowered: Lowered, target: Target) -> None:
     Raises:
         InvalidCaseError: If it has one.
     """
-    for equation in _equations(lowered.traced.jaxpr.jaxpr, target.platform):
+    for equation in _equations(lowered.traced.jaxpr.jaxpr, target.lowering):
         if equation.primitive.name == "pallas_call" and equation.params.get("interpret"):
             raise InvalidCaseError(
                 f"looking at the kernels of the {lowered.role}",
                 f"expected kernels for {target}, found pallas_call(interpret=True): it was chosen for the CPU that the "
-                "function is traced on; choose by jax.lax.platform_dependent(..., cpu=, tpu=)",
+                f"function is traced on; choose by jax.lax.platform_dependent(..., cpu=, {target.lowering}=)",
             )
 
 

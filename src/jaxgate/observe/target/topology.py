@@ -1,4 +1,4 @@
-"""The compiler of a target, in this process: ``libtpu`` compiles for a topology that is not attached."""
+"""The compiler of a target, in this process: it compiles for a topology that is not attached."""
 
 from __future__ import annotations
 
@@ -12,20 +12,11 @@ from jax import export
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
-from jaxgate.model import CHIPS, Target
-from jaxgate.observe.compat import input_shardings, output_shardings
+from jaxgate.model import GPUS, Target
+from jaxgate.observe.compat import cost_of_text, input_shardings, output_shardings
 from jaxgate.observe.program import NotReplayableError, compile_exported, spread
 from jaxgate.observe.target.compiled import describe_sharding, reused_arguments
-
-VARIABLES = {
-    "JAX_PLATFORMS": "cpu",
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
-    "TPU_LOG_DIR": "disabled",
-    "TPU_SKIP_MDS_QUERY": "1",
-    "TPU_WORKER_HOSTNAMES": "localhost",
-}
-"""What libtpu must find set where no TPU is: without them it looks for one, writes logs, and lets one process in."""
+from jaxgate.observe.target.compilers import COMPILERS, topology_of
 
 
 class NoTargetError(Exception):
@@ -71,19 +62,20 @@ class Topology:
             NotReplayableError: If it does not fit the target or its compiler refuses it.
         """
         exported = export.deserialize(bytearray(content))
-        if self.target.platform not in exported.platforms:
+        if self.target.lowering not in exported.platforms:
             platforms = ", ".join(exported.platforms)
-            raise NotReplayableError(f"it was exported for {platforms}, this is {self.target.platform}")
+            raise NotReplayableError(f"it was exported for {platforms}, this is {self.target.lowering}")
         if exported.nr_devices > len(self.devices):
             raise NotReplayableError(f"it needs {exported.nr_devices} devices, {self.target} has {len(self.devices)}")
         compiled = compile_exported(
             exported, self._structs(exported, positions, kinds), donated=donated, options=options
         )
         memory, text = compiled.memory_analysis(), compiled.as_text() or ""
+        self._refuse_too_large(memory)
         numbers = {name: getattr(memory, name) for name in dir(memory) if name.endswith(("_in_bytes", "_bytes"))}
         return {
             "memory": {name: value for name, value in numbers.items() if isinstance(value, int)},
-            "cost": {name: float(value) for name, value in (compiled.cost_analysis() or {}).items()},
+            "cost": {name: float(value) for name, value in (compiled.cost_analysis() or cost_of_text(text)).items()},
             "text": text,
             "reused": reused_arguments(text, exported.module_kept_var_idx),
             "inputs": [
@@ -95,6 +87,24 @@ class Topology:
                 for sharding, aval in zip(output_shardings(compiled), exported.out_avals, strict=True)
             ],
         }
+
+    def _refuse_too_large(self, memory: Any) -> None:
+        """Refuse what the device's memory does not hold: the compiler of GPUs does not.
+
+        Raises:
+            NotReplayableError: With what is needed, and what there is.
+        """
+        if self.target.chip not in GPUS:
+            return
+        limit = GPUS[self.target.chip].memory_bytes
+        needed = (
+            memory.argument_size_in_bytes
+            + memory.output_size_in_bytes
+            - memory.alias_size_in_bytes
+            + memory.temp_size_in_bytes
+        )
+        if needed > limit:
+            raise NotReplayableError(f"RESOURCE_EXHAUSTED: Used {needed}B of {limit}B memory")
 
     def _structs(self, exported: Any, positions: Sequence[int], kinds: Sequence[str | None]) -> list[Any]:
         shardings: Sequence[Any]
@@ -110,19 +120,18 @@ class Topology:
 
 
 def find_topology(target: Target) -> Topology:
-    """Ask the compiler of a target for its devices; ``VARIABLES`` must have been set before JAX was imported.
+    """Ask the compiler of a target for its devices; its variables must have been set before JAX was imported.
 
     Raises:
         NoTargetError: If it is not installed, or knows no such topology.
     """
-    chip = CHIPS[target.chip]
+    name, options = topology_of(target)
     try:
-        found = topologies.get_topology_desc(
-            f"{chip.compiler}:{target.topology}", platform=target.platform, **dict(chip.options)
-        )
+        found = topologies.get_topology_desc(name, platform=target.lowering, **options)
     except Exception as error:
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        extra = COMPILERS[target.platform].extra
         raise NoTargetError(
-            f"{target} cannot be compiled for: {text}; its compiler comes with: pip install 'jaxgate[tpu-aot]'"
+            f"{target} cannot be compiled for: {text}; its compiler comes with: pip install 'jaxgate[{extra}]'"
         ) from error
     return Topology(target, found.devices)

@@ -152,9 +152,9 @@ SIZE = Option(
 )
 TARGET = Option(
     "--perf-target JAXGATE_TARGET",
-    Values(str, "", {"metavar": "tpu:CHIP:TOPOLOGY"}, ""),
-    "compile the cases for a TPU that is not attached, call nothing, and judge what its compiler decides: memory, "
-    "communication, FLOPs, donation. For example tpu:v5e:2x4; needs jaxgate[tpu-aot]",
+    Values(str, "", {"metavar": "PLATFORM:CHIP:TOPOLOGY"}, ""),
+    "compile the cases for TPUs or GPUs that are not attached, call nothing, and judge what their compiler decides: memory, "
+    "communication, FLOPs, donation. For example tpu:v5e:2x4, with jaxgate[tpu-aot], or gpu:h200:8, with jaxgate[cuda-aot]",
 )
 CPU_DEVICES = Option(
     "JAXGATE_CPU_DEVICES perf_cpu_devices",
