@@ -14,11 +14,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh
 
+from jaxgate.model import KnownBreak
+
 Draw = Callable[..., Any]
 """Draws a float32 array of a shape from a standard normal distribution: ``draw((batch, width))``."""
 
 Tree = Any
 """A tree of arrays."""
+
+
+def fused_on_gpu(jax: str = ">=0.10") -> KnownBreak:
+    """Why a claim about little memory does not hold on a GPU: seen where none is attached."""
+    why = "its compiler fuses such small arrays otherwise; seen without a GPU, where nothing is tried out"
+    return KnownBreak(jax=jax, platform="gpu", since="2026-11-24", why=why)
 
 
 def drawing(seed: int = 0) -> Draw:

@@ -188,7 +188,7 @@ def markdown(score: Score) -> str:
 
 
 def _command(target: str) -> str:
-    page = "planted-tpu" if target else "planted"
+    page = f"planted-{target.partition(':')[0]}" if target else "planted"
     return f"python -m tests.faults programs{f' --target {target}' if target else ''} --markdown docs/{page}.md"
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxgate.model import ProgramRecord, StoredProgram, Target
+from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.out_of_memory import read_exhausted
 from jaxgate.observe.program import NotReplayableError, export_program
 from jaxgate.observe.target import NoTargetError
@@ -28,7 +29,9 @@ for line in sys.stdin:
         os._exit(11)
     if how == "hang":
         time.sleep(60)
-    if how == "refuse":
+    if how == "no tiles":
+        answer = {"refused": "INTERNAL: Couldn't find output tile sizes that satisfy hlo: %dot.48 = f32[144,128]{1,0} dot()"}
+    elif how == "refuse":
         answer = {"refused": "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 20.0G of 15.75G hbm."}
     else:
         answer = {"memory": {"temp_size_in_bytes": 7}, "cost": {}, "text": "HloModule", "reused": question["donated"],
@@ -92,6 +95,13 @@ def test_what_the_compiler_refuses_is_in_its_own_words(compiler):
         asked.compile(doubled())
     exhausted = read_exhausted(caught.value)
     assert (exhausted.asked_bytes, exhausted.limit_bytes) == (20 * 2**30, int(15.75 * 2**30))
+
+
+@pytest.mark.jax_text
+def test_what_the_compiler_would_have_to_time_is_left_out(compiler):
+    """It is no fault of the program: on a device the compiler times one kernel after the other."""
+    with pytest.raises(NotOnTargetError, match="finds no tiles for a product that it cannot try out"):
+        compiler("no tiles").compile(doubled())
 
 
 def test_a_stored_program_is_compiled_again(compiler):

@@ -30,6 +30,7 @@ from workloads.attention.heads import (
     onwards,
     shapes,
 )
+from workloads.parts import fused_on_gpu
 
 CASES = Family("attention")
 
@@ -122,6 +123,6 @@ def shared(size: Extent) -> Computation:
         claims=[
             claim("matmul_flops == analytic_flops", "every head of the queries meets every key"),
             claim("argument_bytes <= 0.3 * alternatives", "a quarter of the keys and values, and all queries"),
-            claim("temp_bytes <= 0.7 * reference", "no copy of the keys for each head"),
+            claim("temp_bytes <= 0.7 * reference", "no copy of the keys for each head", known_break=fused_on_gpu()),
         ],
     )

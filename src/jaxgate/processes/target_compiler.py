@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.model import StoredProgram, Target
+from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.program import NotReplayableError, export_whole, load_program
 from jaxgate.observe.target import COMPILERS, NoTargetError, TargetExecutable, placement, refuse_interpreted
 from jaxgate.observe.trace import Lowered
@@ -20,6 +21,8 @@ from jaxgate.processes.live_worker import LiveWorker, WorkerError, start_worker,
 
 TIMEOUT_S = 600.0
 """Seconds that one program may take. A training step of ResNet-50 took 121 s for a v5e on two busy cores."""
+_NOTHING_TRIED = "Couldn't find output tile sizes"
+"""What the compiler of GPUs says, on jax 0.10, of a few products for which it would time kernels on a GPU."""
 
 
 class TargetError(Exception):
@@ -71,6 +74,7 @@ class TargetProcess:
 
         Raises:
             InvalidCaseError: If it has a kernel that is interpreted.
+            NotOnTargetError: If the compiler would have to time it on a device.
             NotReplayableError: If it cannot be handed to another process.
             TargetError: If the compiler refuses it, or ends.
         """
@@ -117,6 +121,10 @@ class TargetProcess:
             self.close()
             raise TargetError(f"the compiler of {self.target} ended: {error}") from None
         if "refused" in found:
+            if _NOTHING_TRIED in found["refused"]:
+                raise NotOnTargetError(
+                    f"the compiler of {self.target} finds no tiles for a product that it cannot try out"
+                )
             raise TargetError(found["refused"])
         return found
 

@@ -35,6 +35,8 @@ ALLOWED_CALLS = re.compile(
     r"|lapack_\w+|(cu|hip)(solver|blas|fft|sparse|_)\w+|ducc_fft|dynamic_ducc_fft|__cudnn\$\w+|__cublas\$\w+"
 )
 """Targets of custom calls that a stored program may have."""
+KERNELS = ("__gpu$xla.gpu.triton", "triton_kernel_call")
+"""Targets of kernels for GPUs whose form may change with a release of JAX: ``jax.export`` refuses them, unless it is told not to."""
 _OPTION = re.compile(r"[a-z][a-z0-9_]*")
 _FILES = re.compile(r"dump|extra_options|(^|_)(files?|filename|paths?|dirs?|directory|cache|logs?)(_|$)|_(to|from)$")
 _OPTION_VALUE = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|[A-Za-z][A-Za-z0-9_-]*")
@@ -92,7 +94,7 @@ def export_whole(lowered: Lowered) -> bytes:
         NotReplayableError: If it cannot be exported.
     """
     flat, dynamic = _flattened(lowered, lowered.call)
-    return _serialise(flat, lowered.donated, dynamic, lowered.platform)
+    return _serialise(flat, lowered.donated, dynamic, lowered.platform, KERNELS)
 
 
 def _flattened(lowered: Lowered, call: Call) -> tuple[Callable[..., Any], list[Any]]:
@@ -124,11 +126,17 @@ def refuse_options(options: Mapping[str, str]) -> None:
 
 
 def _serialise(
-    flat: Callable[..., Any], donated: tuple[int, ...], dynamic: Sequence[Any], platform: str | None
+    flat: Callable[..., Any],
+    donated: tuple[int, ...],
+    dynamic: Sequence[Any],
+    platform: str | None,
+    kernels: Sequence[str] = (),
 ) -> bytes:
     platforms = None if platform is None else (platform,)
+    allowed = [export.DisabledSafetyCheck.custom_call(name) for name in kernels]
     try:
-        exported = export.export(jax.jit(flat, donate_argnums=donated), platforms=platforms)(*dynamic)
+        jitted = jax.jit(flat, donate_argnums=donated)
+        exported = export.export(jitted, platforms=platforms, disabled_checks=allowed)(*dynamic)
         return bytes(exported.serialize())
     except Exception as error:
         text = (str(error).strip().splitlines() or [""])[0]

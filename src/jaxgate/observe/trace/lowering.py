@@ -22,6 +22,9 @@ from jaxgate.observe.trace.fingerprint import program_fingerprint
 from jaxgate.observe.trace.jaxpr_cost import count_work
 from jaxgate.observe.trace.plain_functions import as_jitted, donating, is_plain, with_own_donation
 
+_NO_GPU = "No supported GPU devices found"
+"""What Pallas says from 0.12 on where it lowers a kernel for Triton, and neither a GPU nor a mesh of GPUs is there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
@@ -95,7 +98,7 @@ def lower(
 
     Raises:
         InvalidCaseError: If it cannot be traced or lowered.
-        NotOnTargetError: If it calls Python, and is lowered for a platform that is not there.
+        NotOnTargetError: If JAX lowers what it does for attached devices only: calls of Python, and from 0.12 on Triton.
     """
     jax_extend()  # before anything is traced
     jitted = with_own_donation(function, as_jitted(function), args, kwargs, role)
@@ -174,13 +177,18 @@ def _lower(traced: jax.stages.Traced, role: str, clock: Clock, platform: str | N
             with guarded(f"lowering the {role}"):
                 stage = traced.lower() if platform is None else traced.lower(lowering_platforms=(platform,))
         except InvalidCaseError as error:
-            called = count_work(traced.jaxpr).callbacks if platform is not None else {}
-            if not called:
+            why = "" if platform is None else _needs_device(traced, error)
+            if not why:
                 raise
-            raise NotOnTargetError(
-                f"the {role} calls Python ({', '.join(sorted(called))}), and JAX lowers that for devices that are there only"
-            ) from error
+            raise NotOnTargetError(f"the {role} {why}, and JAX lowers that for devices that are there only") from error
         return stage, clock() - begin
+
+
+def _needs_device(traced: jax.stages.Traced, error: Exception) -> str:
+    """What JAX lowers for attached devices only, where it is that which it refused; empty otherwise."""
+    if called := count_work(traced.jaxpr).callbacks:
+        return f"calls Python ({', '.join(sorted(called))})"
+    return "has a Pallas kernel for Triton" if _NO_GPU in str(error) else ""
 
 
 def _forgotten(jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str) -> bool:
