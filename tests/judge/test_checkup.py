@@ -29,7 +29,15 @@ def test_a_healthy_place_has_no_notes():
     """Each thing that was looked at is named all the same."""
     found = remarks(HEALTHY)
     assert {remark.level for remark in found} == {Level.OK}
-    assert [remark.about for remark in found] == ["packages", "devices", "settings", "clock", "load", "baselines"]
+    assert [remark.about for remark in found] == [
+        "packages",
+        "devices",
+        "settings",
+        "clock",
+        "load",
+        "baselines",
+        "targets",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +66,20 @@ def test_a_healthy_place_has_no_notes():
             "--perf-update",
         ),
         ("baselines", {"differences": ("jax 0.10 → 0.12",)}, Level.NOTE, "jax 0.10 → 0.12", ""),
+        (
+            "targets",
+            {},
+            Level.OK,
+            "no compiler for TPUs or NVIDIA GPUs",
+            "jaxgate[tpu-aot]' or pip install 'jaxgate[cuda-aot]",
+        ),
+        (
+            "targets",
+            {"versions": HEALTHY.versions | {"libtpu": "0.0.50"}},
+            Level.OK,
+            "libtpu 0.0.50 compiles for TPUs",
+            "",
+        ),
         ("extras", {"versions": HEALTHY.versions | {"pytest-xdist": None}}, Level.NOTE, "side by side", "pip install"),
     ],
 )

@@ -13,7 +13,7 @@ from time import perf_counter_ns
 
 from jaxgate.cli.console import refuse, write
 from jaxgate.cli.pytest_arguments import IniError, usual_folder
-from jaxgate.judge import EXTRAS, NEEDED, environment_differences, remarks
+from jaxgate.judge import EXTRAS, NEEDED, TARGETS, environment_differences, remarks
 from jaxgate.keep import BaselineStore, CorruptBaselineError, describe_old, ignored, read_all, run_git
 from jaxgate.model import Baseline, HardwareKey, Level, StoredBaseline, Surroundings, release_line
 from jaxgate.processes.defaults_worker import find_defaults
@@ -42,7 +42,7 @@ def doctor(*, see: Callable[[Path], Surroundings] | None = None) -> int:
 
 
 def _look(folder: Path) -> Surroundings:
-    versions = {name: _version(name) for name in (*NEEDED, *EXTRAS)}
+    versions = {name: _version(name) for name in (*NEEDED, *EXTRAS, *TARGETS)}
     if None in (versions[name] for name in NEEDED):
         return Surroundings(versions=versions, hardware=None, folder=_shown(folder))
     from jaxgate.observe import machine  # noqa: PLC0415 - imports JAX, which may not be there

@@ -14,7 +14,7 @@ from jaxgate.judge.calibration import (
     why_not_applied,
 )
 from jaxgate.judge.causes import rank_causes
-from jaxgate.judge.checkup import EXTRAS, NEEDED, remarks
+from jaxgate.judge.checkup import EXTRAS, NEEDED, TARGETS, remarks
 from jaxgate.judge.claims import are_settled, breaks, decide_claim, hold
 from jaxgate.judge.confirmation import PROBES, PROCESSES, accuses, blames_machine, comes_again, settle_time, too_many
 from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled

@@ -16,6 +16,8 @@ EXTRAS = {
     ),
 }
 """Packages that a gate can do without: what each is for, and how it is had."""
+TARGETS = {"libtpu": ("TPUs", "tpu:v5e:2x4", "tpu-aot"), "jax-cuda13-plugin": ("NVIDIA GPUs", "gpu:h200:8", "cuda-aot")}
+"""Compilers for devices that are not attached: which devices, a target of them, and the extra that brings it."""
 COARSE_NS = 1_000
 """A clock with larger steps makes the time of a burst uncertain by a per cent, and more."""
 UNSTEADY = 1.25
@@ -26,7 +28,7 @@ MAX_SHOWN = 4
 def remarks(seen: Surroundings) -> list[Remark]:
     """Judge what was seen, in the order in which a person would mend it."""
     parts = [_versions, _devices]
-    parts += [] if seen.hardware is None else [_settings, _cache, _clock, _load, _git, _baselines, _extras]
+    parts += [] if seen.hardware is None else [_settings, _cache, _clock, _load, _git, _baselines, _targets, _extras]
     return [remark for part in parts for remark in part(seen)]
 
 
@@ -160,6 +162,18 @@ def _baselines(seen: Surroundings) -> Iterator[Remark]:
             f"none in {seen.folder}: under CI a gate without one fails",
             'pytest --perf-update --perf-why "first baselines"',
         )
+
+
+def _targets(seen: Surroundings) -> Iterator[Remark]:
+    here = [name for name in TARGETS if seen.versions.get(name) is not None]
+    for name in here:
+        devices, target, _ = TARGETS[name]
+        found = f"{name} {seen.versions[name]} compiles for {devices} that are not attached: --perf-target {target}"
+        yield Remark(Level.OK, "targets", found)
+    if not here:
+        devices = " or ".join(devices for devices, _, _ in TARGETS.values())
+        install = " or ".join(f"pip install 'jaxgate[{extra}]'" for _, _, extra in TARGETS.values())
+        yield Remark(Level.OK, "targets", f"no compiler for {devices} that are not attached", install)
 
 
 def _extras(seen: Surroundings) -> Iterator[Remark]:
