@@ -15,6 +15,7 @@ from jax import export
 from support.targets import CompilerHere
 
 from jaxgate.model import ProgramRecord, StoredProgram
+from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.program import program_changes
 
 MODEL = """
@@ -158,6 +159,21 @@ def test_a_count_that_is_gone_is_not_the_same(recorded, lab):
     result = recorded.run(ON)
     assert "SAME  model/step" not in result.text
     result.shows("xla_flops")
+
+
+def test_what_the_compiler_cannot_decide_without_a_device_is_skipped(project, lab, monkeypatch):
+    """It is left out, with the reason; that is no fault of the case."""
+    lab.instruments["open_target"] = CompilerHere
+
+    def undecided(self, lowered):
+        raise NotOnTargetError("the compiler would have to try it out")
+
+    monkeypatch.setattr(CompilerHere, "compile", undecided)
+    project.write("test_model.py", MODEL)
+    result = project.run(ON, "-rs", "--no-perf-strict")
+    assert result.code == 0
+    result.counts(skipped=1)
+    result.shows("the compiler would have to try it out", "1 gate has no program there")
 
 
 def test_plain_python_is_skipped_and_says_why(project, compilers):

@@ -20,13 +20,13 @@ class NotOnTargetError(Exception):
 
 @contextmanager
 def guarded(stage: str) -> Iterator[None]:
-    """Turn whatever the block raises into ``InvalidCaseError``; interrupts pass through.
+    """Turn whatever the block raises into ``InvalidCaseError``; interrupts pass through, and that a target has no program.
 
     Out of memory becomes ``ExhaustedError``, with what the compiler or the allocator says of it.
     """
     try:
         yield
-    except InvalidCaseError:
+    except (InvalidCaseError, NotOnTargetError):
         raise
     except Exception as error:
         exhausted = read_exhausted(error)
