@@ -19,6 +19,8 @@ TRACING_LOGGER = "jax._src.interpreters.partial_eval"
 """Where ``jax.explain_cache_misses`` logs why JAX traced. Were it renamed, causes would be missing, counts not."""
 CACHE_LOGGERS = ("jax._src.compiler", "jax._src.compilation_cache")
 """Where the same switch logs what the persistent cache did."""
+_ALIASING = re.compile(r", output_to_operand_aliasing=\{(?:[^{}]|\{[^{}]*\})*\}")
+"""XLA prints this of an asynchronous all-reduce, and does not read it there again; it costs nothing."""
 
 
 def compiler_options(lowered: jax.stages.Lowered) -> tuple[tuple[str, str], ...] | None:
@@ -271,7 +273,8 @@ def cost_of_text(text: str) -> dict[str, float]:
         from jaxlib._hlo import hlo_module_from_text  # noqa: PLC0415 - may be gone
         from jaxlib._jax import hlo_module_cost_analysis  # noqa: PLC0415 - may be gone
 
-        found = hlo_module_cost_analysis(jax.local_devices(backend="cpu")[0].client, hlo_module_from_text(text))
+        module = hlo_module_from_text(_ALIASING.sub("", text))
+        found = hlo_module_cost_analysis(jax.local_devices(backend="cpu")[0].client, module)
         return {name: float(value) for name, value in found.items()} if found.get("flops", 0) >= 0 else {}
     except (AttributeError, ImportError, RuntimeError, TypeError, ValueError):
         return {}
