@@ -151,11 +151,13 @@ _ABOUT = (
     "culprit names the planted cause. *misblamed*: red, but it names something else. *missed*: not red, or for another reason.",
     "The unchanged programs are the same sources renamed, reordered, reformatted or spelled differently; none may alarm.",
 )
-_ON_TARGET = (
-    "",
-    "Nothing was called. A mistake that only calls show is not tried. What a row expects was written for a CPU: a TPU's",
-    "compiler keeps small buffers in VMEM, which `temp_bytes` does not count, and has its own way to singular values.",
+_NOT_CALLED = (
+    "Nothing was called. A mistake that only calls show is not tried. What a row expects was written for a CPU:"
 )
+_ON_TARGET = {
+    "tpu": "a TPU's compiler keeps small buffers in VMEM, which `temp_bytes` does not count, and has its own way to singular values.",
+    "gpu": "the compiler of GPUs counts no FLOPs of a program that calls a library, and has its own sort.",
+}
 
 
 def markdown(score: Score) -> str:
@@ -169,7 +171,7 @@ def markdown(score: Score) -> str:
         f"# Planted faults{f', compiled for {score.target}' if score.target else ''}",
         "",
         *_ABOUT,
-        *(_ON_TARGET if score.target else ()),
+        *(["", _NOT_CALLED, _ON_TARGET[score.target.partition(":")[0]]] if score.target else ()),
         "",
         f"Written by `{_command(score.target)}` on {today}.",
         "",

@@ -52,9 +52,10 @@ def compare_facts(
     A fact that the baseline has and today's measurement lacks is INVALID: a metric that vanished must not
     pass. One that only today's measurement has is not judged yet, and said so.
 
-    Another compiler may change the facts of the baseline's program. The code is to blame if today's fact is worse than that
-    program's here *and* worse than the recorded one. If it is worse only than that program's here, nobody ever had it
-    better: UNDECIDED. If that program's here is worse than the recorded one, the environment is to blame: UNDECIDED too.
+    Another compiler may change the facts of the baseline's program, so that there are three numbers: today's program by
+    today's compiler, the baseline's program by today's compiler, and what was recorded. If the first is worse than both of
+    the others, the code is to blame: REGRESSED. If it is worse than the second only, nobody ever had it better: UNDECIDED.
+    If the second is worse than the third, the environment is to blame: one more finding, UNDECIDED.
 
     Args:
         now: Today's measurement.

@@ -23,10 +23,12 @@ _DEAR = frozenset(
 
 
 def keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Less is computed than before and memory grew: what remat recomputed is kept.
+    """Less is computed than before: what remat recomputed is kept now.
 
-    More products show it. Where they are as many, or there are none, a program shows it that recomputed
-    something (it held that back by a barrier) or whose loops keep more arrays for later.
+    Fewer matrix products show it, if each product of the baseline is still made. Where they are as many, fewer dear operations
+    show it, if the baseline held something back by a barrier or today's loops keep more arrays for later.
+
+    Whether memory grew is not asked here: a cause is shown only where a quantity that it explains is red.
     """
     if baseline is None or None in (now.facts.matmul_flops, baseline.facts.matmul_flops):
         return

@@ -1,7 +1,7 @@
 """What chips can do at most, and which share of that a program's products reach.
 
 Peak rates of dense products: datasheets that print them "with sparsity" print twice as much. A kind that is not here,
-a slice of a chip among them, has no peak, and nothing is said of it.
+a slice of a chip among them, has no peak, and nothing is said of it. Chips to compile for stand in ``target.py`` and ``gpus.py``.
 """
 
 from __future__ import annotations

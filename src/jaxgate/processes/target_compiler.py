@@ -1,4 +1,4 @@
-"""Compiles for a target by asking a process that has its compiler; one that ended is started again for the next program."""
+"""The process that has a target's compiler: started when it is first asked, and again where it ended."""
 
 from __future__ import annotations
 

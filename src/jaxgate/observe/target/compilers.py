@@ -1,4 +1,4 @@
-"""What the compilers of targets need in the process that they run in, which packages bring them, and what they are told."""
+"""Each target's compiler: its packages, the variables that its process needs, and the text that describes its chip to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a measurement asks of a compiler for hardware that is not attached to this machine."""
+"""The interface of a target's compiler; ``processes/target_compiler.py`` implements it."""
 
 from __future__ import annotations
 
