@@ -7,7 +7,16 @@ from pathlib import Path
 
 from jaxgate.judge import LOOKS
 from jaxgate.keep import read_all
-from jaxgate.model import ACCELERATOR_BURST_NS, BURSTS, DUEL_BURST_NS, LONG_CALL_NS, Baseline, Cost, Prediction
+from jaxgate.model import (
+    ACCELERATOR_BURST_NS,
+    BURSTS,
+    DUEL_BURST_NS,
+    LONG_CALL_NS,
+    Baseline,
+    Cost,
+    Measurement,
+    Prediction,
+)
 
 _SIDES = 2
 
@@ -87,3 +96,13 @@ def _by_test(baselines: Path) -> dict[str, list[Baseline]]:
     for baseline in read_all(baselines)[0].values():  # of an unreadable file a run says what is wrong
         found.setdefault(baseline.test, []).append(baseline)
     return found
+
+
+def jax_ns(measurement: Measurement) -> int:
+    """What tracing, lowering and compiling once takes, of subject and reference; the rest is this engine's cost."""
+    subject, reference = measurement.phases, measurement.reference
+    parts = [subject.trace_ns, subject.lower_ns, subject.compile_ns]
+    if reference is not None:
+        parts += [reference.phases.trace_ns, reference.phases.lower_ns]
+        parts += [] if reference.cached else [reference.phases.compile_ns]
+    return sum(part or 0 for part in parts)

@@ -45,10 +45,14 @@ def find_orphans(session: GateSession, collection: Collection) -> Orphans:
         if test not in session.result.unfinished:
             names.setdefault(test, set()).add(case)
     baselines: dict[Path, Baseline] = {}
-    for folder in session.folders(session.result.verdicts):
+    folders = session.folders(session.result.verdicts)
+    for folder in folders:
         there, unreadable = read_all(session.settings.baselines, folder)
         baselines |= there
         found.unreadable += unreadable
+    there, unreadable = session.store.of_named_targets(but_not=folders)
+    baselines |= there
+    found.unreadable += unreadable
     found.paths += without_test(baselines, session.project, collection.tests, collection.roots, names)
     found.renamed += find_renamed(session, {path: baselines[path] for path in found.paths})
     return found

@@ -20,6 +20,7 @@ from jaxgate.engine.duel_budget import DuelBudget
 from jaxgate.engine.evidence import EvidenceCollector
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.noise_floors import Margins
+from jaxgate.engine.open_compilers import OpenCompilers
 from jaxgate.engine.progress import Progress
 from jaxgate.engine.provisional import Provisional
 from jaxgate.engine.record import Candidate
@@ -120,7 +121,7 @@ class GateSession:
         waivers: All that are in the file and apply to this jax.
         failed_there: What failed in the revision that is compared with, by test.
         known_provenance: Where a recording comes from, where another process of this run knew it first.
-        compiler: Compiles for hardware that is not there; ``None`` where the cases run here.
+        target: Hardware that is not there, for which all cases are compiled; ``None`` where they run here.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class GateSession:
         waivers: tuple[Waiver, ...] = (),
         failed_there: Mapping[str, str] = MappingProxyType({}),
         known_provenance: Provenance | None = None,
-        compiler: TargetCompiler | None = None,
+        target: Target | None = None,
     ) -> None:
         self.settings: Final = settings
         self.project: Final = project
@@ -179,13 +180,14 @@ class GateSession:
             instruments=self.instruments,
             bundles=settings.update is not Update.BOTH,
         )
-        self.compiler: Final = compiler
+        self.target: Final = target
+        self.compilers: Final = OpenCompilers(self.instruments.open_target)
         self.evidence.problems += [self._machine.problem] if self._machine.problem else []
 
     @property
-    def target(self) -> Target | None:
-        """The hardware that the cases are compiled for; ``None`` where they run here."""
-        return None if self.compiler is None else self.compiler.target
+    def compiler(self) -> TargetCompiler | None:
+        """What compiles all cases; ``None`` where they run here."""
+        return None if self.target is None else self.compilers.of(self.target)
 
     @property
     def strict(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -49,9 +49,13 @@ def baseline_files(root: Path, folder: str = "*") -> list[Path]:
 
 def read_all(root: Path, folder: str = "*") -> tuple[dict[Path, Baseline], list[CorruptBaselineError]]:
     """Read the baselines of a project, all or those of one folder, and note the files that cannot be trusted."""
+    return _read_each(baseline_files(root, folder))
+
+
+def _read_each(paths: Iterable[Path]) -> tuple[dict[Path, Baseline], list[CorruptBaselineError]]:
     found: dict[Path, Baseline] = {}
     unreadable = []
-    for path in baseline_files(root, folder):
+    for path in paths:
         try:
             found[path] = read_baseline(path)
         except CorruptBaselineError as error:
@@ -166,6 +170,20 @@ class BaselineStore:
         """Whether a case has a baseline for a target, on any number of its devices, in this release line."""
         folders = self.root.glob(folder_name(f"{target.slug}-*", self.line))
         return any((folder / f"{case}.json").is_file() for folder in folders)
+
+    def of_named_targets(self, but_not: Collection[str]) -> tuple[dict[Path, Baseline], list[CorruptBaselineError]]:
+        """Read the baselines of gates that name their targets (``Case.on``), which any run judges, in this release line.
+
+        Args:
+            but_not: Folders to leave out.
+        """
+        paths = []
+        for folder in self.root.iterdir() if self.root.is_dir() else ():
+            named = split_folder_name(folder.name)
+            if named is not None and named[1] == self.line and folder.name not in but_not:
+                target = named[0].rpartition("-")[0]
+                paths += folder.glob(f"*/*.{target}.json")
+        return _read_each(sorted(paths))
 
     def elsewhere(self, hardware: HardwareKey, case: str) -> tuple[str, ...]:
         """Name the other hardware that has a baseline of this case."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, get_args
 
 from jaxgate.model.computation import Computation
 from jaxgate.model.numbers import FACT_NAMES
+from jaxgate.model.target import Target
 from jaxgate.settings import Size
 
 Builder = TypeVar("Builder", bound=Callable[..., Computation])
@@ -86,6 +87,10 @@ class Case:
             return self
         sentence = self.sentence if size == usual else f"{self.sentence}.{size}"
         return replace(self, build=self.sizes[size], sentence=sentence, sizes={})
+
+    def on(self, target: Target) -> Case:
+        """The case as compiled for hardware that is not there, in a run for other hardware: it has a name of its own."""
+        return replace(self, sentence=f"{self.sentence}.{target.slug}")
 
 
 class Family:

@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 
 import pytest
 
+from jaxgate.engine.cost import jax_ns
 from jaxgate.engine.judge_case import JudgedCase, judge_case
 from jaxgate.engine.session import GateSession
-from jaxgate.judge import judge_invalid
+from jaxgate.judge import judge_invalid, severest
 from jaxgate.model import (
     Batch,
     Case,
@@ -21,18 +22,19 @@ from jaxgate.model import (
     InvalidCaseError,
     Measurement,
     Status,
+    Target,
     Tolerance,
     Verdict,
-    split_claims,
 )
-from jaxgate.observe.arguments import Names, case_of_function
+from jaxgate.observe.arguments import Names
 from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.machine import all_settings, settings_of
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
 from jaxgate.plugin.benchmark_rows import another_row, replay
 from jaxgate.plugin.case_row import row_of
-from jaxgate.plugin.gate_arguments import known, refuse_other_kinds, usage_errors
+from jaxgate.plugin.gate_arguments import case_of_call, usage_errors
+from jaxgate.plugin.gate_targets import compiler_of, leave_out, parse_targets
 from jaxgate.plugin.gated_test import GatedTest
 from jaxgate.plugin.modes.calibrate import calibrate_case
 from jaxgate.plugin.modes.peak_child import leave_peak
@@ -55,6 +57,7 @@ class Gate:
         self._benchmark = benchmark
         self._session = session
         self.test = GatedTest(item)
+        self._compiler = session.compiler
         self._in_catalogue = False
         self._cost = Cost(unchanged_s=0.0, duel_s=None)
 
@@ -70,6 +73,7 @@ class Gate:
         tolerances: Sequence[Tolerance] = (),
         batch: Batch | None = None,
         name: str | None = None,
+        targets: Sequence[str] = (),
         **options: Any,
     ) -> Verdict:
         """Gate a case, or a function called with these arguments.
@@ -89,6 +93,8 @@ class Gate:
             name: Name of the case instead of the test's: ``sentence`` or ``family/sentence``. With names a test may have
                 several gates: one that is red lets the others be judged, and the test fails at its end.
             tolerances: Facts that may move further, or less far, than ``docs/policy.md`` says, each with its reason.
+            targets: Hardware that is not there, ``tpu:v5e:2x4``. The function is compiled for each and never called, by a
+                case with the target in its name; on the hardware of the run it is not gated.
             options: Claims as keywords: ``max_temp_bytes=2_000_000``, ``exact_collectives=1``, ``min_aliased_bytes=…``;
                 and further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
                 ``contract``, ``rtol``, ``atol``; ``eager=True`` for plain Python around jitted calls, called as it is.
@@ -101,41 +107,58 @@ class Gate:
             pytest.fail.Exception: If the verdict fails the test and the gate has no name, or the arguments do not fit
                 together; its text says why.
         """
-        with usage_errors():
-            if self.test.used:
-                self._benchmark = another_row(self._benchmark, str(name))
-            self.test.begin(name)
-            self._in_catalogue = isinstance(subject, Case)
-            if isinstance(subject, Case):
-                extra = [args, kwargs, donate, carry, reference, claims, tolerances, batch, name, options]
+        if isinstance(subject, Case):
+            with usage_errors():
+                extra = [args, kwargs, donate, carry, reference, claims, tolerances, batch, name, targets, options]
                 if any(extra):
                     raise TypeError("a case brings its own arguments and claims; expected gate(case) alone")
-                names, case = subject.names, self._fitted(subject)
-            else:
-                refuse_other_kinds(
-                    subject=subject,
-                    kwargs=kwargs,
-                    reference=reference,
-                    claims=claims,
-                    tolerances=tolerances,
-                    batch=batch,
-                    name=name,
-                )
-                stated, options = split_claims(options)
-                case = case_of_function(
-                    subject,
-                    args,
-                    name=self._session.names.of(self._item.nodeid, name),
-                    kwargs=kwargs or {},
-                    donate=donate,
-                    carry=carry,
-                    reference=reference,
-                    claims=(*claims, *stated),
-                    tolerances=tolerances,
-                    batch=batch,
-                    options=known(options),
-                )
-                names = case.names
+                self._begin(None)
+            self._in_catalogue = True
+            return self._gate(self._fitted(subject), subject.names)
+        with usage_errors():
+            chosen = parse_targets(targets)
+            case = case_of_call(
+                subject,
+                args,
+                case_name=self._session.names.of(self._item.nodeid, name),
+                kwargs=kwargs,
+                donate=donate,
+                carry=carry,
+                reference=reference,
+                claims=claims,
+                tolerances=tolerances,
+                batch=batch,
+                name=name,
+                options=options,
+            )
+        self._in_catalogue = False
+        if chosen:
+            return self._on_targets(case, chosen, name)
+        with usage_errors():
+            self._begin(name)
+        return self._gate(case, case.names)
+
+    def _on_targets(self, case: Case, targets: Sequence[Target], name: str | None) -> Verdict:
+        """Gate a case for each of these targets; gives the severest verdict. Of several a red one lets the others be judged."""
+        verdicts = []
+        for target in targets:
+            self._compiler = compiler_of(self._session, target, self._item.nodeid)
+            one = case.on(self._compiler.target)
+            with usage_errors():
+                self._begin(name if len(targets) == 1 else one.sentence)
+            verdicts.append(self._gate(one, one.names))
+        self._compiler = self._session.compiler
+        worst = severest(verdict.status for verdict in verdicts)
+        return next(verdict for verdict in verdicts if verdict.status is worst)
+
+    def _begin(self, name: str | None) -> None:
+        if self.test.used:
+            self._benchmark = another_row(self._benchmark, str(name))
+        self.test.begin(name)
+
+    def _gate(self, case: Case, names: Sequence[str]) -> Verdict:
+        """Gate one case, which has these names on other hardware or in other sizes."""
+        with usage_errors():
             self.test.claim(case.name)
         for each in names:
             problem = self._session.result.add_name(each, self._item.nodeid)
@@ -225,7 +248,7 @@ class Gate:
                     self._in_catalogue and not measurement.hardware.target
                 ):  # a function of the user's may be meant for the CPU of any machine
                     refuse_platform(measurement.hardware)
-                engine_ns = time.perf_counter_ns() - begin - _jax_ns(measurement)
+                engine_ns = time.perf_counter_ns() - begin - jax_ns(measurement)
                 judged = judge_case(self._session, case, observed, test=self._item.nodeid, progress=progress)
         except InvalidCaseError as error:
             if error.__cause__ is not None:
@@ -250,28 +273,20 @@ class Gate:
                 store=self._session.references,
                 progress=progress,
                 sampling=self._benchmark.enabled,
-                target=self._session.compiler,
+                target=self._compiler,
             )
         except NotOnTargetError as error:
-            self._leave_out(case.name, error)
+            self._leave_out(case, error)
 
     def _fitted(self, case: Case) -> Case:
         try:
             return fit(case, self._session.settings.size, self._session.target)
         except NotOnTargetError as error:
-            self._leave_out(case.name, error)
+            self._leave_out(case, error)
 
-    def _leave_out(self, case: str, why: NotOnTargetError) -> NoReturn:
-        """Skip a case that has no program for the target; one that had is red."""
-        target = self._session.target
-        if target is not None and self._session.store.knows(target, case):
-            pytest.fail(
-                f"`{case}` has a baseline for {target} and no program any more: {why}\n"
-                f"expected a program, or no such baseline; remove its file under {target.slug}-* if that is meant",
-                pytrace=False,
-            )
-        self._session.result.left_out[self._item.nodeid] = str(why)
-        pytest.skip(f"`{case}`: {why}")
+    def _leave_out(self, case: Case, why: NotOnTargetError) -> NoReturn:
+        assert self._compiler is not None, why  # nothing else raises it
+        leave_out(self._session, self._compiler, case.name, self._item.nodeid, why)
 
     def _fill_row(self, case: Case, measurement: Measurement, verdict: Verdict, engine_ns: int) -> None:
         if self._benchmark.group is None:
@@ -280,13 +295,3 @@ class Gate:
         samples = measurement.samples
         self._session.evidence.note(case.name, self._benchmark.extra_info, None if samples is None else samples.run_ns)
         replay(self._item, self._benchmark, samples)
-
-
-def _jax_ns(measurement: Measurement) -> int:
-    """What tracing, lowering and compiling once takes, of subject and reference; the rest is this engine's cost."""
-    subject, reference = measurement.phases, measurement.reference
-    parts = [subject.trace_ns, subject.lower_ns, subject.compile_ns]
-    if reference is not None:
-        parts += [reference.phases.trace_ns, reference.phases.lower_ns]
-        parts += [] if reference.cached else [reference.phases.compile_ns]
-    return sum(part or 0 for part in parts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from jaxgate.model import Batch, Claim, Computation, Contract, Tolerance
+from jaxgate.model import Batch, Case, Claim, Computation, Contract, Tolerance, split_claims
+from jaxgate.observe.arguments import Names, case_of_function
 
 _OPTIONS = frozenset({"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "eager"})
 _RENAMED: Mapping[str, str] = {"host": "eager"}
@@ -26,7 +27,53 @@ def usage_errors() -> Iterator[None]:
         raise pytest.fail.Exception(f"gate: {error}", pytrace=False) from None
 
 
-def refuse_other_kinds(
+def case_of_call(
+    subject: Callable[..., Any],
+    args: Sequence[Any],
+    *,
+    case_name: tuple[str, str],
+    kwargs: Mapping[str, Any] | None,
+    donate: Names | None,
+    carry: Names | None,
+    reference: Callable[..., Any] | None,
+    claims: Sequence[Claim],
+    tolerances: Sequence[Tolerance],
+    batch: Batch | None,
+    name: str | None,
+    options: Mapping[str, Any],
+) -> Case:
+    """Make a case of what a call of ``gate`` was given, which says what each of these is.
+
+    Raises:
+        TypeError: If one of them is of another kind, is not known, or does not go with another.
+        ValueError: If a name is not an argument, or a claim cannot be read.
+    """
+    _refuse_other_kinds(
+        subject=subject,
+        kwargs=kwargs,
+        reference=reference,
+        claims=claims,
+        tolerances=tolerances,
+        batch=batch,
+        name=name,
+    )
+    stated, options = split_claims(options)
+    return case_of_function(
+        subject,
+        args,
+        name=case_name,
+        kwargs=kwargs or {},
+        donate=donate,
+        carry=carry,
+        reference=reference,
+        claims=(*claims, *stated),
+        tolerances=tolerances,
+        batch=batch,
+        options=_known(options),
+    )
+
+
+def _refuse_other_kinds(
     *, subject: Any, kwargs: Any, reference: Any, claims: Any, tolerances: Any, batch: Any, name: Any
 ) -> None:
     """Refuse values of another kind before anything is made of them: what comes of them later explains nothing.
@@ -63,7 +110,7 @@ def _with_new_names(options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield new, now
 
 
-def known(options: Mapping[str, Any]) -> Mapping[str, Any]:
+def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options, where all of them are.
 
     Raises:

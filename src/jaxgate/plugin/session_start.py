@@ -26,7 +26,6 @@ from jaxgate.report import printable_line
 if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments
     from jaxgate.engine.session import GateSession
-    from jaxgate.observe.trace import TargetCompiler
 
 _WAIVERS = pytest.StashKey[tuple[Waiver, ...]]()
 
@@ -46,7 +45,7 @@ def gate_session(config: pytest.Config) -> GateSession:
     other = config.stash.get(OTHER_SIDE, None)
     if other is not None:
         config.stash[SETTINGS] = replace(config.stash[SETTINGS], baselines=other.folder)
-    config.stash[SESSION] = GateSession(
+    session = GateSession(
         config.stash[SETTINGS],
         config.rootpath,
         cache=folder,
@@ -57,9 +56,11 @@ def gate_session(config: pytest.Config) -> GateSession:
         waivers=config.stash.get(_WAIVERS, ()),
         failed_there={} if other is None else other.failed,
         known_provenance=config.stash.get(MADE_FROM, None),
-        compiler=_compiler(config, target),
+        target=target,
     )
-    return config.stash[SESSION]
+    _start_compiler(config, session)
+    config.stash[SESSION] = session
+    return session
 
 
 def given_instruments(config: pytest.Config) -> Instruments:
@@ -69,19 +70,15 @@ def given_instruments(config: pytest.Config) -> Instruments:
     return config.stash.get(INSTRUMENTS, None) or Instruments()
 
 
-def _compiler(config: pytest.Config, target: Target | None) -> TargetCompiler | None:
-    """What compiles for a target; where it is not installed, no test is run. Its process ends with the run."""
-    if target is None:
-        return None
+def _start_compiler(config: pytest.Config, session: GateSession) -> None:
+    """Start the compiler of a run's target; where it is not installed, no test is run. Its process ends with the run."""
     from jaxgate.observe.target import NoTargetError  # noqa: PLC0415 - imports JAX
 
-    compiler = given_instruments(config).open_target(target)
-    config.add_cleanup(compiler.close)
+    config.add_cleanup(session.compilers.close)
     try:
-        compiler.versions  # noqa: B018 - asks its process
+        session.compiler  # noqa: B018 - starts its process
     except NoTargetError as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
-    return compiler
 
 
 def give_devices(config: pytest.Config, target: Target | None = None) -> None:

@@ -60,13 +60,8 @@ def summarise(out: Console, config: pytest.Config) -> None:
         for command in workflow_commands(config.stash[session_end.OUTCOME]):
             out.ensure_newline()
             out.write_line(command)
-    if gates is not None and gates.target is not None:
-        count = plural(len(gates.result.left_out), "gate has", "gates have")
-        left = f"; {count} no program there, -rs says why" if gates.result.left_out else ""
-        out.ensure_newline()
-        out.write_line(
-            f"Compiled for {gates.target} and not called: facts and claims gate, no time and no result{left}."
-        )
+    if gates is not None:
+        _compiled_only(out, gates)
     selected = config.stash[TESTS].selected
     missing = len(selected if gates is None else gates.result.not_judged(selected))
     if missing and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
@@ -186,10 +181,26 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
         )
 
 
+def _compiled_only(out: Console, session: GateSession) -> None:
+    """What was compiled for hardware that is not there, once for all cases."""
+    targets = {verdict.hardware.target for verdict in session.result.verdicts if verdict.hardware} - {""}
+    if session.target is not None:
+        targets.add(str(session.target))
+    if targets:
+        count = plural(len(session.result.left_out), "gate has", "gates have")
+        left = f"; {count} no program there, -rs says why" if session.result.left_out else ""
+        named = ", ".join(sorted(targets))
+        out.ensure_newline()
+        out.write_line(f"Compiled for {named} and not called: facts and claims gate, no time and no result{left}.")
+
+
 def _without_clock(out: Console, session: GateSession) -> None:
     """What was recorded while the clock was off, and what that means for later runs."""
-    count = sum(verdict.recorded != "" and verdict.run_ns is None for verdict in session.result.verdicts)
-    if count and session.target is None:
+    count = sum(
+        verdict.recorded != "" and verdict.run_ns is None and not (verdict.hardware and verdict.hardware.target)
+        for verdict in session.result.verdicts
+    )
+    if count:
         what = plural(count, "case was", "cases were")
         out.write_line(
             f"WITHOUT A CLOCK: {what} recorded under --benchmark-disable: their facts gate; how long a call takes is not "

@@ -63,7 +63,7 @@ KINDS = {
 }
 
 
-_COMPILES = {RunKind.JUDGE, RunKind.UPDATE, RunKind.REVIEW, RunKind.TRIM, RunKind.AGAINST}
+COMPILING = frozenset({RunKind.JUDGE, RunKind.UPDATE, RunKind.REVIEW, RunKind.TRIM, RunKind.AGAINST})
 """Kinds of run that need no call."""
 
 
@@ -108,7 +108,7 @@ def _refuses_target(given: Sequence[RunKind], config: pytest.Config, environ: Ma
     if not TARGET.find(config, environ):
         return ""
     calls = [DISTRIBUTED.flag] if DISTRIBUTED.find(config, environ) else []
-    calls += [kind.flag for kind in given if kind not in _COMPILES]
+    calls += [kind.flag for kind in given if kind not in COMPILING]
     return f"{calls[0]} calls the cases, {TARGET.flag} only compiles them; drop one of the two" if calls else ""
 
 
