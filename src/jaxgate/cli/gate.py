@@ -11,15 +11,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jaxgate.cli.console import say
-from jaxgate.cli.pytest_arguments import baselines_folder, has_option, platform, suite, value_of
+from jaxgate.cli.console import refuse, say
+from jaxgate.cli.gate_targets import HERE, TARGET_OPTION, judge_each
+from jaxgate.cli.pytest_arguments import baselines_folder, has_option, platform, suite, value_of, values_of
 from jaxgate.keep import append_page, baseline_files, merge_base, read_json, read_provenance
 from jaxgate.model import GateExit, plural
 from jaxgate.settings.variables import RESULTS_INTO, TARGET, TIME_LIMIT
 
+SEVERAL = 2
 TIME_LIMIT_S = 3600.0
 KILL_AFTER_S = 180.0
 """Beyond the limit: a run ends itself a minute after it, unless nothing of it runs any more."""
@@ -44,15 +47,40 @@ def gate(
     environ: Mapping[str, str] = os.environ,
     run: Callable[[Sequence[str], Mapping[str, str], float], int | None] = run_pytest,
 ) -> int:
-    """Run the suite strictly, and say in one line what that means.
+    """Run the suite strictly, for each target that is named, and say in one line what that means.
 
     Args:
-        arguments: pytest's.
+        arguments: pytest's; ``--perf-target`` may be among them several times, and name the hardware that is ``here``.
         environ: Environment variables.
         run: Runs a command with an environment and a limit in seconds; ``None`` if it had to be killed.
 
     Returns:
         The exit code.
+    """
+    targets = values_of(arguments, TARGET_OPTION)
+    if len(targets) < SEVERAL and HERE not in targets:
+        (code, why), results = judge_once(arguments, environ, run)
+        if results is None:
+            _tell_summary(f"## ❌ jaxgate: no result\n\n{why}\n", environ)
+    else:
+        try:
+            code, why, page = judge_each(arguments, environ, partial(judge_once, run=run))
+        except ValueError as error:
+            return refuse("gate", str(error), int(GateExit.BROKEN))
+        _tell_summary(page, environ)
+    say(f"jaxgate gate: {why} (exit code {int(code)})")
+    return int(code)
+
+
+def judge_once(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    run: Callable[[Sequence[str], Mapping[str, str], float], int | None],
+) -> tuple[tuple[GateExit, str], dict[str, Any] | None]:
+    """Run the suite once.
+
+    Returns:
+        What that means for a pipeline, and why; and what the run left, ``None`` if nothing.
     """
     command = [sys.executable, "-m", "pytest", *suite(arguments), "--perf-strict"]
     against = [] if has_option(arguments, "--perf-against", "--perf-against-env") else _merge_base(arguments, environ)
@@ -62,11 +90,7 @@ def gate(
         into = Path(name) / "results.json"
         status = run([*command, *against, *own, *arguments], {**environ, RESULTS_INTO: str(into)}, limit)
         results = _read(into)
-    code, why = _meaning(results, status)
-    if results is None:
-        _tell_summary(why, environ)
-    say(f"jaxgate gate: {why} (exit code {int(code)})")
-    return int(code)
+    return _meaning(results, status), results
 
 
 def _limit(arguments: Sequence[str], environ: Mapping[str, str]) -> float:
@@ -110,11 +134,11 @@ def _meaning(results: Mapping[str, Any] | None, status: int | None) -> tuple[Gat
     return code, "; ".join(reasons) or f"pytest ended with exit code {status}"
 
 
-def _tell_summary(why: str, environ: Mapping[str, str]) -> None:
+def _tell_summary(page: str, environ: Mapping[str, str]) -> None:
     """Say on GitHub's page of the job what no run could."""
     file = environ.get("GITHUB_STEP_SUMMARY")
     if file:
-        append_page(Path(file), f"## ❌ jaxgate: no result\n\n{why}\n")
+        append_page(Path(file), page)
 
 
 def _merge_base(arguments: Sequence[str], environ: Mapping[str, str]) -> list[str]:
@@ -122,7 +146,7 @@ def _merge_base(arguments: Sequence[str], environ: Mapping[str, str]) -> list[st
     folder = baselines_folder(arguments, environ)
     recorded = {path.parents[1].name.partition("-")[0] for path in baseline_files(folder, "*-*")}
     if recorded:
-        target = value_of(arguments, "--perf-target") or environ.get(TARGET, "")
+        target = value_of(arguments, TARGET_OPTION) or environ.get(TARGET, "")
         here = target.partition(":")[0] or platform(environ)
         if here in recorded:
             return []

@@ -14,7 +14,7 @@ from jaxgate.processes.hardware_worker import ask_hardware
 
 SUITE = "perf"
 _TAKE_A_VALUE = frozenset({"-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W"})
-DEFAULT = "baselines"
+DEFAULT, ARTIFACTS = "baselines", "perf-artifacts"
 _PLATFORMS = {"cpu": "cpu", "cuda": "gpu", "gpu": "gpu", "rocm": "gpu", "tpu": "tpu"}
 
 
@@ -42,13 +42,27 @@ def has_option(arguments: Sequence[str], *names: str) -> bool:
 
 def value_of(arguments: Sequence[str], name: str) -> str:
     """The value of an option, given as ``--name=value`` or ``--name value``; the last one counts. Empty without one."""
-    found = ""
+    return next(reversed(values_of(arguments, name)), "")
+
+
+def values_of(arguments: Sequence[str], name: str) -> list[str]:
+    """All values of an option that may be given several times."""
+    found = []
     for argument, following in pairwise([*arguments, ""]):
         if argument.startswith(f"{name}="):
-            found = argument.partition("=")[2]
+            found.append(argument.partition("=")[2])
         elif argument == name:
-            found = following
+            found.append(following)
     return found
+
+
+def without_option(arguments: Sequence[str], name: str) -> list[str]:
+    """The arguments without an option and its values."""
+    return [
+        argument
+        for before, argument in pairwise(["", *arguments])
+        if name not in (argument, before) and not argument.startswith(f"{name}=")
+    ]
 
 
 def baselines_folder(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Path:
@@ -60,19 +74,32 @@ def baselines_folder(arguments: Sequence[str], environ: Mapping[str, str] = os.e
         return Path(DEFAULT)
 
 
+def artifacts_folder(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Path:
+    """Where pytest will leave bundles and results; where it cannot read its settings it will say so itself."""
+    named = value_of(arguments, "--perf-artifacts")
+    try:
+        return Path(named) if named else _usual(Path(), environ, "artifacts", ARTIFACTS)
+    except IniError:
+        return Path(ARTIFACTS)
+
+
 def usual_folder(start: Path, environ: Mapping[str, str] = os.environ) -> Path:
     """Where pytest would look: the environment, ``perf_baselines`` of the nearest ``pyproject.toml``, the default.
 
     Raises:
         IniError: If that file cannot be read.
     """
+    return _usual(start, environ, "baselines", DEFAULT)
+
+
+def _usual(start: Path, environ: Mapping[str, str], name: str, default: str) -> Path:
     project = next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), start)
-    named = environ.get("JAXGATE_BASELINES") or _ini(project / "pyproject.toml") or DEFAULT
+    named = environ.get(f"JAXGATE_{name.upper()}") or _ini(project / "pyproject.toml", f"perf_{name}") or default
     return project / named
 
 
-def _ini(file: Path) -> str:
-    """The ini key ``perf_baselines``; empty where there is none."""
+def _ini(file: Path, key: str) -> str:
+    """An ini key of the project; empty where there is none."""
     if not file.is_file():
         return ""
     try:
@@ -80,7 +107,7 @@ def _ini(file: Path) -> str:
     except (OSError, ValueError) as error:
         raise IniError(f"{file.name} cannot be read: {error}") from error
     section = _table(_table(content, "tool"), "pytest")
-    found = section.get("perf_baselines") or _table(section, "ini_options").get("perf_baselines")
+    found = section.get(key) or _table(section, "ini_options").get(key)
     return found if isinstance(found, str) else ""
 
 

@@ -177,7 +177,7 @@ class BaselineStore:
         Args:
             but_not: Folders to leave out.
         """
-        paths = []
+        paths: list[Path] = []
         for folder in self.root.iterdir() if self.root.is_dir() else ():
             named = split_folder_name(folder.name)
             if named is not None and named[1] == self.line and folder.name not in but_not:

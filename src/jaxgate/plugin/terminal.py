@@ -184,8 +184,8 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
 def _compiled_only(out: Console, session: GateSession) -> None:
     """What was compiled for hardware that is not there, once for all cases."""
     targets = {verdict.hardware.target for verdict in session.result.verdicts if verdict.hardware} - {""}
-    if session.target is not None:
-        targets.add(str(session.target))
+    if session.compiler is not None:
+        targets.add(str(session.compiler.target))
     if targets:
         count = plural(len(session.result.left_out), "gate has", "gates have")
         left = f"; {count} no program there, -rs says why" if session.result.left_out else ""

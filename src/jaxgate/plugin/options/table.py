@@ -38,6 +38,27 @@ def _items(found: str | list[str]) -> tuple[str, ...]:
     return tuple(item.strip() for item in items if item.strip())
 
 
+class _Once(argparse.Action):
+    """Takes one value: of several argparse would keep the last without a word. pytest parses the same line several times."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        """Keep the value.
+
+        Raises:
+            pytest.UsageError: If another one is there.
+        """
+        del parser
+        before = getattr(namespace, self.dest, None)
+        if before not in (None, values):
+            raise pytest.UsageError(
+                f"{option_string}: expected one in a run of pytest, found {before!r} and {values!r}; `jaxgate gate` takes "
+                "several and runs once for each"
+            )
+        setattr(namespace, self.dest, values)
+
+
 def _rank(text: str) -> tuple[str, int, int] | None:
     """Coordinator, count and rank; ``None`` lets JAX find them."""
     if text == AUTO:
@@ -152,7 +173,7 @@ SIZE = Option(
 )
 TARGET = Option(
     "--perf-target JAXGATE_TARGET",
-    Values(str, "", {"metavar": "PLATFORM:CHIP:TOPOLOGY"}, ""),
+    Values(str, "", {"metavar": "PLATFORM:CHIP:TOPOLOGY", "action": _Once}, ""),
     "compile the cases for TPUs or GPUs that are not attached, call nothing, and judge what their compiler decides: memory, "
     "communication, FLOPs, donation. For example tpu:v5e:2x4, with jaxgate[tpu-aot], or gpu:h200:8, with jaxgate[cuda-aot]",
 )

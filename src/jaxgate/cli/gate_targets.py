@@ -1,0 +1,104 @@
+"""``jaxgate gate`` for several targets: one run for each, in a folder of its own, and one page for all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxgate.cli.console import complain, say
+from jaxgate.cli.pytest_arguments import artifacts_folder, values_of, without_option
+from jaxgate.keep import read_text, write_atomic
+from jaxgate.model import GateExit, Target, plural
+from jaxgate.report import side_by_side
+from jaxgate.settings.variables import TARGET
+
+HERE = "here"
+"""Names the hardware that is attached, among targets that are not."""
+TARGET_OPTION = "--perf-target"
+_SEVEREST = (GateExit.REGRESSION, GateExit.BROKEN, GateExit.MISSING, GateExit.FINE)
+
+Judged = tuple[tuple[GateExit, str], dict[str, Any] | None]
+"""What a run means for a pipeline, and why; and what it left."""
+
+
+def judge_each(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    judge: Callable[[Sequence[str], Mapping[str, str]], Judged],
+) -> tuple[GateExit, str, str]:
+    """Run the suite for each target that the arguments name, one after the other.
+
+    Args:
+        arguments: pytest's, with all targets.
+        environ: Environment variables.
+        judge: Runs the suite once.
+
+    Returns:
+        What all of them mean for a pipeline, why, and the page that shows them side by side.
+
+    Raises:
+        ValueError: If one is no target, or is named twice.
+    """
+    folders = _folders(values_of(arguments, TARGET_OPTION))
+    root = artifacts_folder(arguments, environ)
+    rest = without_option(without_option(arguments, TARGET_OPTION), "--perf-artifacts")
+    variables = {name: value for name, value in environ.items() if name != TARGET}
+    meanings: dict[str, tuple[GateExit, str]] = {}
+    runs: dict[str, dict[str, Any] | None] = {}
+    for name, folder in folders.items():
+        own = [] if name == HERE else [f"{TARGET_OPTION}={name}"]
+        meanings[name], runs[name] = judge([*rest, *own, f"--perf-artifacts={root / folder}"], variables)
+        say(f"jaxgate gate: {name}: {meanings[name][1]} (exit code {int(meanings[name][0])})")
+    code = min((found for found, _ in meanings.values()), key=_SEVEREST.index)
+    page = _page(code, runs, meanings) + "".join(_part(name, root / folder) for name, folder in folders.items())
+    _leave(root, page, runs, code)
+    bad = [name for name, (found, _) in meanings.items() if found is not GateExit.FINE]
+    why = f"not fine: {', '.join(bad)}" if bad else f"{plural(len(runs), 'run')} passed"
+    return code, why, page
+
+
+def _folders(names: Sequence[str]) -> dict[str, str]:
+    """The folder of each run's bundles.
+
+    Raises:
+        ValueError: If one is no target, or is named twice.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        target = None if name == HERE else Target.parse(name)
+        key = HERE if target is None else str(target)
+        if key in found:
+            raise ValueError(f"expected each {TARGET_OPTION} once, found {key} twice")
+        found[key] = HERE if target is None else target.slug
+    return found
+
+
+def _page(
+    code: GateExit, runs: Mapping[str, dict[str, Any] | None], meanings: Mapping[str, tuple[GateExit, str]]
+) -> str:
+    signs = {GateExit.FINE: "✅", GateExit.MISSING: "⚠️"}
+    fine = sum(found is GateExit.FINE for found, _ in meanings.values())
+    headline = f"## {signs.get(code, '❌')} jaxgate: {fine} of {plural(len(runs), 'run')} passed"
+    return f"{headline}\n\n{side_by_side(runs, meanings)}"
+
+
+def _part(name: str, folder: Path) -> str:
+    """A run's own page; nothing where it left none."""
+    try:
+        page = read_text(folder / "summary.md")
+    except (OSError, ValueError):
+        return ""
+    return f"\n### `{name}`\n\n{page.strip()}\n"
+
+
+def _leave(root: Path, page: str, runs: Mapping[str, dict[str, Any] | None], code: GateExit) -> None:
+    """Write the page and the results of all runs where ``jaxgate comment`` looks for them."""
+    commits = {found["commit"] for found in runs.values() if found is not None}
+    content = {"gate_exit": int(code), "commit": commits.pop() if len(commits) == 1 else None, "runs": runs}
+    try:
+        write_atomic(root / "summary.md", page.encode())
+        write_atomic(root / "results.json", json.dumps(content, indent=2).encode())
+    except OSError as error:
+        complain(f"jaxgate gate: the page of all runs could not be written: {error}")
