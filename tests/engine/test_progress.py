@@ -10,6 +10,7 @@ import pytest
 
 from jaxgate.engine import progress as module
 from jaxgate.engine.progress import Progress
+from jaxgate.engine.status_line import StatusLine
 
 GUARD_S = 10.0
 """A line that has not come by then never will; waiting ends as soon as it comes."""
@@ -83,7 +84,9 @@ class FakeEvent:
 def test_lines_tell_case_stage_and_seconds(pipe):
     """After two seconds, then every fifteen, a line says what is being done and for how long."""
     over = FakeEvent(lines=4)
-    Progress(pipe.writing, "scan/rnn")._watch(over, "compiling the reference", module.PATIENCE_S, pipe.writing)
+    Progress(pipe.writing, "scan/rnn")._watch(
+        over, "compiling the reference", module.PATIENCE_S, StatusLine(pipe.writing, live=False)
+    )
     assert over.waits == [2.0, 15.0, 15.0, 15.0, 15.0]
     assert pipe.everything().split("\n") == [
         *("", "  scan/rnn: compiling the reference, 2 s so far"),
@@ -230,7 +233,9 @@ def test_a_terminal_that_went_away_harms_nobody(pipe):
     os.close(pipe.reading)
     pipe.reading = -1
     over = FakeEvent(lines=2)
-    Progress(pipe.writing, "scan/rnn")._watch(over, "compiling the subject", module.PATIENCE_S, pipe.writing)
+    Progress(pipe.writing, "scan/rnn")._watch(
+        over, "compiling the subject", module.PATIENCE_S, StatusLine(pipe.writing, live=False)
+    )
 
 
 def test_an_unused_progress_does_nothing(pipe):
@@ -238,3 +243,21 @@ def test_an_unused_progress_does_nothing(pipe):
     with Progress(pipe.writing, "scan/rnn"):
         pass
     assert pipe.everything() == ""
+
+
+def test_on_a_terminal_the_line_says_how_far_the_run_is(monkeypatch):
+    """It is overwritten each second, and gone before the next stage."""
+    ours, theirs = os.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    event = FakeEvent(lines=2)
+    monkeypatch.setattr(module.threading, "Event", lambda: event)
+    progress = Progress(theirs, "scan/rnn", left=lambda: "3 of 9 gates")
+    line = StatusLine(theirs, live=True)
+    progress._watch(event, "compiling", 2.0, line)
+    written = os.read(ours, 4096).decode()
+    assert event.waits == [2.0, 1.0, 1.0]
+    assert "scan/rnn: compiling, 2 s so far · 3 of 9 gates" in written
+    assert "scan/rnn: compiling, 3 s so far · 3 of 9 gates" in written
+    assert written.endswith("\x1b[2K\x1b8")
+    os.close(ours)
+    os.close(theirs)

@@ -9,6 +9,7 @@ from support.processes import python
 
 from jaxgate.keep import ReferenceCache
 from jaxgate.model import Computation, InvalidCaseError
+from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
 
 X = jnp.ones((8, 4))
@@ -64,6 +65,7 @@ FIRST_KERNEL = """
 import jax, jax.numpy as jnp
 from jax.experimental import pallas
 from jaxgate.model import Computation
+from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
 from jaxgate.keep.references import ReferenceCache
 
@@ -87,6 +89,7 @@ import jax, jax.numpy as jnp
 jax.config.update("jax_num_cpu_devices", 2)
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxgate.model import Computation
+from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
 from jaxgate.keep.references import ReferenceCache
 
@@ -108,3 +111,12 @@ def test_a_donated_number_is_not_lost():
     """A Python number among donated state (the step of a TrainState) has no buffer that could be held twice."""
     seen = measure(jax.jit(lambda x, n: (x * n, n + 1), donate_argnums=1), X, 2.0)
     assert (seen.facts.lost_bytes, seen.unknown) == (0, {})
+
+
+def test_what_the_text_of_an_error_announces_is_kept():
+    """JAX writes an empty line between the sentence that ends in a colon and the types that differ."""
+    with pytest.raises(TypeError) as caught:
+        jax.lax.scan(lambda c, _: (c.astype(jnp.bfloat16), None), jnp.ones(4), None, length=2)
+    text = describe(caught.value)
+    assert "but they differ: The input carry c has type float32[4]" in text
+    assert "bfloat16[4]" in text

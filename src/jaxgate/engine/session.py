@@ -26,6 +26,7 @@ from jaxgate.engine.provisional import Provisional
 from jaxgate.engine.record import Candidate
 from jaxgate.engine.reference_duel import ReferenceDuels
 from jaxgate.engine.stored_times import StoredTimesClock
+from jaxgate.engine.time_left import TimeLeft
 from jaxgate.judge import Ageing, find_ageing
 from jaxgate.keep import (
     BaselineStore,
@@ -121,6 +122,8 @@ class GateSession:
         waivers: All that are in the file and apply to this jax.
         failed_there: What failed in the revision that is compared with, by test.
         known_provenance: Where a recording comes from, where another process of this run knew it first.
+        selected: The tests that gate in this run.
+        costs: What their gates took the last time.
         target: Hardware that is not there, for which all cases are compiled; ``None`` where they run here.
     """
 
@@ -137,6 +140,8 @@ class GateSession:
         waivers: tuple[Waiver, ...] = (),
         failed_there: Mapping[str, str] = MappingProxyType({}),
         known_provenance: Provenance | None = None,
+        selected: AbstractSet[str] = frozenset(),
+        costs: Mapping[str, Cost] = MappingProxyType({}),
         target: Target | None = None,
     ) -> None:
         self.settings: Final = settings
@@ -180,6 +185,8 @@ class GateSession:
             instruments=self.instruments,
             bundles=settings.update is not Update.BOTH,
         )
+        self._selected: Final = selected
+        self._costs: Final = costs
         self.target: Final = target
         self.compilers: Final = OpenCompilers(self.instruments.open_target)
         self.evidence.problems += [self._machine.problem] if self._machine.problem else []
@@ -207,7 +214,14 @@ class GateSession:
     def progress(self, case: str) -> Progress:
         """The stages of a case: shown, and with the machine to itself where they are timed."""
         self._machine.about = f"{case} of {self.project}"
-        return Progress(self.terminal, case, self._machine, waits=self._waits, patience_s=self.instruments.patience_s)
+        return Progress(
+            self.terminal,
+            case,
+            self._machine,
+            waits=self._waits,
+            patience_s=self.instruments.patience_s,
+            left=TimeLeft(self._selected, self._costs, self.result.tests.values),
+        )
 
     def folders(self, verdicts: Iterable[Verdict]) -> list[str]:
         """Where the baselines of these cases lie: a folder for each hardware, all of this release line."""

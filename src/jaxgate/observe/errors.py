@@ -42,7 +42,10 @@ def describe(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     if any("Traceback (most recent call last)" in line for line in lines):
         lines = [line for line in lines if line.strip()][-1:]  # raised on the host, by a callback
-    text = " ".join(line.strip() for line in lines[:_FIRST_LINES])
+    kept = [line.strip() for line in lines[:_FIRST_LINES] if line.strip()]
+    if kept and kept[-1].endswith(":"):  # what it announces follows, after an empty line
+        kept += [line.strip() for line in lines[_FIRST_LINES:] if line.strip()][:1]
+    text = " ".join(kept)
     kind = type(error).__name__
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in text:
         kind = "out of memory"

@@ -15,8 +15,9 @@ import pytest
 from jaxgate import keep
 from jaxgate.engine.progress import Progress
 from jaxgate.model import Provenance, Target, UsageError, Waiver
+from jaxgate.plugin.modes.plan import recall
 from jaxgate.plugin.options.table import TARGET
-from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, STDERR, OtherSide
+from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, STDERR, TESTS, OtherSide
 from jaxgate.processes.environment_runs import Comparison, run_environments
 from jaxgate.processes.environment_spec import parse_environment
 from jaxgate.processes.git_revision import record_revision
@@ -56,6 +57,8 @@ def gate_session(config: pytest.Config) -> GateSession:
         waivers=config.stash.get(_WAIVERS, ()),
         failed_there={} if other is None else other.failed,
         known_provenance=config.stash.get(MADE_FROM, None),
+        selected=config.stash[TESTS].selected,
+        costs=recall(config),
         target=target,
     )
     _start_compiler(config, session)
