@@ -49,6 +49,21 @@ def lowered_devices(lowered: jax.stages.Lowered) -> tuple[jax.Device, ...]:
         return ()
 
 
+def kept_arguments(lowered: jax.stages.Lowered) -> tuple[int, ...] | None:
+    """Places, among the dynamic arguments, of those that a program uses: JAX drops the others from the module.
+
+    Returns:
+        ``None`` if this release keeps them elsewhere, or gives the module arguments of its own.
+    """
+    try:
+        kept = tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))  # noqa: SLF001 - what this file is for
+        functions = [one for one in lowered.compiler_ir("stablehlo").body.operations if hasattr(one, "function_type")]
+        (main,) = (one for one in functions if one.name.value == "main")
+        return kept if len(main.type.inputs) == len(kept) else None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
 def input_shardings(executable: jax.stages.Compiled) -> list[Any]:
     """The sharding of each argument in the compiled program; ``None`` for one that it does not use, and JAX dropped.
 

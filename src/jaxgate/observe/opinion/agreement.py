@@ -1,0 +1,177 @@
+"""Whether two results of one program, computed in two ways, differ by more than the error of their floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Values = np.ndarray[Any, Any]
+Run = Callable[[Sequence[Values]], Sequence[Values]]
+"""Computes the results of a program for other arguments."""
+
+ROUNDINGS = 32
+"""Roundings, each as large as it can be, that are always allowed. Of 198 stored programs none differed by more, and two by
+more than 16 (2026-11-23; ``docs/opinions.md``)."""
+PER_TERM = 0.25
+"""Roundings for each number of a sum that is added up in its order: ten million times 0.1 in float32 is off by 0.2."""
+PER_ROOT = 4.0
+"""The same where both sides add parts side by side: errors then grow with the root."""
+PERTURBED = 8.0
+"""How many times as far as arguments that are off by one rounding may move a result."""
+CHAOS = 0.05
+"""A result that one rounding of the arguments moves by more than this share says nothing."""
+COARSE = 0.5
+"""Floats and sums for which this share would have to be allowed say nothing either."""
+_SEEDS = (1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distance:
+    """How far two arrays are apart, where it is worst.
+
+    Attributes:
+        relative: The largest difference, as a share of the largest value of the second; infinite where only one is finite.
+        place: Where.
+        ours: The value there.
+        theirs: The other one.
+        count: How many elements differ by more than what is allowed.
+        size: Of how many.
+    """
+
+    relative: float
+    place: tuple[int, ...] = ()
+    ours: Any = None
+    theirs: Any = None
+    count: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """What came of a comparison.
+
+    Attributes:
+        apart: The largest distance of all results that were compared; ``None`` if none was.
+        wrong: The first result that differs by more than float error: its number.
+        distance: How far that one is apart.
+        allowed: What float error explains there.
+        left_alone: Results, by their numbers, that could not be compared.
+    """
+
+    apart: float | None
+    wrong: int | None = None
+    distance: Distance = Distance(relative=0.0)
+    allowed: float = 0.0
+    left_alone: tuple[int, ...] = ()
+
+
+def compare(
+    ours: Sequence[Values], run: Run, inputs: Sequence[Values], *, eps: float, longest_sum: int, in_order: bool
+) -> Agreement:
+    """Compare a program's results with those of another way to compute them.
+
+    Only where they differ by more than a few roundings the other way is run again, on arguments that are off by one
+    rounding: what that moves far is left alone. The program itself is not asked for that, as a wrong one may move far.
+
+    Args:
+        ours: What the compiled program gave.
+        run: The other way.
+        inputs: The arguments.
+        eps: Distance from 1 to the next number, of the coarsest float in the program; 0 without floats.
+        longest_sum: Numbers in its longest sum.
+        in_order: Whether the other way adds them one after another.
+    """
+    theirs = run(inputs)
+    if [found.shape for found in ours] != [found.shape for found in theirs]:
+        raise ValueError(f"expected results of the shapes {[found.shape for found in theirs]}, found others")
+    least = max((float(np.max(np.abs(_numbers(one)), initial=0.0)) for one in inputs), default=0.0) * eps
+    floor = allowed_error(eps, longest_sum, in_order=in_order)
+    apart = [distance(a, b, allowed=_floor(b, floor), least=least) for a, b in zip(ours, theirs, strict=True)]
+    suspects = [number for number, found in enumerate(apart) if found.relative > _floor(theirs[number], floor)]
+    if not suspects:
+        return Agreement(apart=max((found.relative for found in apart), default=0.0))
+    moved = [0.0] * len(theirs)
+    for seed in _SEEDS:
+        others = run(perturbed(inputs, eps, seed))
+        moves = [distance(a, b, allowed=0.0, least=least).relative for a, b in zip(others, theirs, strict=True)]
+        moved = list(map(max, moved, moves))
+    left = tuple(number for number in suspects if moved[number] > CHAOS or floor > COARSE)
+    compared = [found.relative for number, found in enumerate(apart) if number not in left]
+    for number in suspects:
+        allowed = max(_floor(theirs[number], floor), PERTURBED * moved[number])
+        if number not in left and apart[number].relative > allowed:
+            found = distance(ours[number], theirs[number], allowed=allowed, least=least)
+            return Agreement(apart=max(compared), wrong=number, distance=found, allowed=allowed, left_alone=left)
+    return Agreement(apart=max(compared, default=None), left_alone=left)
+
+
+def allowed_error(eps: float, longest_sum: int, *, in_order: bool) -> float:
+    """The share of a result's largest value that float error alone may explain."""
+    return eps * max(ROUNDINGS, PER_TERM * longest_sum if in_order else PER_ROOT * sqrt(longest_sum))
+
+
+def distance(ours: Values, theirs: Values, *, allowed: float, least: float = 0.0) -> Distance:
+    """How far two arrays of one shape are apart.
+
+    Args:
+        ours: The one.
+        theirs: The other, which is the measure.
+        allowed: The share of its largest value that is not counted as different.
+        least: The least value that a difference is held against where all of it is zero.
+    """
+    exact = ours.dtype.kind in "biu" and theirs.dtype.kind in "biu"
+    a, b = _numbers(ours), _numbers(theirs)
+    if not a.size:
+        return Distance(relative=0.0)
+    with np.errstate(all="ignore"):
+        same = (ours == theirs) if exact else (a == b) | (np.isnan(a) & np.isnan(b))
+        gap = np.where(same, 0.0, np.abs(a - b))
+        largest = float(np.max(np.abs(b), where=np.isfinite(b), initial=0.0)) or least
+        relative = np.where(same, 0.0, np.where(np.isfinite(gap) & (largest > 0), gap / (largest or 1.0), inf))
+    flat = int(np.argmax(relative))
+    place = tuple(int(index) for index in np.unravel_index(flat, a.shape))
+    return Distance(
+        relative=float(relative.flat[flat]),
+        place=place,
+        ours=ours[place],
+        theirs=theirs[place],
+        count=int((relative > allowed).sum()),
+        size=a.size,
+    )
+
+
+def perturbed(inputs: Sequence[Values], eps: float, seed: int) -> list[Values]:
+    """Arguments whose floats are each off by one rounding of the coarsest type, up or down by chance."""
+    chance = np.random.default_rng(seed)
+    found = []
+    for values in inputs:
+        if is_float(values):
+            step = max(eps, _own_eps(values)) * chance.choice((-1.0, 1.0), size=values.shape)
+            wide = np.complex128 if values.dtype.kind == "c" else np.float64
+            with np.errstate(all="ignore"):
+                values = (values.astype(wide) * (1 + step)).astype(values.dtype)  # noqa: PLW2901 - the moved ones
+        found.append(values)
+    return found
+
+
+def _floor(theirs: Values, floor: float) -> float:
+    """What is allowed without a look at perturbed arguments: of whole numbers nothing."""
+    return floor if is_float(theirs) else 0.0
+
+
+def is_float(values: Values) -> bool:
+    """Whether values are floats of any width, or complex."""
+    return values.dtype.kind in "fc" or (values.dtype.kind == "V" and "int" not in values.dtype.name)
+
+
+def _own_eps(values: Values) -> float:
+    return float(ml_dtypes.finfo(values.dtype).eps)
+
+
+def _numbers(values: Values) -> Values:
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
