@@ -14,12 +14,14 @@ from jaxgate.engine.duel_processes import FreshDuel, open_sides, repeat_duel
 from jaxgate.engine.progress import PATIENCE_S
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_today
-from jaxgate.model import Duel, HardwareKey, JaxDefaults, OpTable, RepeatOutcome, Target
+from jaxgate.model import Duel, HardwareKey, JaxDefaults, Opinion, OpTable, RepeatOutcome, Target
 from jaxgate.observe.duel import Contender, Planter, Side, Work, measure_work, prepare, prepare_planter, run_duel
 from jaxgate.observe.machine import MachineState, look
+from jaxgate.observe.opinion import Interpreter, second_opinion
 from jaxgate.observe.profile import Taken, take_profile
 from jaxgate.observe.trace import TargetCompiler
 from jaxgate.processes.defaults_worker import find_defaults
+from jaxgate.processes.interpreter_process import InterpreterProcess
 from jaxgate.processes.profile_worker import read_table
 from jaxgate.processes.pytest_child import RecordSelection, record_selection
 from jaxgate.processes.target_compiler import TargetProcess
@@ -60,6 +62,8 @@ class Instruments:
         patience_s: Seconds after which a stage is printed.
         asker: Gives how to ask somebody about what moved.
         open_target: Starts the compiler of hardware that is not there.
+        open_interpreter: Gives StableHLO's reference interpreter, which starts when it is first asked.
+        second_opinion: Asks it, or a second compile, about a result.
     """
 
     run_duel: Callable[..., Duel] = run_duel
@@ -82,3 +86,5 @@ class Instruments:
     patience_s: float = PATIENCE_S
     asker: Callable[[], Ask | None] = asker
     open_target: Callable[[Target], TargetCompiler] = TargetProcess
+    open_interpreter: Callable[[], Interpreter] = InterpreterProcess
+    second_opinion: Callable[..., Opinion] = second_opinion

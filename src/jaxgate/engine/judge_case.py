@@ -88,6 +88,9 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         timing = BaselineTiming(stored)
         if not recording:
             timing = _time(session, case, observed, stored, test=test, progress=progress)
+        opinion = session.opinions.ask(
+            observed, stored, recording=recording, same_executable=timing.same_executable, progress=progress
+        )
         reference = _time_reference(session, observed, progress)
     except InvalidCaseError as error:
         return _invalid(case, observed, error)
@@ -104,7 +107,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         same_executable=timing.same_executable,
         reference_duel=reference.by,
     )
-    verdict = judge_with_buffers(judged, observed)
+    verdict = replace(judge_with_buffers(judged, observed), opinion=opinion)
     found = partial(JudgedCase, stored_here=timing.stored_here, opponent=timing.opponent, on_baseline_ns=timing.took_ns)
     if recording:  # a waived claim is broken all the same, and never recorded
         recorded = record_case(

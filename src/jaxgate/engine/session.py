@@ -25,6 +25,7 @@ from jaxgate.engine.progress import Progress
 from jaxgate.engine.provisional import Provisional
 from jaxgate.engine.record import Candidate
 from jaxgate.engine.reference_duel import ReferenceDuels
+from jaxgate.engine.second_opinion import SecondOpinions
 from jaxgate.engine.stored_times import StoredTimesClock
 from jaxgate.engine.time_left import TimeLeft
 from jaxgate.judge import Ageing, find_ageing
@@ -175,6 +176,7 @@ class GateSession:
             variables=self.again.environment,
         )
         self.reference_duels: Final = ReferenceDuels(budget, DuelCache(self.references), self.instruments)
+        self.opinions: Final = SecondOpinions(settings, self.instruments)
         quiet = () if settings.elsewhere else settings.quiet
         self.stored_times: Final = StoredTimesClock(quiet, TimesStore(settings.baselines, line), self.again)
         for_another = settings.other_side or settings.as_measured or settings.calibrate or settings.peak_into

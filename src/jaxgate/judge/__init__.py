@@ -21,6 +21,7 @@ from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launches import judge_environment
 from jaxgate.judge.newer_jax import untested
+from jaxgate.judge.opinion import is_compiled_anew
 from jaxgate.judge.optimes import compare, divide, typical
 from jaxgate.judge.order import (
     ALWAYS_FAIL,

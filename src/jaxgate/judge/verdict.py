@@ -31,6 +31,7 @@ from jaxgate.model import (
     TimeVerdict,
     Tolerance,
     Verdict,
+    WrongResultError,
     utilisation,
 )
 
@@ -143,6 +144,7 @@ def judge_invalid(case: str, error: InvalidCaseError) -> Verdict:
     """The verdict of a case that could not be measured: it fails, always, and no waiver covers it."""
     largest = error.largest if isinstance(error, ExhaustedError) else None
     status = Status.INVALID if largest is None else Status.RESOURCE_EXHAUSTED
+    opinion = error.opinion if isinstance(error, WrongResultError) else None
     finding = Finding(kind="case", name=error.stage, status=status, detail=error.reason)
     return Verdict(
         case=case,
@@ -152,6 +154,7 @@ def judge_invalid(case: str, error: InvalidCaseError) -> Verdict:
         findings=(finding,),
         time=NOT_TIMED,
         allocations=largest or (),
+        opinion=opinion,
     )
 
 

@@ -50,5 +50,5 @@ class WrongResultError(InvalidCaseError):
     """
 
     def __init__(self, opinion: Opinion) -> None:
-        super().__init__("asking for a second opinion on the result", opinion.wrong)
+        super().__init__("checking the result", opinion.wrong)
         self.opinion = opinion

@@ -9,6 +9,7 @@ from jaxgate.model.claim import KnownBreak
 from jaxgate.model.computation import Amount
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.hardware import HardwareKey
+from jaxgate.model.opinion import Opinion
 from jaxgate.model.profile import Capture
 from jaxgate.model.waiver import Waiver
 
@@ -131,6 +132,7 @@ class Verdict:
             where no such case is known, or several are.
         accuses_machine: Whether it fails for no other reason than that the machine is the suspect.
         capture: Where its profiles and programs are, and where the time goes, once they were captured.
+        opinion: What a second opinion says of its result; ``None`` where none was wanted.
     """
 
     case: str
@@ -153,6 +155,7 @@ class Verdict:
     renamed_from: str = ""
     accuses_machine: bool = False
     capture: Capture | None = None
+    opinion: Opinion | None = None
 
     @property
     def changed_untimed(self) -> bool:

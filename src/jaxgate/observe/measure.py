@@ -106,6 +106,7 @@ def _measure_jitted(computation: Computation, build: Callable[[], Computation], 
         reference=reference,
         reference_feeds=None if reference is None else find_feeds(reference, compiled.call, threaded),
         next_args=threaded,
+        result=run.stepped.first_output if reference is None else None,
     )
 
 

@@ -33,6 +33,7 @@ class Observation:
         reference_function: Its reference, likewise.
         target: What compiled it, if that was for hardware that is not there.
         executable: What was compiled; ``None`` where JAX gives it again without compiling.
+        result: What its first call gave, on the host, if nothing has been compared with it: it has no reference.
     """
 
     measurement: Measurement
@@ -51,6 +52,7 @@ class Observation:
     reference_function: Callable[..., Any] | None = None
     target: TargetCompiler | None = None
     executable: Any = None
+    result: Any = None
 
     def export(self) -> StoredProgram:
         """The subject as a program that can be stored and compiled again; traced for that once."""

@@ -61,6 +61,7 @@ def gate_session(config: pytest.Config) -> GateSession:
         costs=recall(config),
         target=target,
     )
+    config.add_cleanup(session.opinions.close)
     _start_compiler(config, session)
     config.stash[SESSION] = session
     return session

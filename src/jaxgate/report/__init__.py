@@ -12,6 +12,7 @@ from jaxgate.report.policy import policy_page
 from jaxgate.report.printable import printable, printable_line, shell_word
 from jaxgate.report.pull_request import error_commands, pull_request_page
 from jaxgate.report.results import results_json, verdict_properties
+from jaxgate.report.opinions import opinion_lines
 from jaxgate.report.review import review_lines, why_not_acceptable
 from jaxgate.report.scaling import scaling_lines
 from jaxgate.report.side_by_side import side_by_side

@@ -65,6 +65,7 @@ def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
         "communication": _communication(verdict),
         "baseline": verdict.baseline,
         "origin": verdict.origin and verdict.origin.place,
+        "opinion": None if verdict.opinion is None else {**asdict(verdict.opinion), "by": str(verdict.opinion.by)},
         "bundle": verdict.capture.folder if verdict.capture is not None else "",
     }
 

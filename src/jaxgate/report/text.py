@@ -211,7 +211,11 @@ def _culprit(verdict: Verdict) -> str:
 def _commands(verdict: Verdict, test: str, elsewhere: str) -> str:
     reproduce = f"reproduce: pytest {shell_word(test)}"
     if elsewhere:
-        return f"{reproduce} {elsewhere}"
+        reproduce = f"{reproduce} {elsewhere}"
+    if verdict.opinion is not None and verdict.opinion.wrong:
+        return f"{reproduce}   reduce: jaxgate repro {shell_word(verdict.case)} --reduce"
+    if elsewhere:
+        return reproduce
     wrong = {f.kind for f in verdict.findings if f.status in {*_UNMEASURED, Status.REGRESSED}}
     invalid = {f.kind for f in verdict.findings if f.status is Status.INVALID}
     if wrong & {"claim", "case"} or "time" in invalid:  # what --perf-update refuses, or would only hide

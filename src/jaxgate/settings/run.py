@@ -116,6 +116,7 @@ class Settings:
         options: The options of the project's own conftests, and ini values, as they were typed.
         other_side: What this process records is for another one, which reads it and throws it away.
         max_undecided: Share of UNDECIDED cases above which the run is not green.
+        opinion_s: Seconds that a second opinion on a result may take; 0 asks for none.
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
         strict: A missing, stale or orphaned baseline fails the run.
         peak_into: Where this process writes the peak of one case; ``None`` judges.
@@ -134,6 +135,7 @@ class Settings:
     stored: Path
     namesakes: frozenset[str]
     strict: bool
+    opinion_s: float
     budget_s: float | None
     max_undecided: float
     calibrate: int

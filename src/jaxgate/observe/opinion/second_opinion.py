@@ -142,15 +142,11 @@ def _difference(found: Agreement, path: str, by: OpinionBy) -> str:
     """Where two results differ, for people."""
     worst = found.distance
     where = f"{path}{list(worst.place) if worst.place else ''}"
-    meaning = (
-        "the compiler's result differs from the program's meaning"
-        if by is OpinionBy.INTERPRETER
-        else "two compiles of one program differ"
-    )
+    differs = "differs from the program's meaning" if by is OpinionBy.INTERPRETER else "depends on its library fusions"
     return (
-        f"{where}: {meaning}: the compiled program gives {_text(worst.ours)}, {by} {_text(worst.theirs)}; "
-        f"{worst.count:,} of {worst.size:,} elements differ by more than {found.allowed:.2g} of the largest value, "
-        "which float error explains"
+        f"{where}: the compiler's result {differs}: it gives {_text(worst.ours)}, {by} {_text(worst.theirs)}; "
+        f"{worst.count:,} of {worst.size:,} elements differ by more than float error explains ({found.allowed:.1g} of the "
+        "largest)"
     )
 
 

@@ -51,6 +51,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         stored=Path(environ.get(NAMED_LIKE) or baselines),
         namesakes=frozenset(filter(None, environ.get(NAMESAKES, "").split(os.pathsep))),
         strict=strict,
+        opinion_s=read(table.OPINION),
         budget_s=read(table.BUDGET),
         max_undecided=(STRICT_UNDECIDED if strict else 1.0) if undecided is None else undecided,
         against=read(table.AGAINST),

@@ -22,6 +22,8 @@ RANK_TIMEOUT_S = 300.0
 """Longer than most programs take to compile; a stage of a case that takes longer needs the option."""
 CAPTURES = 8
 """Cases that are profiled in a run: a broken machine fails them all, and a few say it."""
+OPINION_S = 20.0
+"""A second compile takes as long as the first: nobody waits longer for it than for a program that compiles slowly anyway."""
 FALSE = frozenset({"", "0", "false", "no", "off"})
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
@@ -234,6 +236,15 @@ BUDGET = Option(
     "seconds that all duels of the run may take {default}",
     unset="no limit",
 )
+OPINION = Option(
+    "--perf-opinion JAXGATE_OPINION perf_opinion",
+    _number("a number of seconds, 0 or more", "SECONDS", lambda number: 0 <= number < math.inf),
+    "seconds that a second opinion on the result of a case may take, where it has no reference and is recorded or compiled to "
+    "something new: a second compile by what the first took, a tenth of it for the reference interpreter; 0 asks for none "
+    "{default}",
+    default=OPINION_S,
+    ini_help="seconds that a second opinion on a result may take; 0 asks for none",
+)
 OPTIONS = (
     *(UPDATE, WHY, BASELINES, STRICT, AGAINST, AGAINST_ENV, PROCESSES, CALIBRATE, PLAN, PEAK, RECORD_TIMES, BUSY_OK),
     *(
@@ -250,6 +261,7 @@ OPTIONS = (
         MAX_UNDECIDED,
     ),
     BUDGET,
+    OPINION,
 )
 """In the order of ``--help``; its ini keys begin with that of ``QUIET``."""
 
