@@ -97,7 +97,7 @@ class Bench:
 
     def _judge(self, path: Path, name: str, source: str, *, remembered: bool):
         record = self._base(path, name, remembered=remembered)
-        case = self._case(path, name, source)
+        case = self.case(path, name, source)
         try:
             observed = self._observe(case, remembered=remembered)
         except InvalidCaseError as error:
@@ -106,7 +106,7 @@ class Bench:
 
     def _base(self, path: Path, name: str, *, remembered: bool) -> StoredBaseline:
         if (path, name) not in self._bases:
-            case = self._case(path, name, path.read_text())
+            case = self.case(path, name, path.read_text())
             observed = self._observe(case, remembered=remembered)
             measurement = replace(observed.measurement, samples=NO_TIME)
             baseline = Baseline.of(measurement, case=case.name, test="", provenance=NOWHERE, program=NO_PROGRAM)
@@ -129,7 +129,7 @@ class Bench:
         # Phases are those of a busy machine, and no fresh process confirms them here.
         return replace(observed, measurement=replace(observed.measurement, phases=Phases()))
 
-    def _case(self, path: Path, name: str, source: str) -> Case:
+    def case(self, path: Path, name: str, source: str) -> Case:
         """Pick the case out of a text: of a file of the catalogue, or of a small program, which is one."""
         module = self._imported(path, source)
         if not hasattr(module, "CASES"):

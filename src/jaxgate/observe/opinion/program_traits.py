@@ -17,8 +17,8 @@ _UNKNOWN_TO_INTERPRETER = frozenset(
     }
 )  # fmt: skip
 """It ends its process at most of them. Collectives run only where several programs are given to it."""
-_WITHIN = frozenset({"stablehlo.reduce", "stablehlo.scatter", "stablehlo.sort", "stablehlo.select_and_scatter"})
-"""Operations whose region runs for each operand: three units for each, measured."""
+_WITHIN = {"stablehlo.reduce": 3, "stablehlo.scatter": 3, "stablehlo.select_and_scatter": 3, "stablehlo.sort": 30}
+"""Operations whose region runs for each operand: as many steps for each, measured."""
 _CHLO_STEPS = 50
 """Operations that one of ``chlo``, such as ``erf_inv``, becomes."""
 _SUMS = frozenset({"stablehlo.reduce", "stablehlo.reduce_window"})
@@ -130,7 +130,7 @@ class _Walk:
         if name == "stablehlo.reduce_window":
             return 3.0 * results * _window(operation)
         if name in _WITHIN:
-            return 3.0 * operands
+            return float(_WITHIN[name] * operands)
         if name.startswith("chlo."):
             return _CHLO_STEPS * (results + operands)
         return results + inside

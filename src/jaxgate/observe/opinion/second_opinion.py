@@ -28,6 +28,9 @@ INTERPRETER_SHARE = 0.1
 PATIENCE = 10.0
 """How many times as long as predicted the interpreter may take: sorting and short loops are slow, and machines busy."""
 
+LEAST_S = 5.0
+"""Seconds that it may take in any case, on a machine that has other work."""
+
 
 class Interpreter(Protocol):
     """Runs programs in the reference interpreter; ``processes/interpreter_process.py`` implements it."""
@@ -92,7 +95,7 @@ def _opinion(question: Question, interpreter: Interpreter, limit_s: float) -> Op
     inputs = [_typed(leaf, info) for leaf, info in zip(leaves, jax.tree.leaves(lowered.stage.args_info), strict=True)]
     expected_s = traits.cost / STEPS_PER_SECOND
     if not traits.unknown and expected_s <= limit_s * INTERPRETER_SHARE:
-        run = _interpreted(lowered, module, interpreter, expected_s * PATIENCE + 1)
+        run = _interpreted(lowered, module, interpreter, LEAST_S + expected_s * PATIENCE)
         try:
             return _compared(question, traits, run, inputs, by=OpinionBy.INTERPRETER)
         except NotInterpretedError:
