@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import is_compiled_anew
-from jaxgate.model import Opinion, StoredBaseline, WrongResultError
+from jaxgate.model import SWITCHED_OFF, Opinion, StoredBaseline, WrongResultError
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.opinion import Question
 from jaxgate.settings import Settings, Update
@@ -77,7 +77,7 @@ class SecondOpinions:
         """Why nobody can be asked about a case; empty if somebody can."""
         now = observed.measurement
         if not self._limit_s:
-            return "switched off (--perf-opinion=0)"
+            return SWITCHED_OFF
         if now.why_not_called:
             return now.why_not_called
         if observed.lowered is None:

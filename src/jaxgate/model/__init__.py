@@ -63,7 +63,7 @@ from jaxgate.model.numbers import (
     Phases,
     Samples,
 )
-from jaxgate.model.opinion import Opinion, OpinionBy, WrongResultError
+from jaxgate.model.opinion import SWITCHED_OFF, Opinion, OpinionBy, WrongResultError
 from jaxgate.model.outcome import GateExit, Outcome, Point, Review, Scaling, UsageError
 from jaxgate.model.policy import FactPolicy
 from jaxgate.model.profile import (

@@ -8,6 +8,10 @@ from enum import StrEnum
 from jaxgate.model.measurement import InvalidCaseError
 
 
+SWITCHED_OFF = "switched off (--perf-opinion=0)"
+"""Why nobody is asked where nobody wants it."""
+
+
 class OpinionBy(StrEnum):
     """Who else computed a result."""
 

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxgate.model import OpinionBy, Verdict, plural
+from jaxgate.model import SWITCHED_OFF, OpinionBy, Verdict, plural
 
 
 def opinion_lines(verdicts: Sequence[Verdict], *, each: bool) -> list[str]:
-    """One sentence on who was asked about how many results, and what nobody could be asked about.
+    """One sentence on who was asked about how many results; nothing where nobody was to be asked.
 
     Args:
         verdicts: Of the run.
         each: Whether to list what nobody could be asked about, with the reason, a line each.
     """
     opinions = {verdict.case: verdict.opinion for verdict in verdicts if verdict.opinion is not None}
-    if not opinions:
+    wanted = {case: opinion for case, opinion in opinions.items() if opinion.why_not != SWITCHED_OFF}
+    if not wanted:
         return []
-    asked = Counter(opinion.by for opinion in opinions.values() if opinion.by)
-    unasked = {case: opinion.why_not for case, opinion in opinions.items() if opinion.why_not}
+    asked = Counter(opinion.by for opinion in wanted.values() if opinion.by)
+    unasked = {case: opinion.why_not for case, opinion in wanted.items() if opinion.why_not}
+    reasons = set(unasked.values())
     parts = [f"{asked[by]} by {by}" for by in OpinionBy if asked[by]]
     if unasked:
-        reasons = set(unasked.values())
-        why = reasons.pop() if len(reasons) == 1 else "the reasons are listed" if each else "-v says why"
-        parts.append(f"{len(unasked)} by nobody ({why})")
-    results = plural(len(opinions), "new result")
-    listed = [f"  {case}: {why}" for case, why in unasked.items()] if each and len(set(unasked.values())) > 1 else []
-    return [f"SECOND OPINION on {results}: {', '.join(parts)}", *listed]
+        why = "" if each else f": {reasons.pop()}" if len(reasons) == 1 else " (-v says why)"
+        parts.append(f"{len(unasked)} not checked{why}")
+    listed = [f"  {case}: {why}" for case, why in unasked.items()] if each else []
+    return [f"SECOND OPINION on {plural(len(wanted), 'new result')}: {', '.join(parts)}", *listed]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Any
 
@@ -25,6 +25,8 @@ PERTURBED = 8.0
 """How many times as far as arguments that are off by one rounding may move a result."""
 CHAOS = 0.05
 """A result that one rounding of the arguments moves by more than this share says nothing."""
+BEYOND_CHAOS = 100.0
+"""Times its largest value that such a result is not off by, if one rounding does not move it as far: memory never written."""
 COARSE = 0.5
 """Floats and sums for which this share would have to be allowed say nothing either."""
 _SEEDS = (1, 2)
@@ -89,25 +91,41 @@ def compare(
     theirs = run(inputs)
     if [found.shape for found in ours] != [found.shape for found in theirs]:
         raise ValueError(f"expected results of the shapes {[found.shape for found in theirs]}, found others")
-    least = max((float(np.max(np.abs(_numbers(one)), initial=0.0)) for one in inputs), default=0.0) * eps
+    least = max((float(np.max(np.abs(_numbers(one)), initial=0.0)) for one in inputs), default=0.0)
     floor = allowed_error(eps, longest_sum, in_order=in_order)
-    apart = [distance(a, b, allowed=_floor(b, floor), least=least) for a, b in zip(ours, theirs, strict=True)]
-    suspects = [number for number, found in enumerate(apart) if found.relative > _floor(theirs[number], floor)]
-    if not suspects:
-        return Agreement(apart=max((found.relative for found in apart), default=0.0))
+    floors = [floor if is_float(found) else 0.0 for found in theirs]  # of whole numbers nothing is allowed
+    far = [distance(a, b, allowed=each, least=least) for a, b, each in zip(ours, theirs, floors, strict=True)]
+    left = {number for number, each in enumerate(floors) if each > COARSE}
+    suspects = [number for number, found in enumerate(far) if found.relative > floors[number] and number not in left]
+    wrong = None
+    if suspects:
+        moved = _moved(run, inputs, theirs, eps=eps, least=least)
+        allowed = [_allowed(each, move) for each, move in zip(floors, moved, strict=True)]
+        wrong = next((number for number in suspects if far[number].relative > allowed[number]), None)
+        left |= {number for number in suspects if moved[number] > CHAOS and far[number].relative <= allowed[number]}
+    compared = [found.relative for number, found in enumerate(far) if number not in left]
+    agreement = Agreement(apart=max(compared, default=None if left else 0.0), left_alone=tuple(sorted(left)))
+    if wrong is None:
+        return agreement
+    worst = distance(ours[wrong], theirs[wrong], allowed=allowed[wrong], least=least)
+    return replace(agreement, wrong=wrong, distance=worst, allowed=allowed[wrong])
+
+
+def _moved(run: Run, inputs: Sequence[Values], theirs: Sequence[Values], *, eps: float, least: float) -> list[float]:
+    """How far each result moves where the arguments are off by one rounding."""
     moved = [0.0] * len(theirs)
     for seed in _SEEDS:
         others = run(perturbed(inputs, eps, seed))
         moves = [distance(a, b, allowed=0.0, least=least).relative for a, b in zip(others, theirs, strict=True)]
         moved = list(map(max, moved, moves))
-    left = tuple(number for number in suspects if moved[number] > CHAOS or floor > COARSE)
-    compared = [found.relative for number, found in enumerate(apart) if number not in left]
-    for number in suspects:
-        allowed = max(_floor(theirs[number], floor), PERTURBED * moved[number])
-        if number not in left and apart[number].relative > allowed:
-            found = distance(ours[number], theirs[number], allowed=allowed, least=least)
-            return Agreement(apart=max(compared), wrong=number, distance=found, allowed=allowed, left_alone=left)
-    return Agreement(apart=max(compared, default=None), left_alone=left)
+    return moved
+
+
+def _allowed(floor: float, moved: float) -> float:
+    """What float error explains of a result that one rounding of the arguments moves so far."""
+    if moved <= CHAOS:
+        return max(floor, PERTURBED * moved)
+    return BEYOND_CHAOS if moved < BEYOND_CHAOS else inf
 
 
 def allowed_error(eps: float, longest_sum: int, *, in_order: bool) -> float:
@@ -122,7 +140,7 @@ def distance(ours: Values, theirs: Values, *, allowed: float, least: float = 0.0
         ours: The one.
         theirs: The other, which is the measure.
         allowed: The share of its largest value that is not counted as different.
-        least: The least value that a difference is held against where all of it is zero.
+        least: What a difference is held against where all of the second is zero.
     """
     exact = ours.dtype.kind in "biu" and theirs.dtype.kind in "biu"
     a, b = _numbers(ours), _numbers(theirs)
@@ -157,11 +175,6 @@ def perturbed(inputs: Sequence[Values], eps: float, seed: int) -> list[Values]:
                 values = (values.astype(wide) * (1 + step)).astype(values.dtype)  # noqa: PLW2901 - the moved ones
         found.append(values)
     return found
-
-
-def _floor(theirs: Values, floor: float) -> float:
-    """What is allowed without a look at perturbed arguments: of whole numbers nothing."""
-    return floor if is_float(theirs) else 0.0
 
 
 def is_float(values: Values) -> bool:

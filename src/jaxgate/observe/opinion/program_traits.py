@@ -124,7 +124,7 @@ class _Walk:
         inside = self._of_regions(operation.regions)
         operands = sum(_size(value) for value in operation.operands)
         if name in _SUMS and results:
-            self.longest_sum = max(self.longest_sum, operands // results if name == "stablehlo.reduce" else _window(operation))
+            self.longest_sum = max(self.longest_sum, _size(operation.operands[0]) // results if name == "stablehlo.reduce" else _window(operation))
         if name == "stablehlo.scatter":  # all updates may go to one place
             self.longest_sum = max(self.longest_sum, _size(operation.operands[len(operation.operands) - 1]))
         if name == "stablehlo.reduce_window":
