@@ -58,7 +58,7 @@ def test_a_loop_costs_its_body_at_each_turn():
     assert turns[0] >= 10 * once
     assert turns[1] == pytest.approx(2 * turns[0], rel=0.1)
     scanned = traits(lambda x: jax.lax.scan(lambda c, y: (jnp.tanh(c), y), x, jnp.ones((30, 2))), X).cost
-    assert 30 * once < scanned < 60 * once
+    assert 30 * once < scanned < 90 * once
 
 
 def test_a_loop_of_unknown_length_may_take_for_ever():

@@ -1,0 +1,112 @@
+"""The reference interpreter in a process of its own: what it answers, how it may end, and that the next program finds a new one."""
+
+from __future__ import annotations
+
+import os
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+from jaxgate.observe.interpreter import NotInterpretedError
+from jaxgate.processes.interpreter_process import InterpreterProcess, pack, unpack
+
+X = np.linspace(0.0, 1.0, 6, dtype=np.float32).reshape(2, 3)
+WORKER = """
+import json, os, sys, time
+print("{}", flush=True)
+for line in sys.stdin:
+    how = os.environ["HOW"]
+    if how == "hang":
+        time.sleep(60)
+    if how == "crash":
+        print("LLVM ERROR: Unsupported op: %1 = stablehlo.fft", file=sys.stderr, flush=True)
+        os._exit(6)
+    print(json.dumps({"results": []}), flush=True)
+"""
+
+
+def program(function):
+    """The StableHLO of a function of X."""
+    return str(jax.jit(function).lower(jnp.asarray(X)).compiler_ir("stablehlo")).encode()
+
+
+@pytest.fixture
+def interpreter():
+    """The real one; its process ends with the test."""
+    process = InterpreterProcess()
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def worker(tmp_path):
+    """Gives one with a worker of ours in its place, which does what it is told."""
+    (tmp_path / "worker_of_ours.py").write_text(WORKER)
+    made = []
+
+    def start(how):
+        environ = {**os.environ, "HOW": how, "PYTHONPATH": str(tmp_path)}
+        made.append(InterpreterProcess(environ, module="worker_of_ours"))
+        return made[-1]
+
+    yield start
+    for process in made:
+        process.close()
+
+
+def test_programs_are_run_one_after_another(interpreter):
+    """By one process, which stays."""
+    (doubled,) = interpreter.interpret(program(lambda x: x * 2), [X], limit_s=60)
+    np.testing.assert_array_equal(doubled, X * 2)
+    first = interpreter._worker.live.pid
+    found = interpreter.interpret(program(lambda x: (x > 0.5, x.astype(jnp.bfloat16))), [X], limit_s=60)
+    assert [one.dtype for one in found] == [bool, ml_dtypes.bfloat16]
+    assert interpreter._worker.live.pid == first
+
+
+def test_a_program_that_ends_it_is_refused_and_the_next_one_is_run(interpreter):
+    """It ends its process at operations that it does not know; a new one is started."""
+    with pytest.raises(NotInterpretedError, match="a process of its own ended"):
+        interpreter.interpret(program(lambda x: jnp.fft.fft(x).real), [X], limit_s=60)
+    (found,) = interpreter.interpret(program(lambda x: x + 1), [X], limit_s=60)
+    np.testing.assert_array_equal(found, X + 1)
+
+
+def test_a_program_that_cannot_be_run_is_refused_and_the_process_stays(interpreter):
+    """Its reason is the interpreter's."""
+    with pytest.raises(NotInterpretedError, match="a result of type complex<f32> cannot be read"):
+        interpreter.interpret(program(lambda x: x + 1j), [X], limit_s=60)
+    assert interpreter._worker is not None
+
+
+def test_a_worker_that_hangs_is_ended(worker):
+    """Nobody waits longer than is asked."""
+    process = worker("hang")
+    with pytest.raises(NotInterpretedError, match="exit status -9"):
+        process.interpret(b"", [], limit_s=0.2)
+    assert process._worker is None
+
+
+def test_a_worker_that_crashes_says_why(worker):
+    """In its last words."""
+    with pytest.raises(NotInterpretedError, match=r"exit status 6: LLVM ERROR: Unsupported op"):
+        worker("crash").interpret(b"", [], limit_s=60)
+
+
+def test_one_that_was_never_asked_has_no_process():
+    """A run without a new result pays nothing."""
+    process = InterpreterProcess()
+    process.close()
+    assert process._worker is None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "uint32", "float8_e5m2"])
+def test_arrays_travel_as_they_are(dtype):
+    """Bytes, type and shape."""
+    values = X.astype(getattr(ml_dtypes, dtype, dtype))
+    found = unpack(pack(values))
+    assert found.dtype == values.dtype
+    np.testing.assert_array_equal(found, values)

@@ -1,0 +1,139 @@
+"""A second opinion in whole runs: who is asked, when, what a wrong result looks like, and how nobody is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.projects import model
+
+from jaxgate.model import Opinion, OpinionBy
+
+MODEL = model("jnp.ones((8, 8))", step="jnp.exp(-x)")
+AGREES = Opinion(by=OpinionBy.SECOND_COMPILE, apart=1e-7)
+DIFFERS = replace(AGREES, apart=3.0, wrong="result[0]: the compiler's result depends on its library fusions: it gives 4, 1")
+MISCOMPILED = """
+import jax, jax.numpy as jnp, numpy as np
+
+def step(x):
+    return {"loss": (x @ jnp.ones((64, 64))).sum()}
+
+def test_step(gate):
+    gate(step, jnp.asarray(np.random.default_rng(1).normal(size=(64, 64)), jnp.float32))
+"""
+
+
+@pytest.fixture
+def asked(project, lab, monkeypatch):
+    """Cases of which somebody was asked, in a project that wants it; each agrees until a test says otherwise."""
+    monkeypatch.delenv("JAXGATE_OPINION")
+    found = []
+
+    def second_opinion(question, _interpreter, *, limit_s):
+        found.append((question.lowered.name, limit_s))
+        return project.says
+
+    project.says = AGREES
+    lab.instruments["second_opinion"] = second_opinion
+    project.write("test_model.py", MODEL)
+    return found
+
+
+def test_the_miscompile_of_cpus_is_not_recorded(project, lab, monkeypatch):
+    """By the real compiler: the case is INVALID, with the leaf, both values and the command that reduces it."""
+    monkeypatch.delenv("JAXGATE_OPINION")
+    project.write("test_model.py", MISCOMPILED)
+    result = project.run("--perf-update", "--perf-opinion=5")  # too little for the interpreter: half a second
+    assert (result.code, project.baselines()) == (1, {})
+    result.shows(
+        "INVALID  model/step",
+        "checking the result: result['loss']: the compiler's result depends on its library fusions: it gives ",
+        ", a second compile without library fusions ",
+        "reduce: jaxgate repro 'model/step' --reduce",
+        "SECOND OPINION on 1 new result: 1 by a second compile without library fusions",
+    )
+
+
+def test_the_interpreter_is_asked_about_a_small_program(project, lab, monkeypatch):
+    """In its own process, which ends with the run."""
+    monkeypatch.delenv("JAXGATE_OPINION")
+    project.write("test_model.py", MODEL)
+    result = project.run("--perf-update", "--perf-opinion=600")
+    assert result.code == 0
+    result.shows("SECOND OPINION on 1 new result: 1 by StableHLO's reference interpreter")
+    (case,) = project.results()["cases"]
+    assert case["opinion"]["by"] == OpinionBy.INTERPRETER
+    assert case["opinion"]["apart"] < 1e-5
+
+
+def test_what_is_recorded_or_changed_is_asked_about_and_what_is_the_same_is_not(project, asked):
+    """A green run of old programs asks nobody and says nothing."""
+    assert project.run("--perf-update").code == 0
+    assert asked == [("step", 20.0)]
+    same = project.run()
+    assert len(asked) == 1
+    assert "SECOND OPINION" not in same.text
+    project.edit("test_model.py", "jnp.exp(-x)", "jnp.exp(-x) + x")
+    project.run("--perf-opinion=7").shows("SECOND OPINION on 1 new result: 1 by a second compile without library fusions")
+    assert asked[1:] == [("step", 7.0)]
+
+
+def test_without_a_baseline_nobody_is_asked(project, asked):
+    """Nothing is accepted then, and nothing green under CI."""
+    project.run()
+    assert asked == []
+
+
+@pytest.mark.parametrize("recording", [True, False])
+def test_a_wrong_result_is_invalid_and_never_recorded(project, asked, recording):
+    """Whether it is new or changed: its baseline stays as it is, and no option accepts it."""
+    assert project.run("--perf-update").code == 0
+    before = project.baselines()
+    project.edit("test_model.py", "jnp.exp(-x)", "jnp.exp(-x) + x")
+    project.says = DIFFERS
+    result = project.run(*(["--perf-update"] if recording else []))
+    assert (result.code, project.baselines()) == (1, before)
+    result.shows("INVALID  model/step", f"checking the result: {DIFFERS.wrong}", "reduce: jaxgate repro")
+    (case,) = project.results()["cases"]
+    assert (case["status"], case["opinion"]["wrong"]) == ("INVALID", DIFFERS.wrong)
+
+
+def test_a_case_with_a_reference_needs_no_other(project, asked):
+    """Its reference agrees, which is an opinion of the author's own."""
+    project.edit("test_model.py", "gate(step, jnp.ones((8, 8)))", "gate(step, jnp.ones((8, 8)), reference=lambda x: jnp.exp(-x))")
+    assert project.run("--perf-update").code == 0
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("gate(step, jnp.ones(8), eager=True)", "plain Python around jitted calls is not one program"),
+        ("gate(step, jax.ShapeDtypeStruct((8,), 'float32'))", "compiled for shapes (jax.ShapeDtypeStruct), never called"),
+        (
+            "gate(lambda x: jax.pure_callback(lambda y: y, x, x), jnp.ones(8), name='model/step')",
+            "its program calls Python, and would do so once more",
+        ),
+    ],
+    ids=["eager", "shapes", "callback"],
+)
+def test_what_nobody_can_be_asked_about_is_said_once(project, asked, call, why):
+    """With its reason."""
+    project.edit("test_model.py", "gate(step, jnp.ones((8, 8)))", call)
+    result = project.run("--perf-update")
+    assert (result.code, asked) == (0, [])
+    result.shows(f"SECOND OPINION on 1 new result: 1 not checked: {why}")
+
+
+@pytest.mark.parametrize("how", ["option", "variable", "ini"])
+def test_it_can_be_switched_off(project, asked, monkeypatch, how):
+    """Nobody is asked, and nothing said but to machines."""
+    if how == "variable":
+        monkeypatch.setenv("JAXGATE_OPINION", "0")
+    if how == "ini":
+        project.edit("pyproject.toml", "[tool.pytest]\n", '[tool.pytest]\nperf_opinion = "0"\n')
+    result = project.run("--perf-update", *(["--perf-opinion=0"] if how == "option" else []))
+    assert (result.code, asked) == (0, [])
+    assert "SECOND OPINION" not in result.text
+    (case,) = project.results()["cases"]
+    assert case["opinion"]["why_not"] == "switched off (--perf-opinion=0)"
