@@ -181,7 +181,11 @@ def run_slowdowns(faults: Sequence[Fault], folder: Path) -> tuple[list[Outcome],
     test = folder / "test_programs.py"
     source = faults[0].path.read_text()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "JAXGATE", "CI"))}
-    environment = {**kept, "JAXGATE_MACHINE_HELD": "faults", "JAXGATE_OPINION": "0"}  # not to wait for whoever else measures: no time is judged
+    environment = {
+        **kept,
+        "JAXGATE_MACHINE_HELD": "faults",
+        "JAXGATE_OPINION": "0",
+    }  # not to wait for whoever else measures: no time is judged
 
     def gate(text: str, *options: str) -> subprocess.CompletedProcess[str]:
         test.write_text(text)

@@ -8,7 +8,7 @@ import sys
 import jax
 
 from tests.opinions.sweep import sweep
-from tests.opinions.table import HEAD, row, summary
+from tests.opinions.table import HEAD, line, row, summary
 
 CORPORA = ("catalogue", "planted")
 
@@ -24,7 +24,7 @@ def main() -> int:
     if unknown := set(options.corpora) - set(CORPORA):
         parser.error(f"expected a corpus of {', '.join(CORPORA)}, found {', '.join(sorted(unknown))}")
     found = []
-    print(f"jax {jax.__version__}", *HEAD, sep="\t")
+    sys.stdout.write(f"jax {jax.__version__}\n{line(HEAD)}\n")
     for asked in sweep(
         options.corpora or CORPORA,
         only=options.only,
@@ -32,8 +32,9 @@ def main() -> int:
         interpreted=not options.second_compile,
     ):
         found.append(asked)
-        print(*row(asked), sep="\t", flush=True)
-    print(*summary(found), sep="\n")
+        sys.stdout.write(f"{line(row(asked))}\n")
+        sys.stdout.flush()
+    sys.stdout.write("\n".join([*summary(found), ""]))
     wrong = any(one.opinion is not None and one.opinion.wrong for one in found)
     return 1 if wrong or not found else 0
 

@@ -74,8 +74,6 @@ class Nobody:
         """Nothing is open."""
 
 
-
-
 def catalogue_cases() -> Iterator[Case]:
     """All cases of the catalogue."""
     for found in pkgutil.iter_modules(workloads.__path__):

@@ -16,6 +16,12 @@ _SHORT = {
 HEAD = ("program", "steps", "compile s", "asked", "took s", "cpu s", "apart", "")
 
 
+def line(cells: Sequence[str]) -> str:
+    """One line, aligned with those that came before it: nobody waits for the last one to see the first."""
+    name, steps, compile_s, by, took_s, cpu_s, apart, note = cells
+    return f"{name:<80}  {steps:>7}  {compile_s:>9}  {by:<14}  {took_s:>6}  {cpu_s:>5}  {apart:>5}  {note}".rstrip()
+
+
 def row(asked: Asked) -> tuple[str, ...]:
     """One program: what was asked, what it cost, how far apart the results are in roundings of its coarsest float."""
     if asked.opinion is None:
@@ -51,4 +57,7 @@ def summary(found: Sequence[Asked]) -> list[str]:
     wrong = sum(one.opinion is not None and bool(one.opinion.wrong) for one in found)
     left = sum(one.opinion is not None and bool(one.opinion.left_alone) for one in found)
     compiles = sum(one.compile_s for one in found)
-    return [*lines, f"not one program or not callable: {unrun}; left alone in part: {left}; first compiles: {compiles:.0f} s; WRONG: {wrong}"]
+    return [
+        *lines,
+        f"not one program or not callable: {unrun}; left alone in part: {left}; first compiles: {compiles:.0f} s; WRONG: {wrong}",
+    ]

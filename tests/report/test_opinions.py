@@ -35,7 +35,9 @@ def test_what_was_not_checked_is_counted_and_told_with_v():
     """One reason stands in the sentence; several are listed on request."""
     one = "SECOND OPINION on 1 new result: 1 not checked: it runs on several processes"
     assert opinion_lines([UNASKED], each=False) == [one]
-    assert opinion_lines([UNASKED, OTHER], each=False) == ["SECOND OPINION on 2 new results: 2 not checked (-v says why)"]
+    assert opinion_lines([UNASKED, OTHER], each=False) == [
+        "SECOND OPINION on 2 new results: 2 not checked (-v says why)"
+    ]
     assert opinion_lines([UNASKED, OTHER], each=True) == [
         "SECOND OPINION on 2 new results: 2 not checked",
         "  a/fourth: it runs on several processes",
@@ -58,7 +60,10 @@ def test_a_wrong_result_has_the_command_that_reduces_it():
     """No baseline makes it right, so none is offered."""
     wrong = Opinion(by=OpinionBy.INTERPRETER, apart=3.0, wrong="result: the compiler's result differs")
     red = verdict(case="a/b", status=Status.INVALID, fails=True, opinion=wrong)
-    for elsewhere, reproduce in (("", "pytest 'test_a.py::b'"), ("--perf-against main", "pytest 'test_a.py::b' --perf-against main")):
+    for elsewhere, reproduce in (
+        ("", "pytest 'test_a.py::b'"),
+        ("--perf-against main", "pytest 'test_a.py::b' --perf-against main"),
+    ):
         text = explain(red, test="test_a.py::b", elsewhere=elsewhere)
         assert f"reproduce: {reproduce}   reduce: jaxgate repro 'a/b' --reduce" in text
         assert "--perf-update" not in text

@@ -11,7 +11,9 @@ from jaxgate.model import Opinion, OpinionBy
 
 MODEL = model("jnp.ones((8, 8))", step="jnp.exp(-x)")
 AGREES = Opinion(by=OpinionBy.SECOND_COMPILE, apart=1e-7)
-DIFFERS = replace(AGREES, apart=3.0, wrong="result[0]: the compiler's result depends on its library fusions: it gives 4, 1")
+DIFFERS = replace(
+    AGREES, apart=3.0, wrong="result[0]: the compiler's result depends on its library fusions: it gives 4, 1"
+)
 MISCOMPILED = """
 import jax, jax.numpy as jnp, numpy as np
 
@@ -74,7 +76,9 @@ def test_what_is_recorded_or_changed_is_asked_about_and_what_is_the_same_is_not(
     assert len(asked) == 1
     assert "SECOND OPINION" not in same.text
     project.edit("test_model.py", "jnp.exp(-x)", "jnp.exp(-x) + x")
-    project.run("--perf-opinion=7").shows("SECOND OPINION on 1 new result: 1 by a second compile without library fusions")
+    project.run("--perf-opinion=7").shows(
+        "SECOND OPINION on 1 new result: 1 by a second compile without library fusions"
+    )
     assert asked[1:] == [("step", 7.0)]
 
 
@@ -100,7 +104,9 @@ def test_a_wrong_result_is_invalid_and_never_recorded(project, asked, recording)
 
 def test_a_case_with_a_reference_needs_no_other(project, asked):
     """Its reference agrees, which is an opinion of the author's own."""
-    project.edit("test_model.py", "gate(step, jnp.ones((8, 8)))", "gate(step, jnp.ones((8, 8)), reference=lambda x: jnp.exp(-x))")
+    project.edit(
+        "test_model.py", "gate(step, jnp.ones((8, 8)))", "gate(step, jnp.ones((8, 8)), reference=lambda x: jnp.exp(-x))"
+    )
     assert project.run("--perf-update").code == 0
     assert asked == []
 
@@ -109,7 +115,10 @@ def test_a_case_with_a_reference_needs_no_other(project, asked):
     ("call", "why"),
     [
         ("gate(step, jnp.ones(8), eager=True)", "plain Python around jitted calls is not one program"),
-        ("gate(step, jax.ShapeDtypeStruct((8,), 'float32'))", "compiled for shapes (jax.ShapeDtypeStruct), never called"),
+        (
+            "gate(step, jax.ShapeDtypeStruct((8,), 'float32'))",
+            "compiled for shapes (jax.ShapeDtypeStruct), never called",
+        ),
         (
             "gate(lambda x: jax.pure_callback(lambda y: y, x, x), jnp.ones(8), name='model/step')",
             "its program calls Python, and would do so once more",

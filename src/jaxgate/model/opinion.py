@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from jaxgate.model.measurement import InvalidCaseError
 
-
 SWITCHED_OFF = "switched off (--perf-opinion=0)"
 """Why nobody is asked where nobody wants it."""
 

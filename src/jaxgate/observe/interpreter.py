@@ -26,7 +26,9 @@ _NARROW = {
     "f8E5M2FNUZ": "float8_e5m2fnuz",
 }  # fmt: skip
 """Floats of MLIR that NumPy cannot read: the program gives float32 instead, which holds all of their values."""
-_READABLE = frozenset({"i1", "f16", "f32", "f64", *(f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))})
+_READABLE = frozenset(
+    {"i1", "f16", "f32", "f64", *(f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+)
 _PASSES = ("func.func(chlo-legalize-to-stablehlo)", "sdy-drop-sharding-and-mesh")
 
 

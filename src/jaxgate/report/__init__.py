@@ -6,13 +6,13 @@ from jaxgate.report.calibration_plot import draw
 from jaxgate.report.checkup import checkup_text
 from jaxgate.report.comment import MARK, shortened
 from jaxgate.report.inventory import inventory_json, inventory_text
+from jaxgate.report.opinions import opinion_lines
 from jaxgate.report.peaks import PeakOutcome, outcome_of, peak_table
 from jaxgate.report.plan import plan_table
 from jaxgate.report.policy import policy_page
 from jaxgate.report.printable import printable, printable_line, shell_word
 from jaxgate.report.pull_request import error_commands, pull_request_page
 from jaxgate.report.results import results_json, verdict_properties
-from jaxgate.report.opinions import opinion_lines
 from jaxgate.report.review import review_lines, why_not_acceptable
 from jaxgate.report.scaling import scaling_lines
 from jaxgate.report.side_by_side import side_by_side

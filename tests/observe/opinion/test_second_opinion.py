@@ -50,7 +50,10 @@ def question(function, *arguments, wrong=lambda result: result, **changes):
     """A function's result for its arguments, or what a wrong compiler would have made of it."""
     lowered = lower(function, arguments, {}, role="subject", clock=time.perf_counter_ns)
     program = compile_program(lowered, clocks=CLOCKS)
-    result = jax.tree.map(on_host, jax.block_until_ready(function(*[one.copy() if isinstance(one, jax.Array) else one for one in arguments])))
+    result = jax.tree.map(
+        on_host,
+        jax.block_until_ready(function(*[one.copy() if isinstance(one, jax.Array) else one for one in arguments])),
+    )
     about = {
         "lowered": lowered,
         "call": (arguments, {}),
@@ -149,7 +152,9 @@ def test_a_right_result_is_agreed_with(right, by):
 @pytest.mark.parametrize("plant", WRONG)
 def test_a_wrong_result_is_found(right, plant, by):
     """Whoever is asked: the leaf, both values and how many elements differ are named."""
-    wrong = Question(**{name: getattr(right, name) for name in Question.__slots__} | {"result": WRONG[plant](right.result)})
+    wrong = Question(
+        **{name: getattr(right, name) for name in Question.__slots__} | {"result": WRONG[plant](right.result)}
+    )
     found = second_opinion(wrong, ASKED[by](), limit_s=20)
     assert found.by is by
     assert found.wrong.startswith("result['"), found
@@ -266,6 +271,8 @@ def test_what_breaks_while_asking_is_said_and_breaks_nothing(right):
         interpret = partial(lambda *_, **__: 1 / 0)
 
     found = second_opinion(right, Broken(), limit_s=20)
-    assert found.why_not == "it failed: ZeroDivisionError: division by zero (at tests/observe/opinion/test_second_opinion.py:" + (
-        found.why_not.rpartition(":")[2]
+    assert (
+        found.why_not
+        == "it failed: ZeroDivisionError: division by zero (at tests/observe/opinion/test_second_opinion.py:"
+        + (found.why_not.rpartition(":")[2])
     )

@@ -183,7 +183,7 @@ def is_float(values: Values) -> bool:
 
 
 def _own_eps(values: Values) -> float:
-    return float(ml_dtypes.finfo(values.dtype).eps)
+    return float(ml_dtypes.finfo(values.dtype).eps)  # type: ignore[no-untyped-call]
 
 
 def _numbers(values: Values) -> Values:

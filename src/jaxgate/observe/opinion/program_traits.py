@@ -17,11 +17,15 @@ _UNKNOWN_TO_INTERPRETER = frozenset(
     }
 )  # fmt: skip
 """It ends its process at most of them. Collectives run only where several programs are given to it."""
-_WITHIN = {"stablehlo.reduce": 3, "stablehlo.scatter": 3, "stablehlo.select_and_scatter": 3, "stablehlo.sort": 30}
-"""Operations whose region runs for each operand: as many steps for each, measured."""
+_CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+"""Operations that stand for a function, with the attribute that names it."""
+_REPEATED = {
+    "stablehlo.reduce": 3.0, "stablehlo.reduce_window": 3.0, "stablehlo.scatter": 3.0, "stablehlo.select_and_scatter": 3.0,
+    "stablehlo.sort": 30.0,
+}  # fmt: skip
+"""Operations whose region runs for each operand, or for each number of a window: as many steps for each, measured."""
 _CHLO_STEPS = 50
 """Operations that one of ``chlo``, such as ``erf_inv``, becomes."""
-_SUMS = frozenset({"stablehlo.reduce", "stablehlo.reduce_window"})
 _PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})
 _FLOAT = re.compile(r"bf16|f[468]E\dM\d|f16|f32|f64")
 """In the text of a type, such as ``tensor<2x3xbf16>`` or ``tensor<4xcomplex<f32>>``."""
@@ -108,35 +112,41 @@ class _Walk:
         name = operation.name
         results = sum(_size(value) for value in operation.results)
         self.floats |= {found for value in operation.results for found in _FLOAT.findall(str(value.type))}
-        if name in _UNKNOWN_TO_INTERPRETER or name == "stablehlo.custom_call":
-            self._note_unknown(operation)
-        elif name in ("func.call", "stablehlo.composite"):
-            attribute = "callee" if name == "func.call" else "decomposition"
-            return self.of_function(_word(operation.attributes[attribute])) + results
-        elif name == "stablehlo.while":
-            return self._of_regions(operation.regions) * (_trips(operation) + 1)
-        elif name in _PRODUCTS:
+        if name in _CALLS:
+            return self.of_function(_word(operation.attributes[_CALLS[name]])) + results
+        inside = self._of_regions(operation.regions)
+        if name == "stablehlo.while":
+            return inside * (_trips(operation) + 1)
+        if name in _PRODUCTS:
             length = _length_of_product(operation)
             self._note_product(operation, length)
             return 2.0 * results * length
-        elif name == "stablehlo.reduce_precision":
+        if name in _REPEATED:
+            self._note_sum(operation, results)
+            operands = sum(_size(value) for value in operation.operands)
+            return _REPEATED[name] * (results * _window(operation) if name == "stablehlo.reduce_window" else operands)
+        if name in _UNKNOWN_TO_INTERPRETER or name == "stablehlo.custom_call":
+            self._note_unknown(operation)
+        if name == "stablehlo.reduce_precision":
             self.reduced.append(2.0 ** -int(operation.attributes["mantissa_bits"]))
-        inside = self._of_regions(operation.regions)
-        operands = sum(_size(value) for value in operation.operands)
-        if name in _SUMS and results:
-            self.longest_sum = max(self.longest_sum, _size(operation.operands[0]) // results if name == "stablehlo.reduce" else _window(operation))
-        if name == "stablehlo.scatter":  # all updates may go to one place
-            self.longest_sum = max(self.longest_sum, _size(operation.operands[len(operation.operands) - 1]))
-        if name == "stablehlo.reduce_window":
-            return 3.0 * results * _window(operation)
-        if name in _WITHIN:
-            return float(_WITHIN[name] * operands)
-        if name.startswith("chlo."):
-            return _CHLO_STEPS * (results + operands)
-        return results + inside
+        return results * (_CHLO_STEPS if name.startswith("chlo.") else 1) + inside
+
+    def _note_sum(self, operation: Any, results: int) -> None:
+        """Note how many numbers go into one; all updates of a scatter may go to one place."""
+        if operation.name == "stablehlo.reduce":
+            length = _size(operation.operands[0]) // max(1, results // len(operation.results))
+        elif operation.name == "stablehlo.reduce_window":
+            length = _window(operation)
+        elif operation.name == "stablehlo.scatter":
+            length = _size(operation.operands[len(operation.operands) - 1])
+        else:
+            return
+        self.longest_sum = max(self.longest_sum, length)
 
     def _note_unknown(self, operation: Any) -> None:
-        target = f" @{_word(operation.attributes['call_target_name'])}" if "call_target_name" in operation.attributes else ""
+        target = (
+            f" @{_word(operation.attributes['call_target_name'])}" if "call_target_name" in operation.attributes else ""
+        )
         self.unknown.add(f"{operation.name}{target}")
 
     def _note_product(self, operation: Any, length: int) -> None:
