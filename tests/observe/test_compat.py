@@ -18,6 +18,7 @@ from jaxgate.observe.compat import (
     compiler_options,
     cost_of_text,
     input_shardings,
+    kept_arguments,
     lowered_devices,
     membership,
     native_address,
@@ -166,6 +167,20 @@ def test_the_coordination_service_is_found_without_a_device():
 
 
 @pytest.mark.jax_text
+def test_arguments_that_a_program_does_not_use_are_known():
+    """By their places among the dynamic ones; also where other functions have arguments, too."""
+    lowered = jax.jit(lambda x, _, key: (x, jax.random.split(key))).lower(X, X, jax.random.key(0))
+    assert kept_arguments(lowered) == (0, 2)
+
+
+def test_arguments_that_are_kept_elsewhere_are_unknown():
+    """Neither all nor none of them are then taken for used."""
+    moved = SimpleNamespace(compiler_ir=jax.jit(lambda x: x).lower(X).compiler_ir)
+    assert kept_arguments(moved) is None
+    moved._lowering = SimpleNamespace(compile_args={"kept_var_idx": {0, 1}})
+    assert kept_arguments(moved) is None, "the module has one"
+
+
 def test_shardings_are_read_without_the_users_tree():
     """One for each argument, in order, none for an unused one; one for each result."""
     compiled = jax.jit(lambda a, b: {"x": a["w"] + 1, "y": a["w"]}).lower({"w": X}, X).compile()

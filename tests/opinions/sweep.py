@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import multiprocessing
 import os
@@ -188,7 +189,11 @@ def _busy_s() -> float:
 
 
 def _children() -> list[str]:
-    return [number for task in Path("/proc/self/task").iterdir() for number in (task / "children").read_text().split()]
+    found: list[str] = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that ended meanwhile
+            found += (task / "children").read_text().split()
+    return found
 
 
 def _used_s(stat: Path) -> float:
