@@ -181,6 +181,7 @@ def test_arguments_that_are_kept_elsewhere_are_unknown():
     assert kept_arguments(moved) is None, "the module has one"
 
 
+@pytest.mark.jax_text
 def test_shardings_are_read_without_the_users_tree():
     """One for each argument, in order, none for an unused one; one for each result."""
     compiled = jax.jit(lambda a, b: {"x": a["w"] + 1, "y": a["w"]}).lower({"w": X}, X).compile()

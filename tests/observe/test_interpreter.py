@@ -41,6 +41,7 @@ def test_values_arrive_and_return_as_they_are(values):
     np.testing.assert_array_equal(found, values)
 
 
+@pytest.mark.jax_text
 def test_it_computes_what_xla_computes():
     """Functions, loops, random numbers, sorting and special functions are interpreted."""
 

@@ -7,6 +7,7 @@ import importlib
 import multiprocessing
 import os
 import pkgutil
+import re
 import resource
 import tempfile
 import time
@@ -89,11 +90,11 @@ def planted() -> Iterator[Fault]:
 
 
 def sweep(names: Sequence[str], *, only: str, limit_s: float, interpreted: bool) -> Iterator[Asked]:
-    """Ask about everything whose name has a word in it.
+    """Ask about everything whose name fits.
 
     Args:
         names: Of ``catalogue`` and ``planted``.
-        only: The word.
+        only: A regular expression.
         limit_s: Seconds that an opinion may take.
         interpreted: Whether the interpreter is asked.
     """
@@ -102,7 +103,7 @@ def sweep(names: Sequence[str], *, only: str, limit_s: float, interpreted: bool)
         jobs += [("catalogue", case.name) for case in catalogue_cases()]
     if "planted" in names:
         jobs += [("planted", _name(fault)) for fault in planted()]
-    wanted = [job for job in jobs if only in job[1]]
+    wanted = [job for job in jobs if re.search(only, job[1])]
     context = multiprocessing.get_context("spawn")
     with (
         tempfile.TemporaryDirectory() as folder,

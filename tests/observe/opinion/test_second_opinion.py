@@ -171,6 +171,7 @@ def test_it_says_what_differs_and_where():
     )
 
 
+@pytest.mark.jax_text
 @pytest.mark.parametrize("by", ASKED)
 def test_the_miscompile_of_cpus_is_found(by):
     """A product with the same number in all columns, summed up: jax 0.10.2 to 0.12.0.1 return memory never written.
