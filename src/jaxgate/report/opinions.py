@@ -15,7 +15,10 @@ def opinion_lines(verdicts: Sequence[Verdict], *, each: bool) -> list[str]:
         verdicts: Of the run.
         each: Whether to list what nobody could be asked about, with the reason, a line each.
     """
-    opinions = {verdict.case: verdict.opinion for verdict in verdicts if verdict.opinion is not None}
+    called = [
+        verdict for verdict in verdicts if verdict.hardware is None or not verdict.hardware.target
+    ]  # a line says so
+    opinions = {verdict.case: verdict.opinion for verdict in called if verdict.opinion is not None}
     wanted = {case: opinion for case, opinion in opinions.items() if opinion.why_not != SWITCHED_OFF}
     if not wanted:
         return []
