@@ -259,8 +259,9 @@ class Gate:
         self._fill_row(case, measurement, verdict, engine_ns)
         settled = verdict.status not in _UNMEASURED and not verdict.recorded and not self._session.settings.elsewhere
         if measurement.samples is not None and settled:
+            opinion_s = 0.0 if verdict.opinion is None else verdict.opinion.seconds  # an unchanged case pays for none
             self._cost += Cost(
-                unchanged_s=(time.perf_counter_ns() - begin - duel_ns) / 1e9,
+                unchanged_s=(time.perf_counter_ns() - begin - duel_ns) / 1e9 - opinion_s,
                 duel_s=duel_ns / 1e9 if verdict.time.decision is not None else None,
             )
             self._session.result.costs[self._item.nodeid] = self._cost

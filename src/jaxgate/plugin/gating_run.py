@@ -16,6 +16,7 @@ from jaxgate.plugin.modes.peak import Peaks
 from jaxgate.plugin.modes.plan import Plan
 from jaxgate.plugin.modes.record_times import TimesRecorder
 from jaxgate.plugin.modes.trim import Trimmer
+from jaxgate.plugin.opinions import show_opinions
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.environment_spec import parse_environment
 from jaxgate.processes.git_revision import resolve_revision
@@ -117,3 +118,4 @@ class GatingRun:
     def summarise(self, out: pytest.TerminalReporter) -> None:
         """Show what the run came to."""
         terminal.summarise(Console(out), self._config)
+        show_opinions(Console(out), self._config)

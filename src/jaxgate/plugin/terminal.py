@@ -30,7 +30,6 @@ from jaxgate.report import (
     calibration_text,
     count,
     moved,
-    opinion_lines,
     scaling_lines,
     shared_differences,
     shell_word,
@@ -55,7 +54,6 @@ def summarise(out: Console, config: pytest.Config) -> None:
         on_pages = config.stash.get(ON_PAGES, False)
         ending = config.stash.get(session_end.ENDING, None)
         show(out, gates, ending, config.invocation_params.dir, on_pages=on_pages)
-        _opinions(out, gates, each=config.get_verbosity() > 0)
         if gates.result.calibrated:
             return
     if session_end.OUTCOME in config.stash:
@@ -194,13 +192,6 @@ def _compiled_only(out: Console, session: GateSession) -> None:
         named = ", ".join(sorted(targets))
         out.ensure_newline()
         out.write_line(f"Compiled for {named} and not called: facts and claims gate, no time and no result{left}.")
-
-
-def _opinions(out: Console, session: GateSession, *, each: bool) -> None:
-    """Who else was asked about new results."""
-    for line in opinion_lines(session.result.verdicts, each=each):
-        out.ensure_newline()
-        out.write_line(line)
 
 
 def _without_clock(out: Console, session: GateSession) -> None:

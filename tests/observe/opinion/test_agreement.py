@@ -118,6 +118,14 @@ def test_beside_zeros_a_number_is_held_against_the_arguments():
     assert agreement(X, lambda x: np.zeros_like(x)).wrong == 0
 
 
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.float64])
+def test_numbers_that_are_too_small_may_be_zeros(dtype):
+    """XLA flushes them, and the interpreter does not."""
+    tiny = np.array([float(ml_dtypes.finfo(dtype).tiny)] * 2)
+    assert distance(np.zeros(2, dtype), (tiny / 2).astype(dtype), allowed=0).relative == 0
+    assert distance(np.zeros(2, dtype), (tiny * 4).astype(dtype), allowed=0).relative == 1
+
+
 @pytest.mark.parametrize("values", [np.array([1, 2, 300]), np.array([True, False])])
 def test_whole_numbers_must_be_equal(values):
     """There is no tolerance between two token ids, unless a rounding of the arguments moves them."""

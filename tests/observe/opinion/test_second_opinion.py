@@ -233,6 +233,12 @@ def test_what_would_take_the_interpreter_too_long_is_compiled_again():
     assert len(interpreter.limits) == 1
 
 
+def test_where_its_used_arguments_are_unknown_it_is_compiled_again(right, monkeypatch):
+    """The interpreter needs to know them; a second compile is given all."""
+    monkeypatch.setattr("jaxgate.observe.opinion.second_opinion.kept_arguments", lambda _stage: None)
+    assert second_opinion(right, Here(), limit_s=20).by is OpinionBy.SECOND_COMPILE
+
+
 @pytest.mark.parametrize(
     ("changes", "why_not"),
     [
@@ -262,7 +268,7 @@ def test_a_chaotic_program_is_left_alone():
 
     asked = question(chaos, jnp.linspace(0.1, 0.8, 8), wrong=lambda result: result[::-1])
     found = second_opinion(asked, Here(), limit_s=20)
-    assert found.why_not == "float error alone moves result by more than 5%, in StableHLO's reference interpreter"
+    assert found.why_not == "float error alone may explain any difference of result"
 
 
 def test_what_breaks_while_asking_is_said_and_breaks_nothing(right):
