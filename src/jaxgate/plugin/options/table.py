@@ -133,6 +133,13 @@ AGAINST_ENV = Option(
     "compare this environment with another, in fresh processes of both: a virtual environment, a requirement "
     "(jax==0.10.2), or NAME=VALUE for XLA_FLAGS, an xla_… option or a jax_… setting; may be given several times",
 )
+UPGRADE = Option(
+    "--perf-upgrade",
+    Values(tuple, form={"action": "append", "metavar": "ENV"}, default=()),
+    "judge nothing; hold the facts of the selected cases in another environment, as --perf-against-env takes it, against those "
+    "in this one, time what differs, and answer whether it may take its place; `jaxgate upgrade` gives it. With a requirement an "
+    "interpreter says which Python makes the environment",
+)
 PROCESSES = Option(
     "--perf-launches",
     _count("1 or more", least=1, default=LAUNCHES),
@@ -235,7 +242,21 @@ BUDGET = Option(
     unset="no limit",
 )
 OPTIONS = (
-    *(UPDATE, WHY, BASELINES, STRICT, AGAINST, AGAINST_ENV, PROCESSES, CALIBRATE, PLAN, PEAK, RECORD_TIMES, BUSY_OK),
+    *(
+        UPDATE,
+        WHY,
+        BASELINES,
+        STRICT,
+        AGAINST,
+        AGAINST_ENV,
+        PROCESSES,
+        CALIBRATE,
+        PLAN,
+        PEAK,
+        RECORD_TIMES,
+        UPGRADE,
+        BUSY_OK,
+    ),
     *(
         QUIET,
         SIZE,
