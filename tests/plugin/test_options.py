@@ -209,6 +209,7 @@ KINDS = {
     RunKind.PLAN: ("--perf-plan",),
     RunKind.RECORD_TIMES: ("--perf-record-times=2",),
     RunKind.PEAK: ("--perf-peak",),
+    RunKind.UPGRADE: ("--perf-upgrade=X=1",),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -14,6 +15,8 @@ from types import SimpleNamespace
 import pytest
 
 from jaxgate.model import UsageError
+from jaxgate.processes import venv
+from jaxgate.processes.child import Finished
 from jaxgate.processes.environment_spec import EnvironmentSpec, parse_environment
 from jaxgate.processes.pytest_child import child_environment
 from jaxgate.processes.venv import prepare_environment
@@ -169,6 +172,81 @@ def test_a_failed_installation_leaves_nothing(tmp_path):
     with pytest.raises(UsageError, match="cannot be installed"):
         prepare_environment(asked, tmp_path / "made", ENVIRON)
     assert list((tmp_path / "made").iterdir()) == []
+
+
+def test_an_interpreter_beside_requirements_makes_their_environment(tmp_path):
+    """Where it may: it is not the environment itself then."""
+    asked = parse_environment(["jax==0.12.0.1", str(HERE)], tmp_path, may_make=True)
+    assert (asked.base, asked.python, asked.requirements) == (HERE, None, ("jax==0.12.0.1",))
+    assert parse_environment([str(HERE)], tmp_path, may_make=True).python == HERE
+
+
+class Pip:
+    """Another Python, whose pip lacks some versions; every command that it is given is kept."""
+
+    def __init__(self, lacks=(), complaint=""):
+        self.lacks, self.complaint = set(lacks), complaint
+        self.commands, self.pinned = [], []
+
+    def __call__(self, command, **_):
+        said, status = "", 0
+        self.commands.append(command[1:])
+        if "print('%d.%d'" in command[-1]:
+            return Finished(status=0, stdout="3.99\n", stderr="")
+        if command[1:3] == ["-m", "venv"]:
+            python = Path(command[3]) / "bin" / "python"
+            python.parent.mkdir(parents=True)
+            python.symlink_to(sys.executable)
+        if "--no-deps" in command:
+            self.pinned = Path(command[-1]).read_text().split()
+            lost = next((pin for pin in self.pinned if pin.partition("==")[0] in self.lacks), None)
+            said, status = ("", 0) if lost is None else (f"ERROR: No matching distribution found for {lost}", 1)
+        elif command[1:4] == ["-m", "pip", "install"]:
+            said, status = self.complaint, int(bool(self.complaint))
+        elif command[1] == "-c":
+            seen = {"missing": [], "unknown": [], "jaxgate": version("jaxgate"), "seen": {"jax": "0.12.0.1"}}
+            return Finished(status=0, stdout=json.dumps(seen), stderr="")
+        return Finished(status=status, stdout="", stderr=said)
+
+
+@pytest.fixture
+def other_python(tmp_path, monkeypatch):
+    """What is asked for, and where; ``Pip`` answers."""
+
+    def make(pip):
+        monkeypatch.setattr(venv, "run_child", pip)
+        asked = parse_environment(["jax==0.12.0.1", str(HERE)], tmp_path, may_make=True)
+        return prepare_environment(asked, tmp_path / "made", {})
+
+    return make
+
+
+def test_another_python_gets_all_packages_of_this_one_and_then_the_requirement(other_python):
+    """First what is here, at its versions; what that Python lacks is left out; then the requirement, and local projects."""
+    pip = Pip(lacks=["numpy", "scipy"])
+    python, _ = other_python(pip)
+    assert python.is_file()
+    names = {pin.partition("==")[0] for pin in pip.pinned}
+    assert {"pytest", "packaging"} <= names
+    assert not names & {"jax", "jaxlib", "numpy", "scipy", "jaxgate"}
+    installs = [command for command in pip.commands if "install" in command and "--no-deps" not in command]
+    assert len(installs) == 1
+    assert "jax==0.12.0.1" in installs[0]
+    assert "-e" in installs[0]  # jaxgate itself, as it is installed here
+    before = len(pip.commands)
+    assert other_python(pip)[0] == python
+    assert not any("install" in command for command in pip.commands[before:])
+
+
+def test_a_release_for_another_python_is_one_line_that_names_it(other_python):
+    """Pip's list of all versions is not shown."""
+    complaint = (
+        "ERROR: Ignored the following versions that require a different python version: 0.12.0.1 Requires-Python >=3.12\n"
+        "ERROR: Could not find a version that satisfies the requirement jax==0.12.0.1 (from versions: 0.1, 0.2)\n"
+        "ERROR: No matching distribution found for jax==0.12.0.1\n"
+    )
+    with pytest.raises(UsageError, match=r"^jax==0\.12\.0\.1 is for Python >=3\.12, and this is [^\n]*$"):
+        other_python(Pip(complaint=complaint))
 
 
 def test_the_environment_of_this_run_stays_here():

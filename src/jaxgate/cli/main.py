@@ -18,6 +18,7 @@ from jaxgate.cli.gate import gate
 from jaxgate.cli.init import asker, init
 from jaxgate.cli.pytest_arguments import SUITE, suite
 from jaxgate.cli.tensorboard import open_tensorboard
+from jaxgate.cli.upgrade import upgrade
 from jaxgate.judge import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.report import policy_page
 
@@ -104,6 +105,23 @@ def _parser() -> argparse.ArgumentParser:
         "stored baseline can serve this hardware, compare with the merge base. Exit codes: 0 fine, 1 a case or a "
         "baseline failed, 2 the suite is broken or the machine unfit, 3 nothing but baselines is missing. All "
         f"arguments are pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
+    )
+    upgrading = command(
+        "upgrade",
+        lambda known, rest: upgrade(rest, known.python),
+        usage="jaxgate upgrade [-h] [REQUIREMENT ...] [NAME=VALUE ...] [--python PYTHON] [pytest arguments ...]",
+        help="run the suite in another environment, too, and answer: may I upgrade?",
+        description="Record the facts of the suite here and in another environment, time what differs in fresh processes, "
+        "and group what is worse, better or cannot run there; write perf-artifacts/upgrade.md for the pull request. The "
+        "other environment is this one with requirements (jax==0.12.0.1), an XLA option, a JAX setting or a variable "
+        "(NAME=VALUE), or the one of an interpreter. Exit codes: 0 yes, 1 something is worse or cannot run, 2 it is not "
+        f"known. All other arguments are pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
+    )
+    upgrading.add_argument(
+        "--python",
+        default="",
+        metavar="PYTHON",
+        help="the interpreter of an environment; with requirements the one that makes it (python3.12)",
     )
     recording = command(
         "record",

@@ -27,6 +27,11 @@ def suite(arguments: Sequence[str]) -> list[str]:
     return [SUITE] if not names_a_path(arguments) and Path(SUITE).is_dir() else []
 
 
+def takes_a_value(argument: str) -> bool:
+    """Whether the next argument is the value of this one."""
+    return argument in _TAKE_A_VALUE
+
+
 def names_a_path(arguments: Sequence[str]) -> bool:
     """Whether the arguments say what to collect: an argument that is neither an option nor the value of one."""
     return any(

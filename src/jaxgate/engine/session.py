@@ -39,13 +39,26 @@ from jaxgate.keep import (
     TimesStore,
     read_provenance,
 )
-from jaxgate.model import TIME, Cost, Fingerprints, Provenance, Target, Verdict, Waiver, release_line
+from jaxgate.model import TIME, Case, Cost, Fingerprints, Provenance, Target, Tolerance, Verdict, Waiver, release_line
 from jaxgate.observe.duel import Opponents
 from jaxgate.observe.machine import know_defaults
 from jaxgate.observe.trace import TargetCompiler
 from jaxgate.processes.environment_runs import Comparison
 from jaxgate.processes.pytest_child import Side, child_environment, naming
 from jaxgate.settings import Settings, Update
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """What no baseline holds of a case.
+
+    Attributes:
+        tolerances: Facts of it that may move by another amount than the policy says.
+        unknown: Facts that could not be had, each with the reason.
+    """
+
+    tolerances: tuple[Tolerance, ...]
+    unknown: Mapping[str, str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,6 +72,7 @@ class SessionResult:
         unfinished: Tests that ended before they had called all of their gates, as far as is known.
         left_out: Tests whose cases have no program for the target of this run, each with the reason.
         clashes: Cases that two tests have, a text each.
+        brought: What a case brings for another process that compares it, by name.
         new_programs: Fingerprints of the cases that have no baseline.
         dates: When the stored programs that baselines of this run name were recorded, by case.
         other_lines: Release lines of jax, by case, of the baselines that another one recorded.
@@ -75,6 +89,7 @@ class SessionResult:
     unfinished: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     clashes: list[str] = field(default_factory=list)
+    brought: dict[str, Brought] = field(default_factory=dict)
     new_programs: dict[str, Fingerprints] = field(default_factory=dict)
     dates: dict[str, str] = field(default_factory=dict)
     other_lines: dict[str, str] = field(default_factory=dict)
@@ -98,6 +113,10 @@ class SessionResult:
         problem = f"expected one test for the case `{case}`, found two: {owner} and {test}\n{mend}"
         self.clashes.append(problem)
         return problem
+
+    def bring(self, case: Case, unknown: Mapping[str, str]) -> None:
+        """Note what no baseline holds of a case."""
+        self.brought[case.name] = Brought(tolerances=tuple(case.tolerances), unknown=dict(unknown))
 
     def not_judged(self, selected: AbstractSet[str]) -> set[str]:
         """Those of the selected tests of which no case was judged, although the run could have."""

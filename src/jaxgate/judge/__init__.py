@@ -19,7 +19,7 @@ from jaxgate.judge.claims import are_settled, breaks, decide_claim, hold
 from jaxgate.judge.confirmation import PROBES, PROCESSES, accuses, blames_machine, comes_again, settle_time, too_many
 from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
 from jaxgate.judge.facts import compare_facts
-from jaxgate.judge.launches import judge_environment
+from jaxgate.judge.launches import judge_environment, may_be_faster, may_be_slower
 from jaxgate.judge.newer_jax import untested
 from jaxgate.judge.opinion import is_compiled_anew
 from jaxgate.judge.optimes import compare, divide, typical
@@ -57,5 +57,6 @@ from jaxgate.judge.stored import (
     stored_limit,
     unlike_accepted,
 )
+from jaxgate.judge.upgrade import Both, asks_for_launches, differs_in_calls, find_both, judge_upgrade
 from jaxgate.judge.verdict import judge, judge_invalid, why_untimed
 from jaxgate.judge.waivers import apply_waivers, unneeded

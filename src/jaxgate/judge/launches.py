@@ -22,11 +22,13 @@ from jaxgate.judge.order import conclude, red_quantities
 from jaxgate.judge.origin import ONLY_SOURCE, environment_differences, place
 from jaxgate.judge.policy import PHASE_POLICIES
 from jaxgate.judge.verdict import NOT_TIMED, measured, timed, why_untimed
+from jaxgate.judge.wider_products import compare_products
 from jaxgate.model import (
     Baseline,
     BrokenDuelError,
     Claim,
     Decision,
+    FactPolicy,
     Facts,
     Finding,
     Launches,
@@ -75,6 +77,7 @@ def judge_environment(
         *check_claims(
             claims, now, ReferenceDuel(why_not="no duel is run where environments are compared"), tolerances=tolerances
         ),
+        *compare_products(now, before),
         *compare_facts(now, before, tolerances),
         *compare_phases(launches.here, launches.there),
     ]
@@ -183,7 +186,7 @@ def compare_phases(here: Sequence[Baseline], there: Sequence[Baseline]) -> Itera
         if None in ours or None in theirs:
             continue  # it came out of a cache, or the backend does not report it
         status = Status.SAME
-        if policy.is_worse(min(ours), max(theirs)):
+        if _is_worse(policy, ours, theirs):
             status = Status.REGRESSED
         elif policy.is_better(max(ours), min(theirs)):
             status = Status.IMPROVED
@@ -196,6 +199,36 @@ def compare_phases(here: Sequence[Baseline], there: Sequence[Baseline]) -> Itera
             against=against,
             allowed=policy.worst_allowed(round(against)),
         )
+
+
+def may_be_slower(now: Sequence[Baseline], before: Sequence[Baseline]) -> bool:
+    """Whether every launch so far is beyond every launch of the other, in the time of a call or in a phase.
+
+    Only then may further launches accuse it: one that is not beyond acquits it for good.
+    """
+    decision = _so_far(now, before)
+    if decision is not None and decision.low > 1 + decision.margin:
+        return True
+    for policy in PHASE_POLICIES:
+        ours, theirs = ([getattr(launch.phases, policy.name) for launch in side] for side in (now, before))
+        if None not in (*ours, *theirs) and _is_worse(policy, ours, theirs):
+            return True
+    return False
+
+
+def may_be_faster(now: Sequence[Baseline], before: Sequence[Baseline]) -> bool:
+    """The same of a call that takes less."""
+    decision = _so_far(now, before)
+    return decision is not None and decision.high < 1 / (1 + decision.margin)
+
+
+def _so_far(now: Sequence[Baseline], before: Sequence[Baseline]) -> Decision | None:
+    ours, theirs = ([launch.samples.run_ns for launch in side if launch.samples] for side in (now, before))
+    return decide_launches(ours, theirs) if ours and theirs and min(*ours, *theirs) > 0 else None
+
+
+def _is_worse(policy: FactPolicy, ours: Sequence[int], theirs: Sequence[int]) -> bool:
+    return policy.is_worse(min(ours), max(theirs))
 
 
 def unsteady_facts(side: str, launches: Sequence[Baseline]) -> Iterator[Finding]:

@@ -35,6 +35,7 @@ from jaxgate.keep.migration import Migrated, describe_old, migrate
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import TRUNKS, ignored, merge_base, read_provenance, uncommitted, utc_today
 from jaxgate.keep.references import DuelCache, ReferenceCache
+from jaxgate.keep.side_notes import add_note, read_notes
 from jaxgate.keep.strict import MIGRATE, CorruptBaselineError
 from jaxgate.keep.tensorboard_events import can_write_scalars, write_scalars
 from jaxgate.keep.times import TimesStore, times_beside

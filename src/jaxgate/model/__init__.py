@@ -83,6 +83,21 @@ from jaxgate.model.release_line import distance, folder_name, release_line, spli
 from jaxgate.model.stored_program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
 from jaxgate.model.target import CHIPS, Target
+from jaxgate.model.upgrade import (
+    BLOCKING,
+    Answer,
+    CaseNote,
+    Change,
+    ClaimNote,
+    Group,
+    Section,
+    SideNotes,
+    SideRecord,
+    TestNote,
+    TimedCases,
+    UpgradeReport,
+    Warned,
+)
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.waiver import TIME, Waiver
 from jaxgate.model.words import MAX_CHANGES_NAMED, cut, detectable, in_brackets, plural, shortlist

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -78,6 +78,15 @@ class Baseline(MeasuredProgram):
         """Accept a measurement as it is."""
         kept = {field.name: getattr(measurement, field.name) for field in fields(MeasuredProgram)}
         return cls(schema=BASELINE_SCHEMA, case=case, test=test, provenance=provenance, program=program, **kept)
+
+    def as_measured(self, unknown: Mapping[str, str] | None = None) -> Measurement:
+        """What was accepted, as a measurement that can be held against another baseline.
+
+        Args:
+            unknown: The facts that could not be had, each with the reason: a baseline does not keep that.
+        """
+        kept = {field.name: getattr(self, field.name) for field in fields(MeasuredProgram)}
+        return Measurement(**kept, unknown=unknown or {}, compiled_only=self.compiled_only)
 
     @property
     def compiled_only(self) -> bool:

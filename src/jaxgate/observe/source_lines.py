@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import os
 import re
+import sys
 import sysconfig
 from collections.abc import Iterable
 from functools import cache
@@ -16,6 +17,7 @@ from jaxgate.model import plural
 MAX_PLACES = 3
 """Lines that are named of one thing."""
 
+_PACKAGES = frozenset({"site-packages", "dist-packages"})
 _FRAME = re.compile(r'"([^"]+\.py)":(\d+)')
 
 
@@ -32,7 +34,10 @@ def _foreign() -> tuple[str, ...]:
     """Folders whose code is not the project's: the standard library and installed packages."""
     paths = sysconfig.get_paths()
     here = str(Path(__file__).resolve().parents[1])
-    return tuple({paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {here})
+    laid_over = {
+        path for path in sys.path if Path(path).name in _PACKAGES
+    }  # those of another environment, in one laid over it
+    return tuple({paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {here} | laid_over)
 
 
 @cache

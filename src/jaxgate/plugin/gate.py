@@ -244,6 +244,7 @@ class Gate:
             with self._session.progress(case.name) as progress:
                 observed = self._observe(case, progress)
                 measurement = observed.measurement
+                self._session.result.bring(case, measurement.unknown)
                 if (
                     self._in_catalogue and not measurement.hardware.target
                 ):  # a function of the user's may be meant for the CPU of any machine

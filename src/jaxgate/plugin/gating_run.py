@@ -16,7 +16,9 @@ from jaxgate.plugin.modes.peak import Peaks
 from jaxgate.plugin.modes.plan import Plan
 from jaxgate.plugin.modes.record_times import TimesRecorder
 from jaxgate.plugin.modes.trim import Trimmer
+from jaxgate.plugin.modes.upgrade import Upgrade
 from jaxgate.plugin.opinions import show_opinions
+from jaxgate.plugin.options.table import AGAINST_ENV, UPGRADE
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.environment_spec import parse_environment
 from jaxgate.processes.git_revision import resolve_revision
@@ -26,7 +28,13 @@ if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
     from jaxgate.plugin.gate import Gate
 
-_MODES = {RunKind.PLAN: Plan, RunKind.PEAK: Peaks, RunKind.RECORD_TIMES: TimesRecorder, RunKind.TRIM: Trimmer}
+_MODES = {
+    RunKind.PLAN: Plan,
+    RunKind.PEAK: Peaks,
+    RunKind.RECORD_TIMES: TimesRecorder,
+    RunKind.TRIM: Trimmer,
+    RunKind.UPGRADE: Upgrade,
+}
 
 
 class GatingRun:
@@ -40,8 +48,9 @@ class GatingRun:
         self._config = config
         settings = config.stash[SETTINGS]
         try:
-            if settings.against_env:  # a typing error shows at once
-                parse_environment(settings.against_env, config.invocation_params.dir)
+            for option, items in ((AGAINST_ENV, settings.against_env), (UPGRADE, settings.upgrade)):
+                with session_start.prefixed(option.flag):  # a typing error shows at once
+                    parse_environment(items, config.invocation_params.dir, may_make=option is UPGRADE)
             if settings.against:
                 settings = replace(settings, against=resolve_revision(config.rootpath, settings.against))
         except UsageError as error:  # as pytest ends for a bad option: one line, exit code 4
@@ -49,6 +58,10 @@ class GatingRun:
         config.stash[SETTINGS] = settings
         if settings.kind in _MODES:
             config.pluginmanager.register(_MODES[settings.kind](), f"jaxgate-{settings.kind}")
+        if settings.notes_into is not None:
+            from jaxgate.plugin.modes.upgrade_child import NoteTaker  # noqa: PLC0415 - what one kind of process needs
+
+            config.pluginmanager.register(NoteTaker(config, settings.notes_into), "jaxgate-notes")
         plugin.configure(config)
 
     def session(self) -> GateSession:

@@ -16,7 +16,7 @@ from jaxgate import keep
 from jaxgate.engine.progress import Progress
 from jaxgate.model import Provenance, Target, UsageError, Waiver
 from jaxgate.plugin.modes.plan import recall
-from jaxgate.plugin.options.table import TARGET
+from jaxgate.plugin.options.table import AGAINST_ENV, TARGET
 from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, STDERR, TESTS, OtherSide
 from jaxgate.processes.environment_runs import Comparison, run_environments
 from jaxgate.processes.environment_spec import parse_environment
@@ -138,7 +138,7 @@ def record_other_side(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS]
     if not settings.against or OTHER_SIDE in config.stash:
         return
-    with _recording(config, settings.against[:10]) as (into, progress):
+    with recording(config, settings.against[:10]) as (into, progress):
         progress("recording it for comparison")
         failed = record_revision(
             config.rootpath,
@@ -168,7 +168,7 @@ def terminal(config: pytest.Config) -> int | None:
 def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
     """Record both environments first; before this process takes a device."""
     settings = config.stash[SETTINGS]
-    with _recording(config, "--perf-against-env") as (into, progress):
+    with recording(config, AGAINST_ENV.flag) as (into, progress), prefixed(AGAINST_ENV.flag):
         return run_environments(
             config.rootpath,
             parse_environment(settings.against_env, config.invocation_params.dir),
@@ -184,7 +184,17 @@ def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
 
 
 @contextmanager
-def _recording(config: pytest.Config, what: str) -> Iterator[tuple[Path, Progress]]:
+def prefixed(option: str) -> Iterator[None]:
+    """Begin the text of what was asked for wrongly with the option that asked for it."""
+    try:
+        yield
+    except UsageError as error:
+        text = str(error)
+        raise UsageError(text if text.startswith(option) else f"{option}: {text}") from None
+
+
+@contextmanager
+def recording(config: pytest.Config, what: str) -> Iterator[tuple[Path, Progress]]:
     """A folder for what other processes record; what keeps them from it is one line, once, and no test is run."""
     folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
     config.add_cleanup(folder.cleanup)

@@ -18,7 +18,7 @@ from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, rec
 from jaxgate.processes.venv import prepare_environment
 from jaxgate.settings.variables import AS_MEASURED
 
-_LAUNCH = {"JAX_ENABLE_COMPILATION_CACHE": "false", AS_MEASURED: "1"}
+LAUNCH = {"JAX_ENABLE_COMPILATION_CACHE": "false", AS_MEASURED: "1"}
 """What was compiled before costs nothing; these processes are here to measure what it costs."""
 
 
@@ -83,12 +83,12 @@ def _environment(folders: Sequence[Path]) -> Mapping[str, str] | None:
     return None
 
 
-def _refuse_lost_flags(asked: EnvironmentSpec, there: Sequence[Path]) -> None:
+def refuse_lost_flags(asked: EnvironmentSpec, there: Sequence[Path]) -> None:
     """Refuse a comparison whose flags did not reach the other side: it would compare an environment with itself."""
     found = (_environment(there) or {}).get("XLA_FLAGS", "").split()
     lost = [flag for flag in map(without_folders, asked.flags) if flag not in found]
     if lost:
-        raise UsageError(f"{OPTION}: {' '.join(lost)} did not reach jax there; does a conftest set XLA_FLAGS?")
+        raise UsageError(f"{' '.join(lost)} did not reach jax there; does a conftest set XLA_FLAGS?")
 
 
 def run_environments(
@@ -124,7 +124,7 @@ def run_environments(
         UsageError: If the other environment cannot be made, or one of them collects nothing.
     """
     progress("preparing the other environment")
-    here = {**here, **_LAUNCH}
+    here = {**here, **LAUNCH}
     python, variables = prepare_environment(asked, cache, here)
     sides = {
         "here": Side(project, here, OPTION, Path(sys.executable), into / "cache-here"),
@@ -144,6 +144,6 @@ def run_environments(
         folders[name].append(folder)
     if not any(map(baseline_files, folders["there"])):
         reasons = "\n".join(f"{test}: {reason}" for test, reason in failed.items())
-        raise UsageError(f"{OPTION}: the other environment recorded no case\n{reasons}".rstrip())
-    _refuse_lost_flags(asked, folders["there"])
+        raise UsageError(f"the other environment recorded no case\n{reasons}".rstrip())
+    refuse_lost_flags(asked, folders["there"])
     return Comparison(other=other, here=tuple(folders["here"]), there=tuple(folders["there"]), failed=failed, seed=seed)

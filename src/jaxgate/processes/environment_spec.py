@@ -1,7 +1,7 @@
 """The other environment of a comparison: what the user asked for.
 
-Each ``--perf-against-env`` adds one item: a virtual environment (or its interpreter), a requirement, or a
-setting ``NAME=VALUE``.
+Each ``--perf-against-env``, or argument of ``jaxgate upgrade``, adds one item: a virtual environment (or its interpreter), a
+requirement, or a setting ``NAME=VALUE``.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class EnvironmentSpec:
     Attributes:
         python: Its interpreter, if one was named.
         requirements: What to install.
+        base: The interpreter that makes an environment for them; ``None`` for this one.
         variables: Environment variables to set.
         flags: XLA options to add to ``XLA_FLAGS``.
         settings: Names of JAX settings among the variables.
@@ -35,17 +36,19 @@ class EnvironmentSpec:
 
     python: Path | None = None
     requirements: tuple[str, ...] = ()
+    base: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
 
 
-def parse_environment(items: Sequence[str], folder: Path) -> EnvironmentSpec:
+def parse_environment(items: Sequence[str], folder: Path, *, may_make: bool = False) -> EnvironmentSpec:
     """Understand the items.
 
     Args:
         items: As given on the command line.
         folder: Where the user stands; relative paths start there.
+        may_make: Whether an interpreter beside requirements is the one that makes their environment.
 
     Raises:
         UsageError: If one is neither a path, a requirement with a version nor a setting.
@@ -63,22 +66,23 @@ def parse_environment(items: Sequence[str], folder: Path) -> EnvironmentSpec:
                 settings.append(name.lower())
                 name = name.upper()
             variables[name] = value
-        elif _is_requirement(item):
+        elif is_requirement(item):
             requirements.append(item)
         elif os.sep in item or (folder / item).exists():
             if python is not None:
-                raise UsageError(f"{OPTION}: expected one environment, found a second: {item}")
+                raise UsageError(f"expected one environment, found a second: {item}")
             python = interpreter(folder / os.path.expanduser(item))  # noqa: PTH111 - an unknown user is no error there
         else:
             raise UsageError(
-                f"{OPTION}: expected the folder of a virtual environment, a requirement such as jax==0.10.2, or "
+                f"expected the folder of a virtual environment, a requirement such as jax==0.10.2, or "
                 f"NAME=VALUE (XLA_FLAGS, xla_…, jax_…), found {item!r}"
             )
-    if python is not None and requirements:
-        raise UsageError(f"{OPTION}: expected an environment or requirements, found both; install them into it")
+    if python is not None and requirements and not may_make:
+        raise UsageError("expected an environment or requirements, found both; install them into it")
     return EnvironmentSpec(
-        python=python,
+        python=None if requirements else python,
         requirements=tuple(requirements),
+        base=python if requirements else None,
         variables=variables,
         flags=tuple(flags),
         settings=tuple(settings),
@@ -95,13 +99,18 @@ def interpreter(path: Path) -> Path:
     for candidate in candidates:
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate.absolute()  # not resolved: a virtual environment's interpreter is a link
-    raise UsageError(f"{OPTION}: expected a virtual environment or an interpreter, found none at {path}")
+    raise UsageError(f"expected a virtual environment or an interpreter, found none at {path}")
 
 
-def _is_requirement(item: str) -> bool:
+def is_requirement(item: str) -> bool:
     """Whether it names a package with a version or an address; a bare name may be a folder mistyped."""
     try:
         found = Requirement(item)
     except InvalidRequirement:
         return False
     return bool(found.specifier or found.url)
+
+
+def is_setting(item: str) -> bool:
+    """Whether it is ``NAME=VALUE`` of a variable, an XLA option or a JAX setting."""
+    return _SETTING.fullmatch(item) is not None

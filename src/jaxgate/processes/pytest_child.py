@@ -22,6 +22,18 @@ _TAIL = 15
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?) - (.*)$", re.MULTILINE)
 
 
+class BrokenRecordingError(UsageError):
+    """A process that was to record did not come to its end.
+
+    Attributes:
+        status: Its exit status; negative for the signal that ended it.
+    """
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Which tests to run on the other side: paths relative to the root folder, and expressions."""
@@ -41,6 +53,7 @@ class Side:
         option: The option that asked for it, for messages.
         python: The interpreter.
         cache: Folder in which its processes remember references; ``None`` remembers nothing.
+        arguments: More of pytest's arguments.
     """
 
     project: Path
@@ -48,6 +61,7 @@ class Side:
     option: str
     python: Path = field(default=Path(sys.executable))
     cache: Path | None = None
+    arguments: tuple[str, ...] = ()
 
 
 RecordSelection = Callable[[Side, Selection, Path], dict[str, str]]
@@ -84,7 +98,7 @@ def record_selection(
         What failed there, by test: a case of it is on this side only.
 
     Raises:
-        UsageError: If the other side cannot be collected.
+        BrokenRecordingError: If the other side cannot be collected, or its process dies.
     """
     paths = [path for path in chosen.paths if (side.project / path.partition("::")[0]).exists()]
     if chosen.paths and not paths:
@@ -94,11 +108,12 @@ def record_selection(
     command += ["-k", chosen.keyword] if chosen.keyword else []
     command += ["-m", chosen.markers] if chosen.markers else []
     command += ["--perf-update", f"--perf-baselines={into}", "--no-perf-strict", "--perf-max-undecided=1"]
+    command += side.arguments
     environment = {**side.environment, OTHER_SIDE: "1"}
     if HELD in os.environ:  # this process has the machine to itself, and the other one would wait for it for ever
         environment[HELD] = os.environ[HELD]
     done = run(command, folder=side.project, variables=environment)
     if done.status not in _RECORDED:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL:])
-        raise UsageError(f"{side.option}: the other side could not be recorded:\n{tail}")
+        raise BrokenRecordingError(f"{side.option}: the other side could not be recorded:\n{tail}", done.status)
     return dict(_FAILED.findall(done.stdout))

@@ -1,7 +1,7 @@
 """An interpreter that has what was asked of the other environment.
 
 A requirement is installed into a virtual environment of its own, made once and kept; all other packages come
-from this one, at the versions that they have here.
+from this one, at the versions that they have here. Of another Python, which cannot use them, all are installed.
 """
 
 from __future__ import annotations
@@ -16,17 +16,22 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.metadata import distributions, version
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from jaxgate.model import UsageError
 from jaxgate.processes.child import run_child
-from jaxgate.processes.environment_spec import OPTION, EnvironmentSpec, interpreter
+from jaxgate.processes.environment_spec import EnvironmentSpec, interpreter
+from jaxgate.processes.other_python import why_other_python
 
 _FAMILY = re.compile(r"jax|jaxlib|libtpu|jax-cuda\d+-(plugin|pjrt)|jax-rocm\d*-(plugin|pjrt)")
 """Released together: a requirement for one of them frees all."""
 
+_PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+_NOT_FOUND = re.compile(r"No matching distribution found for (\S+)")
+_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _PROBE = """
 import importlib.metadata as m, json, sys
 from importlib.util import find_spec
@@ -60,7 +65,7 @@ def prepare_environment(asked: EnvironmentSpec, cache: Path, environ: Mapping[st
     Raises:
         UsageError: If it cannot be made, or lacks what a recording needs.
     """
-    python = asked.python or (_install(asked.requirements, cache) if asked.requirements else Path(sys.executable))
+    python = asked.python or (_install(asked, cache) if asked.requirements else Path(sys.executable))
     variables = {**environ, **asked.variables}
     if asked.flags:
         variables["XLA_FLAGS"] = " ".join([variables.get("XLA_FLAGS", ""), *asked.flags]).strip()
@@ -76,28 +81,32 @@ def _check(python: Path, variables: Mapping[str, str], asked: EnvironmentSpec) -
     try:
         found = json.loads(done.stdout.splitlines()[-1])
     except (IndexError, json.JSONDecodeError):
-        raise UsageError(f"{OPTION}: {python} does not start: {done.last_words}") from None
+        raise UsageError(f"{python} does not start: {done.last_words}") from None
     here = version("jaxgate")
     if found["missing"]:
         names = " ".join(found["missing"]).replace("_", "-")
-        raise UsageError(f"{OPTION}: it lacks {names}; install: {python} -m pip install {names}")
+        raise UsageError(f"it lacks {names}; install: {python} -m pip install {names}")
     if found["jaxgate"] != here:
-        raise UsageError(f"{OPTION}: expected jaxgate {here} there, found {found['jaxgate']}; install the same")
+        raise UsageError(f"expected jaxgate {here} there, found {found['jaxgate']}; install the same")
     for one in wanted:
         version_there = found["seen"][one.name]
         if version_there is None or not one.specifier.contains(version_there, prereleases=True):
-            raise UsageError(f"{OPTION}: asked for {one}, found {version_there} there; is another on PYTHONPATH?")
+            raise UsageError(f"asked for {one}, found {version_there} there; is another on PYTHONPATH?")
     if found["unknown"]:
-        raise UsageError(f"{OPTION}: jax there has no setting {', '.join(found['unknown'])}")
+        raise UsageError(f"jax there has no setting {', '.join(found['unknown'])}")
 
 
-def _install(requirements: Sequence[str], cache: Path) -> Path:
+def _install(asked: EnvironmentSpec, cache: Path) -> Path:
     """Make a virtual environment with some packages exchanged; use the one made before if nothing changed."""
+    requirements = asked.requirements
     freed: set[str] = {canonicalize_name(Requirement(item).name) for item in requirements}
     if any(_FAMILY.fullmatch(name) for name in freed):
         freed |= {name for name in _installed() if _FAMILY.fullmatch(name)}
     pins = sorted(f"{name}=={number}" for name, number in _installed().items() if name not in freed)
+    other = None if asked.base is None else _other_python(asked.base)
     key = hashlib.blake2b("\n".join([sys.version, sys.prefix, *requirements, *pins]).encode(), digest_size=8)
+    if other is not None:
+        key.update("\n".join([other, str(asked.base), *_local_projects()]).encode())
     folder = cache / key.hexdigest()
     if folder.exists() and all(_is_exact(Requirement(item)) for item in requirements):
         return interpreter(folder)
@@ -105,19 +114,56 @@ def _install(requirements: Sequence[str], cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix="making-", dir=cache))
     try:
-        _step([sys.executable, "-m", "venv", str(aside)], requirements)
-        (aside / "pins.txt").write_text("\n".join(pins) + "\n")
-        python = interpreter(aside)
-        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(aside / "pins.txt")]
-        _step([str(python), *install, *requirements], requirements)
-        rest = sysconfig.get_path("purelib")
-        own = _step([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], requirements)
-        Path(own.strip(), "all_else.pth").write_text(f"import site; site.addsitedir({rest!r})\n")
+        if other is None:
+            _lay_over(aside, requirements, pins)
+        else:
+            _copy(aside, str(asked.base), requirements, pins)
         aside.rename(folder)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
     return interpreter(folder)
+
+
+def _lay_over(folder: Path, requirements: Sequence[str], pins: Sequence[str]) -> None:
+    """An environment that has the requirements, and takes all else from this one."""
+    python = _new(folder, sys.executable, requirements)
+    (folder / "pins.txt").write_text("\n".join(pins) + "\n")
+    _step([str(python), *_PIP, "-c", str(folder / "pins.txt"), *requirements], requirements)
+    rest = sysconfig.get_path("purelib")
+    own = _step([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], requirements)
+    Path(own.strip(), "all_else.pth").write_text(f"import site; site.addsitedir({rest!r})\n")
+
+
+def _copy(folder: Path, base: str, requirements: Sequence[str], pins: Sequence[str]) -> None:
+    """An environment of another Python, whose packages cannot be this one's: all are installed there.
+
+    First those that are here, at their versions; then the requirements, which move only what does not go with them, as
+    ``pip install`` would do here. A version that this other Python does not have is left out; what needs it brings another.
+    """
+    python, left = _new(folder, base, requirements), list(pins)
+    while left:
+        (folder / "pins.txt").write_text("\n".join(left) + "\n")
+        done = run_child([str(python), *_PIP, "--no-deps", "-r", str(folder / "pins.txt")])
+        lost = _NOT_FOUND.search(done.stderr)
+        if done.status == 0 or lost is None or lost[1] not in left:
+            break
+        left.remove(lost[1])
+    _step([str(python), *_PIP, *requirements, *_local_projects()], requirements, str(python))
+
+
+def _new(folder: Path, base: str, requirements: Sequence[str]) -> Path:
+    _step([base, "-m", "venv", str(folder)], requirements)
+    return interpreter(folder)
+
+
+def _other_python(base: Path) -> str | None:
+    """The version of an interpreter; ``None`` if packages of this one serve it."""
+    done = run_child([str(base), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+    if done.status:
+        raise UsageError(f"{base} does not start: {done.last_words}")
+    found = done.stdout.strip()
+    return None if found == _PYTHON else found
 
 
 def _is_exact(requirement: Requirement) -> bool:
@@ -126,14 +172,16 @@ def _is_exact(requirement: Requirement) -> bool:
     return not requirement.url and any(exact)
 
 
-def _step(command: Sequence[str], requirements: Sequence[str]) -> str:
-    """Run one step; gives what it printed."""
+def _step(command: Sequence[str], requirements: Sequence[str], python: str = sys.executable) -> str:
+    """Run one step for an interpreter; gives what it printed."""
     done = run_child(command)
     if done.status:
+        if other := why_other_python(requirements, done.stderr):
+            raise UsageError(other)
         output = (done.stderr or done.stdout).splitlines()
         lines = [line for line in output if line.startswith("ERROR")] or output
         tail = "\n".join(lines[-3:])
-        raise UsageError(f"{OPTION}: {', '.join(requirements)} cannot be installed:\n{tail}")
+        raise UsageError(f"{', '.join(requirements)} cannot be installed for {python}:\n{tail}")
     return done.stdout
 
 
@@ -148,3 +196,15 @@ def _installed() -> dict[str, str]:
 def _is_local(direct_url: str | None) -> bool:
     """Whether a package was installed from a folder: no index has it, and no pin would find it."""
     return direct_url is not None and json.loads(direct_url).get("url", "").startswith("file:")
+
+
+def _local_projects() -> list[str]:
+    """What was installed here from a folder, jaxgate and the project perhaps among it, as pip takes it."""
+    found = []
+    for one in distributions():
+        text = one.read_text("direct_url.json")
+        if _is_local(text):
+            about = json.loads(text or "{}")
+            place = unquote(urlsplit(about["url"]).path)
+            found += ["-e", place] if about.get("dir_info", {}).get("editable") else [place]
+    return found

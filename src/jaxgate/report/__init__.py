@@ -21,4 +21,5 @@ from jaxgate.report.summary import count, moved, shared_differences, summary
 from jaxgate.report.table import count_outcomes
 from jaxgate.report.text import describe_finding, explain, in_short
 from jaxgate.report.units import show
+from jaxgate.report.upgrade import upgrade_json, upgrade_lines, upgrade_page
 from jaxgate.report.waivers import expected_failures, unexpected_passes

@@ -51,6 +51,7 @@ class RunKind(StrEnum):
     PLAN = "plan"
     RECORD_TIMES = "record-times"
     PEAK = "peak"
+    UPGRADE = "upgrade"
 
     @property
     def flag(self) -> str:
@@ -109,6 +110,7 @@ class Settings:
         record_times: Fresh processes whose times are stored, instead of judging; 0 judges.
         busy_ok: Store times though the machine is busy, and note it.
         against_env: The other environment to compare with, item by item; empty for stored baselines.
+        upgrade: The environment that may take the place of this one, item by item; empty where none was named.
         launches: Processes of each environment.
         as_measured: Record what breaks a claim too: this process is the other side of a comparison.
         typed: Options that a command which records the same cases must repeat.
@@ -119,6 +121,7 @@ class Settings:
         opinion_s: Seconds that a second opinion on a result may take; 0 asks for none.
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
         strict: A missing, stale or orphaned baseline fails the run.
+        notes_into: Where this process, which records for another one, writes what became of each of its tests; ``None`` for nowhere.
         peak_into: Where this process writes the peak of one case; ``None`` judges.
         size: Of the catalogue's workloads; ``None`` for what the hardware usually runs.
         target: Hardware that is not there, for which the cases are compiled; empty runs them here.
@@ -142,6 +145,7 @@ class Settings:
     against: str
     artifacts: ArtifactSettings
     against_env: tuple[str, ...]
+    upgrade: tuple[str, ...]
     launches: int
     quiet: tuple[str, ...]
     record_times: int
@@ -151,6 +155,7 @@ class Settings:
     typed: tuple[str, ...]
     started_with: Mapping[str, str]
     options: tuple[str, ...]
+    notes_into: Path | None
     peak_into: Path | None
     size: Size | None
     target: str
@@ -161,7 +166,7 @@ class Settings:
     @property
     def runs_tests(self) -> bool:
         """Whether this process runs the tests: others do for times and peaks, none to predict or to trim."""
-        return self.kind not in {RunKind.TRIM, RunKind.PLAN, RunKind.RECORD_TIMES, RunKind.PEAK}
+        return self.kind not in {RunKind.TRIM, RunKind.PLAN, RunKind.RECORD_TIMES, RunKind.PEAK, RunKind.UPGRADE}
 
     @property
     def elsewhere(self) -> str:

@@ -28,5 +28,8 @@ SIZE, CPU_DEVICES, TIME_LIMIT = "JAXGATE_SIZE", "JAXGATE_CPU_DEVICES", "JAXGATE_
 TARGET = "JAXGATE_TARGET"
 """Options that the processes which a run starts read, too: they must run the same workloads."""
 
+NOTES_INTO = "JAXGATE_NOTES_INTO"
+"""Set for a process that records one side of ``jaxgate upgrade``: the file to which it adds what becomes of each test."""
+
 RESULTS_INTO = "JAXGATE_RESULTS_INTO"
-"""Set by ``jaxgate gate``: a file of its own for the results, wherever the bundles go."""
+"""Set by ``jaxgate gate`` and ``upgrade``: a file of its own for the results, wherever the bundles go."""

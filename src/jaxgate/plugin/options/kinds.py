@@ -60,6 +60,7 @@ KINDS = {
     ),
     RunKind.RECORD_TIMES: Company(others=_NO_OTHER, samples=True, workers=_ONE_BY_ONE),
     RunKind.PEAK: Company(others=_NO_OTHER, workers=_ONE_BY_ONE),
+    RunKind.UPGRADE: Company(others=_NO_OTHER, workers=_ONE_BY_ONE),
 }
 
 

@@ -19,7 +19,7 @@ from jaxgate.plugin.options.command_line import STARTED, Started
 from jaxgate.plugin.options.kinds import read_kind
 from jaxgate.plugin.options.option import Option
 from jaxgate.settings import ArtifactSettings, RankSettings, RunKind, Settings
-from jaxgate.settings.variables import AS_MEASURED, NAMED_LIKE, NAMESAKES, NOT_FROM, OTHER_SIDE, PEAK_INTO
+from jaxgate.settings.variables import AS_MEASURED, NAMED_LIKE, NAMESAKES, NOT_FROM, NOTES_INTO, OTHER_SIDE, PEAK_INTO
 
 STRICT_UNDECIDED = 0.5
 """More than half of the cases UNDECIDED: the machine is unfit, and the gate did not gate."""
@@ -57,6 +57,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         against=read(table.AGAINST),
         calibrate=read(table.CALIBRATE),
         against_env=read(table.AGAINST_ENV),
+        upgrade=read(table.UPGRADE),
         launches=read(table.PROCESSES),
         as_measured=AS_MEASURED in environ,
         other_side=OTHER_SIDE in environ,
@@ -66,6 +67,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         quiet=_quiet(config, environ),
         record_times=read(table.RECORD_TIMES),
         busy_ok=read(table.BUSY_OK),
+        notes_into=Path(environ[NOTES_INTO]) if environ.get(NOTES_INTO) else None,
         peak_into=Path(environ[PEAK_INTO]) if environ.get(PEAK_INTO) else None,
         size=read(table.SIZE),
         target=read(table.TARGET),

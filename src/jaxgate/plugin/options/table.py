@@ -135,6 +135,13 @@ AGAINST_ENV = Option(
     "compare this environment with another, in fresh processes of both: a virtual environment, a requirement "
     "(jax==0.10.2), or NAME=VALUE for XLA_FLAGS, an xla_… option or a jax_… setting; may be given several times",
 )
+UPGRADE = Option(
+    "--perf-upgrade",
+    Values(tuple, form={"action": "append", "metavar": "ENV"}, default=()),
+    "judge nothing; hold the facts of the selected cases in another environment, as --perf-against-env takes it, against those "
+    "in this one, time what differs, and answer whether it may take its place; `jaxgate upgrade` gives it. With a requirement an "
+    "interpreter says which Python makes the environment",
+)
 PROCESSES = Option(
     "--perf-launches",
     _count("1 or more", least=1, default=LAUNCHES),
@@ -246,7 +253,21 @@ OPINION = Option(
     ini_help="seconds that a second opinion on a result may take; 0 asks for none",
 )
 OPTIONS = (
-    *(UPDATE, WHY, BASELINES, STRICT, AGAINST, AGAINST_ENV, PROCESSES, CALIBRATE, PLAN, PEAK, RECORD_TIMES, BUSY_OK),
+    *(
+        UPDATE,
+        WHY,
+        BASELINES,
+        STRICT,
+        AGAINST,
+        AGAINST_ENV,
+        PROCESSES,
+        CALIBRATE,
+        PLAN,
+        PEAK,
+        RECORD_TIMES,
+        UPGRADE,
+        BUSY_OK,
+    ),
     *(
         QUIET,
         SIZE,

@@ -1,0 +1,105 @@
+"""The pytest side of ``jaxgate upgrade``: in place of the tests, and in the terminal.
+
+This process runs no test and takes no device: processes of both environments record the selected tests.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from jaxgate.judge import judge_upgrade
+from jaxgate.keep import Artifacts, ForeignFolderError, write_atomic
+from jaxgate.model import Answer, UpgradeReport
+from jaxgate.plugin.console import Console
+from jaxgate.plugin.modes.base import InsteadOfTests
+from jaxgate.plugin.options.table import UPGRADE
+from jaxgate.plugin.session_start import given_instruments, prefixed, recording, selection
+from jaxgate.plugin.stash import SETTINGS
+from jaxgate.processes.environment_spec import parse_environment
+from jaxgate.processes.pytest_child import child_environment, naming
+from jaxgate.report import upgrade_json, upgrade_lines, upgrade_page
+from jaxgate.settings.variables import RESULTS_INTO
+
+PAGE, RESULTS = "upgrade.md", "upgrade.json"
+
+
+class Upgrade(InsteadOfTests):
+    """Runs no test itself, shows what differs in the other environment."""
+
+    title = "jaxgate: may I upgrade?"
+    needs_gates = True
+
+    def __init__(self) -> None:
+        self._report: UpgradeReport | None = None
+        self._pages = ""
+
+    def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
+        """Record both sides, hold them against each other, write the pages."""
+        from jaxgate.processes.upgrade_runs import record_upgrade  # noqa: PLC0415 - imports JAX
+
+        config = session.config
+        settings = config.stash[SETTINGS]
+        cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
+        with recording(config, UPGRADE.flag) as (into, progress), prefixed(UPGRADE.flag):
+            asked = parse_environment(settings.upgrade, config.invocation_params.dir, may_make=True)
+            recorded = record_upgrade(
+                config.rootpath,
+                asked,
+                selection(config),
+                tests,
+                launches=0 if config.getoption("benchmark_disable", False) else settings.launches,
+                into=into,
+                cache=(into if cache is None else Path(cache.mkdir("jaxgate"))) / "environments",
+                progress=progress,
+                here=child_environment(settings) | naming(settings),
+                record=given_instruments(config).record_other,
+            )
+            report = judge_upgrade(
+                recorded.here, recorded.there, recorded.launches, tests=tests, other=_shown(settings.upgrade)
+            )
+        self._report = report
+        self._write(report, settings.artifacts.folder)
+
+    def exit_status(self, exitstatus: int) -> int:
+        """Yes is 0, no is 1, and 2 that it is not known."""
+        answer = Answer.UNKNOWN if self._report is None else self._report.answer
+        return max(int(exitstatus), answer.exit_code)
+
+    def results(self) -> object:  # noqa: D102 - see the base
+        return self._report
+
+    def show(self, out: Console, config: pytest.Config) -> None:
+        """Show the answer, what it rests on, and where the page is."""
+        assert self._report is not None
+        del config
+        colours = {Answer.YES: "green", Answer.NO: "red", Answer.UNKNOWN: "yellow"}
+        first, *rest = upgrade_lines(self._report, shutil.get_terminal_size().columns)
+        out.write_line(first, bold=True, **{colours[self._report.answer]: True})
+        for line in rest:
+            out.write_line(line)
+        out.write_line(self._pages)
+
+    def _write(self, report: UpgradeReport, folder: Path) -> None:
+        """Write the page for a pull request, and all figures; a page that cannot be written is said, the answer stays."""
+        artifacts, results = Artifacts(folder), upgrade_json(report)
+        if os.environ.get(RESULTS_INTO):
+            write_atomic(Path(os.environ[RESULTS_INTO]), results.encode())
+        try:
+            artifacts.join()
+            for name, text in ((PAGE, upgrade_page(report)), (RESULTS, results)):
+                artifacts.write_page(name, text)
+            self._pages = (
+                f"page for the pull request: {os.path.relpath(folder / PAGE)}; all figures: {RESULTS} beside it"
+            )
+        except (OSError, ForeignFolderError) as error:
+            self._pages = f"the page could not be written: {error}"
+
+
+def _shown(items: Sequence[str]) -> str:
+    """The other environment in the user's words; a path as it is from here, as the page is for others."""
+    return " ".join(os.path.relpath(item) if Path(item).is_absolute() else item for item in items)

@@ -1,0 +1,125 @@
+"""What an upgrade launches: the facts of both sides once, then only what differs, for as long as that is open."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.factories import ENVIRONMENT, FINGERPRINTS, baseline
+
+from jaxgate.keep import add_note, save_baseline
+from jaxgate.model import CaseNote, Samples, TestNote, UsageError
+from jaxgate.processes.environment_spec import EnvironmentSpec
+from jaxgate.processes.pytest_child import BrokenRecordingError, Selection
+from jaxgate.processes.upgrade_runs import MAX_DEATHS, WORSE_LAUNCHES, record_upgrade
+from jaxgate.settings.variables import NOTES_INTO
+
+KNOWN = replace(FINGERPRINTS, executable="e" * 32)
+OTHER = replace(FINGERPRINTS, executable="f" * 32)
+CASES = {"scan/same": KNOWN, "scan/slow": OTHER, "scan/fast": OTHER, "scan/even": OTHER}
+TESTS = {case: f"test_scan.py::test_{case.partition('/')[2]}" for case in CASES}
+FACTORS = {"scan/slow": 2.0, "scan/fast": 0.5, "scan/even": 1.0}
+
+
+class Recorder:
+    """Records cases as processes of two environments would; one of them dies where it is told to."""
+
+    def __init__(self, dies_in=(), records=tuple(CASES)):
+        self.launched: list[tuple[str, tuple[str, ...]]] = []
+        self.dies_in, self.records = set(dies_in), records
+
+    def __call__(self, side, chosen, into):
+        name = "there" if "there" in into.name else "here"
+        notes = side.environment.get(NOTES_INTO)
+        wanted = [case for case in self.records if not chosen.paths or TESTS[case] in chosen.paths]
+        if notes is None:
+            self.launched.append((name, chosen.paths))
+        for case in wanted:
+            test = TESTS[case]
+            if notes:
+                add_note(Path(notes), test)
+            if name == "there" and test in self.dies_in:
+                raise BrokenRecordingError("it died", -6)
+            slower = FACTORS.get(case, 1.0) if name == "there" else 1.0
+            time = Samples(bursts_ns=(round(1_000_000 * slower) + len(self.launched),), calls_per_burst=1)
+            save_baseline(
+                into,
+                baseline(
+                    case=case,
+                    test=test,
+                    fingerprints=CASES[case] if name == "there" else KNOWN,
+                    environment={**ENVIRONMENT, "jax": "0.10.3"} if name == "there" else ENVIRONMENT,
+                    samples=None if notes else time,
+                ),
+            )
+            if notes:
+                add_note(Path(notes), CaseNote(case=case, test=test))
+                add_note(Path(notes), TestNote(test=test, outcome="passed"))
+        return {}
+
+
+def recorded(tmp_path, recorder, launches=5):
+    """Everything that is recorded of the four cases, in an environment that is this one."""
+    return record_upgrade(
+        tmp_path,
+        EnvironmentSpec(python=Path(sys.executable)),
+        Selection((), "", ""),
+        tuple(TESTS.values()),
+        launches=launches,
+        into=tmp_path,
+        cache=tmp_path / "kept",
+        progress=lambda _: None,
+        here={"HOME": "h"},
+        record=recorder,
+        seed=1,
+    )
+
+
+def test_only_what_differs_is_launched_and_only_as_long_as_it_is_open(tmp_path):
+    """An equal executable never is; an even time once; a faster one as often as asked for; a slower one eight times."""
+    recorder = Recorder()
+    found = recorded(tmp_path, recorder)
+    counts = {case: len(taken.here) for case, taken in found.launches.items()}
+    assert counts == {"scan/slow": WORSE_LAUNCHES, "scan/fast": 5, "scan/even": 1}
+    assert all(len(taken.here) == len(taken.there) for taken in found.launches.values())
+    assert found.launches["scan/slow"].here[0].samples.run_ns > 1_900_000  # the other environment is what is judged
+    rounds = [{name for name, _ in recorder.launched[k : k + 2]} for k in range(0, len(recorder.launched), 2)]
+    assert rounds == [{"here", "there"}] * WORSE_LAUNCHES
+    assert TESTS["scan/same"] not in {path for _, paths in recorder.launched for path in paths}
+
+
+def test_a_test_in_which_the_process_dies_is_noted_and_the_others_are_recorded(tmp_path):
+    """A crash of the other jax costs one test."""
+    found = recorded(tmp_path, Recorder(dies_in=[TESTS["scan/slow"]]))
+    assert sorted(found.there.baselines) == ["scan/even", "scan/fast", "scan/same"]
+    note = found.there.notes.tests[TESTS["scan/slow"]]
+    assert (note.outcome, note.why) == ("failed", "its process ended with the signal SIGABRT")
+
+
+def test_a_side_that_dies_again_and_again_and_one_without_cases_are_given_up(tmp_path):
+    """Nothing is compared then, and the reason is said."""
+    everywhere = {f"t.py::test_{number}": f"scan/{number}" for number in range(MAX_DEATHS + 2)}
+
+    def dies(side, chosen, into):
+        test = (chosen.paths or sorted(everywhere))[0]
+        add_note(Path(side.environment[NOTES_INTO]), test)
+        raise BrokenRecordingError("it died", 134)
+
+    with pytest.raises(UsageError, match=f"{MAX_DEATHS + 1} processes died"):
+        record_upgrade(
+            tmp_path,
+            EnvironmentSpec(python=Path(sys.executable)),
+            Selection((), "", ""),
+            tuple(everywhere),
+            launches=5,
+            into=tmp_path,
+            cache=tmp_path / "kept",
+            progress=lambda _: None,
+            here={"HOME": "h"},
+            record=dies,
+        )
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="no case was recorded here: no test gates"):
+        recorded(tmp_path / "empty", Recorder(records=()))
