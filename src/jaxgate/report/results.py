@@ -47,6 +47,7 @@ def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
         "fails": verdict.fails,
         "recorded": verdict.recorded,
         "run_ns": verdict.run_ns,
+        "roofline": _roofline(verdict),
         "time": {
             "status": str(verdict.time.status),
             "reason": verdict.time.reason,
@@ -66,6 +67,19 @@ def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
         "baseline": verdict.baseline,
         "origin": verdict.origin and verdict.origin.place,
         "bundle": verdict.capture.folder if verdict.capture is not None else "",
+    }
+
+
+def _roofline(verdict: Verdict) -> dict[str, Any] | None:
+    """The least time of a call and of each resource, in nanoseconds, and what is not known of them."""
+    found = verdict.roofline
+    if found is None:
+        return None
+    return {
+        "least_ns": found.least_ns,
+        "bound_by": found.bound_by,
+        **{f"{resource}_ns": time_ns for resource, time_ns in found.times_ns.items()},
+        "unknown": dict(found.unknown),
     }
 
 
