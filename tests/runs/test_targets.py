@@ -83,6 +83,10 @@ def test_a_step_that_needs_more_memory_is_red_and_names_why(recorded, lab):
     files = {file.name for file in (recorded.path / "perf-artifacts/model/step").iterdir()}
     assert {"now.stablehlo.txt", "baseline.stablehlo.txt", "stablehlo.diff", "report.md"} <= files
     page = (recorded.path / "perf-artifacts/model/step/report.md").read_text()
+    largest = page.partition("## Largest buffers")[2]
+    assert "temp" in largest.splitlines()[3]
+    assert "alive at the peak (estimated from the schedule)" in largest.splitlines()[3]
+    assert "at test_model.py:5" in largest
     least = page.partition("## Least time of a call, estimated")[2]
     assert "| | baseline | now |" in least
     assert "| bound by | memory | memory |" in least

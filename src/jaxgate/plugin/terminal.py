@@ -54,8 +54,7 @@ def summarise(out: Console, config: pytest.Config) -> None:
     if gates is not None:
         on_pages = config.stash.get(ON_PAGES, False)
         ending = config.stash.get(session_end.ENDING, None)
-        verbose = config.get_verbosity() > 0
-        show(out, gates, ending, config.invocation_params.dir, on_pages=on_pages, estimates=verbose)
+        show(out, gates, ending, config.invocation_params.dir, on_pages=on_pages)
         if gates.result.calibrated:
             return
     if session_end.OUTCOME in config.stash:
@@ -81,15 +80,7 @@ def summarise(out: Console, config: pytest.Config) -> None:
         )
 
 
-def show(
-    out: Console,
-    session: GateSession,
-    ending: Ending | None,
-    folder: Path,
-    *,
-    on_pages: bool,
-    estimates: bool = False,
-) -> None:
+def show(out: Console, session: GateSession, ending: Ending | None, folder: Path, *, on_pages: bool) -> None:
     """Show what was judged, or what a calibration found.
 
     Args:
@@ -98,12 +89,11 @@ def show(
         ending: What its end found; ``None`` if it did not come to one.
         folder: Where the user stands; paths are shown relative to it.
         on_pages: Whether buffers and differences of programs were left to the pages of the red cases.
-        estimates: Whether the least time of each case of a target is shown below its line.
     """
     if session.result.calibrated:
         _calibration(out, session)
     elif session.result.verdicts:
-        _verdicts(out, session, estimates=estimates)
+        _verdicts(out, session)
         _undecided_anywhere(out, session)
         _what_next(out, session, ending, folder)
         _notices(out, session, ending, folder)
@@ -122,7 +112,7 @@ def _calibration(out: Console, session: GateSession) -> None:
         out.write_line(note)
 
 
-def _verdicts(out: Console, session: GateSession, *, estimates: bool) -> None:
+def _verdicts(out: Console, session: GateSession) -> None:
     slugs = sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware})
     out.ensure_newline()
     out.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}")
@@ -143,7 +133,7 @@ def _verdicts(out: Console, session: GateSession, *, estimates: bool) -> None:
         if session.comparison is not None:
             for line in moved(verdict):
                 out.write_line(f"{'':<{len(word)}}    {line}")
-        if estimates and verdict.roofline is not None:
+        if out.verbose and verdict.roofline is not None:
             out.write_line(f"{'':<{len(word)}}    estimate: {roofline_line(verdict.roofline)}")
     out.write_line(count(verdicts))
     for line in scaling_lines(scaling(session.result.verdicts)):
