@@ -6,6 +6,7 @@ The compiler of these runs is that of CPUs (``support/targets.py``); the way to 
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import replace
 
 import jax
@@ -81,6 +82,26 @@ def test_a_step_that_needs_more_memory_is_red_and_names_why(recorded, lab):
     )
     files = {file.name for file in (recorded.path / "perf-artifacts/model/step").iterdir()}
     assert {"now.stablehlo.txt", "baseline.stablehlo.txt", "stablehlo.diff", "report.md"} <= files
+    page = (recorded.path / "perf-artifacts/model/step/report.md").read_text()
+    largest = page.partition("## Largest buffers")[2]
+    assert "temp" in largest.splitlines()[3]
+    assert "alive at the peak (estimated from the schedule)" in largest.splitlines()[3]
+    assert "at test_model.py:5" in largest
+    least = page.partition("## Least time of a call, estimated")[2]
+    assert "| | baseline | now |" in least
+    assert "| bound by | memory | memory |" in least
+
+
+def test_the_least_time_is_shown_where_it_is_asked_for(recorded):
+    """With ``-v`` below the line of a case, always for machines; a run as usual has no word of it."""
+    quiet = recorded.run(ON)
+    assert "estimate" not in quiet.text
+    result = recorded.run(ON, "-v")
+    result.shows("SAME", "estimate: at least", "bound by memory", "communication none)")
+    (case,) = json.loads((recorded.path / "perf-artifacts/results.json").read_text())["cases"]
+    # Sixteen layers, forward twice and backward in two products each, at 197 TFLOP/s.
+    assert case["roofline"]["compute_ns"] == pytest.approx(16 * 4 * 2 * 32 * 64 * 64 / 197e12 * 1e9, rel=0.1)
+    assert case["roofline"]["bound_by"] == "memory"
 
 
 def test_how_two_programs_for_a_target_differ_is_shown():

@@ -12,12 +12,14 @@ from typing import Any
 from jaxgate.engine.baseline_duel import Opponent
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.progress import PROFILING
+from jaxgate.judge import roofline
 from jaxgate.keep import Artifacts, ForeignFolderError, ProgramStore, can_write_scalars, write_scalars
 from jaxgate.model import Capture, Measurement, Status, StoredBaseline, StoredProgram, Verdict, plural
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.profile import (
     Profiled,
+    demands_of,
     reference,
     session_name,
     side_folder,
@@ -231,6 +233,9 @@ class EvidenceCollector:
         texts: dict[str, str] = {}
         try:
             texts = texts_of(observed, sides)
+            hardware = observed.measurement.hardware
+            least = {side: roofline(asked, hardware) for side, asked in demands_of(observed, sides).items()}
+            capture = replace(capture, rooflines={side: found for side, found in least.items() if found is not None})
         except Exception as error:  # noqa: BLE001 - the profiles are there all the same
             notes.append(f"the programs could not be written: {describe(error)}")
         names = tuple(side.side for side in profiled)

@@ -14,6 +14,7 @@ from jaxgate.judge.launched_programs import compare_programs
 from jaxgate.judge.order import conclude, red_quantities
 from jaxgate.judge.origin import judge_time, place
 from jaxgate.judge.phases import compare_phases
+from jaxgate.judge.roofline import roofline
 from jaxgate.judge.stale_signature import explain_stale, find_stale
 from jaxgate.judge.wider_products import compare_products
 from jaxgate.model import (
@@ -112,6 +113,7 @@ def judge(
         baseline=described,
         amount=now.amount,
         utilisation=utilisation(now),
+        roofline=roofline(now.demand, now.hardware),
     )
     return conclude(verdict, findings, strict=strict)
 

@@ -79,7 +79,9 @@ from jaxgate.model.profile import (
     StepTimes,
 )
 from jaxgate.model.rank_measurement import RankMeasurement
+from jaxgate.model.rates import RATES, Rates
 from jaxgate.model.release_line import distance, folder_name, release_line, split_folder_name
+from jaxgate.model.roofline import RESOURCES, Demand, Resource, Roofline
 from jaxgate.model.stored_program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
 from jaxgate.model.target import CHIPS, Target

@@ -12,22 +12,39 @@ from types import MappingProxyType
 
 from jaxgate.model.measurement import Measurement
 
+_FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+
+
+def _gpu(half: float, tensor_float: float, double: float) -> dict[str, float]:
+    """Of tensor cores, by the widths that all of them have."""
+    return {"bfloat16": half, "float16": half, "float32": tensor_float, "float64": double}
+
+
+def _eight_bits(rate: float) -> dict[str, float]:
+    return dict.fromkeys((*_FLOAT8, "int8"), rate)
+
+
 PEAK_FLOPS = MappingProxyType(
     {
         # A100: https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf
-        r"NVIDIA A100.*": {"bfloat16": 312e12, "float16": 312e12, "float32": 156e12},
+        r"NVIDIA A100.*": {**_gpu(312e12, 156e12, 19.5e12), "int8": 624e12},
         # H100, both forms: https://resources.nvidia.com/en-us-tensor-core/nvidia-tensor-core-gpu-datasheet
         r"NVIDIA H100 PCIe": {"bfloat16": 756e12, "float16": 756e12, "float32": 378e12},
-        r"NVIDIA H100 80GB HBM3": {"bfloat16": 989.4e12, "float16": 989.4e12, "float32": 494.7e12},
+        r"NVIDIA H100 80GB HBM3": {**_gpu(989.4e12, 494.7e12, 67e12), **_eight_bits(1979e12)},
         # H200 (SXM; the PCIe card is another kind): https://www.nvidia.com/en-us/data-center/h200/
-        r"NVIDIA H200": {"bfloat16": 989.4e12, "float16": 989.4e12, "float32": 494.7e12},
+        r"NVIDIA H200": {**_gpu(989.4e12, 494.7e12, 67e12), **_eight_bits(1979e12)},
+        # B200, one of the eight of a DGX, half of what is printed with sparsity: https://www.nvidia.com/en-us/data-center/dgx-b200/
+        # and https://resources.nvidia.com/en-us-blackwell-architecture
+        r"NVIDIA B200": {"bfloat16": 2250e12, "float16": 2250e12, "float32": 1125e12, **_eight_bits(4500e12)},
         # L4: https://www.nvidia.com/en-us/data-center/l4/
         r"NVIDIA L4": {"bfloat16": 121e12, "float16": 121e12, "float32": 60e12},
         # TPU, by chip, and from v4 on a device is a chip: https://docs.cloud.google.com/tpu/docs/system-architecture-tpu-vm
-        r"TPU v4": {"bfloat16": 275e12, "float32": 275e12},
-        r"TPU v5 lite|TPU v5e": {"bfloat16": 197e12, "float32": 197e12},
-        r"TPU v5|TPU v5p": {"bfloat16": 459e12, "float32": 459e12},
-        r"TPU v6 lite|TPU v6e": {"bfloat16": 918e12, "float32": 918e12},
+        r"TPU v4": {"bfloat16": 275e12, "float32": 275e12, "int8": 275e12},
+        r"TPU v5 lite|TPU v5e": {"bfloat16": 197e12, "float32": 197e12, "int8": 393e12},
+        r"TPU v5|TPU v5p": {"bfloat16": 459e12, "float32": 459e12, "int8": 918e12},
+        r"TPU v6 lite|TPU v6e": {"bfloat16": 918e12, "float32": 918e12, "int8": 1836e12},
+        # A device is half a chip: https://docs.cloud.google.com/tpu/docs/tpu7x
+        r"TPU7x": {"bfloat16": 2307e12 / 2, "float32": 2307e12 / 2, **dict.fromkeys(_FLOAT8, 4614e12 / 2)},
     }
 )
 """Device kind as JAX names it (a regular expression for all of it) to FLOP/s of one device, by type of the operands.

@@ -11,6 +11,7 @@ from jaxgate.model.hardware import HardwareKey, compiled_for
 from jaxgate.model.launched_program import LaunchedProgram
 from jaxgate.model.numbers import STRICT, Contract, Facts, Phases, Samples
 from jaxgate.model.release_line import folder_name, release_line
+from jaxgate.model.roofline import Demand
 
 SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
 """Why nothing is timed on virtual devices."""
@@ -247,6 +248,7 @@ class Measurement(MeasuredProgram):
         processes: How many processes its devices belong to.
         unseen: What the calls that are made do not show of a loop around it, in words; empty if there is nothing.
         compiled_only: Whether its arguments are shapes: it was compiled, and nothing is known that only calls show.
+        demand: What one call asks of one device, where it was compiled for a target.
         only_raises: Whether the Python that its program calls does nothing but raise an error: unless it does, nothing of it runs.
         depends_on_values: Operations of its program whose work may depend on the values of its arguments; ``None`` if unknown.
     """
@@ -263,6 +265,7 @@ class Measurement(MeasuredProgram):
     compiled_only: bool = False
     depends_on_values: tuple[str, ...] | None = None
     only_raises: bool = False
+    demand: Demand | None = None
 
     @property
     def why_not_called(self) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from jaxgate.model.roofline import Roofline
+
 Side = Literal["now", "baseline", "reference"]
 """Whose program was profiled: today's, the baseline's compiled here, or the case's naive way."""
 
@@ -187,6 +189,7 @@ class Capture:
     Attributes:
         folder: The bundle, relative to the project; empty if there is none.
         table: The operations; ``None`` if no profile could be read.
+        rooflines: Of the other sides, where they were compiled for a target.
         notes: What could not be captured, and why; what was closed.
         sides: Which sides have a profile.
         seconds: What profiling, reading and writing took.
@@ -195,6 +198,7 @@ class Capture:
 
     folder: str
     table: OpTable | None = None
+    rooflines: Mapping[Side, Roofline] = field(default_factory=dict)
     notes: tuple[str, ...] = field(default=())
     sides: tuple[Side, ...] = ()
     seconds: float = 0.0

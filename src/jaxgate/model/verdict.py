@@ -11,6 +11,7 @@ from jaxgate.model.decision import Decision, Status
 from jaxgate.model.hardware import HardwareKey
 from jaxgate.model.opinion import Opinion
 from jaxgate.model.profile import Capture
+from jaxgate.model.roofline import Roofline
 from jaxgate.model.waiver import Waiver
 
 
@@ -125,6 +126,7 @@ class Verdict:
         run_ns: Median time of a call, for the eye only.
         amount: What a call gets done; for the eye only.
         utilisation: Share of the chips' peak rate that its products reach (MFU), where that is known; likewise.
+        roofline: The least time that each resource of a target needs for it; for the eye only.
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
         recorded: What became of its baseline in this run, if anything did.
         replaced: Structures of the programs that the replaced baseline named; nothing else may need them now.
@@ -150,6 +152,7 @@ class Verdict:
     p99_ns: int | None = None
     amount: Amount | None = None
     utilisation: float | None = None
+    roofline: Roofline | None = None
     recorded: Literal["", "created", "refreshed"] = ""
     replaced: tuple[str, ...] = ()
     renamed_from: str = ""

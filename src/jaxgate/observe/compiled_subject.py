@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import jax
 
-from jaxgate.model import Computation, HardwareKey
+from jaxgate.model import Computation, Demand, HardwareKey
 from jaxgate.observe.arguments import Call, given_leaves, inputs_fingerprint, on_device, processes_of
 from jaxgate.observe.errors import guarded
+from jaxgate.observe.hlo import read_hlo
 from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick
-from jaxgate.observe.program import Communication, read_communication, refuse_shared_buffers
+from jaxgate.observe.program import Communication, read_communication, read_demand, refuse_shared_buffers
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace import Lowered, Program, compile_program, devices_of, lower, refuse_idle
 
@@ -31,6 +32,7 @@ class CompiledSubject:
         surroundings: Hash of hardware and environment.
         inputs: Hash of the arguments' values.
         yardstick_ns: What plain Python takes on this machine now.
+        demand: What a call asks of one device, where it is compiled for a target.
     """
 
     call: Call
@@ -43,6 +45,7 @@ class CompiledSubject:
     surroundings: str
     inputs: str
     yardstick_ns: int
+    demand: Demand | None = None
 
 
 def compile_subject(computation: Computation, tools: Tools) -> CompiledSubject:
@@ -74,7 +77,11 @@ def compile_subject(computation: Computation, tools: Tools) -> CompiledSubject:
     else:
         hardware = tools.target.target.hardware(len(devices))
         found = read_environment(devices[0], other=tools.target.versions)
-    communication = read_communication(program, devices)
+    hlo = demand = None
+    if tools.target is not None:
+        hlo = read_hlo(program.executable.as_text())
+        demand = read_demand(hlo, program.work, tools.target.target, len(devices))
+    communication = read_communication(program, devices, hlo)
     compiled = CompiledSubject(
         call=call,
         lowered=lowered,
@@ -86,6 +93,7 @@ def compile_subject(computation: Computation, tools: Tools) -> CompiledSubject:
         surroundings=fingerprint(hardware, sorted(found.items())),
         inputs=inputs_fingerprint(given_leaves(lowered.stage, call), {}),
         yardstick_ns=yardstick_ns,
+        demand=demand,
     )
     refuse_shared_buffers(lowered, call)
     return compiled

@@ -161,6 +161,7 @@ def read_compiled(
         widened=program.work.widened,
         unknown=compiled.communication.unknown,
         samples=None,
+        demand=compiled.demand,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
         amount=computation.amount,

@@ -17,6 +17,11 @@ class Console:
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._reporter = reporter
 
+    @property
+    def verbose(self) -> bool:
+        """Whether the user asked for more than a line for each case."""
+        return bool(self._reporter.verbosity > 0)
+
     def ensure_newline(self) -> None:
         """End the line that was begun, if one was."""
         self._reporter.ensure_newline()

@@ -14,6 +14,7 @@ from jaxgate.report.printable import printable, printable_line, shell_word
 from jaxgate.report.pull_request import error_commands, pull_request_page
 from jaxgate.report.results import results_json, verdict_properties
 from jaxgate.report.review import review_lines, why_not_acceptable
+from jaxgate.report.roofline import roofline_line
 from jaxgate.report.scaling import scaling_lines
 from jaxgate.report.side_by_side import side_by_side
 from jaxgate.report.stored import RecordingOutcome, RecordingRow, recording_table

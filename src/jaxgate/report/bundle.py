@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from jaxgate.model import Measurement, StoredBaseline, Verdict
+from jaxgate.model import Measurement, Roofline, Side, StoredBaseline, Verdict
 from jaxgate.report.markdown import fenced
 from jaxgate.report.optable import communication_line, markdown_table, step_line
 from jaxgate.report.printable import printable
+from jaxgate.report.roofline import open_questions, roofline_rows
 from jaxgate.report.units import show, show_ratio
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def report(
     memory = list(_memory(now, record))
     if memory:
         parts += ["## Memory of one device", "\n".join(["| | baseline | now | |", "|---|--:|--:|--:|", *memory])]
+    parts += list(_least_times(verdict))
     for title, lines in report_sections(verdict):
         parts += [f"## {title.removeprefix('jaxgate: ').capitalize()}", fenced(lines)]
     if capture is not None and capture.sides:
@@ -110,6 +112,22 @@ def _memory(now: Measurement | None, record: StoredBaseline | None) -> Iterator[
         if ours is not None:
             against = "–" if theirs is None else show(name, theirs)
             yield f"| `{name}` | {against} | {show(name, ours)} | {show_ratio(ours, theirs)} |"
+
+
+def _least_times(verdict: Verdict) -> Iterator[str]:
+    """The roofline of a case that was compiled for a target, beside that of the other side."""
+    if verdict.roofline is None:
+        return
+    others = {} if verdict.capture is None else verdict.capture.rooflines
+    sides: dict[Side, Roofline] = {"now": verdict.roofline, **others}
+    yield "## Least time of a call, estimated"
+    yield (
+        "At the peak rates of one device's data sheet; nothing is judged by it. Compute is that of matrix products and "
+        "convolutions."
+    )
+    yield "\n".join(roofline_rows(sides))
+    if unknown := open_questions(sides):
+        yield fenced("\n".join(unknown))
 
 
 def report_sections(verdict: Verdict) -> list[tuple[str, str]]:

@@ -47,6 +47,7 @@ def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
         "fails": verdict.fails,
         "recorded": verdict.recorded,
         "run_ns": verdict.run_ns,
+        "roofline": _roofline(verdict),
         "time": {
             "status": str(verdict.time.status),
             "reason": verdict.time.reason,
@@ -67,6 +68,19 @@ def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
         "origin": verdict.origin and verdict.origin.place,
         "opinion": None if verdict.opinion is None else {**asdict(verdict.opinion), "by": str(verdict.opinion.by)},
         "bundle": verdict.capture.folder if verdict.capture is not None else "",
+    }
+
+
+def _roofline(verdict: Verdict) -> dict[str, Any] | None:
+    """The least time of a call and of each resource, in nanoseconds, and what is not known of them."""
+    found = verdict.roofline
+    if found is None:
+        return None
+    return {
+        "least_ns": found.least_ns,
+        "bound_by": found.bound_by,
+        **{f"{resource}_ns": time_ns for resource, time_ns in found.times_ns.items()},
+        "unknown": dict(found.unknown),
     }
 
 

@@ -93,6 +93,9 @@ class Fake:
     def as_serialized_hlo_module_proto(self):
         return self._module
 
+    def as_text(self):
+        return None
+
 
 @pytest.fixture(scope="module")
 def real(executable):
@@ -109,7 +112,7 @@ def test_the_fake_is_as_good_as_the_real_one(executable, real):
 
 @pytest.mark.parametrize("content", [None, b""])
 def test_a_backend_without_a_list_says_so(executable, real, content):
-    """As TPUs ahead of time: no list, a reason."""
+    """Neither a list nor a program as text: a reason."""
     fake = Fake(executable, assignment=content, module=real[1])
     assert largest_allocations(fake) == Allocations(why_not="this backend does not list its allocations")
 
@@ -262,3 +265,24 @@ def test_allocations_that_read_alike_are_one_row():
     )
     assert rows_of([one, *others], count=3) == tuple(f"{n} B temp sort jit(f)/sort" for n in (8, 7, 6))
     assert str(replace(one, opcode="copy", op_name="copy.3")) == "8 B temp copy copy.3"  # the compiler's: no line
+
+
+def test_without_a_list_the_schedule_is_read(executable):
+    """As of targets, whose compilers give an empty list."""
+    memory = executable.memory_analysis()
+    numbers = {name: getattr(memory, name) for name in dir(memory) if name.endswith("_in_bytes")}
+
+    class Unlisted:
+        """An executable with an empty list."""
+
+        def memory_analysis(self):
+            return type("Memory", (), numbers)()
+
+        def as_text(self):
+            return executable.as_text()
+
+    found = largest_allocations(Unlisted())
+    assert found.why_not == ""
+    assert found.largest[0].nbytes == 16 * SQUARE
+    assert found.largest[0].line == line_of("the dominating line")
+    assert found.largest[0].estimated

@@ -1,74 +1,36 @@
 """The largest allocations of a compiled program, with the operation and the project's line that made each.
 
 They explain a verdict and never make one: where a backend keeps no list, or another one than is known here,
-the answer is a reason. CPU and GPU compilers give the list; libtpu was seen to give an empty one.
+the answer is a reason. CPU and GPU compilers give the list; for targets, TPU and GPU alike, an empty one was seen, and
+what is alive at the peak is then worked out from the schedule.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 
+from jaxgate.observe.hlo.allocations import Allocation, Allocations
 from jaxgate.observe.hlo.protobuf import Message, messages, number, read_message, text, texts
-from jaxgate.observe.out_of_memory import size_text
-from jaxgate.observe.source_lines import at, is_project_file, short_path
+from jaxgate.observe.hlo.scheduled_allocations import scheduled_allocations
+from jaxgate.observe.source_lines import is_project_file, short_path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allocation:
-    """One place in memory that the compiler has given to one or more arrays of a program.
+def largest_allocations(executable: jax.stages.Compiled, count: int = 10, arguments: Sequence[str] = ()) -> Allocations:
+    """List the largest allocations of a program. Never raises: what cannot be read is a reason.
 
-    Attributes:
-        nbytes: Its size on one device.
-        kind: ``argument``, ``output``, ``temp``, ``constant`` or ``thread-local``.
-        opcode: The operation that makes what lies there: ``sort``, ``fusion``, ``parameter``.
-        op_name: Its JAX name with all scopes: ``jit(step)/attention/dot_general``; for an argument its path.
-        line: The project's line: ``model.py:12``; empty if none is known.
-        tenants: How many arrays lie there, one after the other.
-        alive_at_peak: Whether it holds one of them when the program needs most; ``None`` where the backend
-            keeps no trace of its heap, as on CPU.
+    Args:
+        executable: The program.
+        count: How many.
+        arguments: Paths of its arguments, where the program has them as a flat list.
     """
-
-    nbytes: int
-    kind: str
-    opcode: str
-    op_name: str
-    line: str
-    tenants: int
-    alive_at_peak: bool | None
-
-    def __str__(self) -> str:
-        """One line for people."""
-        peak = {True: ", alive at the peak", False: ", not alive at the peak", None: ""}[self.alive_at_peak]
-        return f"{size_text(self.nbytes)} {self.kind} {self.opcode} {self.op_name}".rstrip() + at(self.line) + peak
-
-
-def rows_of(allocations: Iterable[Allocation], count: int = 10) -> tuple[str, ...]:
-    """One line for each allocation, those that read alike in one: ``4 × 524.3 kB temp fusion …``."""
-    alike = Counter(str(allocation) for allocation in allocations)
-    rows = [line if times == 1 else f"{times} × {line}" for line, times in alike.items()]
-    return tuple(rows[:count])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allocations:
-    """The largest allocations, largest first; ``why_not`` says why there are none."""
-
-    largest: tuple[Allocation, ...] = ()
-    why_not: str = ""
-
-
-def largest_allocations(executable: jax.stages.Compiled, count: int = 10) -> Allocations:
-    """List the largest allocations of a program. Never raises: what cannot be read is a reason."""
     try:
         memory = executable.memory_analysis()
         content = getattr(memory, "serialized_buffer_assignment_proto", None)
         if not content:
-            return Allocations(why_not="this backend does not list its allocations")
+            return scheduled_allocations(executable.as_text() or "", memory, count, arguments)
         assignment = read_message(content)
         _refuse_incomplete(assignment, memory)
         module = read_message(executable.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto())

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jaxgate.observe.hlo.parser import COLLECTIVE_WORDS, HloText, Instruction, Shape, cut, without_strings
+from jaxgate.observe.hlo.custom_calls import target_of
+from jaxgate.observe.hlo.parser import COLLECTIVE_WORDS, HloText, Instruction, cut, find_holes, without_strings
 from jaxgate.observe.hlo.replica_groups import Groups, read_groups
+from jaxgate.observe.hlo.shapes import Shape
 from jaxgate.observe.hlo.trip_counts import Runs, count_runs
 
 KINDS = frozenset(
@@ -45,13 +47,10 @@ _WRITTEN = {"pbroadcast_dynamic", "precv", "preduced", "psum_scatter", "unreduce
 
 _LOOKS = re.compile(r"all-|collective|reduce-scatter")
 _FOREIGN = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|collective|nccl|nvshmem", re.IGNORECASE)
-_TARGET = re.compile(r'\bcustom_call_target="((?:[^"\\]|\\.)*)"')
 _BOOKKEEPING = frozenset({"AsyncCollectiveStart", "AsyncCollectiveDone"})
 """TPU: they mark where a collective starts and ends that is printed beside them."""
 _CHANNEL = re.compile(r"(?<![\w-])channel_id=([0-9]{1,18})\b")
 _MOVES = re.compile(r"(?<![\w-])(?:replica_groups|source_target_pairs)=")
-_DEFINED = re.compile(r"%([\w.\-]+) = (?:.* )?[a-z][\w\-]*\(")
-"""An unread line that still shows which operation it applies: if that were a collective, the line would say so."""
 _STEPS = 4
 """Instructions on the way to the nearest line: a partitioner puts copies and slices around what it inserts."""
 
@@ -108,10 +107,10 @@ def read_collectives(hlo: HloText) -> Collectives:
         unread.append("no entry computation: collectives are unknown")
     runs, broken = count_runs(hlo)
     unread += broken
-    unread += _holes(hlo)
+    unread += find_holes(hlo)
     printed: list[_Printed] = []
     for name, instructions in hlo.computations.items():
-        starts = any(_target(i) == "AsyncCollectiveStart" for i in instructions.values())
+        starts = any(target_of(i) == "AsyncCollectiveStart" for i in instructions.values())
         for instruction in instructions.values():
             kind = instruction.opcode.removesuffix("-start")
             if kind in KINDS:
@@ -248,30 +247,7 @@ def _is_unknown(instruction: Instruction) -> bool:
     if opcode in ("send", "recv"):
         return "is_host_transfer=true" not in instruction.attributes
     if opcode == "custom-call":
-        target = _target(instruction)
+        target = target_of(instruction)
         return target not in _BOOKKEEPING and bool(_FOREIGN.search(target) or _MOVES.search(instruction.attributes))
     ends = opcode.removesuffix("-done").removesuffix("-update")
     return ends not in KINDS and bool(_LOOKS.search(opcode) or _MOVES.search(instruction.attributes))
-
-
-def _target(instruction: Instruction) -> str:
-    if instruction.opcode != "custom-call":
-        return ""
-    target = _TARGET.search(instruction.attributes)
-    return target[1] if target else ""
-
-
-def _holes(hlo: HloText) -> Iterator[str]:
-    """What shows that a line was lost, which may have been a collective: results that nothing gives."""
-    known = {name for line in hlo.unread for name in _DEFINED.findall(line)}
-    for name, instructions in hlo.computations.items():
-        if sum(instruction.root for instruction in instructions.values()) != 1 and not any(map(_is_root, hlo.unread)):
-            yield f"%{name} has not one result"
-        for instruction in instructions.values():
-            for operand in instruction.operands:
-                if operand not in instructions and operand not in known:
-                    yield f"%{operand} is read by %{instruction.name} and defined nowhere"
-
-
-def _is_root(line: str) -> bool:
-    return line.startswith("ROOT ")

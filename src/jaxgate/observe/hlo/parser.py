@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from math import prod
 
+from jaxgate.observe.hlo.shapes import SHAPE, Shape, read_shapes
 from jaxgate.observe.hlo.source_tables import SourceTables
 
 UNREAD_CHARACTERS = 120
@@ -20,40 +19,13 @@ _MENTION = re.compile(r"(?:all-|collective-|reduce-scatter|ragged-)[\w-]*\(")
 _START = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")
 _OPCODE = re.compile(r" ([a-z][\w\-]*)(?=\()")
 _HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) (?:\(.*\) -> .+ )?\{")
-_SHAPE = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([^{}]*)\})?")
-_BETWEEN_SHAPES = re.compile(r"/\*[^*]*\*/|[(), ]")
-_ELEMENT = re.compile(r"(bf|[fsuc])(\d{1,3})(e\d\w*)?")
 _FLAT = re.compile(r'\([^()"]*\)')
 _PARENTHESIS = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _OPERAND = re.compile(r"%([\w.\-]+)")
+_DEFINED = re.compile(r"%([\w.\-]+) = (?:.* )?[a-z][\w\-]*\(")
+"""An unread line that still shows which operation it applies: if that were a collective, the line would say so."""
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
-_NAMES = {"bf": "bfloat", "f": "float", "s": "int", "u": "uint", "c": "complex"}
-_WIDTHS = {"pred": 8, "token": 0, "opaque": 0}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """One array of a result.
-
-    Attributes:
-        dtype: Element type as XLA writes it, such as ``f32``.
-        dims: Extents; of a bounded dynamic dimension its bound.
-        nbytes: Size in bytes on one device, without the padding of its layout.
-    """
-
-    dtype: str
-    dims: tuple[int, ...]
-    nbytes: int
-
-    @property
-    def label(self) -> str:
-        """The shape as JAX writes it, such as ``float32[64,64]``."""
-        match = _ELEMENT.fullmatch(self.dtype)
-        name = "bool" if self.dtype == "pred" else self.dtype
-        if match:
-            name = f"{_NAMES[match[1]]}{match[2]}" + (f"_{match[3]}" if match[3] else "")
-        return f"{name}[{','.join(map(str, self.dims))}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,10 +148,10 @@ def _instruction(line: str, tables: SourceTables) -> Instruction | None:
     if start is None:
         return None
     at = start.end()
-    shape = _FLAT.match(line, at) or _SHAPE.match(line, at)
+    shape = _FLAT.match(line, at) or SHAPE.match(line, at)
     end = shape.end() if shape else _closing(line, at)
     opcode = _OPCODE.match(line, end)
-    shapes = _shapes(line[at:end])
+    shapes = read_shapes(line[at:end])
     if opcode is None or shapes is None:
         return None
     opens = opcode.end()
@@ -227,26 +199,20 @@ def _closing(text: str, start: int) -> int:
     return 0
 
 
-@lru_cache(maxsize=4096)
-def _shapes(text: str) -> tuple[Shape, ...] | None:
-    """Read a shape or a tuple of them, nested or not; nothing if a part is not understood."""
-    if not text or _BETWEEN_SHAPES.sub("", _SHAPE.sub("", text)):
-        return None
-    shapes = [_shape(*match.groups()) for match in _SHAPE.finditer(text)]
-    known = tuple(shape for shape in shapes if shape)
-    return known if len(known) == len(shapes) else None
+def find_holes(hlo: HloText) -> Iterator[str]:
+    """What shows that a line was lost, which may have been a collective: results that nothing gives."""
+    known = {name for line in hlo.unread for name in _DEFINED.findall(line)}
+    for name, instructions in hlo.computations.items():
+        if sum(instruction.root for instruction in instructions.values()) != 1 and not any(map(_is_root, hlo.unread)):
+            yield f"%{name} has not one result"
+        for instruction in instructions.values():
+            for operand in instruction.operands:
+                if operand not in instructions and operand not in known:
+                    yield f"%{operand} is read by %{instruction.name} and defined nowhere"
 
 
-def _shape(dtype: str, extents: str, layout: str | None) -> Shape | None:
-    dims = [extent.strip().removeprefix("<=") for extent in extents.split(",")] if extents else []
-    match = _ELEMENT.fullmatch(dtype)
-    if not (match or dtype in _WIDTHS) or not all(re.fullmatch(r"[0-9]{1,18}", extent) for extent in dims):
-        return None
-    sizes = tuple(map(int, dims))
-    # Elements under one byte take a whole one, unless the layout packs them (``E(4)``).
-    packed = re.search(r"E\(([0-9]{1,3})\)", layout or "")
-    bits = int(packed[1]) if packed else max(int(match[2]), 8) if match else _WIDTHS[dtype]
-    return Shape(dtype=dtype, dims=sizes, nbytes=-(-prod(sizes) * bits // 8))
+def _is_root(line: str) -> bool:
+    return line.startswith("ROOT ")
 
 
 def cut(line: str) -> str:

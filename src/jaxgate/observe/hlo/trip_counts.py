@@ -66,7 +66,7 @@ def _edges(hlo: HloText) -> tuple[Edges, list[str]]:
     for name, instructions in hlo.computations.items():
         edges[name] = []
         for instruction in instructions.values():
-            for target, times in _calls(instruction, instructions, hlo):
+            for target, times in called(instruction, instructions, hlo):
                 if target in hlo.computations:
                     edges[name].append((target, times))
                 else:
@@ -85,7 +85,7 @@ def _reached(entry: str, edges: Edges) -> dict[str, None]:
     return reached
 
 
-def _calls(
+def called(
     instruction: Instruction, siblings: Mapping[str, Instruction], hlo: HloText
 ) -> Iterator[tuple[str, int | None]]:
     """The computations that an instruction runs and how often; ``None`` where that is not known."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxgate.observe.hlo import program_diff
+from jaxgate.model import Demand, Side
+from jaxgate.observe.hlo import program_diff, read_hlo
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.profile.profiled_programs import Profiled
-from jaxgate.observe.program import read_program, readable
+from jaxgate.observe.program import read_demand, read_program, readable
 
 DIFF_LINES = 500
 MAX_CHARACTERS = 300_000
@@ -41,6 +42,18 @@ def texts_of(observed: Observation, sides: Sequence[Profiled]) -> dict[str, str]
     if observed.measurement.culprits.retraces:
         found["retraces.txt"] = "\n".join(observed.measurement.culprits.retraces) + "\n"
     return found
+
+
+def demands_of(observed: Observation, sides: Sequence[Profiled]) -> dict[Side, Demand]:
+    """What calls of the other sides ask of one device, of programs that were compiled for a target."""
+    if observed.target is None or observed.lowered is None:
+        return {}
+    target, devices = observed.target.target, observed.measurement.hardware.devices
+    return {
+        side.side: read_demand(read_hlo(side.executable.as_text()), None, target, devices)
+        for side in sides
+        if side.side != "now" and side.executable is not None
+    }
 
 
 def _comparable(observed: Observation, side: Profiled, sides: Sequence[Profiled]) -> str:

@@ -2,6 +2,7 @@
 
 from jaxgate.observe.program.communication import Communication, read_communication
 from jaxgate.observe.program.custom_call_libraries import find_native_code
+from jaxgate.observe.program.demand import read_demand
 from jaxgate.observe.program.donation import (
     DonatedLeaf,
     lost_by_size,
