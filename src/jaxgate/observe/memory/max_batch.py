@@ -120,9 +120,9 @@ class Fitting:
             peak, refused = self._compiled(lowered)
         if peak is None:
             raise InvalidCaseError(stage, "the largest batch cannot be found: this backend does not report peak_bytes")
-        peak, refused = self.tools.together.first(stage, (peak, refused))
-        self.tools.store.save(key, {"peak_bytes": peak, "refused": int(refused)}, [])
-        return self._held(peak, device_bytes, refused=refused)
+        peak, agreed = self.tools.together.first(stage, (peak, int(refused)))
+        self.tools.store.save(key, {"peak_bytes": peak, "refused": agreed}, [])
+        return self._held(peak, device_bytes, refused=bool(agreed))
 
     def _held(self, peak: int, device_bytes: int | None, *, refused: bool) -> int:
         """What a program needs, held against the memory of a device: there its compiler has the last word.
