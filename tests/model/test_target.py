@@ -52,3 +52,11 @@ def test_what_names_no_target_is_refused(name):
         Target.parse(name)
     assert f"found {name!r}" in str(caught.value)
     assert all(f"{known.platform}:{chip}:" in str(caught.value) for chip, known in CHIPS.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "nbytes"), [("tpu:v5e:2x4", 63 * 2**28), ("tpu:v4:2x2x1", 123 * 2**28), ("gpu:h200:8", 141_000_000_000)]
+)
+def test_the_memory_of_a_target_is_that_of_one_device(name, nbytes):
+    """Of a TPU what its compiler grants, of a GPU what its data sheet says."""
+    assert Target.parse(name).memory_bytes == nbytes

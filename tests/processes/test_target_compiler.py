@@ -164,3 +164,23 @@ def test_the_real_compiler_answers(target):
         assert read_exhausted(caught.value).asked_bytes > 2**35
     finally:
         compiler.close()
+
+
+TPUS = ("tpu:v4:2x2x1", "tpu:v5e:2x4", "tpu:v5p:2x2x1", "tpu:v6e:2x4", "tpu:7x:2x2x1")
+
+
+@pytest.mark.parametrize("target", TPUS)
+def test_the_memory_of_a_tpu_is_what_its_compiler_says(target):
+    """It is the budget of a largest batch. Releases of libtpu differ by 0.01 GiB."""
+    if find_spec("libtpu") is None:
+        pytest.skip("libtpu is not installed: pip install 'jaxgate[tpu-aot]'")
+    big = jax.ShapeDtypeStruct((48 * 2**30,), jnp.float32)
+    too_big = lower(jax.jit(jnp.sin), (big,), {}, role="subject", clock=lambda: 0, platform="tpu")
+    compiler = TargetProcess(Target.parse(target))
+    try:
+        with pytest.raises(TargetError, match="RESOURCE_EXHAUSTED") as caught:
+            compiler.compile(too_big)
+    finally:
+        compiler.close()
+    granted = read_exhausted(caught.value).limit_bytes
+    assert granted == pytest.approx(compiler.target.memory_bytes, abs=0.011 * 2**30)

@@ -66,6 +66,7 @@ ROWS = {
     "training": (
         "vit", "resnet", "lm", "in-nnx", "in-linen-with-train-state", "under-nnx-jit", "adamw", "momentum",
         "batch-statistics", "decay-of-kernels-only", "donated-vs", "one-scan-vs", "logits-in-chunks",
+        "largest-batch",
     ),
     "input_pipeline": ("prefetched-vs", "jnp-asarray", "nhwc-vs-in-nchw", "layout", "eagerly", "one-call", "as-bytes"),
     "latency": ("blocked", "pipelined", "one-program", "padded", "weights", "on-the-host"),

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgate.model import Family
-from workloads.parts import Tree, drawing
+from workloads.parts import Draw, Tree, drawing
 
 RATE = 0.01
 MOMENTUM = 0.9
@@ -49,12 +49,12 @@ Layers = Callable[[Tree, jax.Array], jax.Array]
 """A pair of layers, or several: kernels and x [batch, width] to [batch, width]."""
 
 
-def make_numbers(size: Size, samples: int) -> tuple[Tree, Any, Any]:
-    """Draw the state, inputs and targets [samples, width]; NumPy arrays.
+def make_numbers(size: Size, samples: int, draw: Draw | None = None) -> tuple[Tree, Any, Any]:
+    """Draw the state, inputs and targets [samples, width]; NumPy arrays, or what another ``draw`` gives.
 
     Of each pair the state has, as parameters and as momentum, ``up`` [width, hidden] and ``down`` [hidden, width].
     """
-    draw, width, hidden = drawing(), size.width, size.hidden
+    draw, width, hidden = draw or drawing(), size.width, size.hidden
 
     def kernels(scale: float) -> list[dict[str, Any]]:
         up, down = np.float32(scale * width**-0.5), np.float32(scale * hidden**-0.5)

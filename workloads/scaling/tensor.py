@@ -43,9 +43,9 @@ SAMPLES = P()
 FEWEST = 2  # devices that share a state
 
 
-def pair_in_parts(mesh: Mesh) -> Layers:
+def pair_in_parts(mesh: Mesh, across: str | None = None) -> Layers:
     """A pair of layers of which each device has some hidden units: x [batch, width] to [batch, width]."""
-    units, everywhere = shardings(mesh, (BY_COLUMNS, SAMPLES))
+    units, everywhere = shardings(mesh, (P(across, "model"), P(across) if across else SAMPLES))
 
     def pair(kernels: Tree, x: jax.Array) -> jax.Array:
         hidden = jax.lax.with_sharding_constraint(jnp.tanh(x @ kernels["up"]), units)
@@ -54,17 +54,20 @@ def pair_in_parts(mesh: Mesh) -> Layers:
     return pair
 
 
+def compiled(mesh: Mesh, across: str | None = None) -> Callable[..., Any]:
+    """The step; all samples are on each device, or spread across another axis of the mesh."""
+    network = one_by_one(pair_in_parts(mesh, across))
+    return jax.jit(train_step(network), donate_argnums=0, out_shardings=shardings(mesh, (STATE, P())))
+
+
 @on_devices(CASES, "tensor-parallel-step-strong-on-{devices}-vs-gathered", (FEWEST, 4, 8), SIZES)
 def tensor_parallel(size: Size, devices: int) -> Computation:
     """A part of each kernel on each device, against all of them on each; the alternative holds everything on one."""
     mesh, alone = grid(model=devices), grid(model=1)
     numbers = make_numbers(size, size.samples)
     layout = shardings(mesh, (STATE, SAMPLES, SAMPLES))
-    step: Callable[..., Any] = jax.jit(
-        train_step(one_by_one(pair_in_parts(mesh))), donate_argnums=0, out_shardings=shardings(mesh, (STATE, P()))
-    )
     return Computation(
-        subject=step,
+        subject=compiled(mesh),
         reference=gathered(train_step(), mesh),
         args=jax.device_put(numbers, layout),
         carry=0,

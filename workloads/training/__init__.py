@@ -6,9 +6,11 @@ residual network (He et al., 2016; ResNet-50) with momentum and threaded batch s
 merged inside one jitted step whose state is donated; Flax Linen with `TrainState` for one of them. References: the step
 that copies; the same by plain functions and hand-written updates (Loshchilov and Hutter, 2019), which a framework must
 cost nothing beside; layers written out against one scan over stacked layers; all logits at once against pieces of them;
-the optimiser outside of `nnx.jit` (a program for each operation and array). What goes wrong here still trains: a state
-that is half donated, the loss once more for the log, decay on every array, a loss of probabilities fed with indices,
-batch statistics lost on a copy of the model or read where they should be computed, logits kept for the way back.
+layers that are kept against layers that are computed again, each asked for the largest batch in the memory of its device
+(16 GB of a TPU v5e, 141 GB of an H200: by compiling, so that neither need be there); the optimiser outside of `nnx.jit`
+(a program for each operation and array). What goes wrong here still trains: a state that is half donated, the loss once
+more for the log, decay on every array, a loss of probabilities fed with indices, batch statistics lost on a copy of the
+model or read where they should be computed, logits kept for the way back, layers that are no longer computed again.
 Shown beside the rate where the chip's peak is known (`jaxgate.model.chips`): model FLOPs utilisation, by the
 closed formula of the model's products (Chowdhery et al., "PaLM", 2022). Sources: Flax's guides on the functional
 interface, on `nnx.jit` and on `TrainState`; Optax's reference of `adamw` (`mask=`).
@@ -17,6 +19,6 @@ interface, on `nnx.jit` and on `TrainState`; Optax's reference of `adamw` (`mask
 from __future__ import annotations
 
 from jaxgate.model import Case
-from workloads.training import deep, lm, loop, resnet, vit
+from workloads.training import deep, largest, lm, loop, resnet, vit
 
-CASES: tuple[Case, ...] = (*vit.CASES, *resnet.CASES, *lm.CASES, *deep.CASES, *loop.CASES)
+CASES: tuple[Case, ...] = (*vit.CASES, *resnet.CASES, *lm.CASES, *deep.CASES, *largest.CASES, *loop.CASES)

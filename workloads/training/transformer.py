@@ -62,3 +62,8 @@ def forward_flops(batch: int, tokens: int, width: int) -> int:
     """Of one block: twelve products with a matrix [width, width] for each token, and its scores and sums."""
     # What a causal mask hides is multiplied all the same.
     return 2 * batch * tokens * 12 * width**2 + 2 * 2 * batch * tokens**2 * width
+
+
+def recomputed_flops(batch: int, tokens: int, width: int) -> int:
+    """Of what one block does again under ``jax.checkpoint``: all but its last product, which no gradient needs."""
+    return forward_flops(batch, tokens, width) - 2 * batch * tokens * 4 * width**2

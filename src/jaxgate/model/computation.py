@@ -67,25 +67,26 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxBatch:
-    """Asks for the largest batch whose ``peak_bytes`` stay within a budget; found by compiling, nothing is run.
+    """Asks for the largest batch that fits a budget of memory; found by compiling, nothing is run.
 
     Attributes:
-        budget_bytes: Memory of one device.
+        budget_bytes: What one call's ``peak_bytes`` may be; ``None`` for all memory of the device that the case is
+            compiled for. A CPU does not say how much that is, so there the case is INVALID without a number.
         args_at: Arguments of subject and reference at a batch; ``jax.ShapeDtypeStruct`` stands for an array.
         step: The batch is a multiple of it.
         limit: The largest batch that is tried; a function that fits there too makes the case INVALID.
     """
 
-    budget_bytes: int
+    budget_bytes: int | None
     args_at: Callable[[int], tuple[Any, ...]]
     step: int
     limit: int
 
     def __post_init__(self) -> None:
         """Refuse a search that has no end."""
-        if self.budget_bytes <= 0 or self.step < 1 or self.limit < self.step:
+        if (self.budget_bytes is not None and self.budget_bytes <= 0) or self.step < 1 or self.limit < self.step:
             raise ValueError(
-                f"expected a positive budget and a limit of at least one step, found {self.budget_bytes} bytes, "
+                f"expected a positive budget, or None, and a limit of at least one step, found {self.budget_bytes} bytes, "
                 f"step {self.step}, limit {self.limit}"
             )
 

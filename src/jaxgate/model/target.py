@@ -21,29 +21,49 @@ class Chip:
         compiler: The compiler's name of it.
         axes: How many numbers may say how its chips are laid out.
         devices: Devices that JAX sees of one chip.
+        memory_bytes: What its compiler lets a program have of the memory of one device.
         options: Further options of a topology.
     """
 
     platform: str
     compiler: str
     axes: tuple[int, ...]
+    memory_bytes: int
     devices: int = 1
     options: tuple[tuple[str, str], ...] = ()
 
 
+def _granted(gib: float) -> int:
+    """Bytes of what a compiler prints in GiB, with two digits after the point."""
+    return int(gib * 2**30)
+
+
 CHIPS: Mapping[str, Chip] = MappingProxyType(
     {
-        "v4": Chip(platform="tpu", compiler="v4", axes=(3,), options=(("chip_config_name", "megacore"),)),
-        "v5e": Chip(platform="tpu", compiler="v5e", axes=(2,)),
-        "v5p": Chip(platform="tpu", compiler="v5p", axes=(3,)),
-        "v6e": Chip(platform="tpu", compiler="v6e", axes=(2,)),
-        "7x": Chip(platform="tpu", compiler="tpu7x", axes=(3,), devices=2),
+        "v4": Chip(
+            platform="tpu",
+            compiler="v4",
+            axes=(3,),
+            memory_bytes=_granted(30.75),
+            options=(("chip_config_name", "megacore"),),
+        ),
+        "v5e": Chip(platform="tpu", compiler="v5e", axes=(2,), memory_bytes=_granted(15.75)),
+        "v5p": Chip(platform="tpu", compiler="v5p", axes=(3,), memory_bytes=_granted(95.73)),
+        "v6e": Chip(platform="tpu", compiler="v6e", axes=(2,), memory_bytes=_granted(31.24)),
+        "7x": Chip(platform="tpu", compiler="tpu7x", axes=(3,), memory_bytes=_granted(94.74), devices=2),
     }
-    | {name: Chip(platform="gpu", compiler=name, axes=(1, 2)) for name in GPUS}
+    | {
+        name: Chip(platform="gpu", compiler=name, axes=(1, 2), memory_bytes=gpu.memory_bytes)
+        for name, gpu in GPUS.items()
+    }
 )
 """What can be compiled for. TPUs: seen with libtpu 0.0.42 and 0.0.50. A v4 is one device for its two cores, as its users have
 it; without ``megacore`` its compiler gives two. GPUs: one number is the GPUs of one machine, two are machines and the GPUs of
-each."""
+each.
+
+Memory of TPUs: how much the compiler calls available where it refuses a program of 384 GiB, seen 2026-11-24 with libtpu 0.0.42.1
+and 0.0.50.1. The older one grants 0.01 GiB more to a v5p, a v6e and a 7x; what both grant stands here. That of GPUs is their data
+sheet's: their compiler refuses nothing."""
 _NAME = re.compile(r"(?P<platform>tpu|gpu):(?P<chip>\w+):(?P<topology>[1-9]\d*(?:x[1-9]\d*)*)")
 _LAYOUTS = {1: "8", 2: "2x4", 3: "2x2x1"}
 _EXAMPLES = ", ".join(f"{known.platform}:{chip}:{_LAYOUTS[known.axes[0]]}" for chip, known in CHIPS.items())
@@ -98,6 +118,11 @@ class Target:
     def devices(self) -> int:
         """How many devices JAX would have there."""
         return math.prod(map(int, self.topology.split("x"))) * CHIPS[self.chip].devices
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of one device that a program may have."""
+        return CHIPS[self.chip].memory_bytes
 
     @property
     def slug(self) -> str:

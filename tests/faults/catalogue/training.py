@@ -8,6 +8,7 @@ vit = faults_of("workloads/training/vit.py")
 states = faults_of("workloads/training/states.py")
 resnet = faults_of("workloads/training/resnet.py")
 deep = faults_of("workloads/training/deep.py")
+largest = faults_of("workloads/training/largest.py")
 loop = faults_of("workloads/training/loop.py")
 
 _BY_HAND = "resnet-step-with-batch-statistics-in-nnx-vs-threaded-by-hand"
@@ -78,6 +79,13 @@ FAULTS = (
         "lm-step-with-logits-in-chunks-vs-all-at-once",
         ("    @partial(jax.checkpoint, prevent_cse=False)\n", ""),
         moves={"temp_bytes"},
+        culprit=r"remat is lost or keeps more",
+    ),
+    largest(
+        "the layers are no longer computed again",
+        "lm-step-with-remat-largest-batch-in-memory-vs-plain",
+        ("in_one_loop(jax.checkpoint(layer, prevent_cse=False), x, layers)", "in_one_loop(layer, x, layers)"),
+        moves={"largest_batch", "temp_bytes"},
         culprit=r"remat is lost or keeps more",
     ),
     loop(

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 import pytest
+from support.targets import CompilerHere
 
 from jaxgate.keep import ReferenceCache
-from jaxgate.model import Alternative, Batch, Computation, InvalidCaseError, MaxBatch
+from jaxgate.model import Alternative, Batch, Computation, InvalidCaseError, MaxBatch, Target
 from jaxgate.observe.measure import observe
-from jaxgate.observe.memory import Fitting
+from jaxgate.observe.memory import Fitting, allocator
 from jaxgate.observe.tools import Tools
 
 ROW = 1024  # floats: 4096 bytes
+V5E = int(15.75 * 2**30)
 
 
-def largest_batch(function, fits, *, role, store=None, progress=lambda _: None):
+def largest_batch(function, fits, *, role, store=None, progress=lambda _: None, target=None):
     """The largest batch, with nothing remembered unless a store is given."""
-    return Fitting(Tools(store=store or ReferenceCache(None), progress=progress), "here").largest_batch(
-        function, fits, role=role
-    )
+    tools = Tools(store=store or ReferenceCache(None), progress=progress, target=target)
+    return Fitting(tools, "here").largest_batch(function, fits, role=role)
 
 
 def twice(x):
@@ -100,6 +103,94 @@ def test_a_search_without_an_answer_is_refused(function, budget_bytes, words):
     """Not a batch of zero, nor the limit of the search; and the stage says at which batch."""
     with pytest.raises(InvalidCaseError, match=words):
         largest_batch(function, fits(budget_bytes), role="subject")
+
+
+@dataclass
+class Refusing(CompilerHere):
+    """Refuses what takes more memory than a v5e has, with its sum, as libtpu does."""
+
+    share: float = 1.0  # of peak_bytes that a program really takes
+    state: int = 0  # bytes that it takes at any batch
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.rows = {True: [], False: []}
+
+    def compile(self, lowered):
+        """Take all arguments and as many results."""
+        ((x,), _) = lowered.call
+        needed = self.state + round(2 * x.size * 4 * self.share)
+        self.rows[needed <= V5E].append(x.shape[0])
+        if needed > V5E:
+            raise RuntimeError(f"RESOURCE_EXHAUSTED: Used {needed / 2**30:.2f}G of 15.75G hbm.")
+        return super().compile(lowered)
+
+
+@pytest.mark.parametrize(("share", "state"), [(1.0, 0), (0.9, 2**32), (1.1, 2**32)])
+def test_the_budget_may_be_all_memory_of_a_target(share, state):
+    """Its compiler has the last word. What it refuses costs a second: the first batch that it takes is the last that is asked for."""
+    compiler = Refusing(Target.parse("tpu:v5e:1x1"), share=share, state=state)
+    question = fits(None, step=1024, limit=2**26)
+    found = largest_batch(jax.jit(twice), question, role="subject", target=compiler)
+    assert found == (V5E - state) / (8192 * share) // 1024 * 1024
+    assert compiler.rows[True] == [found]
+    assert found + 1024 in compiler.rows[False]
+    assert len(compiler.rows[False]) <= 5
+
+
+def test_a_refusal_is_remembered(tmp_path):
+    """A second search asks no compiler, and says the same."""
+    store, question = ReferenceCache(tmp_path), fits(None, step=1024, limit=2**22)
+    compilers = [Refusing(Target.parse("tpu:v5e:1x1")) for _ in range(2)]
+    found = [
+        largest_batch(jax.jit(twice), question, role="subject", store=store, target=compiler) for compiler in compilers
+    ]
+    assert found[0] == found[1] == V5E // 8192
+    assert compilers[1].rows == {True: [], False: []}
+
+
+@pytest.mark.parametrize(("limit", "words"), [(1024, "at 1,024; change step or limit"), (2**26, "batch of 4,194,304")])
+def test_a_device_that_holds_all_or_nothing_is_no_answer(limit, words):
+    """As with a number: the case has to ask for other batches."""
+    question = fits(None, step=min(limit, 2**22), limit=limit)
+    with pytest.raises(InvalidCaseError, match=words) as caught:
+        largest_batch(jax.jit(twice), question, role="subject", target=Refusing(Target.parse("tpu:v5e:1x1")))
+    assert "to pass 16,911,433,728 bytes" in str(caught.value)
+
+
+def test_here_the_budget_may_be_what_the_allocator_may_take(monkeypatch):
+    """An accelerator says it."""
+    says = {"bytes_in_use": 0, "peak_bytes_in_use": 0, "bytes_limit": 8192 * 10 + 1}
+    monkeypatch.setattr(allocator, "statistics_of", lambda _: says)
+    assert largest_batch(jax.jit(twice), fits(None), role="subject") == 10
+    del says["bytes_limit"]
+    with pytest.raises(
+        InvalidCaseError, match="found the allocator of cpu:0 states no limit; give budget_bytes= a number"
+    ):
+        largest_batch(jax.jit(twice), fits(None), role="subject")
+
+
+def test_a_cpu_needs_a_number():
+    """It does not say how much memory it has; nothing is compiled."""
+    words = (
+        "expected a device that says how much memory it has, found unavailable on cpu: .*; give budget_bytes= a number"
+    )
+    with pytest.raises(InvalidCaseError, match=words):
+        largest_batch(broken, fits(None), role="subject")
+
+
+def test_what_the_compiler_of_this_device_refuses_does_not_fit(monkeypatch):
+    """A TPU that is there refuses programs, too."""
+    compile_it = jax.stages.Lowered.compile
+
+    def refusing(self, *args, **kwargs):
+        rows = self.in_avals[0][0].shape[0]
+        if rows > 777:
+            raise RuntimeError(f"RESOURCE_EXHAUSTED: Used {rows * 8192}B of {777 * 8192}B hbm.")
+        return compile_it(self, *args, **kwargs)
+
+    monkeypatch.setattr(jax.stages.Lowered, "compile", refusing)
+    assert largest_batch(jax.jit(twice), fits(777 * 8192), role="subject") == 777
 
 
 def _computation(**more):

@@ -56,6 +56,22 @@ def test_a_topology_has_the_compilers_own_name(target, name, layout):
     assert ("target_config" in options) == target.startswith("gpu")
 
 
+@pytest.mark.parametrize(
+    ("target", "host"),
+    [
+        ("tpu:v5e:1x1", [1, 1, 1]),
+        ("tpu:v5e:1x2", [1, 2, 1]),
+        ("tpu:v5e:2x4", None),
+        ("tpu:v4:2x2x1", None),
+        ("tpu:v4:1x1x1", [1, 1, 1]),
+    ],
+)
+def test_fewer_chips_than_a_host_usually_has_are_a_host(target, host):
+    """Others are not spoken of: their topology stays what it was."""
+    _, options = topology_of(Target.parse(target))
+    assert options.get("chips_per_host_bounds") == host
+
+
 def test_every_chip_has_a_compiler():
     """With the extra that brings it, and no device is looked for."""
     assert {chip.platform for chip in CHIPS.values()} == set(COMPILERS)

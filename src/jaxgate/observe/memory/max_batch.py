@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+import jax
 
 from jaxgate.model import Computation, Facts, InvalidCaseError, MaxBatch, ReferenceFacts
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.machine import fingerprint
+from jaxgate.observe.memory.allocator import read_figures
 from jaxgate.observe.out_of_memory import read_exhausted
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace import Lowered, compiled_facts, lower
 
 _STRAIGHT = 4
 """Steps that trust memory to grow in proportion to the batch (seen: three find it); then the gap is halved."""
+_FAR = 1.25
+"""From a refusal so far above the budget on, the line is not trusted: by those at 1,024 and 108 texts of a step 48 would have
+been the most, and more fit (v5e, 2026-11-24)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,40 +48,63 @@ class Fitting:
         return largest, known
 
     def largest_batch(self, function: Callable[..., Any], wanted: MaxBatch, *, role: str) -> int:
-        """Find the largest multiple of ``wanted.step`` at which one call's ``peak_bytes`` stay within the budget.
+        """Find the largest multiple of ``wanted.step`` that fits the budget.
 
-        A batch counts as the largest when it was compiled and wanted, and the next multiple was compiled and does not.
+        A batch counts as the largest when it was compiled and fits, and the next multiple was compiled and does not.
 
         Raises:
             InvalidCaseError: If it cannot be compiled, the backend does not report its memory, the smallest batch does
                 not fit, or the largest one that may be tried does.
         """
+        budget, own = self._budget(wanted, role), wanted.budget_bytes is None
+        low, high = 0, wanted.limit // wanted.step
 
-        def peak_bytes(steps: int) -> int:
-            return self._peak_bytes(function, wanted, steps * wanted.step, role)
+        def needed(steps: int) -> int:
+            return self._needed(function, wanted, steps * wanted.step, role, budget if own else None)
 
-        low, high = 1, wanted.limit // wanted.step
-        low_bytes, high_bytes = peak_bytes(low), peak_bytes(high)
-        if low_bytes > wanted.budget_bytes or high_bytes <= wanted.budget_bytes:
-            batch, peak = (low, low_bytes) if low_bytes > wanted.budget_bytes else (high, high_bytes)
+        # A line between both ends; but a compiler that knows its device refuses what does not fit in a second, and takes many
+        # for what does: then the first that fits should be the last that is tried.
+        found = {} if own else {1: needed(1)}
+        found[high] = needed(high)
+        if not own and found[1] <= budget:
+            low = 1
+        tries = 0
+        while found[high] > budget and high - low > 1:
+            guess = _on_the_line(found, low, high, budget, own=own) if tries < _STRAIGHT else (low + high) // 2
+            middle = min(max(guess, low + 1), high - 1)
+            found[middle] = needed(middle)
+            low, high = (middle, high) if found[middle] <= budget else (low, middle)
+            tries += 1
+        if low == 0 or found[high] <= budget:
             raise InvalidCaseError(
                 f"looking for the largest batch of the {role}",
-                f"expected its memory to pass {wanted.budget_bytes:,} bytes between a batch of {wanted.step:,} and one of "
-                f"{high * wanted.step:,}, found {peak:,} bytes at {batch * wanted.step:,}; change budget_bytes, step or limit",
+                f"expected its memory to pass {budget:,} bytes between a batch of {wanted.step:,} and one of "
+                f"{wanted.limit // wanted.step * wanted.step:,}, found {found[high]:,} bytes at {high * wanted.step:,}; "
+                f"change {'' if own else 'budget_bytes, '}step or limit",
             )
-        tries = 0
-        while high - low > 1:
-            share = (wanted.budget_bytes - low_bytes) / (high_bytes - low_bytes) if tries < _STRAIGHT else 0.5
-            middle = min(max(low + int(share * (high - low)), low + 1), high - 1)
-            found = peak_bytes(middle)
-            low, low_bytes, high, high_bytes = (
-                (middle, found, high, high_bytes) if found <= wanted.budget_bytes else (low, low_bytes, middle, found)
-            )
-            tries += 1
         return low * wanted.step
 
-    def _peak_bytes(self, function: Callable[..., Any], wanted: MaxBatch, batch: int, role: str) -> int:
-        """What one program needs: as remembered, or by compiling it."""
+    def _budget(self, wanted: MaxBatch, role: str) -> int:
+        """The budget in bytes: as the case says, or the memory of the device."""
+        if wanted.budget_bytes is not None:
+            return wanted.budget_bytes
+        if self.tools.target is not None:
+            return self.tools.target.target.memory_bytes
+        stage = f"looking for the largest batch of the {role}"
+        figures = read_figures(jax.local_devices()[0])
+        why = figures if isinstance(figures, str) else f"the allocator of {figures.device} states no limit"
+        limit = None if isinstance(figures, str) else figures.limit_bytes
+        if limit is None:
+            raise InvalidCaseError(
+                stage, f"expected a device that says how much memory it has, found {why}; give budget_bytes= a number"
+            )
+        (limit,) = self.tools.together.first(stage, (limit,))
+        return limit
+
+    def _needed(
+        self, function: Callable[..., Any], wanted: MaxBatch, batch: int, role: str, device_bytes: int | None
+    ) -> int:
+        """What one program needs, as remembered or by compiling it; with all of a device as the budget, see ``_held``."""
         role = f"{role} for a batch of {batch:,}"
         stage = f"compiling the {role}"
         self.tools.progress(stage)
@@ -83,26 +112,53 @@ class Fitting:
             args = wanted.args_at(batch)
         clock, platform = self.tools.clocks.thread, self.tools.platform
         lowered = lower(function, args, {}, role=role, clock=clock, cold=False, platform=platform)
-        key = fingerprint("peak", lowered.fingerprint, lowered.options, self.surroundings)
+        key = fingerprint("needed", lowered.fingerprint, lowered.options, self.surroundings)
         known = self.tools.store.load(key) if lowered.options is not None else None
         if not self.tools.together.anyone(f"{stage}: not remembered", known is None) and known is not None:
-            return int(known[0]["peak_bytes"])
+            return self._held(known[0]["peak_bytes"], device_bytes, refused=bool(known[0]["refused"]))
         with guarded(stage):
-            peak = self._compiled(lowered)
+            peak, refused = self._compiled(lowered)
         if peak is None:
             raise InvalidCaseError(stage, "the largest batch cannot be found: this backend does not report peak_bytes")
-        (peak,) = self.tools.together.first(stage, (peak,))
-        self.tools.store.save(key, {"peak_bytes": peak}, [])
-        return peak
+        peak, agreed = self.tools.together.first(stage, (peak, int(refused)))
+        self.tools.store.save(key, {"peak_bytes": peak, "refused": agreed}, [])
+        return self._held(peak, device_bytes, refused=bool(agreed))
 
-    def _compiled(self, lowered: Lowered) -> int | None:
-        """``peak_bytes``; of a program that the compiler of a target refuses for its memory, what it asks for."""
-        if self.tools.target is None:
-            return Facts(**compiled_facts(lowered.stage.compile())).peak_bytes
+    def _held(self, peak: int, device_bytes: int | None, *, refused: bool) -> int:
+        """What a program needs, held against the memory of a device: there its compiler has the last word.
+
+        ``peak_bytes`` may be a little more than a program takes, and a refusal's sum is rounded.
+        """
+        if device_bytes is None:
+            return peak
+        if refused:
+            return max(peak, device_bytes + 1)
+        return peak if self.tools.target is None else min(peak, device_bytes)
+
+    def _compiled(self, lowered: Lowered) -> tuple[int | None, bool]:
+        """``peak_bytes``, and whether a compiler refuses the program for its memory; then it is what that asks for."""
+        target = self.tools.target
         try:
-            return Facts(**compiled_facts(self.tools.target.compile(lowered))).peak_bytes
+            executable = lowered.stage.compile() if target is None else target.compile(lowered)
         except Exception as error:
             exhausted = read_exhausted(error)
             if exhausted is None or exhausted.asked_bytes is None:
                 raise
-            return exhausted.asked_bytes
+            return exhausted.asked_bytes, True
+        return Facts(**compiled_facts(executable)).peak_bytes, False
+
+
+def _on_the_line(found: Mapping[int, int], low: int, high: int, budget: int, *, own: bool) -> int:
+    """Where a straight line crosses the budget: through the largest batch that fits and the smallest that does not.
+
+    With all of a device as the budget, through the two smallest that do not fit, as a refusal's sum is another one than
+    ``peak_bytes``; through nothing for no sample as long as there is one of them. Where both need far more, memory is not
+    straight from there on: then halfway.
+    """
+    above = sorted(steps for steps, nbytes in found.items() if nbytes > budget)
+    first, last = ((0, *above) if len(above) == 1 else above[:2]) if own else (low, high)
+    begin, end = found.get(first, 0), found[last]
+    if end <= begin:
+        return (low + high) // 2
+    crossing = first + int((budget - begin) / (end - begin) * (last - first))
+    return (crossing + high) // 2 if own and begin > _FAR * budget else crossing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from jaxgate.model import CHIPS, GPUS, Gpu, Target
 
@@ -48,10 +49,15 @@ COMPILERS: Mapping[str, TargetCompilers] = MappingProxyType(
     }
 )
 """JAX's name of a platform to its compiler."""
+_HOST = 2
+"""Chips of a host along each of the first two axes, where nothing else is said."""
 
 
-def topology_of(target: Target) -> tuple[str, dict[str, str]]:
-    """The name and the options that a compiler's topology has."""
+def topology_of(target: Target) -> tuple[str, dict[str, Any]]:
+    """The name and the options that a compiler's topology has.
+
+    A host of TPUs has 2 x 2 chips for libtpu 0.0.42, which then refuses a single chip or two: they are told to be a host.
+    """
     chip = CHIPS[target.chip]
     if target.chip in GPUS:
         machines, _, each = target.topology.rpartition("x")
@@ -59,7 +65,11 @@ def topology_of(target: Target) -> tuple[str, dict[str, str]]:
             "topology": f"1x{machines or 1}x{each}",
             "target_config": describe_gpu(GPUS[target.chip]),
         }
-    return f"{chip.compiler}:{target.topology}", dict(chip.options)
+    options: dict[str, Any] = dict(chip.options)
+    along = [int(count) for count in target.topology.split("x")][:2]
+    if min(along) < _HOST:
+        options["chips_per_host_bounds"] = [*(min(count, _HOST) for count in along), 1]
+    return f"{chip.compiler}:{target.topology}", options
 
 
 def describe_gpu(gpu: Gpu) -> str:

@@ -96,7 +96,7 @@ class Topology:
         """
         if self.target.chip not in GPUS:
             return
-        limit = GPUS[self.target.chip].memory_bytes
+        limit = self.target.memory_bytes
         needed = (
             memory.argument_size_in_bytes
             + memory.output_size_in_bytes
