@@ -21,6 +21,8 @@ PER_TERM = 0.25
 """Roundings for each number of a sum that is added up in its order: ten million times 0.1 in float32 is off by 0.2."""
 PER_ROOT = 4.0
 """The same where both sides add parts side by side: errors then grow with the root."""
+SUMMED_EPS = 2.0**-23
+"""XLA adds up narrow floats in float32; the interpreter adds them up in their own type."""
 PERTURBED = 8.0
 """How many times as far as arguments that are off by one rounding may move a result."""
 CHAOS = 0.05
@@ -130,7 +132,8 @@ def _allowed(floor: float, moved: float) -> float:
 
 def allowed_error(eps: float, longest_sum: int, *, in_order: bool) -> float:
     """The share of a result's largest value that float error alone may explain."""
-    return eps * max(ROUNDINGS, PER_TERM * longest_sum if in_order else PER_ROOT * sqrt(longest_sum))
+    of_sums = eps * PER_TERM * longest_sum if in_order else min(eps, SUMMED_EPS) * PER_ROOT * sqrt(longest_sum)
+    return max(eps * ROUNDINGS, of_sums)
 
 
 def distance(ours: Values, theirs: Values, *, allowed: float, least: float = 0.0) -> Distance:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from jaxgate.model import Opinion, OpinionBy
+from jaxgate.model import MAX_NAMED, Opinion, OpinionBy, shortlist
 from jaxgate.observe.arguments import Call, Values, leaves_with_paths, on_host
 from jaxgate.observe.compat import kept_arguments
 from jaxgate.observe.errors import describe
@@ -136,7 +136,7 @@ def _compared(question: Question, traits: ProgramTraits, run: Run, inputs: list[
     found = compare(ours, run, inputs, eps=traits.eps, longest_sum=traits.longest_sum, in_order=in_order)
     left = tuple(paths[number] for number in found.left_alone)
     if found.apart is None:
-        return Opinion(why_not=f"float error alone may explain any difference of {', '.join(left)}")
+        return Opinion(why_not=f"float error alone may explain any difference of {shortlist(left, MAX_NAMED)}")
     wrong = "" if found.wrong is None else _difference(found, paths[found.wrong], by)
     return Opinion(by=by, left_alone=left, apart=found.apart, wrong=wrong)
 
