@@ -219,3 +219,13 @@ def test_other_arguments_are_listed():
     other = (before[0], type(before[1])(path="batch", aval="float64[8,64]", nbytes=4096, donated=False))
     verdict = judge_environment(CASE, (), measurement(), launches(signature=other), other="x")
     assert "argument batch: float64[8,64] → float32[8,64]" in verdict.origin.differences
+
+
+def test_products_of_wider_floats_are_red_between_environments_too():
+    """The other jax multiplied bfloat16 where this one multiplies float32: as many FLOPs, and slower on every accelerator."""
+    there = baseline(matmuls={"bfloat16[8,64] x bfloat16[64,64]": 3}, environment=OTHER)
+    verdict = judge_environment(
+        CASE, (), measurement(), Launches(here=(baseline(),), there=(there,), why_not=""), other="x"
+    )
+    assert verdict.status is Status.REGRESSED
+    assert "wider_products" in {finding.name for finding in verdict.findings if finding.status is Status.REGRESSED}

@@ -193,7 +193,9 @@ def test_a_claim_that_breaks_there_is_worse(here):
 
 def test_an_environment_that_cannot_be_made_is_no_answer(here):
     """A requirement that cannot be had, and a suite without gates: never 0."""
-    assert upgrade(here, "--perf-upgrade=no-such-package-of-mine @ file:///nowhere.whl").code not in (0, 1)
+    result = upgrade(here, "--perf-upgrade=no-such-package-of-mine @ file:///nowhere.whl")
+    assert result.code == 2
+    result.shows("cannot be installed")
     here.write("test_model.py", "def test_plain(): pass\n")
     assert upgrade(here, "--perf-upgrade=NEW=1").code not in (0, 1)
 

@@ -138,7 +138,7 @@ def record_other_side(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS]
     if not settings.against or OTHER_SIDE in config.stash:
         return
-    with recording(config, settings.against[:10]) as (into, progress):
+    with _recording(config, settings.against[:10]) as (into, progress):
         progress("recording it for comparison")
         failed = record_revision(
             config.rootpath,
@@ -168,7 +168,7 @@ def terminal(config: pytest.Config) -> int | None:
 def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
     """Record both environments first; before this process takes a device."""
     settings = config.stash[SETTINGS]
-    with recording(config, AGAINST_ENV.flag) as (into, progress), prefixed(AGAINST_ENV.flag):
+    with _recording(config, AGAINST_ENV.flag) as (into, progress), prefixed(AGAINST_ENV.flag):
         return run_environments(
             config.rootpath,
             parse_environment(settings.against_env, config.invocation_params.dir),
@@ -195,12 +195,19 @@ def prefixed(option: str) -> Iterator[None]:
 
 @contextmanager
 def recording(config: pytest.Config, what: str) -> Iterator[tuple[Path, Progress]]:
-    """A folder for what other processes record; what keeps them from it is one line, once, and no test is run."""
+    """A folder for what other processes record, and progress."""
     folder = tempfile.TemporaryDirectory(prefix="jaxgate-")
     config.add_cleanup(folder.cleanup)
+    with Progress(terminal(config), what) as progress:
+        yield Path(folder.name), progress
+
+
+@contextmanager
+def _recording(config: pytest.Config, what: str) -> Iterator[tuple[Path, Progress]]:
+    """The same; what keeps the processes from it is one line, once, and no test is run."""
     try:
-        with Progress(terminal(config), what) as progress:
-            yield Path(folder.name), progress
+        with recording(config, what) as found:
+            yield found
     except (UsageError, OSError) as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 

@@ -5,6 +5,7 @@ This process runs no test and takes no device: processes of both environments re
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Sequence
@@ -14,11 +15,11 @@ import pytest
 
 from jaxgate.judge import judge_upgrade
 from jaxgate.keep import Artifacts, ForeignFolderError, write_atomic
-from jaxgate.model import Answer, UpgradeReport
+from jaxgate.model import Answer, UpgradeReport, UsageError
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.options.table import UPGRADE
-from jaxgate.plugin.session_start import given_instruments, prefixed, recording, selection
+from jaxgate.plugin.session_start import given_instruments, recording, selection
 from jaxgate.plugin.stash import SETTINGS
 from jaxgate.processes.environment_spec import parse_environment
 from jaxgate.processes.pytest_child import child_environment, naming
@@ -36,34 +37,18 @@ class Upgrade(InsteadOfTests):
 
     def __init__(self) -> None:
         self._report: UpgradeReport | None = None
+        self._refused = ""
         self._pages = ""
 
     def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
         """Record both sides, hold them against each other, write the pages."""
-        from jaxgate.processes.upgrade_runs import record_upgrade  # noqa: PLC0415 - imports JAX
-
-        config = session.config
-        settings = config.stash[SETTINGS]
-        cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
-        with recording(config, UPGRADE.flag) as (into, progress), prefixed(UPGRADE.flag):
-            asked = parse_environment(settings.upgrade, config.invocation_params.dir, may_make=True)
-            recorded = record_upgrade(
-                config.rootpath,
-                asked,
-                selection(config),
-                tests,
-                launches=0 if config.getoption("benchmark_disable", False) else settings.launches,
-                into=into,
-                cache=(into if cache is None else Path(cache.mkdir("jaxgate"))) / "environments",
-                progress=progress,
-                here=child_environment(settings) | naming(settings),
-                record=given_instruments(config).record_other,
-            )
-            report = judge_upgrade(
-                recorded.here, recorded.there, recorded.launches, tests=tests, other=_shown(settings.upgrade)
-            )
-        self._report = report
-        self._write(report, settings.artifacts.folder)
+        try:
+            self._report = _compare(session.config, tests)
+        except (UsageError, OSError) as error:
+            self._refused = str(error)
+            _leave(json.dumps({"exit_code": Answer.UNKNOWN.exit_code, "said": self._refused}))
+            return
+        self._write(self._report, session.config.stash[SETTINGS].artifacts.folder)
 
     def exit_status(self, exitstatus: int) -> int:
         """Yes is 0, no is 1, and 2 that it is not known."""
@@ -71,12 +56,15 @@ class Upgrade(InsteadOfTests):
         return max(int(exitstatus), answer.exit_code)
 
     def results(self) -> object:  # noqa: D102 - see the base
-        return self._report
+        return self._report or self._refused
 
     def show(self, out: Console, config: pytest.Config) -> None:
-        """Show the answer, what it rests on, and where the page is."""
-        assert self._report is not None
+        """Show the answer, what it rests on, and where the page is; or why there is none."""
         del config
+        if self._report is None:
+            for line in self._refused.splitlines():
+                out.write_line(line, red=True)
+            return
         colours = {Answer.YES: "green", Answer.NO: "red", Answer.UNKNOWN: "yellow"}
         first, *rest = upgrade_lines(self._report, shutil.get_terminal_size().columns)
         out.write_line(first, bold=True, **{colours[self._report.answer]: True})
@@ -87,8 +75,7 @@ class Upgrade(InsteadOfTests):
     def _write(self, report: UpgradeReport, folder: Path) -> None:
         """Write the page for a pull request, and all figures; a page that cannot be written is said, the answer stays."""
         artifacts, results = Artifacts(folder), upgrade_json(report)
-        if os.environ.get(RESULTS_INTO):
-            write_atomic(Path(os.environ[RESULTS_INTO]), results.encode())
+        _leave(results)
         try:
             artifacts.join()
             for name, text in ((PAGE, upgrade_page(report)), (RESULTS, results)):
@@ -98,6 +85,39 @@ class Upgrade(InsteadOfTests):
             )
         except (OSError, ForeignFolderError) as error:
             self._pages = f"the page could not be written: {error}"
+
+
+def _compare(config: pytest.Config, tests: list[str]) -> UpgradeReport:
+    """Record both sides, and hold them against each other.
+
+    Raises:
+        UsageError: If the other environment cannot be made, or a side records nothing.
+    """
+    from jaxgate.processes.upgrade_runs import record_upgrade  # noqa: PLC0415 - imports JAX
+
+    settings = config.stash[SETTINGS]
+    cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
+    with recording(config, UPGRADE.flag) as (into, progress):
+        recorded = record_upgrade(
+            config.rootpath,
+            parse_environment(settings.upgrade, config.invocation_params.dir, may_make=True),
+            selection(config),
+            tests,
+            launches=0 if config.getoption("benchmark_disable", False) else settings.launches,
+            into=into,
+            cache=(into if cache is None else Path(cache.mkdir("jaxgate"))) / "environments",
+            progress=progress,
+            here=child_environment(settings) | naming(settings),
+            record=given_instruments(config).record_other,
+        )
+        other = _shown(settings.upgrade)
+        return judge_upgrade(recorded.here, recorded.there, recorded.launches, tests=tests, other=other)
+
+
+def _leave(results: str) -> None:
+    """Leave the answer to the command that started this run, if one did."""
+    if os.environ.get(RESULTS_INTO):
+        write_atomic(Path(os.environ[RESULTS_INTO]), results.encode())
 
 
 def _shown(items: Sequence[str]) -> str:
