@@ -94,6 +94,7 @@ class Project:
         self.pytester = pytester
         self.path = pytester.path
         self.instruments: dict[str, Any] = {}  # what a run looks at the world with, where it is not the real thing
+        self.instruments_there: dict[str, Any] = {}  # the same of runs that stand for other processes
         self._asked_by = asked_by
         pytester.makepyprojecttoml(projects.SETTINGS)
 
@@ -135,7 +136,8 @@ class Project:
             for name in {*variables} - {NOT_FROM, ONLY_FROM}:
                 patch.setenv(name, variables[name])
             patch.chdir(folder)
-            done = self.pytester.runpytest_inprocess(*command[3:])
+            given = [GivenInstruments(**self.instruments_there)] if self.instruments_there else []
+            done = self.pytester.runpytest_inprocess(*command[3:], plugins=given)
         return Finished(status=int(done.ret), stdout=done.stdout.str(), stderr=done.stderr.str())
 
     def records_here(self) -> None:

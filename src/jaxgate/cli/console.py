@@ -12,6 +12,12 @@ def say(line: str) -> None:
     print(printable_line(line), flush=True)  # noqa: T201 - a command
 
 
+def begin(line: str) -> None:
+    """Print the first half of a line, at once; ``say`` prints the rest of it."""
+    sys.stdout.write(f"{printable_line(line)} … ")
+    sys.stdout.flush()
+
+
 def write(page: str) -> None:
     """Print a page as it is."""
     sys.stdout.write(printable(page))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxgate.cli.baselines import migrate_baselines, show_baselines
+from jaxgate.cli.bisect_arguments import add_bisect
 from jaxgate.cli.comment import comment
 from jaxgate.cli.console import complain, refuse
 from jaxgate.cli.doctor import doctor
@@ -145,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commenting.add_argument("--artifacts", default="perf-artifacts", metavar="DIR", help="default: perf-artifacts")
     commenting.add_argument("--commit", default="", metavar="SHA", help="the results must be of this commit")
+    add_bisect(command)
     command("policy", _policy, help="print what gates, and by how much it may move, as Markdown")
     stored = command(
         "baselines",

@@ -47,7 +47,7 @@ def write_result_files(
     for name, text in ((SUMMARY, page), (RESULTS, results)):
         session.evidence.write_page(name, text)
     if environ.get(RESULTS_INTO):
-        write_atomic(Path(environ[RESULTS_INTO]), results.encode())
+        write_atomic(Path(environ[RESULTS_INTO]), results_json(outcome, texts=True).encode())
     if environ.get(STEP_SUMMARY):
         try:
             append_page(Path(environ[STEP_SUMMARY]), page)

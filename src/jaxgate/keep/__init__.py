@@ -12,6 +12,16 @@ from jaxgate.keep.baselines import (
     recorded_by,
     save_baseline,
 )
+from jaxgate.keep.bisections import (
+    cache_folder,
+    copy_files,
+    forget,
+    forget_old,
+    question_file,
+    read_bisection,
+    save_bisection,
+    search_folder,
+)
 from jaxgate.keep.calibrations import write_calibration
 from jaxgate.keep.floors import DamagedFloorsError, FloorStore
 from jaxgate.keep.git import git_command, run_git

@@ -2,6 +2,16 @@
 
 from jaxgate.model.allocator import AllocatorFigures, AllocatorPeak, PeakRecord
 from jaxgate.model.baseline import BASELINE_SCHEMA, LATER_KEYS, Baseline, Launches, Provenance, StoredBaseline
+from jaxgate.model.bisection import (
+    BISECTION_SCHEMA,
+    RUN_TIME,
+    AskedSide,
+    Bisection,
+    Left,
+    Mark,
+    Probe,
+    Quantity,
+)
 from jaxgate.model.calibration import (
     CALIBRATION_SCHEMA,
     FLOORS_SCHEMA,

@@ -20,21 +20,23 @@ OPTION = "--perf-against"
 MERGE_BASE = "merge-base"
 
 
-def resolve_revision(project: Path, revision: str) -> str:
+def resolve_revision(project: Path, revision: str, option: str = OPTION) -> str:
     """Find the commit that a revision names.
 
     Args:
         project: A folder inside the checkout.
         revision: Anything that git takes, or ``merge-base``: where this branch left the trunk.
+        option: Who asks, for messages.
 
     Raises:
         UsageError: If git does not know it.
     """
     if run_git(project, "rev-parse", "--show-toplevel") is None:
-        raise UsageError(f"--perf-against: {project} is not a git checkout")
+        raise UsageError(f"{option}: {project} is not a git checkout")
     if revision != MERGE_BASE:
-        return run_git(project, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") or _unknown(revision)
-    return merge_base(project) or _unknown(f"{MERGE_BASE} with any of {', '.join(TRUNKS)}")
+        found = run_git(project, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        return found or _unknown(revision, option)
+    return merge_base(project) or _unknown(f"{MERGE_BASE} with any of {', '.join(TRUNKS)}", option)
 
 
 def record_revision(
@@ -74,5 +76,5 @@ def record_revision(
             run_git(project, "worktree", "remove", "--force", str(worktree), timeout_s=None)
 
 
-def _unknown(what: str) -> str:
-    raise UsageError(f"--perf-against: expected a revision that git knows, found {what}")
+def _unknown(what: str, option: str = OPTION) -> str:
+    raise UsageError(f"{option}: expected a revision that git knows, found {what}")

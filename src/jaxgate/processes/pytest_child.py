@@ -6,15 +6,16 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from jaxgate.keep import HELD
+from jaxgate.keep import HELD, read_json
 from jaxgate.model import UsageError
 from jaxgate.processes.child import Finished, run_child
 from jaxgate.settings import Settings
-from jaxgate.settings.variables import CPU_DEVICES, NAMED_LIKE, NAMESAKES, OTHER_SIDE, SIZE, TARGET
+from jaxgate.settings.variables import CPU_DEVICES, NAMED_LIKE, NAMESAKES, OTHER_SIDE, RESULTS_INTO, SIZE, TARGET
 
 _RECORDED = (0, 1, 5)
 """pytest's exit codes of a run that came to its end: passed, some tests failed, no tests collected."""
@@ -73,12 +74,22 @@ def child_environment(settings: Settings) -> dict[str, str]:
 
     What belongs to this run of pytest is left out; the project's own options are handed on.
     """
+    return fresh_environment(settings.started_with, settings.options)
+
+
+def fresh_environment(environ: Mapping[str, str], options: Sequence[str]) -> dict[str, str]:
+    """The environment of a run of pytest to which no other run of jaxgate has described anything.
+
+    Args:
+        environ: The variables to start from.
+        options: Options of that run, beside those on its command line.
+    """
     dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS", "PYTEST_XDIST")
-    found = {name: value for name, value in settings.started_with.items() if not name.startswith(dropped)}
+    found = {name: value for name, value in environ.items() if not name.startswith(dropped)}
     found |= {name: os.environ[name] for name in (SIZE, CPU_DEVICES, TARGET) if name in os.environ}
     found["COLUMNS"] = "400"  # pytest cuts its reasons to the width of the terminal
-    if settings.options:
-        found["PYTEST_ADDOPTS"] = shlex.join(settings.options)
+    if options:
+        found["PYTEST_ADDOPTS"] = shlex.join(options)
     return found
 
 
@@ -109,11 +120,52 @@ def record_selection(
     command += ["-m", chosen.markers] if chosen.markers else []
     command += ["--perf-update", f"--perf-baselines={into}", "--no-perf-strict", "--perf-max-undecided=1"]
     command += side.arguments
-    environment = {**side.environment, OTHER_SIDE: "1"}
-    if HELD in os.environ:  # this process has the machine to itself, and the other one would wait for it for ever
-        environment[HELD] = os.environ[HELD]
-    done = run(command, folder=side.project, variables=environment)
+    done = run(command, folder=side.project, variables=_variables(side) | {OTHER_SIDE: "1"})
     if done.status not in _RECORDED:
-        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL:])
-        raise BrokenRecordingError(f"{side.option}: the other side could not be recorded:\n{tail}", done.status)
+        raise BrokenRecordingError(f"{side.option}: the other side could not be recorded:\n{_tail(done)}", done.status)
     return dict(_FAILED.findall(done.stdout))
+
+
+def judge_test(
+    side: Side, test: str, against: Sequence[str], folder: Path, run: Callable[..., Finished] = run_child
+) -> Mapping[str, Any]:
+    """Judge a test by a run of its own.
+
+    Args:
+        side: How to run it.
+        test: pytest node id.
+        against: Options that say what it is compared with.
+        folder: For what the run leaves.
+        run: Runs the command in a process.
+
+    Returns:
+        What ``results.json`` of that run says.
+
+    Raises:
+        UsageError: If it came to no result.
+    """
+    results = folder / "results.json"
+    command = [str(side.python), "-m", "pytest", test, "-q", "--color=no", "-p", "no:cacheprovider", *against]
+    command += [
+        "--no-perf-strict",
+        "--perf-max-undecided=1",
+        "--perf-profile=never",
+        f"--perf-artifacts={folder / 'pages'}",
+    ]
+    done = run(command, folder=side.project, variables=_variables(side) | {RESULTS_INTO: str(results)})
+    try:
+        found = read_json(results)
+    except (OSError, ValueError):
+        raise UsageError(f"{side.option}: the comparison came to no result:\n{_tail(done)}") from None
+    finally:
+        results.unlink(missing_ok=True)
+    return dict(found)
+
+
+def _variables(side: Side) -> dict[str, str]:
+    """Of a process of that side: where this one has the machine to itself, the other would wait for it for ever."""
+    return {**side.environment, **({HELD: os.environ[HELD]} if HELD in os.environ else {})}
+
+
+def _tail(done: Finished) -> str:
+    return "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL:])

@@ -1,5 +1,14 @@
 """Verdicts as text and Markdown. The only room that converts units."""
 
+from jaxgate.report.bisection import (
+    bisection_table,
+    compared_with,
+    describe_quantity,
+    first_bad_lines,
+    likeness,
+    moved_twice,
+    show_figure,
+)
 from jaxgate.report.bundle import BUFFERS, CHANGES, report, report_sections, verdict_json
 from jaxgate.report.calibration import calibration_markdown, calibration_text
 from jaxgate.report.calibration_plot import draw

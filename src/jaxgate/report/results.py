@@ -9,14 +9,20 @@ from typing import Any
 
 from jaxgate.model import Finding, Outcome, Status, Verdict
 from jaxgate.report.printable import printable
+from jaxgate.report.text import explain
 
 PREFIX = "jaxgate"
 RESULTS_SCHEMA = 1
 """Changes where a key goes or means something else; a new key changes nothing."""
 
 
-def results_json(outcome: Outcome) -> str:
-    """The run: how it ended, and every case with what was not the same."""
+def results_json(outcome: Outcome, *, texts: bool = False) -> str:
+    """The run: how it ended, and every case with what was not the same.
+
+    Args:
+        outcome: The run.
+        texts: Add to each case that is not the same what a person reads of it: for a process that shows it.
+    """
     content = {
         "schema": RESULTS_SCHEMA,
         "jaxgate": version("jaxgate"),
@@ -32,7 +38,10 @@ def results_json(outcome: Outcome) -> str:
         "baseline_edits": None if outcome.baseline_edits is None else list(outcome.baseline_edits),
         "needs_commit": list(outcome.needs_commit),
         "scaling": [asdict(series) for series in outcome.scaling],
-        "cases": [_case(verdict, outcome) for verdict in outcome.verdicts],
+        "cases": [
+            _case(verdict, outcome) | ({"text": _text(verdict, outcome)} if texts else {})
+            for verdict in outcome.verdicts
+        ],
     }
     return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
 
@@ -82,6 +91,12 @@ def _roofline(verdict: Verdict) -> dict[str, Any] | None:
         **{f"{resource}_ns": time_ns for resource, time_ns in found.times_ns.items()},
         "unknown": dict(found.unknown),
     }
+
+
+def _text(verdict: Verdict, outcome: Outcome) -> str:
+    if verdict.status is Status.SAME:
+        return ""
+    return explain(verdict, test=outcome.tests.get(verdict.case, ""), elsewhere=outcome.elsewhere)
 
 
 def _communication(verdict: Verdict) -> dict[str, float] | None:

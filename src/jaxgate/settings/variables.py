@@ -32,4 +32,4 @@ NOTES_INTO = "JAXGATE_NOTES_INTO"
 """Set for a process that records one side of ``jaxgate upgrade``: the file to which it adds what becomes of each test."""
 
 RESULTS_INTO = "JAXGATE_RESULTS_INTO"
-"""Set by ``jaxgate gate`` and ``upgrade``: a file of its own for the results, wherever the bundles go."""
+"""Set by ``jaxgate gate``, ``upgrade`` and ``bisect``: a file of its own for the results, with texts, wherever the bundles go."""

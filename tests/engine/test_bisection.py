@@ -1,0 +1,242 @@
+"""A search from both sides to the first bad revision: what decides, what is skipped, what is kept."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+from support.factories import OTHER_CPU, SIGNATURE, argument, baseline
+
+from jaxgate.engine.bisection import AlikeError, Question, Search
+from jaxgate.judge import remaining
+from jaxgate.keep import read_bisection
+from jaxgate.model import Finding, Mark, Status, UsageError
+from jaxgate.processes.revisions import Compared, NotMeasuredError
+
+NAMES = [f"r{number}" for number in range(9)]
+TEMP = Finding(kind="fact", name="temp_bytes", status=Status.REGRESSED, now=40_000, against=20_000, allowed=25_096)
+
+
+class Line:
+    """Revisions in a row."""
+
+    unit = "commit"
+    good, bad, revisions = NAMES[0], NAMES[-1], NAMES
+
+    def short(self, revision):
+        return revision
+
+    title = describe = short
+
+    def left(self, marks):
+        return remaining(NAMES, dict(marks))
+
+    def opened(self, revision, *, copied):
+        return nullcontext()
+
+
+class Measured:
+    """What each revision is, and what was asked."""
+
+    def __init__(self, temp=None, programs=None, broken=(), sides=(TEMP,), times=None, **changes):
+        self.temp = temp or [20_000] * 9
+        self.programs = programs or [0] * 9
+        self.broken, self.sides, self.times, self.changes = broken, sides, times or {}, changes
+        self.asked, self.duels, self.untested, self.interrupt = [], [], 0, None
+
+    def measure(self, revision, *, copied):
+        if revision == self.interrupt:
+            raise KeyboardInterrupt
+        number = NAMES.index(revision)
+        self.asked.append(revision)
+        if number in self.broken or (number < self.untested and not copied):
+            raise NotMeasuredError("SyntaxError: invalid syntax" if number in self.broken else "it has no such test")
+        return self._of(number)
+
+    def known(self, revision):
+        return self._of(NAMES.index(revision)) if revision in self.asked else None
+
+    def compare(self, revision, *, copied, timed):
+        number = NAMES.index(revision)
+        status, ratio = Status.UNDECIDED, None
+        if timed:
+            self.duels.append(revision)
+            found = self.times[number]
+            status = found.pop(0) if isinstance(found, list) else found
+            ratio = {Status.SLOWER: 1.2, Status.SAME: 1.0}.get(status)
+        return Compared(findings=self.sides, time=status, ratio=ratio, reason="why", text=f"red {revision}")
+
+    def _of(self, number):
+        found = baseline(facts={"temp_bytes": self.temp[number]}, **self.changes.get(f"r{number}", {}))
+        program = f"{self.programs[number]:032x}"
+        return replace(found, fingerprints=replace(found.fingerprints, program=program))
+
+
+def start(measured, folder, said=None, **question):
+    """A search of these revisions."""
+    said = [] if said is None else said
+    return Search(
+        Question(**question),
+        Line(),
+        measured,
+        folder / "question.json",
+        begin=said.append,
+        end=said.append,
+        clock=lambda: 0.0,
+    )
+
+
+JUMP = [20_000] * 5 + [40_000] * 4
+
+
+def test_the_figure_of_a_fact_decides(tmp_path):
+    """No duel is run; the text is of the first bad revision against the good side."""
+    measured, said = Measured(JUMP), []
+    answer = start(measured, tmp_path, said).run()
+    assert answer.first_bad == ("r5",)
+    assert answer.text == "red r5"
+    assert [probe.revision for probe in answer.state.probes] == ["r4", "r6", "r5"]
+    assert answer.state.quantity.name == "temp_bytes"
+    assert not measured.duels
+    assert "temp_bytes 40 kB against 20 kB = 2.00 ×" in said
+    assert "step 1, about 3 steps left for 8 commits: r4 r4" in said
+    assert "good: 20 kB, like the good side, 0.0 s" in said
+
+
+def test_a_revision_that_cannot_be_measured_is_skipped_and_said_so(tmp_path):
+    """The search goes on beside it."""
+    said = []
+    answer = start(Measured(JUMP, broken={4}), tmp_path, said).run()
+    assert answer.first_bad == ("r4", "r5")
+    assert "skipped: not measured: SyntaxError: invalid syntax, 0.0 s" in said
+    assert start(Measured([20_000] * 3 + [40_000] * 6, broken={4}), tmp_path / "2").run().first_bad == ("r3",)
+
+
+def test_one_that_takes_other_arguments_is_skipped(tmp_path):
+    """Its figure is of another program."""
+    other = (*SIGNATURE[:1], argument("batch", "float32[16,64]", 4096))
+    answer = start(Measured(JUMP, r4={"signature": other}), tmp_path).run()
+    assert answer.state.probes[0].mark is Mark.SKIPPED
+    assert "other arguments" in answer.state.probes[0].why
+
+
+def test_one_that_ran_on_other_hardware_is_skipped(tmp_path):
+    """JAX falls back to the CPU where a GPU is taken."""
+    answer = start(Measured(JUMP, r4={"hardware": OTHER_CPU}), tmp_path).run()
+    assert answer.state.probes[0].mark is Mark.SKIPPED
+    assert "it ran on cpu-intel-xeon-1, the good side on cpu-amd-epyc-1" in answer.state.probes[0].why
+
+
+def test_a_fact_that_is_not_known_there_is_no_answer(tmp_path):
+    """Neither good nor bad."""
+    answer = start(Measured([20_000] * 4 + [None] + [40_000] * 4), tmp_path).run()
+    assert answer.state.probes[0].mark is Mark.SKIPPED
+
+
+SAME_FACTS = {"sides": ()}
+SLOW = {8: Status.SLOWER, 4: Status.SAME, 6: Status.SLOWER, 5: Status.SLOWER}
+
+
+def test_a_duel_decides_where_no_fact_moved(tmp_path):
+    """Each revision is another program: each is duelled."""
+    measured = Measured(programs=range(9), times=SLOW, **SAME_FACTS)
+    answer = start(measured, tmp_path).run()
+    assert answer.first_bad == ("r5",)
+    assert measured.duels == ["r8", "r4", "r6", "r5"]
+    assert answer.text == "red r5"
+    assert [probe.figure for probe in answer.state.probes] == [1.0, 1.2, 1.2]
+
+
+def test_a_program_that_was_met_before_is_not_duelled(tmp_path):
+    """It has the mark that it had then."""
+    measured = Measured(programs=[0] * 5 + [1] * 4, times=SLOW, **SAME_FACTS)
+    answer = start(measured, tmp_path).run()
+    assert answer.first_bad == ("r5",)
+    assert measured.duels == ["r8"]
+    assert [probe.why for probe in answer.state.probes] == [
+        "same program as r0", "same program as r8", "same program as r8",
+    ]  # fmt: skip
+
+
+def test_a_duel_that_does_not_decide_is_run_again_then_skipped(tmp_path):
+    """It is neither good nor bad."""
+    once = {**SLOW, 4: [Status.UNDECIDED, Status.SAME]}
+    assert start(Measured(programs=range(9), times=once, **SAME_FACTS), tmp_path / "1").run().first_bad == ("r5",)
+    never = {**SLOW, 4: Status.UNDECIDED, 3: Status.SAME}
+    answer = start(Measured(programs=range(9), times=never, **SAME_FACTS), tmp_path / "2").run()
+    assert answer.state.probes[0].mark is Mark.SKIPPED
+    assert answer.first_bad == ("r4", "r5")
+
+
+@pytest.mark.parametrize("time", [Status.SAME, Status.UNDECIDED])
+def test_sides_that_are_alike_end_the_search(tmp_path, time):
+    """It says so, with what is known of time, and tries nothing between."""
+    measured = Measured(times={8: time}, **SAME_FACTS)
+    with pytest.raises(AlikeError, match=f"no fact is worse or better on the bad side.*; time is {time}: why"):
+        start(measured, tmp_path).run()
+    assert measured.asked == ["r0", "r8"]
+
+
+def test_the_fact_that_was_asked_for_must_have_moved(tmp_path):
+    """Another one that did is not taken for it."""
+    with pytest.raises(AlikeError, match=r"xla_flops is the same on both sides: 1\.1 MFLOP and 1\.1 MFLOP"):
+        start(Measured(JUMP), tmp_path, fact="xla_flops").run()
+
+
+def test_sides_that_take_other_arguments_cannot_be_compared(tmp_path):
+    """The reason is the judge's."""
+    stale = Finding(
+        kind="baseline", name="stale", status=Status.STALE_BASELINE, detail="batch float32[8] → float32[16]"
+    )
+    with pytest.raises(AlikeError, match=r"cannot be compared: stale: batch float32"):
+        start(Measured(sides=(stale,), times={8: Status.STALE_BASELINE}), tmp_path).run()
+
+
+def test_a_slow_down_comes_before_a_fact_that_is_better(tmp_path):
+    """Who asks for the bad commit means the loss."""
+    better = replace(TEMP, status=Status.IMPROVED, now=10_000)
+    answer = start(Measured(programs=range(9), times=SLOW, sides=(better,)), tmp_path / "1").run()
+    assert answer.state.quantity.clocked
+    fell = Measured([20_000] * 5 + [10_000] * 4, times={8: Status.SAME}, sides=(better,))
+    answer = start(fell, tmp_path / "2").run()
+    assert (answer.state.quantity.name, answer.state.quantity.gain, answer.first_bad) == ("temp_bytes", True, ("r5",))
+
+
+def test_a_side_that_cannot_be_measured_is_an_error(tmp_path):
+    """Named, with the reason."""
+    with pytest.raises(UsageError, match="the bad side, r8, cannot be measured: SyntaxError"):
+        start(Measured(JUMP, broken={8}), tmp_path).run()
+
+
+def test_todays_tests_are_copied_where_the_good_side_has_none(tmp_path):
+    """Over every revision then, so that all are measured alike."""
+    measured = Measured(JUMP)
+    measured.untested = 7
+    answer = start(measured, tmp_path).run()
+    assert answer.first_bad == ("r5",)
+    assert answer.state.copied
+    with pytest.raises(UsageError, match="it has no such test"):
+        start(measured, tmp_path / "2", copied=False).run()
+
+
+def test_a_search_that_was_interrupted_goes_on(tmp_path):
+    """What was decided is not measured again."""
+    first = Measured(JUMP)
+    first.interrupt = "r6"
+    with pytest.raises(KeyboardInterrupt):
+        start(first, tmp_path).run()
+    assert [probe.revision for probe in read_bisection(tmp_path / "question.json").probes] == ["r4"]
+    second = Measured(JUMP)
+    assert start(second, tmp_path).run().first_bad == ("r5",)
+    assert second.asked == ["r0", "r8", "r6", "r5"]
+
+
+def test_a_figure_that_moved_twice_has_an_answer_for_each_side(tmp_path):
+    """Unlike the good side first at one revision, like the bad side first at another."""
+    finding = replace(TEMP, status=Status.IMPROVED, against=79_000, now=17_000, allowed=83_000)
+    temp = [79_000] * 3 + [9_000] * 3 + [17_000] * 3
+    with_good = start(Measured(temp, sides=(finding,), times={8: Status.SAME}), tmp_path / "1", asked="good").run()
+    with_bad = start(Measured(temp, sides=(finding,), times={8: Status.SAME}), tmp_path / "2", asked="bad").run()
+    assert (with_good.first_bad, with_bad.first_bad) == (("r3",), ("r6",))
+    assert "like neither side" in {probe.why for probe in with_good.state.probes}

@@ -1,0 +1,211 @@
+"""A case at one revision: recorded once, compared with the good side, and one line for what keeps it from that."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.factories import baseline
+
+from jaxgate.keep import HELD, save_baseline
+from jaxgate.model import Status, UsageError
+from jaxgate.processes.pytest_child import Side
+from jaxgate.processes.revisions import NotMeasuredError, Revisions, Subject
+from jaxgate.settings.variables import AS_MEASURED
+
+CASE = "scan/rnn"
+
+
+class Two:
+    """Two revisions."""
+
+    unit, good, bad, revisions = "release", "jax-1", "jax-2", ["jax-1", "jax-2"]
+
+    def __init__(self, options=()):
+        self.options, self.opened_at = [*options], []
+
+    def describe(self, revision):
+        return revision.replace("-", " ")
+
+    def against(self, recorded, *, timed):
+        return [*self.options, str(recorded)] if self.options else []
+
+    @contextmanager
+    def opened(self, revision, *, copied):
+        self.opened_at.append((revision, copied))
+        if revision == "gone":
+            raise UsageError("jaxgate bisect: jax==gone cannot be installed:\nERROR: No matching distribution found")
+        yield Side(Path(), {}, "jaxgate bisect")
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Measure with a recorder that writes these baselines, and a judge that says this."""
+
+    def make(*recorded, case=CASE, failed=(), within=None, judge=None, error=None):
+        seen = []
+
+        def record(side, chosen, into):
+            seen.append((side, chosen))
+            if error is not None:
+                raise error
+            for one in recorded:
+                save_baseline(into, one)
+            return dict(failed)
+
+        subject = Subject(case=case, test="perf/test_scan.py::test_scan[rnn]", names=frozenset({CASE, "perf.scan/rnn"}))
+        found = Revisions(
+            subject, within or Two(), tmp_path, waits=print, record=record, judge=judge or (lambda *_: {})
+        )
+        return found, seen
+
+    return make
+
+
+def test_a_revision_is_recorded_once(made):
+    """In a process that measures no time, records what breaks a claim, and does not wait for the machine."""
+    revisions, seen = made(baseline())
+    first = revisions.measure("jax-1", copied=True)
+    assert revisions.measure("jax-1", copied=True) == first == revisions.known("jax-1") == baseline()
+    ((side, chosen),) = seen
+    assert chosen.paths == ("perf/test_scan.py::test_scan[rnn]",)
+    assert side.arguments == ("--benchmark-disable",)
+    assert side.environment[AS_MEASURED] == "1"
+    assert side.environment[HELD] == str(os.getpid())
+
+
+def test_a_case_is_known_by_any_of_its_names(made):
+    """If it is the only one of its test; by that of the question where there are several."""
+    assert made(baseline(case="perf.scan/rnn"))[0].measure("a", copied=False).case == "perf.scan/rnn"
+    two = baseline(case="perf.scan/rnn"), baseline(case=CASE)
+    assert made(*two)[0].measure("b", copied=False).case == CASE
+
+
+def test_a_test_with_several_cases_needs_a_name(made):
+    """Those that it has are offered."""
+    with pytest.raises(UsageError, match="has several cases, name one before it: scan/lstm, scan/rnn"):
+        made(baseline(), baseline(case="scan/lstm"), case="")[0].measure("a", copied=False)
+    assert made(baseline(), case="")[0].measure("b", copied=False).case == CASE
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"failed": {"t": "ValueError: no"}}, "ValueError: no"),
+        ({}, "the test is not there, or gates nothing"),
+        ({"error": UsageError("it:\nE   SyntaxError: invalid\nERROR: found no collectors")}, "SyntaxError: invalid"),
+        ({"error": UsageError("it could not be recorded:\nusage: unknown --own\n")}, "usage: unknown --own"),
+        ({"error": TimeoutError("python took more than 900.0 s")}, "python took more than 900.0 s"),
+        ({"error": OSError("no space")}, "no space"),
+    ],
+)
+def test_what_records_nothing_is_one_line(made, how, reason):
+    """The error that pytest quotes comes before its last word; nothing is kept."""
+    revisions, _ = made(**how)
+    with pytest.raises(NotMeasuredError) as error:
+        revisions.measure("jax-1", copied=False)
+    assert str(error.value) == reason
+    assert revisions.known("jax-1") is None
+
+
+def test_another_case_of_the_test_is_not_taken_for_it(made):
+    """It is named."""
+    with pytest.raises(NotMeasuredError, match="it records scan/lstm, not scan/rnn"):
+        made(baseline(case="scan/lstm"))[0].measure("a", copied=False)
+
+
+def test_a_revision_that_cannot_be_built_is_one_line(made):
+    """By the last word of pip."""
+    with pytest.raises(NotMeasuredError, match=r"^ERROR: No matching distribution found$"):
+        made(baseline())[0].measure("gone", copied=False)
+
+
+def test_a_recording_that_was_interrupted_is_not_taken(made):
+    """It lies aside until it is whole."""
+
+    def interrupted(side, chosen, into):
+        save_baseline(into, baseline())
+        raise KeyboardInterrupt
+
+    again, _ = made(baseline(facts={"temp_bytes": 5}))
+    again._record, whole = interrupted, again._record
+    with pytest.raises(KeyboardInterrupt):
+        again.measure("jax-1", copied=False)
+    assert again.known("jax-1") is None
+    again._record = whole
+    assert again.measure("jax-1", copied=False).facts.temp_bytes == 5
+
+
+def test_recordings_of_two_environments_are_compared_by_their_facts(made):
+    """No process is started; the text says what differs between the environments."""
+    here, there = baseline(facts={"temp_bytes": 90_000}), baseline()
+    here = replace(here, environment={**here.environment, "jax": "0.10.3"})
+    (good, _), (bad, _) = made(there), made(here)
+    good.measure("jax-1", copied=False)
+    bad.measure("jax-2", copied=False)
+    found = bad.compare("jax-2", copied=False, timed=False)
+    (fact,) = [finding for finding in found.findings if finding.kind == "fact"]
+    assert (fact.name, fact.status, fact.now, fact.against) == ("temp_bytes", Status.REGRESSED, 90_000, 20_000)
+    assert "against   jax 1; jax 0.10.2 → 0.10.3" in found.text
+    assert "--perf-against-env jax==1" in found.text
+
+
+JUDGED = {
+    "case": CASE,
+    "time": {"status": "SLOWER", "ratio": 1.2, "reason": "20 of 20", "confirmed": [1.2, 1.19]},
+    "findings": [
+        {
+            "kind": "time",
+            "name": "run_ns",
+            "status": "SLOWER",
+            "now": 2,
+            "against": 1,
+            "allowed": 1.1,
+            "recorded": None,
+            "detail": "",
+        }
+    ],
+    "text": "red",
+}
+
+
+def test_a_run_judges_a_revision_against_the_good_side(made, tmp_path):
+    """With the options of its range; of its cases the one that is searched for counts."""
+    asked = []
+
+    def judge(side, test, against, folder):
+        asked.append(against)
+        return {"cases": [{**JUDGED, "case": "scan/lstm"}, JUDGED]}
+
+    revisions, _ = made(baseline(), within=Two(["--with"]), judge=judge)
+    for revision in ("jax-1", "jax-2"):
+        revisions.measure(revision, copied=False)
+    found = revisions.compare("jax-2", copied=False, timed=True)
+    assert (found.time, found.ratio, found.text) == (Status.SLOWER, 1.2, "red")
+    assert asked == [["--with", str(tmp_path / "recorded/jax-1")]]
+
+
+@pytest.mark.parametrize(
+    ("option", "status"), [("--perf-baselines=a", Status.UNDECIDED), ("--perf-against-env=a", Status.SLOWER)]
+)
+def test_a_slow_down_that_nobody_confirmed_decides_nothing(made, option, status):
+    """Where a fact is red besides, a run confirms no time; launches of two environments are fresh processes themselves."""
+    alone = {**JUDGED, "time": {**JUDGED["time"], "confirmed": []}}
+    revisions, _ = made(baseline(), within=Two([option]), judge=lambda *_: {"cases": [alone]})
+    for revision in ("jax-1", "jax-2"):
+        revisions.measure(revision, copied=False)
+    assert revisions.compare("jax-2", copied=False, timed=True).time is status
+
+
+def test_a_run_that_judges_nothing_is_one_line(made):
+    """Of this case."""
+    revisions, _ = made(baseline(), within=Two(["--with"]), judge=lambda *_: {"cases": []})
+    for revision in ("jax-1", "jax-2"):
+        revisions.measure(revision, copied=False)
+    with pytest.raises(NotMeasuredError, match="nothing was judged of scan/rnn"):
+        revisions.compare("jax-2", copied=False, timed=True)
+    with pytest.raises(NotMeasuredError, match="it was not recorded"):
+        revisions.compare("jax-3", copied=False, timed=True)
