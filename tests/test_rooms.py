@@ -60,6 +60,7 @@ EXCUSED = {
     "src/jaxgate/observe/machine/environment.py": "/proc and /sys",
     "src/jaxgate/observe/machine/load.py": "/proc and /sys",
     "src/jaxgate/observe/program/custom_call_libraries.py": "/proc, and libraries that this process has loaded",
+    "src/jaxgate/observe/repro/standalone.py": "the payload that stands in its own file",
     "src/jaxgate/observe/trace/clocks.py": "/proc",
     "src/jaxgate/plugin/xdist/devices.py": "/sys",
     "src/jaxgate/processes/venv.py": "the metadata of what is installed here",

@@ -87,6 +87,12 @@ class Bench:
             self._outcomes[fault] = replace(outcome, seconds=time.perf_counter() - begin)
         return self._outcomes[fault]
 
+    def sides(self, fault: Fault) -> tuple[Observation, Observation]:
+        """Observe a program without its mistake and with it."""
+        sources = (fault.path.read_text(), fault.planted())
+        cases = [self.case(fault.path, fault.case, source) for source in sources]
+        return self._observe(cases[0], remembered=False), self._observe(cases[1], remembered=False)
+
     def leave(self, control: Control) -> Outcome:
         """Run a program that only looks different."""
         begin = time.perf_counter()

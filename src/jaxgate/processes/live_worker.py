@@ -103,10 +103,29 @@ def start_worker(
         OSError: If it could not be started.
     """
     command = [sys.executable, "-W", "ignore", "-m", module, *arguments]
+    with start_program(command, complaints, variables, timeout_s) as worker:
+        yield worker
+
+
+@contextmanager
+def start_program(
+    command: Sequence[str], complaints: Path, variables: Mapping[str, str], timeout_s: float | None = None
+) -> Iterator[LiveWorker]:
+    """Start a program that answers as a worker does, by whatever interpreter; it ends with the block.
+
+    Args:
+        command: The program and its arguments.
+        complaints: The file for what it complains of.
+        variables: All of its variables.
+        timeout_s: Seconds after which it is killed; ``None`` for never.
+
+    Raises:
+        OSError: If it could not be started.
+    """
     with (
         complaints.open("wb") as stderr,
         subprocess.Popen(
-            command, env=dict(variables), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
+            list(command), env=dict(variables), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
         ) as live,
     ):
         worker = LiveWorker(live, complaints)

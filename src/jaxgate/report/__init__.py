@@ -9,6 +9,7 @@ from jaxgate.report.bisection import (
     moved_twice,
     show_figure,
 )
+from jaxgate.report.bug_report import bug_report
 from jaxgate.report.bundle import BUFFERS, CHANGES, report, report_sections, verdict_json
 from jaxgate.report.calibration import calibration_markdown, calibration_text
 from jaxgate.report.calibration_plot import draw
@@ -21,6 +22,8 @@ from jaxgate.report.plan import plan_table
 from jaxgate.report.policy import policy_page
 from jaxgate.report.printable import printable, printable_line, shell_word
 from jaxgate.report.pull_request import error_commands, pull_request_page
+from jaxgate.report.reduced import reduced_text
+from jaxgate.report.repro_file import repro_file
 from jaxgate.report.results import results_json, verdict_properties
 from jaxgate.report.review import review_lines, why_not_acceptable
 from jaxgate.report.roofline import roofline_line

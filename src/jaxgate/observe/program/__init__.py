@@ -16,6 +16,7 @@ from jaxgate.observe.program.executable_fingerprint import executable_fingerprin
 from jaxgate.observe.program.export import (
     NotReplayableError,
     UnreadableProgramError,
+    custom_calls,
     export_program,
     export_whole,
     find_feeds,

@@ -256,11 +256,15 @@ def read_program(program: StoredProgram) -> export.Exported:
             f"jax {jax.__version__} cannot read it ({type(error).__name__}); record it again with --perf-update"
         ) from error
     refuse_options(program.record.options)
-    called = {quoted or bare for quoted, bare in _CUSTOM_CALL.findall(text)}
-    foreign = sorted(name for name in called if not ALLOWED_CALLS.fullmatch(name))
+    foreign = sorted(name for name in custom_calls(text) if not ALLOWED_CALLS.fullmatch(name))
     if foreign:
         raise NotReplayableError(f"it calls {', '.join(foreign)}, which a stored program must not")
     return exported
+
+
+def custom_calls(text: str) -> set[str]:
+    """Targets of the custom calls in a module's text."""
+    return {quoted or bare for quoted, bare in _CUSTOM_CALL.findall(text)}
 
 
 def load_program(program: StoredProgram, platform: str | None = None, devices: int | None = None) -> export.Exported:

@@ -1,0 +1,135 @@
+"""``jaxgate repro``: one file that shows anybody what changed in a case, without anything of whoever wrote the program.
+
+Exit codes: 0 written · 1 the programs cannot be had, or not without names of their author · 2 the file was written and
+does not run here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxgate.cli.console import complain, refuse, write
+from jaxgate.cli.pytest_arguments import IniError, usual_folder
+from jaxgate.engine.program_pair import ProgramPair, find_pair
+from jaxgate.keep import write_atomic
+from jaxgate.model import ABOUT, UsageError
+from jaxgate.processes.repro_run import run_file
+from jaxgate.report import bug_report, reduced_text, repro_file
+
+_WRITTEN, _CANNOT, _FAILS = 0, 1, 2
+"""Exit codes of this command."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the command was asked for.
+
+    Attributes:
+        case: ``family/sentence``.
+        output: The file; ``None`` for one named after the case, here.
+        issue: Print the text of a bug report around the file instead of what it prints alone.
+        folder: Where the baselines are; ``None`` for what pytest would take.
+        reduce: Write the smallest part that still shows it.
+        budget_s: Seconds for that.
+        python: Interpreter of another environment, which is the baseline's side then.
+        about: What shall be shown; empty for whatever is worst.
+        least: How much worse a fact must stay; ``None`` for a power of what it is.
+    """
+
+    case: str
+    output: Path | None
+    issue: bool
+    folder: str | None
+    reduce: bool
+    budget_s: float
+    python: Path | None
+    about: str
+    least: float | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether today's program is compared with itself: in another environment, or compiled in another way."""
+        return self.python is not None or self.about == "results"
+
+
+def repro(asked: Asked) -> int:
+    """Write the file, run it once where nothing of the project is in sight, and show what it prints.
+
+    Returns:
+        The exit code.
+    """
+    path = asked.output or Path(f"repro-{re.sub(r'[^A-Za-z0-9]+', '-', asked.case).strip('-')}.py")
+    if not asked.reduce and (asked.python or asked.about or asked.least):
+        return refuse("repro", "--python, --about and --at-least say what is reduced: add --reduce", _CANNOT)
+    if asked.about not in ("", *ABOUT):
+        return refuse("repro", f"--about: expected one of {', '.join(ABOUT)}, found {asked.about}", _CANNOT)
+    try:
+        root = Path(asked.folder) if asked.folder else usual_folder(Path.cwd())
+        _progress(f"recording {asked.case} as it is now")
+        pair = find_pair(asked.case, root, project=_project(Path.cwd()), alone=asked.alone, environ=_environ(asked))
+        text, said = written(pair, path.name, asked)
+    except (UsageError, IniError) as error:
+        return refuse("repro", str(error), _CANNOT)
+    write_atomic(path, text.encode())
+    _progress(f"running {path} once")
+    begin = time.monotonic()
+    done = run_file(path)
+    if done.status:
+        return refuse("repro", f"{path} was written and fails here: {done.last_words}", _FAILS)
+    _progress(
+        f"{path}: {len(text.encode()):,} bytes, needs jax and NumPy only; it ran in {time.monotonic() - begin:.0f} s"
+    )
+    printed = f"{said}{done.stdout}"
+    write(bug_report(pair.baseline[0], pair.now[0], text, printed, name=path.name) if asked.issue else printed)
+    return _WRITTEN
+
+
+def written(pair: ProgramPair, name: str, asked: Asked) -> tuple[str, str]:
+    """The text of the file, and what is said of it besides what it prints.
+
+    Raises:
+        UsageError: If a program holds what may be its author's, or shows nothing that could be reduced.
+    """
+    from jaxgate.observe.program import NotReplayableError  # noqa: PLC0415 - imports JAX
+    from jaxgate.observe.repro import NotAnonymousError, anonymise, standalone_source  # noqa: PLC0415 - likewise
+
+    sides = []
+    for whose, (_, program) in (("the baseline's program", pair.baseline), ("today's program", pair.now)):
+        try:
+            sides.append(anonymise(program))
+        except (NotReplayableError, NotAnonymousError) as error:
+            raise UsageError(f"{whose} of `{pair.case}` cannot be given away: {error}") from error
+    if not asked.reduce:
+        return repro_file(*sides, body=standalone_source(), name=name), ""
+    from jaxgate.engine.reduce_pair import reduce_pair  # noqa: PLC0415 - imports JAX
+
+    found = reduce_pair(
+        *sides, python=asked.python, about=asked.about, least=asked.least, budget_s=asked.budget_s, progress=_progress
+    )  # fmt: skip
+    return repro_file(found.baseline, found.now, body=standalone_source(), name=name), reduced_text(found)
+
+
+def _environ(asked: Asked) -> dict[str, str]:
+    """The variables of the process that records: where results are wrong its compiler leaves out what makes them wrong.
+
+    A NaN would keep the case from being recorded; the program is the same.
+    """
+    if asked.about != "results":
+        return dict(os.environ)
+    from jaxgate.observe.opinion import WITHOUT_LIBRARIES  # noqa: PLC0415 - imports JAX
+
+    flags = [f"--{name}={value}" for name, value in WITHOUT_LIBRARIES["cpu"].items()]
+    return {**os.environ, "XLA_FLAGS": " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()}
+
+
+def _project(start: Path) -> Path:
+    """The folder that pytest takes for its root."""
+    return next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), start)
+
+
+def _progress(line: str) -> None:
+    complain(f"jaxgate repro: {line}")

@@ -1,0 +1,127 @@
+"""Delta debugging: the smallest thing that still shows what a larger one shows. Knows nothing of programs.
+
+After Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" (IEEE TSE 28, 2002): parts are taken
+away in chunks that halve, and what still shows it is gone on with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move(Generic[T]):
+    """One way to make something smaller.
+
+    Attributes:
+        name: What it does, for people.
+        parts: What it could take away, by names that stay the same while other parts go.
+        without: The thing without some parts; ``None`` where that is none.
+        one_by_one: Whether only one part may be taken at a time, in the order of ``parts``: the first that works counts.
+    """
+
+    name: str
+    parts: Callable[[T], Sequence[str]]
+    without: Callable[[T, Sequence[str]], T | None]
+    one_by_one: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Generic[T]):
+    """A smaller thing that was found, and is sure to show it.
+
+    Attributes:
+        found: The thing.
+        move: What made it smaller.
+        tries: How many were asked for so far, in all.
+    """
+
+    found: T
+    move: str
+    tries: int
+
+
+class Reduction(Generic[T]):
+    """Makes a thing smaller until no move helps any more.
+
+    Args:
+        moves: Ways to make it smaller, the boldest first.
+        shows: Whether a thing still shows it.
+        size: What shall become small; what is not smaller is not gone on with.
+        over: Whether time is up.
+    """
+
+    def __init__(
+        self,
+        moves: Sequence[Move[T]],
+        *,
+        shows: Callable[[T], bool],
+        size: Callable[[T], tuple[int, ...]],
+        over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._moves = moves
+        self._shows = shows
+        self._size = size
+        self._over = over
+        self._refused: set[T] = set()
+        self.tries = 0
+
+    def steps(self, start: T) -> Iterator[Step[T]]:
+        """Everything smaller that was found, each smaller than the one before; the last one is the smallest.
+
+        Args:
+            start: What shows it.
+        """
+        best = start
+        while not self._over():
+            before = best
+            for move in self._moves:
+                for found in self._one_by_one(move, best) if move.one_by_one else self._in_chunks(move, best):
+                    best = found
+                    yield Step(found=best, move=move.name, tries=self.tries)
+            if self._size(best) >= self._size(before):
+                return
+
+    def _one_by_one(self, move: Move[T], best: T) -> Iterator[T]:
+        """Take the first part that can be taken, and ask again what parts there are."""
+        while True:
+            found = next((one for part in move.parts(best) if (one := self._try(move, best, [part])) is not None), None)
+            if found is None:
+                return
+            best = found
+            yield best
+
+    def _in_chunks(self, move: Move[T], best: T) -> Iterator[T]:
+        parts = list(move.parts(best))
+        length = (len(parts) + 1) // 2
+        while length >= 1:
+            begin = 0
+            while begin < len(parts):
+                chunk = parts[begin : begin + length]
+                found = self._try(move, best, chunk)
+                if found is None:
+                    begin += length
+                    continue
+                best = found
+                left = set(move.parts(best))
+                parts = [part for part in parts if part in left and part not in chunk]
+                begin = min(begin, len(parts))
+                yield best
+            length = min(length // 2, max(len(parts), 1))
+
+    def _try(self, move: Move[T], best: T, parts: Sequence[str]) -> T | None:
+        """The thing without some parts, if it is smaller and shows it."""
+        if self._over():
+            return None
+        found = move.without(best, parts)
+        if found is None or found in self._refused or self._size(found) >= self._size(best):
+            return None
+        self.tries += 1
+        if self._shows(found):
+            return found
+        self._refused.add(found)
+        return None

@@ -1,0 +1,144 @@
+"""``jaxgate repro``: a file for strangers out of a red case, and one line where there can be none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from support.projects import SETTINGS
+
+from jaxgate.cli import main as cli
+from jaxgate.cli import repro as module
+from jaxgate.model import UsageError
+from jaxgate.processes.child import Finished
+
+TEST = """
+import jax.numpy as jnp
+
+ACME_TABLE = jnp.arange(24.0).reshape(4, 6) * 0.37
+
+def acme_step(acme_weights, batch):
+    hidden = jnp.tanh(batch @ acme_weights)
+    return {"acme_loss": (hidden @ ACME_TABLE.T).sum(), "next": acme_weights * 0.9}
+
+def test_acme(gate):
+    gate(acme_step, jnp.ones((8, 6)), jnp.ones((4, 8)), donate="acme_weights")
+"""
+CASE = "model/acme"
+
+
+def run(folder, *arguments, module="jaxgate.cli.main"):
+    """A command in a process of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "JAXGATE", "CI"))}
+    variables = {**kept, "JAXGATE_MACHINE_HELD": "tests", "JAX_PLATFORMS": "cpu"}
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_red_case_becomes_a_file(tmp_path):
+    """Recorded, broken, written, run: the file shows what is red, and nothing of the project is in it."""
+    (tmp_path / "pyproject.toml").write_text(SETTINGS)
+    test = tmp_path / "test_model.py"
+    test.write_text(TEST)
+    recorded = run(tmp_path, "-q", "--perf-update", "--benchmark-disable", module="pytest")
+    assert recorded.returncode == 0, recorded.stdout
+    test.write_text(TEST.replace(', donate="acme_weights"', ""))
+    before = sorted(tmp_path.glob("baselines/**/*"))
+    done = run(tmp_path, "repro", CASE, "--issue")
+    assert done.returncode == 0, done.stderr
+    assert "# A changed program reuses 192 bytes less of its arguments" in done.stdout
+    assert "alias bytes                                192               0" in done.stdout
+    text = (tmp_path / "repro-model-acme.py").read_text()
+    assert text.rstrip() in done.stdout
+    assert "acme" not in text.replace("repro-model-acme.py", "")
+    assert str(tmp_path) not in text
+    assert sorted(tmp_path.glob("baselines/**/*")) == before, "it records aside"
+
+
+@pytest.fixture
+def called(monkeypatch, tmp_path):
+    """The command without processes: a pair that cannot be had unless a test says otherwise."""
+    monkeypatch.chdir(tmp_path)
+    answers = {"text": "print(1)\n", "done": Finished(status=0, stdout="temp bytes\n", stderr="")}
+
+    def find(case, root, **about):
+        if isinstance(answers["text"], Exception):
+            raise answers["text"]
+        answers["asked"] = about
+
+    monkeypatch.setattr(module, "find_pair", find)
+    monkeypatch.setattr(
+        module, "written", lambda pair, name, asked: (answers["text"], "said\n" if asked.reduce else "")
+    )
+    monkeypatch.setattr(module, "run_file", lambda path: answers["done"])
+    return answers
+
+
+def test_what_the_file_prints_is_shown(called, tmp_path, capsys):
+    """Under the name that was asked for; progress goes to the other stream."""
+    assert cli.main(["repro", CASE, "--output", "mine.py"]) == 0
+    assert (tmp_path / "mine.py").read_text() == "print(1)\n"
+    out, err = capsys.readouterr()
+    assert out == "temp bytes\n"
+    assert "recording model/acme as it is now" in err
+    assert "mine.py: 9 bytes" in err
+
+
+def test_a_case_that_cannot_be_had_is_one_line(called, tmp_path, capsys):
+    """Nothing is written."""
+    called["text"] = UsageError("expected a case, found none")
+    assert cli.main(["repro", CASE]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "jaxgate repro: expected a case, found none"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_does_not_run_is_told(called, capsys):
+    """It is there to be looked at, and nobody may take it for a reproduction."""
+    called["done"] = Finished(status=1, stdout="", stderr="Traceback\nValueError: broken\n")
+    assert cli.main(["repro", CASE]) == 2
+    assert "was written and fails here: ValueError: broken" in capsys.readouterr().err
+
+
+def test_arguments_that_it_does_not_have_are_refused(called, capsys):
+    """Not handed to pytest."""
+    assert cli.main(["repro", CASE, "-k", "x"]) == 2
+    assert "unknown arguments -k x" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [("--python", "bin/python"), ("--about", "time"), ("--at-least", "2")])
+def test_what_only_a_reduction_reads_is_refused_without_one(called, option, capsys):
+    """It would be ignored."""
+    assert cli.main(["repro", CASE, *option]) == 1
+    assert "add --reduce" in capsys.readouterr().err
+
+
+def test_what_nobody_can_show_is_refused(called, capsys):
+    """With what there is."""
+    assert cli.main(["repro", CASE, "--reduce", "--about", "speed"]) == 1
+    assert "expected one of results, time, temp_bytes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", ["0", "-3", "soon", "nan", "inf"])
+def test_a_budget_is_a_number_of_seconds(called, wrong, capsys):
+    """An endless one is ended with Ctrl-C."""
+    with pytest.raises(SystemExit):
+        cli.main(["repro", CASE, "--reduce", "--budget", wrong])
+    assert "expected a number above 0" in capsys.readouterr().err
+
+
+def test_a_reduction_of_results_records_what_is_right(called, capsys):
+    """A NaN would keep the case from being recorded; no baseline is asked for."""
+    assert cli.main(["repro", CASE, "--reduce", "--about", "results"]) == 0
+    assert called["asked"]["alone"]
+    assert "--xla_cpu_experimental_ynn_fusion_type=" in called["asked"]["environ"]["XLA_FLAGS"]
+    assert capsys.readouterr().out == "said\ntemp bytes\n"
+    assert cli.main(["repro", CASE, "--reduce"]) == 0
+    assert not called["asked"]["alone"]

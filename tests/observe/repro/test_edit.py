@@ -1,0 +1,147 @@
+"""Smaller programs out of one: each is a program that compiles and computes what it says."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgate.observe.repro import edit, modules
+
+
+def text_of(function, *args):
+    """A prepared program."""
+    lowered = jax.jit(function).lower(*args)
+    return edit.prepared(modules.text_of(lowered.compiler_ir("stablehlo")), list(range(len(args))))
+
+
+def run(text, *args):
+    """What a program gives."""
+    from jaxgate.observe.interpreter import interpret
+
+    return interpret(edit.unmarked(text), [np.asarray(one) for one in args])
+
+
+@jax.jit
+def helper(x):
+    """Called twice, so it is a function of the module."""
+    return jnp.sin(x) + 1
+
+
+def chain(x, y):
+    """Calls, a constant, two results."""
+    z = helper(helper(x)) * 2
+    return z + y, jnp.cos(y)
+
+
+X, Y = np.linspace(0, 1, 4, dtype=np.float32), np.ones(4, np.float32)
+
+
+def test_calls_are_gone_and_the_program_is_the_same():
+    """Also inside of loops."""
+
+    def looped(x, y):
+        return jax.lax.fori_loop(0, 3, lambda _, c: helper(c) * y, x)
+
+    for function in (chain, looped):
+        text = text_of(function, X, Y)
+        assert "call @" not in text
+        assert text.count("func.func") == 1
+        expected = jax.tree.leaves(function(X, Y))
+        for found, wanted in zip(run(text, X, Y), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_a_value_becomes_an_input_with_a_seat_and_what_led_to_it_goes():
+    """Inputs that nobody reads any more go, too."""
+    text = text_of(chain, X, Y)
+    product = next(name for name in edit.values(text) if (one := edit.cut(text, output=name)) and "multiply" in one)
+    small = edit.cut(text, inputs=[product], seats={product: 1000})
+    assert edit.seats_of(small) == [1, 1000]
+    assert edit.count(small) == 2
+    np.testing.assert_allclose(run(small, Y, X)[0], X + Y)
+
+
+def test_names_of_values_stay_while_others_are_cut():
+    """Else no list of them would last longer than one step."""
+    text = text_of(chain, X, Y)
+    names = edit.values(text)
+    small = edit.cut(text, inputs=names[:2], seats={names[0]: 7, names[1]: 8})
+    assert set(edit.values(small)) < set(names)
+
+
+def test_one_value_alone_is_returned():
+    """With what it needs."""
+    text = text_of(chain, X, Y)
+    first = edit.cut(text, output=edit.values(text)[0])
+    assert edit.outputs_of(first) == 1
+    np.testing.assert_allclose(run(first, X)[0], np.sin(X), rtol=1e-5)
+    assert edit.cut(text, output="no such value") is None
+
+
+def test_results_are_kept_by_number():
+    """The others go with what only they need."""
+    small = edit.cut(text_of(chain, X, Y), kept=[1])
+    assert edit.seats_of(small) == [1]
+    np.testing.assert_allclose(run(small, Y)[0], np.cos(Y), rtol=1e-5)
+
+
+def test_an_operation_is_left_out_where_an_operand_has_its_type():
+    """What follows it goes on with the operand."""
+    text = text_of(lambda x: jnp.exp(jnp.tanh(x)), X)
+    tanh, _ = edit.values(text)
+    np.testing.assert_allclose(run(edit.bypassed(text, [tanh]), X)[0], np.exp(X), rtol=1e-5)
+    assert edit.bypassed(text_of(lambda x: x.sum(), X), edit.values(text_of(lambda x: x.sum(), X))) is None
+
+
+def test_what_is_behind_a_barrier_has_the_name_of_what_is_before_it():
+    """So that a program with remat and one without share their values."""
+    plain = edit.values(text_of(lambda x: jnp.sin(jnp.cos(x)), X))
+    held = edit.values(text_of(lambda x: jnp.sin(jax.lax.optimization_barrier(jnp.cos(x))), X))
+    assert plain == held
+
+
+def test_a_loop_is_done_once():
+    """Its body stands where it stood."""
+    text = text_of(lambda x: jax.lax.fori_loop(0, 5, lambda _, c: c * 2 + 1, x), X)
+    assert edit.loops(text) == 1
+    once = edit.without_loop(text, 0)
+    assert edit.loops(once) == 0
+    np.testing.assert_allclose(run(once, X)[0], X * 2 + 1)
+
+
+def test_a_loop_ends_earlier():
+    """Its bound is a number that stands alone."""
+    text = text_of(lambda x: jax.lax.fori_loop(0, 6, lambda _, c: c + 1.5, x), X)
+    assert edit.numbers(text) == ["6"]
+    np.testing.assert_allclose(run(edit.renumbered(text, "6", 3), X)[0], X + 4.5)
+
+
+def test_arrays_become_smaller_where_every_operation_allows_it():
+    """An operation that has the old size elsewhere, too, does not."""
+    text = text_of(lambda x, w: jnp.tanh(x @ w), jnp.ones((8, 32)), jnp.ones((32, 16)))
+    small = edit.resized(text, 32, 4)
+    assert "tensor<8x4xf32>" in small
+    assert run(small, np.ones((8, 4), np.float32), np.ones((4, 16), np.float32))[0].shape == (8, 16)
+    assert edit.resized(text_of(lambda x: x[:6], jnp.ones(8)), 8, 4) is None
+    assert edit.elements(small) < edit.elements(text)
+    assert edit.sizes(text) == [32, 16, 8]
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "count"),
+    [(lambda x: x, (X,), 0), (lambda x: jnp.sin(x) * 2, (X,), 3), (lambda x: x.sum(), (X,), 2)],
+)
+def test_operations_are_counted_without_constants(function, args, count):
+    """A reduction has its body."""
+    assert edit.count(text_of(function, *args)) == count
+
+
+def test_a_constant_that_is_spread_is_written_out():
+    """One operation less, and the same numbers."""
+    text = text_of(lambda x: jnp.sin(x) * 2.5, X)
+    small = edit.folded(text)
+    assert edit.count(small) == edit.count(text) - 1
+    np.testing.assert_allclose(run(small, X)[0], np.sin(X) * 2.5, rtol=1e-5)
+    assert edit.folded(small) is None

@@ -1,0 +1,118 @@
+"""The file and the bug report around it, as text."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+import pytest
+from support.factories import baseline
+
+from jaxgate.model import AnonymousProgram, ArrayOf, MeshOf
+from jaxgate.report import bug_report, repro_file
+
+PROGRAM = AnonymousProgram(
+    payload=b"one program",
+    inputs=tuple(ArrayOf(dtype="float32", shape=(8, 4)) for _ in range(30)),
+    places=tuple(range(30)),
+    outputs=(ArrayOf(dtype="bfloat16", shape=()),),
+    donated=(1,),
+    options={"xla_cpu_use_xnnpack": "False"},
+    devices=1,
+    mesh=None,
+    convention=10,
+    seeded=0,
+)
+MESH = MeshOf(axes={"axis0": 4, "axis1": 2}, kinds=("Auto", "Explicit"))
+BODY = "import jax\n"
+
+
+def written(baseline=PROGRAM, now=PROGRAM):
+    """A file."""
+    return repro_file(baseline, now, body=BODY, name="repro-step.py")
+
+
+def test_one_program_stands_there_once():
+    """Where only the environment differs there is one program, and one payload."""
+    text = written()
+    assert "NOW = BASELINE\n" in text
+    assert text.count("payload=") == 1
+
+
+def test_two_programs_have_what_each_is_compiled_with():
+    """Places, donation, options; and it is Python."""
+    text = written(now=replace(PROGRAM, payload=b"another", donated=()))
+    ast.parse(text)
+    assert text.count("payload=") == 2
+    assert text.count("donated=(1,)") == 1
+    assert text.count("options={'xla_cpu_use_xnnpack': 'False'}") == 2
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_arrays_are_not_broken_in_the_middle():
+    """A row goes on in the next line between two of them."""
+    lines = [line for line in written().splitlines() if "'float32'" in line]
+    assert len(lines) > 5
+    assert all(line.strip().removeprefix("inputs=[").startswith("(") for line in lines)
+
+
+def test_devices_are_chosen_before_jax_is_imported():
+    """XLA reads the number of CPU devices once."""
+    text = written(now=replace(PROGRAM, devices=8, mesh=MESH))
+    assert text.index("xla_force_host_platform_device_count=8") < text.index("import jax")
+    assert "mesh=(('axis0', 'axis1'), (4, 2), ('Auto', 'Explicit')), devices=8" in text
+    assert "device_count" not in written()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wide"), [("float64", True), ("complex64", False), ("int64", True), ("int32", False)]
+)
+def test_wide_types_are_switched_on_where_they_are_needed(dtype, wide):
+    """And nowhere else: they change what a program's neighbours are compiled to."""
+    found = written(now=replace(PROGRAM, outputs=(ArrayOf(dtype=dtype, shape=()),)))
+    assert ("jax_enable_x64" in found) == wide
+
+
+def test_drawn_arrays_are_told():
+    """Results that depend on them differ from those of the author."""
+    assert "3 captured arrays" in written(now=replace(PROGRAM, seeded=3))
+    assert "captured" not in written()
+
+
+ENVIRONMENT = {"jax": "0.10.2", "jaxlib": "0.10.2", "python": "3.11"}
+
+
+def reported(theirs, ours, **changes):
+    """A bug report."""
+    before = baseline(facts=theirs, environment=ENVIRONMENT)
+    now = baseline(facts=ours, environment={**ENVIRONMENT, **changes})
+    return bug_report(before, now, "import jax\n", "temp bytes 1 2\n", name="repro-step.py")
+
+
+def test_a_report_says_what_grew_and_how_to_see_it():
+    """The fact that grew most is its title; the command, what it prints and the file follow."""
+    text = reported({"temp_bytes": 100, "xla_flops": 10}, {"temp_bytes": 475, "xla_flops": 20})
+    title, *_ = text.splitlines()
+    assert title == "# The same program has 4.75 x the temporary memory: 100 before, 475 now"
+    for part in (
+        "python repro-step.py",
+        "jax 0.10.2, jaxlib 0.10.2, python 3.11",
+        "temp bytes 1 2",
+        "```python\nimport jax",
+    ):
+        assert part in text
+
+
+def test_a_report_names_both_versions_where_they_differ():
+    """One program in two environments is run in both."""
+    text = reported({"temp_bytes": 1}, {"temp_bytes": 1}, jax="0.12.0.1")
+    assert "before with jax 0.10.2" in text
+    assert "now with jax 0.12.0.1" in text
+    assert "run it with both versions" in text
+    assert text.startswith("# The same program differs in time or results\n")
+
+
+def test_lost_donation_has_a_title():
+    """What is smaller is worse there."""
+    text = reported({"aliased_bytes": 1000}, {"aliased_bytes": 0})
+    assert text.startswith("# The same program reuses 1,000 bytes less of its arguments\n")
