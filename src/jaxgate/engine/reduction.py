@@ -27,6 +27,7 @@ class Shrinking:
     def moves(self) -> list[Move[Programs]]:
         """All of them, the boldest first."""
         return [
+            Move(name="has its constants written out", parts=lambda _: ["all"], without=_fold, one_by_one=True),
             Move(name="is given values", parts=_shared, without=self._give),
             Move(name="returns less", parts=_ranges, without=_return_less, one_by_one=True),
             Move(name="returns one value", parts=_coarse, without=self._return_one, one_by_one=True),
@@ -116,6 +117,11 @@ def _return_less(programs: Programs, parts: Sequence[str]) -> Programs | None:
     begin, end = map(int, parts[0].split(":"))
     kept = [number for number in range(edit.outputs_of(programs[0])) if not begin <= number < end]
     return _all(programs, lambda text: edit.cut(text, kept=kept)) if kept else None
+
+
+def _fold(programs: Programs, _: Sequence[str]) -> Programs | None:
+    found = tuple(edit.folded(text) or text for text in programs)
+    return found if found != programs else None
 
 
 def _bypass(programs: Programs, parts: Sequence[str]) -> Programs | None:

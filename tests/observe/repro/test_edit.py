@@ -136,3 +136,12 @@ def test_arrays_become_smaller_where_every_operation_allows_it():
 def test_operations_are_counted_without_constants(function, args, count):
     """A reduction has its body."""
     assert edit.count(text_of(function, *args)) == count
+
+
+def test_a_constant_that_is_spread_is_written_out():
+    """One operation less, and the same numbers."""
+    text = text_of(lambda x: jnp.sin(x) * 2.5, X)
+    small = edit.folded(text)
+    assert edit.count(small) == edit.count(text) - 1
+    np.testing.assert_allclose(run(small, X)[0], np.sin(X) * 2.5, rtol=1e-5)
+    assert edit.folded(small) is None

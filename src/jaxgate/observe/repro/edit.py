@@ -7,7 +7,7 @@ accepts, or ``None``. Inputs keep the number of their seat (``jax.seat``) whatev
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from hashlib import blake2b
 from math import prod
 from typing import Any
@@ -19,6 +19,7 @@ SEAT, VALUE = "jax.seat", "jax.value"
 _FREE = frozenset({"stablehlo.constant", "stablehlo.return", "func.return"})
 """What no count of operations speaks of."""
 _TENSOR = re.compile(r"tensor<((?:\d+x)+)")
+_SPREAD = re.compile(r"(%\w+) = stablehlo\.broadcast_in_dim (%\w+), dims = \[\] : \(tensor<\w+>\) -> (tensor<[^>]+>)")
 _BARRIER = "stablehlo.optimization_barrier"
 
 
@@ -136,6 +137,27 @@ def bypassed(text: str, names: Collection[str]) -> str | None:
             return None
         _finish(module, places)
     return _verified(module)
+
+
+def folded(text: str) -> str | None:
+    """Let a constant that is only spread over a shape be a constant of that shape; ``None`` where there is none."""
+    changed = _SPREAD.sub(_spread_constant(text), text)
+    if changed == text:
+        return None
+    module = parse(changed)
+    with context(), bindings().ir.Location.unknown():
+        _finish(module, _seats(main_of(module)))
+    return _verified(module)
+
+
+def _spread_constant(text: str) -> Callable[[re.Match[str]], str]:
+    known = dict(re.findall(r"(%\w+) = stablehlo\.constant (dense<[^\[>\"]*>) : tensor<\w+>", text))
+
+    def spread(found: re.Match[str]) -> str:
+        result, operand, kind = found.groups()
+        return f"{result} = stablehlo.constant {known[operand]} : {kind}" if operand in known else found[0]
+
+    return spread
 
 
 def loops(text: str) -> int:
