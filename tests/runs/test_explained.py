@@ -7,7 +7,7 @@ import shutil
 import pytest
 from support.projects import model
 
-from jaxgate.report.bundle import BUFFERS, CHANGES
+from jaxgate.report.case_page import BUFFERS, CHANGES
 
 pytestmark = pytest.mark.usefixtures("short_duels")
 

@@ -48,7 +48,7 @@ from jaxgate.judge.origin import (
 )
 from jaxgate.judge.phases import settle_phases
 from jaxgate.judge.policy import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
-from jaxgate.judge.ranks import STAGE, merge, name_ranks
+from jaxgate.judge.rank_merge import STAGE, merge, name_ranks
 from jaxgate.judge.roofline import roofline
 from jaxgate.judge.scaling import scaling
 from jaxgate.judge.stored import (

@@ -8,11 +8,11 @@ from jaxgate.judge.branches import runs_all_branches
 from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, donates_less, explained, launches
 from jaxgate.judge.growth import grown, heaviest, total_elements
 from jaxgate.judge.larger_arrays import repeats_arrays, takes_larger_arrays
+from jaxgate.judge.library_routines import exchanges_routines
 from jaxgate.judge.loops import done_at_once, unrolled
 from jaxgate.judge.origin import environment_differences, only_settings_changed, tracing_differences
 from jaxgate.judge.quantities import BUFFERS, COMPILED, MEMORY, PHASES, RUN, WORK
 from jaxgate.judge.recomputation import held_back_no_more, keeps_more
-from jaxgate.judge.routines import exchanges_routines
 from jaxgate.judge.wider_products import multiplies_wider
 from jaxgate.model import (
     COMPILE_OPTIONS,

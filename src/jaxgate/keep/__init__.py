@@ -23,11 +23,7 @@ from jaxgate.keep.bisections import (
     search_folder,
 )
 from jaxgate.keep.calibrations import write_calibration
-from jaxgate.keep.floors import DamagedFloorsError, FloorStore
-from jaxgate.keep.git import git_command, run_git
-from jaxgate.keep.inventory import read_inventory
-from jaxgate.keep.jax_defaults import remembered_defaults
-from jaxgate.keep.jobs import (
+from jaxgate.keep.duel_handoff import (
     RESULTS_BYTES,
     Job,
     read_duels,
@@ -39,6 +35,10 @@ from jaxgate.keep.jobs import (
     write_peak,
     write_results,
 )
+from jaxgate.keep.floors import DamagedFloorsError, FloorStore
+from jaxgate.keep.git import git_command, run_git
+from jaxgate.keep.inventory import read_inventory
+from jaxgate.keep.jax_defaults import remembered_defaults
 from jaxgate.keep.log import LOG_FOLDER, append_log, last_line, log_trimmed
 from jaxgate.keep.machine import HELD, Machine
 from jaxgate.keep.migration import Migrated, describe_old, migrate

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from jaxgate.engine.cost import jax_ns
+from jaxgate.engine.gate_cost import jax_ns
 from jaxgate.engine.judge_case import JudgedCase, judge_case
 from jaxgate.engine.session import GateSession
 from jaxgate.judge import judge_invalid, severest

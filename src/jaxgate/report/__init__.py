@@ -10,9 +10,9 @@ from jaxgate.report.bisection import (
     show_figure,
 )
 from jaxgate.report.bug_report import bug_report
-from jaxgate.report.bundle import BUFFERS, CHANGES, report, report_sections, verdict_json
 from jaxgate.report.calibration import calibration_markdown, calibration_text
 from jaxgate.report.calibration_plot import draw
+from jaxgate.report.case_page import BUFFERS, CHANGES, report, report_sections, verdict_json
 from jaxgate.report.checkup import checkup_text
 from jaxgate.report.comment import MARK, shortened
 from jaxgate.report.inventory import inventory_json, inventory_text

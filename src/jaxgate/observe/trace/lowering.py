@@ -20,7 +20,7 @@ from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.enclosed_functions import Enclosed, find_enclosed
 from jaxgate.observe.trace.fingerprint import program_fingerprint
 from jaxgate.observe.trace.jaxpr_cost import count_work
-from jaxgate.observe.trace.plain_functions import as_jitted, donating, is_plain, with_own_donation
+from jaxgate.observe.trace.jit_wrapping import as_jitted, donating, is_plain, with_own_donation
 
 _NO_GPU = "No supported GPU devices found"
 """What Pallas says from 0.12 on where it lowers a kernel for Triton, and neither a GPU nor a mesh of GPUs is there."""

@@ -12,7 +12,7 @@ import pytest
 from jaxgate.distributed import BrokenRanksError, Follower, Leader, Listener, RankBarrier, WireError, enter, own_name
 from jaxgate.plugin import session_start, time_limit
 from jaxgate.plugin.console import Console
-from jaxgate.plugin.distributed.shutdown import Ending, end_process, give_up
+from jaxgate.plugin.distributed.abort import Ending, end_process, give_up
 from jaxgate.plugin.options.table import DISTRIBUTED
 from jaxgate.plugin.stash import SETTINGS, TESTS
 from jaxgate.settings import RankSettings
