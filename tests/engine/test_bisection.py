@@ -43,7 +43,7 @@ class Measured:
         self.temp = temp or [20_000] * 9
         self.programs = programs or [0] * 9
         self.broken, self.sides, self.times, self.changes = broken, sides, times or {}, changes
-        self.asked, self.duels, self.untested, self.interrupt = [], [], 0, None
+        self.asked, self.duels, self.untested, self.interrupt, self.sees = [], [], 0, None, None
 
     def measure(self, revision, *, copied):
         if revision == self.interrupt:
@@ -65,7 +65,9 @@ class Measured:
             found = self.times[number]
             status = found.pop(0) if isinstance(found, list) else found
             ratio = {Status.SLOWER: 1.2, Status.SAME: 1.0}.get(status)
-        return Compared(findings=self.sides, time=status, ratio=ratio, reason="why", text=f"red {revision}")
+        return Compared(
+            findings=self.sides, time=status, ratio=ratio, reason="why", text=f"red {revision}", sees=self.sees
+        )
 
     def _of(self, number):
         found = baseline(facts={"temp_bytes": self.temp[number]}, **self.changes.get(f"r{number}", {}))
@@ -167,6 +169,14 @@ def test_a_duel_that_does_not_decide_is_run_again_then_skipped(tmp_path):
     answer = start(Measured(programs=range(9), times=never, **SAME_FACTS), tmp_path / "2").run()
     assert answer.state.probes[0].mark is Mark.SKIPPED
     assert answer.first_bad == ("r4", "r5")
+
+
+@pytest.mark.parametrize(("sees", "mark"), [(0.09, Mark.GOOD), (0.11, Mark.SKIPPED)])
+def test_a_duel_that_would_have_shown_half_of_the_slow_down_decides(tmp_path, sees, mark):
+    """The bad side takes 1.2 times as long: what is searched for was not there, though less could not be told."""
+    measured = Measured(programs=range(9), times={**SLOW, 4: Status.UNDECIDED, 3: Status.SAME}, **SAME_FACTS)
+    measured.sees = sees
+    assert start(measured, tmp_path).run().state.probes[0].mark is mark
 
 
 @pytest.mark.parametrize("time", [Status.SAME, Status.UNDECIDED])

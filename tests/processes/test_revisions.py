@@ -155,7 +155,7 @@ def test_recordings_of_two_environments_are_compared_by_their_facts(made):
 
 JUDGED = {
     "case": CASE,
-    "time": {"status": "SLOWER", "ratio": 1.2, "reason": "20 of 20", "confirmed": [1.2, 1.19]},
+    "time": {"status": "SLOWER", "ratio": 1.2, "sees": 0.07, "reason": "20 of 20", "confirmed": [1.2, 1.19]},
     "findings": [
         {
             "kind": "time",

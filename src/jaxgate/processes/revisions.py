@@ -82,6 +82,7 @@ class Compared:
         ratio: To the good side, where it was timed.
         reason: Why that is all that is known.
         text: The red text; empty where nothing differs.
+        sees: The smallest slow-down that a duel would have shown, where one was run.
     """
 
     findings: tuple[Finding, ...]
@@ -89,6 +90,7 @@ class Compared:
     ratio: float | None
     reason: str
     text: str
+    sees: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +269,9 @@ def _compared(case: Mapping[str, Any], *, confirms: bool) -> Compared:
     keys = ("kind", "name", "now", "against", "allowed", "recorded", "detail")
     findings = (Finding(status=Status(one["status"]), **{key: one[key] for key in keys}) for one in case["findings"])
     time = case["time"]
-    status, reason = Status(time["status"]), time["reason"]
+    status, reason, sees = Status(time["status"]), time["reason"], time["sees"]
     if confirms and status is Status.SLOWER and not time["confirmed"]:  # the case is red without it, so nobody asked
-        status, reason = Status.UNDECIDED, f"{reason}, not confirmed by fresh processes"
-    return Compared(findings=tuple(findings), time=status, ratio=time["ratio"], reason=reason, text=case["text"])
+        status, reason, sees = Status.UNDECIDED, f"{reason}, not confirmed by fresh processes", None
+    return Compared(
+        findings=tuple(findings), time=status, ratio=time["ratio"], reason=reason, text=case["text"], sees=sees
+    )
