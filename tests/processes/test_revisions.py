@@ -197,7 +197,9 @@ def test_a_slow_down_that_nobody_confirmed_decides_nothing(made, option, status)
     revisions, _ = made(baseline(), within=Two([option]), judge=lambda *_: {"cases": [alone]})
     for revision in ("jax-1", "jax-2"):
         revisions.measure(revision, copied=False)
-    assert revisions.compare("jax-2", copied=False, timed=True).time is status
+    found = revisions.compare("jax-2", copied=False, timed=True)
+    assert found.time is status
+    assert (found.sees is None) is (status is Status.UNDECIDED)
 
 
 def test_a_run_that_judges_nothing_is_one_line(made):

@@ -229,13 +229,10 @@ class Search:
         found = self._duelled(revision)
         assert self.state.quantity is not None
         searched = Status.FASTER if self.state.quantity.gain else Status.SLOWER
-        if (
-            found.time is Status.UNDECIDED
-            and found.sees is not None
-            and found.sees <= (self.state.quantity.bad - 1) / 2
-        ):
-            # Fresh processes may deny what one process saw; half of what is searched for would have been seen.
-            why = f"not as slow as the bad side: {detectable(found.sees)}"
+        half = (self.state.quantity.bad - 1) / 2
+        seen = found.sees is not None and found.sees <= half and (found.ratio or 1.0) < 1 + half
+        if found.time is Status.UNDECIDED and seen:  # half of what is searched for would have shown
+            why = f"not as slow as the bad side: {detectable(found.sees or 0.0)}"
             return Probe(revision=revision, mark=Mark.GOOD, figure=found.ratio, why=why)
         if found.time not in (Status.SAME, *_BY_CLOCK):
             raise NotMeasuredError(f"its time is {found.time}: {found.reason}")
