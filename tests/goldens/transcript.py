@@ -214,5 +214,6 @@ def settle_environment(patch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("GITHUB_", "JAXGATE_", "CI", "PYTEST_ADDOPTS"))]:
         patch.delenv(name)
     patch.setenv("JAXGATE_MACHINE_HELD", "tests")
+    patch.setenv("JAXGATE_OPINION", "0")  # a process more for each run
     patch.setenv("JAXGATE_PROFILE", "never")
     patch.setenv("COLUMNS", "120")
