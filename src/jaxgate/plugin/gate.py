@@ -120,7 +120,7 @@ class Gate:
             case = case_of_call(
                 subject,
                 args,
-                case_name=self._session.names.of(self._item.nodeid, name),
+                case_name=lambda: self._session.names.of(self._item.nodeid, name),
                 kwargs=kwargs,
                 donate=donate,
                 carry=carry,

@@ -31,7 +31,7 @@ def case_of_call(
     subject: Callable[..., Any],
     args: Sequence[Any],
     *,
-    case_name: tuple[str, str],
+    case_name: Callable[[], tuple[str, str]],
     kwargs: Mapping[str, Any] | None,
     donate: Names | None,
     carry: Names | None,
@@ -61,7 +61,7 @@ def case_of_call(
     return case_of_function(
         subject,
         args,
-        name=case_name,
+        name=case_name(),
         kwargs=kwargs or {},
         donate=donate,
         carry=carry,
