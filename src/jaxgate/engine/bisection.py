@@ -256,7 +256,7 @@ class Search:
             Probe(revision=self._range.bad, mark=Mark.BAD, figure=quantity.bad, why="", text=self.state.text),
         )
         for probe in (*ends, *self.state.probes):
-            known = self._revisions.known(probe.revision)
+            known = self._revisions.known(probe.revision, copied=bool(self.state.copied))
             if probe.mark is not Mark.SKIPPED and known is not None and is_same_program(measured, known):
                 return probe
         return None
@@ -267,7 +267,7 @@ class Search:
         Raises:
             NotMeasuredError: Says why.
         """
-        good = self._revisions.known(self._range.good)
+        good = self._revisions.known(self._range.good, copied=bool(self.state.copied))
         assert good is not None
         if measured.hardware != good.hardware:
             raise NotMeasuredError(f"it ran on {measured.hardware.slug}, the good side on {good.hardware.slug}")

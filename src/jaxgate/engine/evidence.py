@@ -233,11 +233,14 @@ class EvidenceCollector:
         texts: dict[str, str] = {}
         try:
             texts = texts_of(observed, sides)
+        except Exception as error:  # noqa: BLE001 - the profiles are there all the same
+            notes.append(f"the programs could not be written: {describe(error)}")
+        try:
             hardware = observed.measurement.hardware
             least = {side: roofline(asked, hardware) for side, asked in demands_of(observed, sides).items()}
             capture = replace(capture, rooflines={side: found for side, found in least.items() if found is not None})
-        except Exception as error:  # noqa: BLE001 - the profiles are there all the same
-            notes.append(f"the programs could not be written: {describe(error)}")
+        except Exception as error:  # noqa: BLE001 - likewise
+            notes.append(f"the least time of a call is unknown: {describe(error)}")
         names = tuple(side.side for side in profiled)
         return replace(capture, table=table, notes=tuple(notes), sides=names), texts
 

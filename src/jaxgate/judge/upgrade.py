@@ -121,6 +121,8 @@ def judge_upgrade(
     timed = hides = 0
     for case, one in both.items():
         taken = launches.get(case)
+        if taken is not None and taken.why_not:
+            changes.append(Change(case=case, section=Section.UNKNOWN, what=taken.why_not))
         verdict = _judged(case, one, taken, other)
         changes += _changes(case, one, verdict)
         decision = verdict.time.decision if taken is not None else None

@@ -152,6 +152,7 @@ def judge_test(
         "--perf-profile=never",
         f"--perf-artifacts={folder / 'pages'}",
     ]
+    results.unlink(missing_ok=True)  # another revision's, of a run that was ended
     done = run(command, folder=side.project, variables=_variables(side) | {RESULTS_INTO: str(results)})
     try:
         found = read_json(results)

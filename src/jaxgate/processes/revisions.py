@@ -13,19 +13,20 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from jaxgate.judge import as_measured, judge_environment
-from jaxgate.keep import HELD, Machine, read_all
-from jaxgate.model import Baseline, Finding, Launches, Left, Mark, Status, UsageError
+from jaxgate.keep import HELD, Machine, read_all, read_notes
+from jaxgate.model import Baseline, Finding, Launches, Left, Mark, Status, Tolerance, UsageError
 from jaxgate.processes.child import run_child
 from jaxgate.processes.environment_spec import OPTION as AGAINST_ENV
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, judge_test, record_selection
 from jaxgate.report import explain
-from jaxgate.settings.variables import AS_MEASURED
+from jaxgate.settings.variables import AS_MEASURED, NOTES_INTO
 
 STEP_TIMEOUT_S = 900.0
 """A revision whose test takes longer is skipped: one that hangs must not hold up the search for ever."""
 Judge = Callable[[Side, str, Sequence[str], Path], Mapping[str, Any]]
 """Judges a test in a process of its own; gives what its ``results.json`` says."""
 
+_NOTES = "notes.jsonl"
 _BOUNDED = partial(run_child, timeout_s=STEP_TIMEOUT_S)
 _RECORD: RecordSelection = partial(record_selection, run=_BOUNDED)
 _JUDGE: Judge = partial(judge_test, run=_BOUNDED)
@@ -146,7 +147,7 @@ class Revisions:
             NotMeasuredError: If it records nothing of this case.
             UsageError: If the test has several cases, and none was named.
         """
-        into = self._into(revision)
+        into = self._into(revision, copied)
         found = self._read(into)
         if found is not None:
             return found
@@ -155,16 +156,16 @@ class Revisions:
             shutil.rmtree(folder, ignore_errors=True)
         aside.mkdir(parents=True)
         with self._opened(revision, copied=copied) as side, self._hold(alone=False):
-            failed = self._record(_recording(side), Selection((self._subject.test,), "", ""), aside)
+            failed = self._record(_recording(side, aside / _NOTES), Selection((self._subject.test,), "", ""), aside)
         found = self._read(aside)
         if found is None:
             raise NotMeasuredError("; ".join(failed.values()) or self._nothing(aside))
         aside.rename(into)
         return found
 
-    def known(self, revision: str) -> Baseline | None:
+    def known(self, revision: str, *, copied: bool) -> Baseline | None:
         """What a revision recorded, if it did."""
-        return self._read(self._into(revision))
+        return self._read(self._into(revision, copied))
 
     def compare(self, revision: str, *, copied: bool, timed: bool) -> Compared:
         """Hold a revision against the good side.
@@ -172,12 +173,12 @@ class Revisions:
         Raises:
             NotMeasuredError: If the comparison comes to no result.
         """
-        good, here = self.known(self._range.good), self.known(revision)
+        good, here = self.known(self._range.good, copied=copied), self.known(revision, copied=copied)
         if good is None or here is None:
             raise NotMeasuredError("it was not recorded")
-        against = self._range.against(self._into(self._range.good), timed=timed)
+        against = self._range.against(self._into(self._range.good, copied), timed=timed)
         if not against:
-            return self._recordings(here, good)
+            return self._recordings(here, good, self._tolerances(revision, here.case, copied))
         with self._opened(revision, copied=copied) as side, self._hold(alone=timed):
             results = self._judge(_unhindered(side), self._subject.test, against, self._folder)
         found = [one for one in results.get("cases", ()) if one["case"] == good.case]
@@ -185,11 +186,11 @@ class Revisions:
             raise NotMeasuredError(f"nothing was judged of {good.case}")
         return _compared(found[0], confirms=not any(one.startswith(AGAINST_ENV) for one in against))
 
-    def _recordings(self, here: Baseline, good: Baseline) -> Compared:
+    def _recordings(self, here: Baseline, good: Baseline, tolerances: Sequence[Tolerance]) -> Compared:
         """Compare what two environments recorded: their facts."""
         launches = Launches(here=(here,), there=(good,), why_not="")
         other = self._range.describe(self._range.good)
-        verdict = judge_environment(here.case, (), as_measured(here), launches, other=other)
+        verdict = judge_environment(here.case, (), as_measured(here), launches, other=other, tolerances=tolerances)
         elsewhere = f"--perf-against-env {'=='.join(other.split())}"
         return Compared(
             findings=tuple(finding for finding in verdict.findings if finding.status is not Status.SAME),
@@ -218,8 +219,14 @@ class Revisions:
         finally:
             self._machine.leave()
 
-    def _into(self, revision: str) -> Path:
-        return self._folder / "recorded" / revision
+    def _tolerances(self, revision: str, case: str, copied: bool) -> Sequence[Tolerance]:
+        """Facts of the case that may move by another amount than the policy says, as its workload said there."""
+        note = read_notes(self._into(revision, copied) / _NOTES).cases.get(case)
+        return () if note is None else note.tolerances
+
+    def _into(self, revision: str, copied: bool) -> Path:
+        """Another question of the same range finds it there; today's tests record apart from a revision's own."""
+        return self._folder / ("recorded-by-todays-tests" if copied else "recorded") / revision
 
     def _read(self, folder: Path) -> Baseline | None:
         """The baseline of the case among those of a recording."""
@@ -242,9 +249,10 @@ class Revisions:
         )
 
 
-def _recording(side: Side) -> Side:
-    """A side that only records: without a clock, and also what breaks a claim."""
-    return replace(_unhindered(side, {AS_MEASURED: "1"}), arguments=(*side.arguments, "--benchmark-disable"))
+def _recording(side: Side, notes: Path) -> Side:
+    """A side that only records: without a clock, and also what breaks a claim; what no baseline keeps goes into the notes."""
+    variables = {AS_MEASURED: "1", NOTES_INTO: str(notes)}
+    return replace(_unhindered(side, variables), arguments=(*side.arguments, "--benchmark-disable"))
 
 
 def _unhindered(side: Side, also: Mapping[str, str] = MappingProxyType({})) -> Side:

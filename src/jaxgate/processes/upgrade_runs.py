@@ -71,7 +71,7 @@ def record_upgrade(
         asked: The other environment.
         chosen: Which tests.
         tests: The node ids of those that gate.
-        launches: Of each side, for what is faster; fewer than four time nothing, with none only facts are compared.
+        launches: Of each side, for what is faster; what is slower there is launched eight times. 0 compares facts only.
         into: Folder for what they record.
         cache: Folder that keeps environments made for requirements, and what both sides remember of references.
         progress: Called with what is being done.
@@ -151,6 +151,7 @@ def _launch(
     draw = random.Random(secrets.randbits(32) if seed is None else seed)  # noqa: S311 - an order, not a secret
     tests = {case: one.here.test for case, one in both.items() if asks_for_launches(one)}
     taken: dict[str, dict[Name, list[Baseline]]] = {case: {"here": [], "there": []} for case in tests}
+    lost: dict[str, str] = {}
     still = set(tests)
     for number in range(max(WORSE_LAUNCHES, count) if count else 0):
         if not still:
@@ -161,24 +162,34 @@ def _launch(
             progress(f"launch {number + 1} {name}, of {plural(len(still), 'case')} that may differ")
             folder = into / f"launch-{name}-{number}"
             folder.mkdir()
-            record(sides[name], Selection(tuple(sorted({tests[case] for case in still})), "", ""), folder)
-            for case, baseline in _load(folder).items():
-                if case in still:
-                    taken[case][name].append(baseline)
-        still = {case for case in still if _is_open(taken[case], number + 1, count)}
-    return {case: _pairs(one) for case, one in taken.items()}
+            asked = tuple(sorted({tests[case] for case in still}))
+            failed: Mapping[str, str] = {}
+            try:
+                failed = record(sides[name], Selection(asked, "", ""), folder)
+            except BrokenRecordingError as error:
+                failed = dict.fromkeys(asked, f"its process ended with {_how(error.status)}")
+            found = _load(folder)
+            for case in still:
+                if case in found and tests[case] not in failed:
+                    taken[case][name].append(found[case])
+                else:
+                    why = failed.get(tests[case], "it recorded nothing, and nothing says why")
+                    lost.setdefault(case, f"launch {number + 1} {name}: {why}")
+        still = {case for case in still if case not in lost and _is_open(taken[case], number + 1, count)}
+    return {case: _pairs(one, lost.get(case, "")) for case, one in taken.items()}
 
 
 def _is_open(taken: Mapping[Name, Sequence[Baseline]], number: int, count: int) -> bool:
-    """Whether another launch can still say something; one that a side did not record ends it."""
+    """Whether another launch can still say something."""
     there, here = taken["there"], taken["here"]
-    if len(there) < number or len(here) < number:
-        return False
     return may_be_slower(there, here) or (number < count and may_be_faster(there, here))
 
 
-def _pairs(taken: Mapping[Name, Sequence[Baseline]]) -> Launches:
-    return Launches(here=tuple(taken["there"]), there=tuple(taken["here"]), why_not="a launch recorded nothing of it")
+def _pairs(taken: Mapping[Name, Sequence[Baseline]], lost: str) -> Launches:
+    """The launches of a case; none where one of them failed."""
+    if lost:
+        return Launches(here=(), there=(), why_not=lost)
+    return Launches(here=tuple(taken["there"]), there=tuple(taken["here"]), why_not="")
 
 
 def _load(folder: Path) -> dict[str, Baseline]:

@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from jaxgate.model import UsageError
-from jaxgate.processes.child import run_child
+from jaxgate.processes.child import Finished, run_child
 from jaxgate.processes.environment_spec import EnvironmentSpec, interpreter
 from jaxgate.processes.other_python import why_other_python
 
@@ -145,9 +145,14 @@ def _copy(folder: Path, base: str, requirements: Sequence[str], pins: Sequence[s
     while left:
         (folder / "pins.txt").write_text("\n".join(left) + "\n")
         done = run_child([str(python), *_PIP, "--no-deps", "-r", str(folder / "pins.txt")])
-        lost = _NOT_FOUND.search(done.stderr)
-        if done.status == 0 or lost is None or lost[1] not in left:
+        if done.status == 0:
             break
+        lost = _NOT_FOUND.search(done.stderr)
+        if lost is None or lost[1] not in left:  # as they are here is what was promised: the newest of all is no answer
+            raise UsageError(
+                f"the packages of this environment cannot be installed for {python}:\n{_errors(done)}\n"
+                "make that environment yourself, and name its interpreter without a requirement"
+            )
         left.remove(lost[1])
     _step([str(python), *_PIP, *requirements, *_local_projects()], requirements, str(python))
 
@@ -178,11 +183,15 @@ def _step(command: Sequence[str], requirements: Sequence[str], python: str = sys
     if done.status:
         if other := why_other_python(requirements, done.stderr):
             raise UsageError(other)
-        output = (done.stderr or done.stdout).splitlines()
-        lines = [line for line in output if line.startswith("ERROR")] or output
-        tail = "\n".join(lines[-3:])
-        raise UsageError(f"{', '.join(requirements)} cannot be installed for {python}:\n{tail}")
+        raise UsageError(f"{', '.join(requirements)} cannot be installed for {python}:\n{_errors(done)}")
     return done.stdout
+
+
+def _errors(done: Finished) -> str:
+    """The last lines of pip that say what went wrong."""
+    output = (done.stderr or done.stdout).splitlines()
+    lines = [line for line in output if line.startswith("ERROR")] or output
+    return "\n".join(lines[-3:])
 
 
 def _installed() -> dict[str, str]:

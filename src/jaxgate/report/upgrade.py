@@ -102,7 +102,7 @@ def _untimed(report: UpgradeReport) -> str:
     if not report.compared:
         return "none was compared"
     if report.times.asked:
-        return f"{plural(report.times.asked, 'case')} may differ; launched without --benchmark-disable"
+        return f"{plural(report.times.asked, 'case')} may differ in time, and --benchmark-disable keeps the clock off"
     count = report.times.untimed
     return f"{count} differ on virtual devices, which no clock judges" if count else "all executables are the same"
 

@@ -35,6 +35,8 @@ class NoteTaker:
         self._config, self._into = config, into
         self._warned: list[Warned] = []
         self._noted: set[str] = set()
+        self._explained: set[str] = set()
+        self._reported: dict[str, str] = {}
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A test begins."""
@@ -67,10 +69,14 @@ class NoteTaker:
         if report.skipped and not hasattr(report, "wasxfail"):
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
             self._add(report.nodeid, "skipped", reason.removeprefix("Skipped: "), "")
+        elif report.failed:
+            self._reported.setdefault(report.nodeid, str(report.longrepr).strip().partition("\n")[0] or "it failed")
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """A test is over."""
         self._note_cases(nodeid)
+        if nodeid in self._reported and nodeid not in self._explained:  # nothing was raised: a strict xfail that passed
+            self._add(nodeid, "failed", self._reported[nodeid], "")
         note = TestNote(test=nodeid, outcome="passed", warnings=tuple(dict.fromkeys(self._warned)))
         add_note(self._into, note)
 
@@ -124,6 +130,8 @@ class NoteTaker:
         found = _AT_LINE.search(text)
         if found:
             text, line = text[: found.start()], line or found[1]
+        if outcome == "failed":
+            self._explained.add(test)
         add_note(self._into, TestNote(test=test, outcome=outcome, why=text, line=line))
 
 
