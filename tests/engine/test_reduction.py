@@ -13,7 +13,7 @@ from jaxgate.engine.oracles import FactOracle, Guarded, ResultOracle, Served, fi
 from jaxgate.engine.reduce_pair import reduce_pair
 from jaxgate.engine.reduction import reduce_programs, size
 from jaxgate.model import AnonymousProgram, UsageError
-from jaxgate.observe.repro import edit, modules
+from jaxgate.observe.repro import contents, edit, modules
 from jaxgate.processes.compile_server import NoAnswerError
 
 
@@ -25,7 +25,7 @@ def text_of(function, *args):
 
 def program(function, *args):
     """A program as a file would hold it."""
-    text = edit.unmarked(text_of(function, *args))
+    text = contents.unmarked(text_of(function, *args))
     inputs, outputs = modules.array_types(modules.parse(text))
     return AnonymousProgram(
         payload=modules.portable(text),
@@ -63,8 +63,8 @@ X, Y = jnp.ones((16, 8)), jnp.ones(32)
 def test_one_operation_is_left_of_many():
     """All else is given or gone, and its arrays are as small as they can be."""
     (found,) = last((text_of(long, X, Y),), lambda programs: "dot_general" in programs[0])
-    assert edit.count(found) == 1
-    assert edit.elements(found) == 3
+    assert contents.count(found) == 1
+    assert contents.elements(found) == 3
 
 
 def test_both_sides_lose_the_same():
@@ -81,9 +81,9 @@ def test_both_sides_lose_the_same():
     start = (text_of(plain, X, Y), text_of(held, X, Y))
     theirs, ours = last(start, lambda programs: "barrier" in programs[1] and "exponential" in programs[0])
     assert "barrier" not in theirs
-    assert edit.seats_of(theirs) == edit.seats_of(ours)
-    assert edit.count(theirs) == 1
-    assert edit.count(ours) == 2
+    assert contents.seats_of(theirs) == contents.seats_of(ours)
+    assert contents.count(theirs) == 1
+    assert contents.count(ours) == 2
 
 
 def test_a_budget_that_is_used_up_ends_it():
@@ -126,7 +126,7 @@ def test_the_worst_fact_is_found_and_kept():
     assert isinstance(oracle, FactOracle)
     assert (oracle.fact, oracle.least) == ("temp_bytes", 3.0)
     (found,) = last(start, oracle)
-    assert edit.count(found) == 1
+    assert contents.count(found) == 1
     assert "sine" in found
     assert "temp_bytes 1,000 on the baseline's side, 9,000 on today's" in oracle.describe((found,))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 import shlex
 import shutil
 import sys
@@ -25,7 +26,7 @@ from filelock import FileLock, Timeout
 
 from jaxgate.cli.case_test import CaseTest, find_test, support_files
 from jaxgate.cli.console import begin, refuse, say
-from jaxgate.cli.pytest_arguments import IniError, suite, usual_folder
+from jaxgate.cli.pytest_arguments import IniError, divided, project_of, suite, usual_folder
 from jaxgate.engine.bisection import AlikeError, Answer, Question, Search
 from jaxgate.judge import BISECTED
 from jaxgate.keep import CorruptBaselineError, cache_folder, forget, forget_old, question_file, run_git, search_folder
@@ -35,6 +36,7 @@ from jaxgate.processes.git_revision import resolve_revision
 from jaxgate.processes.pytest_child import fresh_environment
 from jaxgate.processes.release_index import ReleaseRange, between, releases_of
 from jaxgate.processes.revisions import Range, Revisions, Subject
+from jaxgate.processes.venv import installed_versions
 from jaxgate.report import bisection_table, compared_with, first_bad_lines, moved_twice, show
 from jaxgate.settings.variables import NAMED_LIKE
 
@@ -115,8 +117,8 @@ def reset() -> int:
 def _search(asked: Asked, arguments: Sequence[str], search: Callable[..., Revisions]) -> int:
     _check(asked)
     here = Path.cwd()
-    project = next((one for one in (here, *here.parents) if (one / "pyproject.toml").is_file()), here)
-    paths, options = _divide(arguments)
+    project = project_of(here)
+    paths, options = divided(arguments)
     baselines = usual_folder(here)
     environ = fresh_environment(os.environ, options)
     case = find_test(
@@ -163,12 +165,6 @@ def _check(asked: Asked) -> None:
         raise UsageError("--tests, --with and --first-parent are for commits; over releases the project stays as it is")
 
 
-def _divide(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Paths among pytest's arguments, and the rest."""
-    paths = [one for one in arguments if not one.startswith("-") and Path(one.partition("::")[0]).exists()]
-    return paths, [one for one in arguments if one not in paths]
-
-
 def _range(
     asked: Asked,
     options: Sequence[str],
@@ -186,6 +182,7 @@ def _range(
     cache = cache_folder()
     forget_old(cache, time.time())
     about = [str(project), case.case, case.test, asked.tests, *options, sys.version, sys.prefix, platform.node()]
+    about += [f"{name}=={number}" for name, number in sorted(installed_versions().items())]
     about += [version("jaxgate"), *(f"{name}={environ[name]}" for name in sorted(environ) if name.startswith(_ACTS))]
     whole = [project / file for file in files]
     if asked.over:
@@ -195,11 +192,11 @@ def _range(
             raise UsageError(f"expected a package that is installed here, found --over {asked.over}") from None
         say(f"asking pip for the releases of {asked.over}")
         chosen = between(releases_of(asked.over), asked.good, asked.bad or installed)
-        state = run_git(project, "rev-parse", "HEAD"), run_git(project, "diff", "HEAD")
-        folder = search_folder(cache, [*about, asked.over, *chosen, *map(str, state)], whole)
+        state, untracked = _working_state(project)
+        folder = search_folder(cache, [*about, asked.over, *chosen, *state], [*whole, *untracked])
         return ReleaseRange(project, asked.over, chosen, cache / "environments", environ=environ), folder
     good, bad = (resolve_revision(project, one, COMMAND) for one in (asked.good, asked.bad or "HEAD"))
-    folder = search_folder(cache, [*about, version("jax"), good, bad, str(asked.first_parent)], whole)
+    folder = search_folder(cache, [*about, good, bad, str(asked.first_parent)], whole)
     variables = {
         **environ,
         "PYTEST_ADDOPTS": shlex.join([*options, f"--rootdir={folder / 'worktree' / _inside(project)}"]),
@@ -208,6 +205,15 @@ def _range(
     if not asked.bad and run_git(project, "status", "--porcelain", "--untracked-files=no"):
         say("there are uncommitted changes: they take no part, the bad side is the last commit")
     return commits, folder
+
+
+def _working_state(project: Path) -> tuple[list[str], list[Path]]:
+    """What the project is now: texts of git, and files that git does not know. Outside of git no two states are the same."""
+    head, changes = run_git(project, "rev-parse", "HEAD"), run_git(project, "diff", "HEAD")
+    if head is None or changes is None:
+        return [secrets.token_hex(8)], []
+    names = run_git(project, "ls-files", "--others", "--exclude-standard", "*.py") or ""
+    return [head, changes], [project / name for name in names.splitlines()]
 
 
 def _inside(project: Path) -> str:

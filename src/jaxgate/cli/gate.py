@@ -1,7 +1,7 @@
 """``jaxgate gate``: the suite as CI runs it, with exit codes that a pipeline can act on.
 
 Exit codes: 0 fine · 1 a case or a baseline failed · 2 the suite is broken or the machine unfit, so that nothing is
-known · 3 nothing but baselines is missing, and ``ci/record`` makes them; or they are there, and not committed.
+known · 3 nothing but baselines is missing, and ``jaxgate record`` makes them; or they are there, and not committed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.cli.console import refuse, say
-from jaxgate.cli.gate_targets import HERE, TARGET_OPTION, judge_each
+from jaxgate.cli.gate_targets import HERE, SUMMARY, TARGET_OPTION, judge_each
 from jaxgate.cli.pytest_arguments import baselines_folder, has_option, platform, suite, value_of, values_of
 from jaxgate.keep import append_page, baseline_files, merge_base, read_json, read_provenance
 from jaxgate.model import GateExit, plural
@@ -26,7 +26,7 @@ SEVERAL = 2
 TIME_LIMIT_S = 3600.0
 KILL_AFTER_S = 180.0
 """Beyond the limit: a run ends itself a minute after it, unless nothing of it runs any more."""
-_RECORD = "record them where CI runs: ci/record --why TEXT"
+_RECORD = "record them where CI runs: jaxgate record --why TEXT"
 
 
 def run_pytest(command: Sequence[str], environ: Mapping[str, str], limit_s: float) -> int | None:
@@ -136,7 +136,7 @@ def _meaning(results: Mapping[str, Any] | None, status: int | None) -> tuple[Gat
 
 def _tell_summary(page: str, environ: Mapping[str, str]) -> None:
     """Say on GitHub's page of the job what no run could."""
-    file = environ.get("GITHUB_STEP_SUMMARY")
+    file = environ.get(SUMMARY)
     if file:
         append_page(Path(file), page)
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from jaxgate.cli.console import complain, say
 from jaxgate.cli.pytest_arguments import artifacts_folder, values_of, without_option
-from jaxgate.keep import read_text, write_atomic
+from jaxgate.keep import Artifacts, ForeignFolderError, read_text
 from jaxgate.model import GateExit, Target, plural
 from jaxgate.report import side_by_side
 from jaxgate.settings.variables import TARGET
 
+SUMMARY = "GITHUB_STEP_SUMMARY"
 HERE = "here"
 """Names the hardware that is attached, among targets that are not."""
 TARGET_OPTION = "--perf-target"
@@ -44,7 +45,7 @@ def judge_each(
     folders = _folders(values_of(arguments, TARGET_OPTION))
     root = artifacts_folder(arguments, environ)
     rest = without_option(without_option(arguments, TARGET_OPTION), "--perf-artifacts")
-    variables = {name: value for name, value in environ.items() if name != TARGET}
+    variables = {name: value for name, value in environ.items() if name not in (TARGET, SUMMARY)}  # one page, not four
     meanings: dict[str, tuple[GateExit, str]] = {}
     runs: dict[str, dict[str, Any] | None] = {}
     for name, folder in folders.items():
@@ -52,7 +53,9 @@ def judge_each(
         meanings[name], runs[name] = judge([*rest, *own, f"--perf-artifacts={root / folder}"], variables)
         say(f"jaxgate gate: {name}: {meanings[name][1]} (exit code {int(meanings[name][0])})")
     code = min((found for found, _ in meanings.values()), key=_SEVEREST.index)
-    page = _page(code, runs, meanings) + "".join(_part(name, root / folder) for name, folder in folders.items())
+    page = _page(code, runs, meanings) + "".join(
+        _part(name, root / folder) for name, folder in folders.items() if runs[name] is not None
+    )
     _leave(root, page, runs, code)
     bad = [name for name, (found, _) in meanings.items() if found is not GateExit.FINE]
     why = f"not fine: {', '.join(bad)}" if bad else f"{plural(len(runs), 'run')} passed"
@@ -97,8 +100,10 @@ def _leave(root: Path, page: str, runs: Mapping[str, dict[str, Any] | None], cod
     """Write the page and the results of all runs where ``jaxgate comment`` looks for them."""
     commits = {found["commit"] for found in runs.values() if found is not None}
     content = {"gate_exit": int(code), "commit": commits.pop() if len(commits) == 1 else None, "runs": runs}
+    artifacts = Artifacts(root)
     try:
-        write_atomic(root / "summary.md", page.encode())
-        write_atomic(root / "results.json", json.dumps(content, indent=2).encode())
-    except OSError as error:
+        artifacts.join()
+        artifacts.write_page("summary.md", page)
+        artifacts.write_page("results.json", json.dumps(content, indent=2))
+    except (ForeignFolderError, OSError) as error:
         complain(f"jaxgate gate: the page of all runs could not be written: {error}")

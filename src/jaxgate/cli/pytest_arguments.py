@@ -32,12 +32,24 @@ def takes_a_value(argument: str) -> bool:
     return argument in _TAKE_A_VALUE
 
 
+def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What the arguments say to collect, and the rest: an option is none, nor is the value of one."""
+    paths: list[str] = []
+    rest: list[str] = []
+    for before, argument in pairwise(["", *arguments]):
+        is_value = argument.startswith("-") or takes_a_value(before)
+        (rest if is_value or not Path(argument.partition("::")[0]).exists() else paths).append(argument)
+    return paths, rest
+
+
 def names_a_path(arguments: Sequence[str]) -> bool:
-    """Whether the arguments say what to collect: an argument that is neither an option nor the value of one."""
-    return any(
-        not argument.startswith("-") and before not in _TAKE_A_VALUE and Path(argument.partition("::")[0]).exists()
-        for before, argument in pairwise(["", *arguments])
-    )
+    """Whether the arguments say what to collect."""
+    return bool(divided(arguments)[0])
+
+
+def project_of(start: Path) -> Path:
+    """The folder that pytest takes for its root: the nearest one with a ``pyproject.toml``."""
+    return next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), start)
 
 
 def has_option(arguments: Sequence[str], *names: str) -> bool:
@@ -98,7 +110,7 @@ def usual_folder(start: Path, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def _usual(start: Path, environ: Mapping[str, str], name: str, default: str) -> Path:
-    project = next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), start)
+    project = project_of(start)
     named = environ.get(f"JAXGATE_{name.upper()}") or _ini(project / "pyproject.toml", f"perf_{name}") or default
     return project / named
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxgate.cli.console import complain, refuse, write
-from jaxgate.cli.pytest_arguments import IniError, usual_folder
+from jaxgate.cli.pytest_arguments import IniError, project_of, usual_folder
 from jaxgate.engine.program_pair import ProgramPair, find_pair
-from jaxgate.keep import write_atomic
-from jaxgate.model import ABOUT, UsageError
+from jaxgate.keep import Machine, write_atomic
+from jaxgate.model import ABOUT, Reduced, UsageError
+from jaxgate.processes.child import Finished
 from jaxgate.processes.repro_run import run_file
 from jaxgate.report import bug_report, reduced_text, repro_file
 
@@ -67,29 +68,44 @@ def repro(asked: Asked) -> int:
         return refuse("repro", "--python, --about and --at-least say what is reduced: add --reduce", _CANNOT)
     if asked.about not in ("", *ABOUT):
         return refuse("repro", f"--about: expected one of {', '.join(ABOUT)}, found {asked.about}", _CANNOT)
+    if not os.access(path.absolute().parent, os.W_OK):  # a reduction takes minutes
+        return refuse("repro", f"expected a folder that can be written, found {path.absolute().parent}", _CANNOT)
     try:
         root = Path(asked.folder) if asked.folder else usual_folder(Path.cwd())
         _progress(f"recording {asked.case} as it is now")
-        pair = find_pair(asked.case, root, project=_project(Path.cwd()), alone=asked.alone, environ=_environ(asked))
-        text, said = written(pair, path.name, asked)
-    except (UsageError, IniError) as error:
+        pair = find_pair(asked.case, root, project=project_of(Path.cwd()), alone=asked.alone, environ=_environ(asked))
+        text, reduced = written(pair, path.name, asked)
+        write_atomic(path, text.encode())
+    except (UsageError, IniError, OSError) as error:
         return refuse("repro", str(error), _CANNOT)
-    write_atomic(path, text.encode())
     _progress(f"running {path} once")
     begin = time.monotonic()
-    done = run_file(path)
+    done = _run(path)
     if done.status:
         return refuse("repro", f"{path} was written and fails here: {done.last_words}", _FAILS)
     _progress(
         f"{path}: {len(text.encode()):,} bytes, needs jax and NumPy only; it ran in {time.monotonic() - begin:.0f} s"
     )
-    printed = f"{said}{done.stdout}"
-    write(bug_report(pair.baseline[0], pair.now[0], text, printed, name=path.name) if asked.issue else printed)
+    printed = f"{reduced_text(reduced) if reduced else ''}{done.stdout}"
+    if asked.issue:
+        printed = bug_report(pair.baseline[0], pair.now[0], text, printed, name=path.name, reduced=reduced)
+    write(printed)
     return _WRITTEN
 
 
-def written(pair: ProgramPair, name: str, asked: Asked) -> tuple[str, str]:
-    """The text of the file, and what is said of it besides what it prints.
+def _run(path: Path) -> Finished:
+    """Run the file while nobody else works on this machine: it times both sides."""
+    machine = Machine()
+    machine.about = f"jaxgate repro, running {path.name}"
+    machine.alone(lambda: _progress(f"waiting for {machine.others() or 'another run'}"))
+    try:
+        return run_file(path)
+    finally:
+        machine.leave()
+
+
+def written(pair: ProgramPair, name: str, asked: Asked) -> tuple[str, Reduced | None]:
+    """The text of the file, and what it was reduced to.
 
     Raises:
         UsageError: If a program holds what may be its author's, or shows nothing that could be reduced.
@@ -104,13 +120,13 @@ def written(pair: ProgramPair, name: str, asked: Asked) -> tuple[str, str]:
         except (NotReplayableError, NotAnonymousError) as error:
             raise UsageError(f"{whose} of `{pair.case}` cannot be given away: {error}") from error
     if not asked.reduce:
-        return repro_file(*sides, body=standalone_source(), name=name), ""
+        return repro_file(*sides, body=standalone_source(), name=name), None
     from jaxgate.engine.reduce_pair import reduce_pair  # noqa: PLC0415 - imports JAX
 
     found = reduce_pair(
         *sides, python=asked.python, about=asked.about, least=asked.least, budget_s=asked.budget_s, progress=_progress
     )  # fmt: skip
-    return repro_file(found.baseline, found.now, body=standalone_source(), name=name), reduced_text(found)
+    return repro_file(found.baseline, found.now, body=standalone_source(), name=name), found
 
 
 def _environ(asked: Asked) -> dict[str, str]:
@@ -124,11 +140,6 @@ def _environ(asked: Asked) -> dict[str, str]:
 
     flags = [f"--{name}={value}" for name, value in WITHOUT_LIBRARIES["cpu"].items()]
     return {**os.environ, "XLA_FLAGS": " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()}
-
-
-def _project(start: Path) -> Path:
-    """The folder that pytest takes for its root."""
-    return next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), start)
 
 
 def _progress(line: str) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from jaxgate.model import REDUCED_FACTS
 from jaxgate.observe.opinion import compare, read_traits
-from jaxgate.observe.repro import draw, edit, modules
+from jaxgate.observe.repro import contents, draw, modules
 from jaxgate.processes.compile_server import CompileServer, NoAnswerError, ServedProgram
 
 LESS_IS_WORSE = frozenset({"aliased_bytes"})
@@ -47,9 +47,9 @@ class Served:
         """One side, as a server takes it."""
         text = programs[side] if len(programs) > 1 else programs[0]
         inputs, outputs = modules.array_types(modules.parse(text))
-        seats = edit.seats_of(text)
+        seats = contents.seats_of(text)
         return ServedProgram(
-            payload=modules.portable(edit.unmarked(text)),
+            payload=modules.portable(contents.unmarked(text)),
             inputs=tuple(inputs),
             outputs=tuple(outputs),
             donated=tuple(at for at, seat in enumerate(seats) if seat in self.donated[side]),
@@ -60,7 +60,7 @@ class Served:
         """Arguments of one side."""
         text = programs[side] if len(programs) > 1 else programs[0]
         kinds, _ = modules.array_types(modules.parse(text))
-        return [draw(seat, kind, seed) for seat, kind in zip(edit.seats_of(text), kinds, strict=True)]
+        return [draw(seat, kind, seed) for seat, kind in zip(contents.seats_of(text), kinds, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class ResultOracle:
 
     def _wrong(self, programs: Programs, seed: int) -> str | None:
         text = programs[-1]
-        traits = read_traits(modules.parse(edit.unmarked(text)))
+        traits = read_traits(modules.parse(contents.unmarked(text)), self.served.servers[1].platform)
         inputs = self.served.inputs(programs, -1, seed)
         ours = self.served.servers[1].results([self.served.program(programs, 1)], [inputs])[0][0]
 
@@ -138,10 +138,12 @@ class TimeOracle:
     Attributes:
         served: Who compiles; one process, as two are two noises.
         ratio: How much longer it took: above 1.
+        alone: Waits until nobody else works on this machine.
     """
 
     served: Served
     ratio: float
+    alone: Callable[[], None]
 
     def __call__(self, programs: Programs) -> bool:
         """Whether it does, in the middle round; and in three of four rounds it is slower at all."""
@@ -155,6 +157,7 @@ class TimeOracle:
 
     def ratios(self, programs: Programs) -> list[float]:
         """Round by round."""
+        self.alone()
         sides = [replace(self.served.program(programs, side), quick=False) for side in (0, 1)]
         inputs = [self.served.inputs(programs, side, _SEEDS[0]) for side in (0, -1)]
         return self.served.servers[1].ratios(sides, inputs, ROUNDS)
@@ -200,17 +203,15 @@ def find_worse(
     return max(found, key=lambda one: one[0])[1] if found else None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Guarded:
     """An oracle for programs that may end their compiler: what does not compile or run shows nothing."""
 
     oracle: Oracle
-    failed: int = field(default=0)
 
     def __call__(self, programs: Programs) -> bool:
         """Whether a program shows it."""
         try:
             return self.oracle(programs)
         except (NoAnswerError, ValueError):
-            self.failed += 1
             return False

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxgate.keep import HELD, BaselineStore, CorruptBaselineError, ProgramStore, read_all, recorded_by
+from jaxgate.keep import BaselineStore, CorruptBaselineError, ProgramStore, read_all, recorded_by
 from jaxgate.model import Baseline, StoredProgram, UsageError
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, record_selection
 from jaxgate.settings.variables import AS_MEASURED, NAMED_LIKE, TARGET
@@ -31,11 +31,6 @@ class ProgramPair:
     case: str
     baseline: tuple[Baseline, StoredProgram]
     now: tuple[Baseline, StoredProgram]
-
-    @property
-    def same(self) -> bool:
-        """Whether both sides are one program, so that only the environment can tell them apart."""
-        return self.baseline[0].fingerprints.program == self.now[0].fingerprints.program
 
 
 def find_pair(
@@ -139,7 +134,6 @@ def _variables(environ: Mapping[str, str], root: Path) -> dict[str, str]:
         AS_MEASURED: "1",
         NAMED_LIKE: str(root.absolute()),
         "COLUMNS": "400",
-        HELD: "jaxgate repro",  # nothing is timed: it need not wait until nobody else times anything
     }
 
 

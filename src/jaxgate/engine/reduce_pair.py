@@ -13,9 +13,10 @@ import numpy as np
 
 from jaxgate.engine.oracles import Oracle, Programs, ResultOracle, Served, TimeOracle, find_worse
 from jaxgate.engine.reduction import reduce_programs, size
+from jaxgate.keep import Machine
 from jaxgate.model import REDUCED_FACTS, AnonymousProgram, Reduced, UsageError
 from jaxgate.observe.opinion import WITHOUT_LIBRARIES
-from jaxgate.observe.repro import NotWrittenError, edit, jax_code, lowered_again, modules
+from jaxgate.observe.repro import NotWrittenError, contents, edit, jax_code, lowered_again, modules
 from jaxgate.processes.compile_server import CompileServer, NoAnswerError
 
 SLOWER = 1.2
@@ -53,9 +54,11 @@ def reduce_pair(
         raise UsageError("programs for several devices are not reduced; the file without --reduce has them whole")
     one = python is not None or baseline.payload == now.payload
     start: Programs = (_text(now),) if one else (_text(baseline), _text(now))
-    with _servers(python) as servers:
+    with _machine(progress) as alone, _servers(python) as servers:
         try:
-            oracle = _oracle(servers, start, baseline, now, about=about, least=least, other=python is not None)
+            oracle = _oracle(
+                servers, start, baseline, now, about=about, least=least, other=python is not None, alone=alone
+            )
             begin, before = clock(), size(start)[0]
             progress(f"{before} operations show it: {oracle.describe(start)}")
             best, tries, over = start, 0, False
@@ -71,9 +74,26 @@ def reduce_pair(
             return Reduced(
                 baseline=theirs, now=ours, before=before, after=size(best)[0], tries=tries, took_s=took,
                 shows=oracle.describe(best), over=over or took >= budget_s, code=code,
+                versions=(servers[0].jax, servers[1].jax),
             )  # fmt: skip
         except NoAnswerError as error:
             raise UsageError(f"the programs do not compile as they are: {error}") from error
+
+
+@contextmanager
+def _machine(progress: Callable[[str], None]) -> Iterator[Callable[[], None]]:
+    """Work on this machine once nobody times; gives what waits until nobody else works."""
+    machine = Machine()
+    machine.about = "jaxgate repro --reduce"
+
+    def waits() -> None:
+        progress(f"waiting for {machine.others() or 'another run'}")
+
+    machine.work(waits)
+    try:
+        yield lambda: machine.alone(waits)
+    finally:
+        machine.leave()
 
 
 @contextmanager
@@ -103,12 +123,15 @@ def _oracle(
     about: str,
     least: float | None,
     other: bool,
+    alone: Callable[[], None],
 ) -> Oracle:
     """What shall be shown.
 
     Raises:
         UsageError: If the programs do not show it.
     """
+    if about == "time" and len(start) == 1:
+        raise UsageError("--about time needs two programs: one program in two processes would be two noises")
     options = (now.options if other else baseline.options, now.options)
     served = Served(servers=servers, options=options, donated=(_donated(baseline), _donated(now)))
     if about in ("", *REDUCED_FACTS):
@@ -116,19 +139,28 @@ def _oracle(
         if found is not None:
             return found
     if about in ("", "time") and len(start) > 1:  # two processes would be two noises
-        middle = float(np.median(TimeOracle(served=served, ratio=1.0).ratios(start)))
+        timed = TimeOracle(served=served, ratio=1.0, alone=alone)
+        middle = float(np.median(timed.ratios(start)))
         if middle >= SLOWER:
-            return TimeOracle(served=served, ratio=middle)
+            return replace(timed, ratio=middle)
     if about in ("", "results"):
         without = {**now.options, **WITHOUT_LIBRARIES.get("cpu", {})}
         wrong = ResultOracle(served=served if other else replace(served, options=(without, now.options)))
         if (len(start) == 1) and wrong(start):
             return wrong
-    looked = about or "facts, time and results"
     raise UsageError(
-        f"nothing to reduce: {looked} of both sides agree as far as this can see"
+        f"nothing to reduce: {_looked_at(about, one=len(start) == 1)}"
         + ("" if other else "; compare with another environment: --python ENVIRONMENT/bin/python")
     )
+
+
+def _looked_at(about: str, *, one: bool) -> str:
+    """What both sides agree in, and what could not be looked at."""
+    if about:
+        return f"{about} of both sides agree as far as this can see"
+    if one:
+        return "facts and results of both sides agree as far as this can see; the time of one program is not compared"
+    return "facts and time of both sides agree as far as this can see; results of two programs are not compared"
 
 
 def _donated(program: AnonymousProgram) -> frozenset[int]:
@@ -149,7 +181,7 @@ def _programs(
         arrays = replace(
             whole, payload=small.payload, inputs=small.inputs, outputs=small.outputs, donated=small.donated
         )
-        found.append(replace(arrays, places=tuple(edit.seats_of(text)), options=dict(small.options)))
+        found.append(replace(arrays, places=tuple(contents.seats_of(text)), options=dict(small.options)))
     return found[0], found[1]
 
 
@@ -160,7 +192,7 @@ def _code(best: Programs, oracle: Oracle) -> str:
     try:
         code = jax_code(best[0])
         inputs, _ = modules.array_types(modules.parse(best[0]))
-        again = edit.prepared(lowered_again(code, inputs), edit.seats_of(best[0]))
+        again = edit.prepared(lowered_again(code, inputs), contents.seats_of(best[0]))
         return code if oracle((again,)) else ""
     except (NotWrittenError, NoAnswerError, ValueError):
         return ""

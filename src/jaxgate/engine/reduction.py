@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from jaxgate.engine.delta_debugging import Move, Reduction, Step
 from jaxgate.engine.oracles import Guarded, Oracle, Programs
-from jaxgate.observe.repro import edit
+from jaxgate.observe.repro import contents, edit
 
 COARSE = 8
 """Into how many parts a program is divided to find where it can be cut: the middle is tried first."""
@@ -49,10 +49,10 @@ class Shrinking:
 def size(programs: Programs) -> tuple[int, ...]:
     """What shall become small: operations, then results, then numbers that are computed, then those that are counted to."""
     return (
-        sum(edit.count(text) for text in programs),
-        sum(edit.outputs_of(text) for text in programs),
-        sum(edit.elements(text) for text in programs),
-        sum(int(number) for text in programs for number in edit.numbers(text)),
+        sum(contents.count(text) for text in programs),
+        sum(contents.outputs_of(text) for text in programs),
+        sum(contents.elements(text) for text in programs),
+        sum(int(number) for text in programs for number in contents.numbers(text)),
     )
 
 
@@ -89,7 +89,7 @@ def _all(programs: Programs, change: Callable[[str], str | None]) -> Programs | 
 
 def _shared(programs: Programs) -> list[str]:
     """Values that all sides compute, in the first one's order."""
-    first, *others = (edit.values(text) for text in programs)
+    first, *others = (contents.values(text) for text in programs)
     return [name for name in first if all(name in other for other in others)]
 
 
@@ -105,7 +105,7 @@ def _coarse(programs: Programs) -> list[str]:
 
 def _ranges(programs: Programs) -> list[str]:
     """Runs of results that could go: halves, quarters and so on."""
-    count = edit.outputs_of(programs[0])
+    count = contents.outputs_of(programs[0])
     length, found = count // 2, list[str]()
     while length:
         found += [f"{begin}:{min(begin + length, count)}" for begin in range(0, count, length)]
@@ -115,7 +115,7 @@ def _ranges(programs: Programs) -> list[str]:
 
 def _return_less(programs: Programs, parts: Sequence[str]) -> Programs | None:
     begin, end = map(int, parts[0].split(":"))
-    kept = [number for number in range(edit.outputs_of(programs[0])) if not begin <= number < end]
+    kept = [number for number in range(contents.outputs_of(programs[0])) if not begin <= number < end]
     return _all(programs, lambda text: edit.cut(text, kept=kept)) if kept else None
 
 
@@ -129,7 +129,7 @@ def _bypass(programs: Programs, parts: Sequence[str]) -> Programs | None:
 
 
 def _loops(programs: Programs) -> list[str]:
-    return [str(number) for number in range(min(edit.loops(text) for text in programs))]
+    return [str(number) for number in range(min(contents.loops(text) for text in programs))]
 
 
 def _unloop(programs: Programs, parts: Sequence[str]) -> Programs | None:
@@ -137,7 +137,7 @@ def _unloop(programs: Programs, parts: Sequence[str]) -> Programs | None:
 
 
 def _sizes(programs: Programs) -> list[str]:
-    found = sorted({size for text in programs for size in edit.sizes(text)}, reverse=True)
+    found = sorted({size for text in programs for size in contents.sizes(text)}, reverse=True)
     return [f"{one}:{other}" for one in found for other in dict.fromkeys((one // 8, one // 2)) if other]
 
 
@@ -147,7 +147,7 @@ def _resize(programs: Programs, parts: Sequence[str]) -> Programs | None:
 
 
 def _numbers(programs: Programs) -> list[str]:
-    return sorted({number for text in programs for number in edit.numbers(text)}, key=int, reverse=True)
+    return sorted({number for text in programs for number in contents.numbers(text)}, key=int, reverse=True)
 
 
 def _renumber(programs: Programs, parts: Sequence[str]) -> Programs | None:

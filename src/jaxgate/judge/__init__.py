@@ -3,7 +3,7 @@
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS, Ageing, age_days, find_ageing, last_day, window_note
 from jaxgate.judge.arrival import withdraw_identity
 from jaxgate.judge.backstop import hold_stored
-from jaxgate.judge.bisection import BISECTED, as_measured, is_same_program, moved_facts, quantity_of, remaining
+from jaxgate.judge.bisection import BISECTED, is_same_program, moved_facts, quantity_of, remaining
 from jaxgate.judge.calibration import (
     PLANTS,
     Planted,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 
 from jaxgate.judge.origin import differs
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
@@ -13,8 +12,6 @@ from jaxgate.model import (
     Finding,
     Left,
     Mark,
-    MeasuredProgram,
-    Measurement,
     Quantity,
     Status,
 )
@@ -25,8 +22,9 @@ _MOVED = (Status.REGRESSED, Status.IMPROVED)
 
 
 def moved_facts(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The facts that are another on the bad side, those that are worse first, else in the judge's order."""
-    facts = [finding for finding in findings if finding.kind == "fact" and finding.status in _MOVED]
+    """The facts that are another on the bad side and have a figure to follow, worse ones first, else in the judge's order."""
+    known = [finding for finding in findings if finding.kind == "fact" and finding.name in BISECTED]
+    facts = [finding for finding in known if finding.status in _MOVED]
     return tuple(sorted(facts, key=lambda finding: _MOVED.index(finding.status)))
 
 
@@ -59,12 +57,7 @@ def quantity_of(finding: Finding) -> Quantity:
 
 def is_same_program(one: Baseline, other: Baseline) -> bool:
     """Whether two revisions cannot differ in time: identical program, options, environment, arguments and Python."""
-    return not differs(as_measured(one), other)
-
-
-def as_measured(recorded: Baseline) -> Measurement:
-    """What was recorded, as the measurement that it was taken from: without what no file keeps."""
-    return Measurement(**{field.name: getattr(recorded, field.name) for field in fields(MeasuredProgram)})
+    return not differs(one.as_measured(), other)
 
 
 def remaining(revisions: Sequence[str], marks: Mapping[str, Mark]) -> Left:

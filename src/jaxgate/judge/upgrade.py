@@ -18,6 +18,7 @@ from jaxgate.judge.verdict import why_untimed
 from jaxgate.model import (
     Baseline,
     CaseNote,
+    Cause,
     Change,
     Finding,
     Group,
@@ -142,6 +143,8 @@ def judge_upgrade(
             untimed=sum(differs_in_calls(one) and untimed(one) for one in both.values()),
             launches=max((len(taken.here) for taken in launches.values()), default=0),
             could_hide=hides,
+            lost=sum(bool(taken.why_not) for taken in launches.values()),
+            claims=sum(claim.status is Status.UNDECIDED for one in both.values() for claim in one.note_there.claims),
         ),
     )
 
@@ -157,7 +160,7 @@ def _judged(case: str, both: Both, taken: Launches | None, other: str) -> Verdic
 
 
 def _changes(case: str, both: Both, verdict: Verdict) -> Iterator[Change]:
-    cause = next((str(cause) for cause in verdict.causes if cause.sure), "")  # the code is the same: no guesses
+    sure = [cause for cause in verdict.causes if cause.sure]  # the code is the same: no guesses
     for finding in verdict.findings:
         section = _section(finding)
         if section is Section.UNKNOWN:
@@ -171,7 +174,7 @@ def _changes(case: str, both: Both, verdict: Verdict) -> Iterator[Change]:
                 what=finding.name,
                 here=finding.against,
                 there=finding.now,
-                detail=cause if section is Section.WORSE else "",
+                detail=_cause_of(finding.name, sure) if section is Section.WORSE else "",
                 decision=verdict.time.decision if by_clock and finding.kind == "time" else None,
             )
     if [leaf.aval for leaf in both.here.signature] != [leaf.aval for leaf in both.there.signature]:
@@ -179,6 +182,10 @@ def _changes(case: str, both: Both, verdict: Verdict) -> Iterator[Change]:
             case=case, section=Section.UNKNOWN, what="its arguments have other types there", detail=_types(both)
         )
     yield from _broken_claims(case, both)
+
+
+def _cause_of(fact: str, causes: Collection[Cause]) -> str:
+    return next((str(cause) for cause in causes if fact in cause.explains), "")
 
 
 def _section(finding: Finding) -> Section | None:

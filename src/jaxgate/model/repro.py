@@ -86,6 +86,7 @@ class Reduced:
         shows: What they show, with numbers.
         over: Whether time ran out, or somebody interrupted it.
         code: Today's side as a function of JAX that shows it, too; empty where it cannot be written.
+        versions: Of jax, on the baseline's side and on today's.
     """
 
     baseline: AnonymousProgram
@@ -97,3 +98,4 @@ class Reduced:
     shows: str
     over: bool
     code: str
+    versions: tuple[str, str]

@@ -216,6 +216,8 @@ class TimedCases:
         launches: The most of each side.
         could_hide: Cases, neither slower nor faster, of which a slow-down of a tenth could be hidden by the differences
             between launches.
+        lost: Cases of which a launch failed: they are among what cannot be compared.
+        claims: Claims on time, which are judged in neither environment.
     """
 
     asked: int = 0
@@ -223,6 +225,8 @@ class TimedCases:
     untimed: int = 0
     launches: int = 0
     could_hide: int = 0
+    lost: int = 0
+    claims: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,15 @@ class Finished:
         return (self.stderr.strip().splitlines() or [f"exit status {self.status}"])[-1]
 
 
+_STRANGE = ("JAX", "XLA_", "PYTHON", "PYTEST")
+"""Beginnings of variables that a stranger does not have."""
+
+
+def strangers_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a process that knows nothing of this project: without what sets jax, Python or pytest."""
+    return {name: value for name, value in environ.items() if not name.startswith(_STRANGE)}
+
+
 def run_child(
     command: Sequence[str],
     *,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxgate.model import ArrayOf
+from jaxgate.processes.child import strangers_variables
 from jaxgate.processes.live_worker import LiveWorker, WorkerError, start_program, time_limit
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 START_S, ANSWER_S = 120.0, 120.0
 """Seconds that it may take to start, and for one answer: 2 s each where nothing else runs."""
-_SETS = ("JAX", "XLA_", "PYTHON", "PYTEST")
 
 
 class NoAnswerError(Exception):
@@ -60,14 +60,18 @@ class CompileServer:
     Args:
         python: The interpreter whose jax compiles.
         environ: Variables of the process; what sets jax or Python is left out.
+
+    Attributes:
+        jax: Its version of jax; empty before the first start.
+        platform: Where its programs run, such as ``cpu``; likewise.
     """
 
     def __init__(self, python: Path, environ: Mapping[str, str] = os.environ) -> None:
         self._python = python
-        self._environ = {name: value for name, value in environ.items() if not name.startswith(_SETS)}
+        self._environ = strangers_variables(environ)
         self._open = ExitStack()
         self._worker: LiveWorker | None = None
-        self.version = ""
+        self.jax = self.platform = ""
 
     def facts(self, programs: Sequence[ServedProgram]) -> list[dict[str, float]]:
         """What the compiler says of each.
@@ -126,7 +130,8 @@ class CompileServer:
         try:
             worker = self._open.enter_context(start_program(command, folder / "stderr", self._environ))
             with time_limit(worker, START_S):
-                self.version = worker.answer()["jax"]
+                about = worker.answer()
+                self.jax, self.platform = about["jax"], about["platform"]
         except (OSError, WorkerError) as error:
             self.close()
             raise NoAnswerError(f"{self._python} does not start with jax: {error}") from error

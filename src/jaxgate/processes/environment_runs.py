@@ -83,12 +83,25 @@ def _environment(folders: Sequence[Path]) -> Mapping[str, str] | None:
     return None
 
 
-def refuse_lost_flags(asked: EnvironmentSpec, there: Sequence[Path]) -> None:
-    """Refuse a comparison whose flags did not reach the other side: it would compare an environment with itself."""
-    found = (_environment(there) or {}).get("XLA_FLAGS", "").split()
-    lost = [flag for flag in map(without_folders, asked.flags) if flag not in found]
+def refuse_lost_settings(asked: EnvironmentSpec, there: Sequence[Path]) -> None:
+    """Refuse a comparison whose settings did not reach the other side: it would compare an environment with itself."""
+    environment = _environment(there) or {}
+    found = environment.get("XLA_FLAGS", "").split()
+    flags = [*asked.flags, *asked.variables.get("XLA_FLAGS", "").split()]
+    lost = [flag for flag in map(without_folders, flags) if flag not in found]
     if lost:
         raise UsageError(f"{' '.join(lost)} did not reach jax there; does a conftest set XLA_FLAGS?")
+    for name in asked.settings:
+        wanted, had = asked.variables[name.upper()], environment.get(name)
+        if had is not None and _plain(had) != _plain(wanted):
+            raise UsageError(f"{name}={wanted} did not reach jax there, it has {had}; does a conftest set it?")
+
+
+def _plain(value: str) -> str:
+    """A setting as JAX reads it from a variable: ``1`` and ``true`` are one."""
+    return {"1": "true", "0": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}.get(
+        value.lower(), value.lower()
+    )
 
 
 def run_environments(
@@ -145,5 +158,5 @@ def run_environments(
     if not any(map(baseline_files, folders["there"])):
         reasons = "\n".join(f"{test}: {reason}" for test, reason in failed.items())
         raise UsageError(f"the other environment recorded no case\n{reasons}".rstrip())
-    refuse_lost_flags(asked, folders["there"])
+    refuse_lost_settings(asked, folders["there"])
     return Comparison(other=other, here=tuple(folders["here"]), there=tuple(folders["there"]), failed=failed, seed=seed)

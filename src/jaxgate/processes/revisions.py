@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from jaxgate.judge import as_measured, judge_environment
+from jaxgate.judge import judge_environment
 from jaxgate.keep import HELD, Machine, read_all, read_notes
 from jaxgate.model import Baseline, Finding, Launches, Left, Mark, Status, Tolerance, UsageError
 from jaxgate.processes.child import run_child
@@ -147,7 +147,7 @@ class Revisions:
             NotMeasuredError: If it records nothing of this case.
             UsageError: If the test has several cases, and none was named.
         """
-        into = self._into(revision, copied)
+        into = self._into(revision, copied=copied)
         found = self._read(into)
         if found is not None:
             return found
@@ -165,7 +165,7 @@ class Revisions:
 
     def known(self, revision: str, *, copied: bool) -> Baseline | None:
         """What a revision recorded, if it did."""
-        return self._read(self._into(revision, copied))
+        return self._read(self._into(revision, copied=copied))
 
     def compare(self, revision: str, *, copied: bool, timed: bool) -> Compared:
         """Hold a revision against the good side.
@@ -176,9 +176,9 @@ class Revisions:
         good, here = self.known(self._range.good, copied=copied), self.known(revision, copied=copied)
         if good is None or here is None:
             raise NotMeasuredError("it was not recorded")
-        against = self._range.against(self._into(self._range.good, copied), timed=timed)
+        against = self._range.against(self._into(self._range.good, copied=copied), timed=timed)
         if not against:
-            return self._recordings(here, good, self._tolerances(revision, here.case, copied))
+            return self._recordings(here, good, self._tolerances(revision, here.case, copied=copied))
         with self._opened(revision, copied=copied) as side, self._hold(alone=timed):
             results = self._judge(_unhindered(side), self._subject.test, against, self._folder)
         found = [one for one in results.get("cases", ()) if one["case"] == good.case]
@@ -190,7 +190,7 @@ class Revisions:
         """Compare what two environments recorded: their facts."""
         launches = Launches(here=(here,), there=(good,), why_not="")
         other = self._range.describe(self._range.good)
-        verdict = judge_environment(here.case, (), as_measured(here), launches, other=other, tolerances=tolerances)
+        verdict = judge_environment(here.case, (), here.as_measured(), launches, other=other, tolerances=tolerances)
         elsewhere = f"--perf-against-env {'=='.join(other.split())}"
         return Compared(
             findings=tuple(finding for finding in verdict.findings if finding.status is not Status.SAME),
@@ -219,12 +219,12 @@ class Revisions:
         finally:
             self._machine.leave()
 
-    def _tolerances(self, revision: str, case: str, copied: bool) -> Sequence[Tolerance]:
+    def _tolerances(self, revision: str, case: str, *, copied: bool) -> Sequence[Tolerance]:
         """Facts of the case that may move by another amount than the policy says, as its workload said there."""
-        note = read_notes(self._into(revision, copied) / _NOTES).cases.get(case)
+        note = read_notes(self._into(revision, copied=copied) / _NOTES).cases.get(case)
         return () if note is None else note.tolerances
 
-    def _into(self, revision: str, copied: bool) -> Path:
+    def _into(self, revision: str, *, copied: bool) -> Path:
         """Another question of the same range finds it there; today's tests record apart from a revision's own."""
         return self._folder / ("recorded-by-todays-tests" if copied else "recorded") / revision
 

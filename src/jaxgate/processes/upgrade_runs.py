@@ -19,7 +19,7 @@ from typing import Literal
 from jaxgate.judge import Both, asks_for_launches, find_both, may_be_faster, may_be_slower
 from jaxgate.keep import CorruptBaselineError, baseline_files, read_baseline, read_notes
 from jaxgate.model import Baseline, Launches, SideNotes, SideRecord, TestNote, UsageError, plural
-from jaxgate.processes.environment_runs import LAUNCH, refuse_lost_flags
+from jaxgate.processes.environment_runs import LAUNCH, refuse_lost_settings
 from jaxgate.processes.environment_spec import EnvironmentSpec
 from jaxgate.processes.pytest_child import BrokenRecordingError, RecordSelection, Selection, Side, record_selection
 from jaxgate.processes.venv import prepare_environment
@@ -97,7 +97,7 @@ def record_upgrade(
         if not found[name].baselines and (name == "here" or not reason):  # what cannot run there is an answer
             raise UsageError(f"no case was recorded {name}{reason or ': no test gates'}")
     if found["there"].baselines:
-        refuse_lost_flags(asked, [into / "facts-there"])
+        refuse_lost_settings(asked, [into / "facts-there"])
     both = find_both(found["here"], found["there"])
     taken = _launch(sides, both, launches, into, progress=progress, record=record, seed=seed)
     return UpgradeRecord(here=found["here"], there=found["there"], launches=taken)

@@ -101,8 +101,8 @@ def _install(asked: EnvironmentSpec, cache: Path) -> Path:
     requirements = asked.requirements
     freed: set[str] = {canonicalize_name(Requirement(item).name) for item in requirements}
     if any(_FAMILY.fullmatch(name) for name in freed):
-        freed |= {name for name in _installed() if _FAMILY.fullmatch(name)}
-    pins = sorted(f"{name}=={number}" for name, number in _installed().items() if name not in freed)
+        freed |= {name for name in installed_versions() if _FAMILY.fullmatch(name)}
+    pins = sorted(f"{name}=={number}" for name, number in installed_versions().items() if name not in freed)
     other = None if asked.base is None else _other_python(asked.base)
     key = hashlib.blake2b("\n".join([sys.version, sys.prefix, *requirements, *pins]).encode(), digest_size=8)
     if other is not None:
@@ -194,7 +194,8 @@ def _errors(done: Finished) -> str:
     return "\n".join(lines[-3:])
 
 
-def _installed() -> dict[str, str]:
+def installed_versions() -> dict[str, str]:
+    """The packages of this environment that an index may have: name to version."""
     found: dict[str, str] = {}
     for one in distributions():
         if one.metadata["Name"] and not _is_local(one.read_text("direct_url.json")):

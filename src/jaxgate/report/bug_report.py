@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxgate.model import Baseline, Facts
+from jaxgate.model import Baseline, Facts, Reduced
 
 _TITLES = {
     "temp_bytes": "temporary memory",
@@ -19,7 +19,9 @@ _TITLES = {
 _VERSIONS = ("jax", "jaxlib", "python", "XLA_FLAGS")
 
 
-def bug_report(baseline: Baseline, now: Baseline, file: str, printed: str, *, name: str) -> str:
+def bug_report(
+    baseline: Baseline, now: Baseline, file: str, printed: str, *, name: str, reduced: Reduced | None = None
+) -> str:
     """Write it: a title, what was seen with which versions, how to see it, the file itself.
 
     Args:
@@ -28,20 +30,23 @@ def bug_report(baseline: Baseline, now: Baseline, file: str, printed: str, *, na
         file: The text of the file.
         printed: What it printed when it ran here.
         name: The file's name.
+        reduced: What the programs were reduced to, if they were: it says what they show, and with which jax.
     """
     same = baseline.fingerprints.program == now.fingerprints.program
     before, after = (
         ", ".join(_version(side, key) for key in _VERSIONS if side.environment.get(key)) for side in (baseline, now)
     )
+    if reduced is not None:
+        before, after = (f"jax {version}" for version in reduced.versions)
     kind = "the same program" if same else "two versions of a program"
     parts = [
-        f"# {_title(baseline.facts, now.facts, same=same)}",
+        f"# {_title(baseline.facts, now.facts, same=same) if reduced is None else _shown(reduced, same=same)}",
         f"Seen with {kind} on {now.hardware.platform}: before with {before}; now with {after}."
         if before != after
         else f"Seen with {kind} on {now.hardware.platform}, {now.environment.get('jax', '')}: {after}.",
         *(
             ["Both sides of the file are one program: run it with both versions and compare the columns."]
-            if same
+            if same and before != after
             else []
         ),
         f"## To reproduce\n\nSave the file below as `{name}`; it needs jax and NumPy only:\n\n    pip install jax numpy\n    python {name}",
@@ -53,6 +58,12 @@ def bug_report(baseline: Baseline, now: Baseline, file: str, printed: str, *, na
 
 def _version(side: Baseline, key: str) -> str:
     return f"{key} {side.environment[key]}"
+
+
+def _shown(reduced: Reduced, *, same: bool) -> str:
+    """What a smaller program shows, without how that was decided."""
+    what = "The same program" if same else "A changed program"
+    return f"{what}: {reduced.shows.partition(';')[0].partition(' (at least')[0]}"
 
 
 def _title(baseline: Facts, now: Facts, *, same: bool) -> str:

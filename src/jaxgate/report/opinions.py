@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxgate.model import SWITCHED_OFF, OpinionBy, Verdict, plural
+from jaxgate.model import MAX_NAMED, SWITCHED_OFF, OpinionBy, Verdict, plural, shortlist
 
 
 def opinion_lines(verdicts: Sequence[Verdict], *, each: bool) -> list[str]:
@@ -15,9 +15,7 @@ def opinion_lines(verdicts: Sequence[Verdict], *, each: bool) -> list[str]:
         verdicts: Of the run.
         each: Whether to list what nobody could be asked about, with the reason, a line each.
     """
-    called = [
-        verdict for verdict in verdicts if verdict.hardware is None or not verdict.hardware.target
-    ]  # a line says so
+    called = [verdict for verdict in verdicts if verdict.hardware is None or not verdict.hardware.target]
     opinions = {verdict.case: verdict.opinion for verdict in called if verdict.opinion is not None}
     wanted = {case: opinion for case, opinion in opinions.items() if opinion.why_not != SWITCHED_OFF}
     if not wanted:
@@ -29,5 +27,9 @@ def opinion_lines(verdicts: Sequence[Verdict], *, each: bool) -> list[str]:
     if unasked:
         why = "" if each else f": {reasons.pop()}" if len(reasons) == 1 else " (-v says why)"
         parts.append(f"{len(unasked)} not checked{why}")
+    partly = {case: opinion.left_alone for case, opinion in wanted.items() if opinion.left_alone}
+    if partly:
+        parts.append(f"{len(partly)} in part, as float error moves the rest far{'' if each else ' (-v lists it)'}")
     listed = [f"  {case}: {why}" for case, why in unasked.items()] if each else []
+    listed += [f"  {case}: not {shortlist(left, MAX_NAMED)}" for case, left in partly.items()] if each else []
     return [f"SECOND OPINION on {plural(len(wanted), 'new result')}: {', '.join(parts)}", *listed]

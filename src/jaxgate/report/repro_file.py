@@ -74,4 +74,7 @@ def _array(one: ArrayOf, place: int | None = None) -> str:
 
 def _wrapped(row: str) -> str:
     """A row that may be broken between arrays."""
-    return textwrap.fill(row, WIDTH, initial_indent="    ", subsequent_indent="        ").replace(_HARD, " ")
+    wrapped = textwrap.fill(
+        row, WIDTH, initial_indent="    ", subsequent_indent="        ", break_on_hyphens=False, break_long_words=False
+    )
+    return wrapped.replace(_HARD, " ")

@@ -94,13 +94,17 @@ def _clock_line(report: UpgradeReport) -> str:
         else ""
     )
     more = f"; {times.untimed} differ on virtual devices, which no clock judges" if times.untimed else ""
+    claims = f"; {plural(times.claims, 'claim')} on time not judged" if times.claims else ""
+    lost = f"; {times.lost} lost a launch" if times.lost else ""
     launches = plural(times.launches, "launch", "launches")
-    return f"time: {plural(times.timed, 'case')} timed, in up to {launches} of each side{hidden}{more}"
+    return f"time: {plural(times.timed, 'case')} timed, in up to {launches} of each side{lost}{hidden}{more}{claims}"
 
 
 def _untimed(report: UpgradeReport) -> str:
     if not report.compared:
         return "none was compared"
+    if report.times.lost:
+        return f"{plural(report.times.lost, 'case')} lost a launch"
     if report.times.asked:
         return f"{plural(report.times.asked, 'case')} may differ in time, and --benchmark-disable keeps the clock off"
     count = report.times.untimed

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.observe.repro import edit, modules
+from jaxgate.observe.repro import contents, edit, modules
 
 
 def text_of(function, *args):
@@ -20,7 +20,7 @@ def run(text, *args):
     """What a program gives."""
     from jaxgate.observe.interpreter import interpret
 
-    return interpret(edit.unmarked(text), [np.asarray(one) for one in args])
+    return interpret(contents.unmarked(text), [np.asarray(one) for one in args])
 
 
 @jax.jit
@@ -56,26 +56,26 @@ def test_calls_are_gone_and_the_program_is_the_same():
 def test_a_value_becomes_an_input_with_a_seat_and_what_led_to_it_goes():
     """Inputs that nobody reads any more go, too."""
     text = text_of(chain, X, Y)
-    product = next(name for name in edit.values(text) if (one := edit.cut(text, output=name)) and "multiply" in one)
+    product = next(name for name in contents.values(text) if (one := edit.cut(text, output=name)) and "multiply" in one)
     small = edit.cut(text, inputs=[product], seats={product: 1000})
-    assert edit.seats_of(small) == [1, 1000]
-    assert edit.count(small) == 2
+    assert contents.seats_of(small) == [1, 1000]
+    assert contents.count(small) == 2
     np.testing.assert_allclose(run(small, Y, X)[0], X + Y)
 
 
 def test_names_of_values_stay_while_others_are_cut():
     """Else no list of them would last longer than one step."""
     text = text_of(chain, X, Y)
-    names = edit.values(text)
+    names = contents.values(text)
     small = edit.cut(text, inputs=names[:2], seats={names[0]: 7, names[1]: 8})
-    assert set(edit.values(small)) < set(names)
+    assert set(contents.values(small)) < set(names)
 
 
 def test_one_value_alone_is_returned():
     """With what it needs."""
     text = text_of(chain, X, Y)
-    first = edit.cut(text, output=edit.values(text)[0])
-    assert edit.outputs_of(first) == 1
+    first = edit.cut(text, output=contents.values(text)[0])
+    assert contents.outputs_of(first) == 1
     np.testing.assert_allclose(run(first, X)[0], np.sin(X), rtol=1e-5)
     assert edit.cut(text, output="no such value") is None
 
@@ -83,38 +83,38 @@ def test_one_value_alone_is_returned():
 def test_results_are_kept_by_number():
     """The others go with what only they need."""
     small = edit.cut(text_of(chain, X, Y), kept=[1])
-    assert edit.seats_of(small) == [1]
+    assert contents.seats_of(small) == [1]
     np.testing.assert_allclose(run(small, Y)[0], np.cos(Y), rtol=1e-5)
 
 
 def test_an_operation_is_left_out_where_an_operand_has_its_type():
     """What follows it goes on with the operand."""
     text = text_of(lambda x: jnp.exp(jnp.tanh(x)), X)
-    tanh, _ = edit.values(text)
+    tanh, _ = contents.values(text)
     np.testing.assert_allclose(run(edit.bypassed(text, [tanh]), X)[0], np.exp(X), rtol=1e-5)
-    assert edit.bypassed(text_of(lambda x: x.sum(), X), edit.values(text_of(lambda x: x.sum(), X))) is None
+    assert edit.bypassed(text_of(lambda x: x.sum(), X), contents.values(text_of(lambda x: x.sum(), X))) is None
 
 
 def test_what_is_behind_a_barrier_has_the_name_of_what_is_before_it():
     """So that a program with remat and one without share their values."""
-    plain = edit.values(text_of(lambda x: jnp.sin(jnp.cos(x)), X))
-    held = edit.values(text_of(lambda x: jnp.sin(jax.lax.optimization_barrier(jnp.cos(x))), X))
+    plain = contents.values(text_of(lambda x: jnp.sin(jnp.cos(x)), X))
+    held = contents.values(text_of(lambda x: jnp.sin(jax.lax.optimization_barrier(jnp.cos(x))), X))
     assert plain == held
 
 
 def test_a_loop_is_done_once():
     """Its body stands where it stood."""
     text = text_of(lambda x: jax.lax.fori_loop(0, 5, lambda _, c: c * 2 + 1, x), X)
-    assert edit.loops(text) == 1
+    assert contents.loops(text) == 1
     once = edit.without_loop(text, 0)
-    assert edit.loops(once) == 0
+    assert contents.loops(once) == 0
     np.testing.assert_allclose(run(once, X)[0], X * 2 + 1)
 
 
 def test_a_loop_ends_earlier():
     """Its bound is a number that stands alone."""
     text = text_of(lambda x: jax.lax.fori_loop(0, 6, lambda _, c: c + 1.5, x), X)
-    assert edit.numbers(text) == ["6"]
+    assert contents.numbers(text) == ["6"]
     np.testing.assert_allclose(run(edit.renumbered(text, "6", 3), X)[0], X + 4.5)
 
 
@@ -125,8 +125,8 @@ def test_arrays_become_smaller_where_every_operation_allows_it():
     assert "tensor<8x4xf32>" in small
     assert run(small, np.ones((8, 4), np.float32), np.ones((4, 16), np.float32))[0].shape == (8, 16)
     assert edit.resized(text_of(lambda x: x[:6], jnp.ones(8)), 8, 4) is None
-    assert edit.elements(small) < edit.elements(text)
-    assert edit.sizes(text) == [32, 16, 8]
+    assert contents.elements(small) < contents.elements(text)
+    assert contents.sizes(text) == [32, 16, 8]
 
 
 @pytest.mark.parametrize(
@@ -135,13 +135,13 @@ def test_arrays_become_smaller_where_every_operation_allows_it():
 )
 def test_operations_are_counted_without_constants(function, args, count):
     """A reduction has its body."""
-    assert edit.count(text_of(function, *args)) == count
+    assert contents.count(text_of(function, *args)) == count
 
 
 def test_a_constant_that_is_spread_is_written_out():
     """One operation less, and the same numbers."""
     text = text_of(lambda x: jnp.sin(x) * 2.5, X)
     small = edit.folded(text)
-    assert edit.count(small) == edit.count(text) - 1
+    assert contents.count(small) == contents.count(text) - 1
     np.testing.assert_allclose(run(small, X)[0], np.sin(X) * 2.5, rtol=1e-5)
     assert edit.folded(small) is None

@@ -10,7 +10,7 @@ from jaxgate.observe.hlo.custom_calls import target_of
 from jaxgate.observe.hlo.parser import COLLECTIVE_WORDS, HloText, Instruction, cut, find_holes, without_strings
 from jaxgate.observe.hlo.replica_groups import Groups, read_groups
 from jaxgate.observe.hlo.shapes import Shape
-from jaxgate.observe.hlo.trip_counts import Runs, count_runs
+from jaxgate.observe.hlo.trip_counts import Runs, count_runs, in_branches
 
 KINDS = frozenset(
     {
@@ -65,6 +65,7 @@ class Collective:
         nbytes: Payload of one device and one execution: operands or results, whichever are larger.
         times: Executions in one call of the program.
         unknown_trips: Whether it is in a loop of unknown length, which counts once.
+        in_branch: Whether it is in a branch of a conditional, which counts as taken.
         groups: Devices that take part together (of a permutation: pairs); ``None`` if that could not be read.
         explicit: Whether the user wrote it; otherwise the partitioner put it there.
         op_name: The JAX name stack it came from.
@@ -76,6 +77,7 @@ class Collective:
     nbytes: int
     times: int
     unknown_trips: bool
+    in_branch: bool
     groups: Groups | None
     explicit: bool
     op_name: str
@@ -106,6 +108,7 @@ def read_collectives(hlo: HloText) -> Collectives:
     if not hlo.entry:
         unread.append("no entry computation: collectives are unknown")
     runs, broken = count_runs(hlo)
+    branches = in_branches(hlo)
     unread += broken
     unread += find_holes(hlo)
     printed: list[_Printed] = []
@@ -114,7 +117,9 @@ def read_collectives(hlo: HloText) -> Collectives:
         for instruction in instructions.values():
             kind = instruction.opcode.removesuffix("-start")
             if kind in KINDS:
-                collective, fault = _collective(kind, instruction, instructions, runs.get(name), hlo)
+                collective, fault = _collective(
+                    kind, instruction, instructions, runs.get(name), hlo, in_branch=name in branches
+                )
                 unread += [f"{fault}: {instruction.opcode} %{instruction.name}"] if fault else []
                 printed += [_Printed(collective, instruction.attributes, starts)] if collective else []
             elif _is_unknown(instruction):
@@ -159,7 +164,13 @@ def _key(printed: _Printed) -> tuple[object, ...]:
 
 
 def _collective(
-    kind: str, instruction: Instruction, siblings: Mapping[str, Instruction], runs: Runs | None, hlo: HloText
+    kind: str,
+    instruction: Instruction,
+    siblings: Mapping[str, Instruction],
+    runs: Runs | None,
+    hlo: HloText,
+    *,
+    in_branch: bool,
 ) -> tuple[Collective | None, str]:
     """One collective, and why it is not known in full; an unknown payload or number of runs leaves it out."""
     if runs is None:
@@ -176,6 +187,7 @@ def _collective(
         nbytes=nbytes,
         times=runs.times,
         unknown_trips=runs.unknown_trips,
+        in_branch=in_branch,
         groups=groups,
         explicit=_is_explicit(instruction, hlo),
         op_name=instruction.op_name,

@@ -45,6 +45,8 @@ class _Traffic:
             return Amounts(more={f"{target_of(instruction)} is opaque": None})
         if opcode in _FREE or (opcode == "custom-call" and not is_product(instruction)):
             return Amounts()
+        if opcode == "async-update":  # it goes on with what was started
+            return Amounts()
         if opcode.endswith(("-start", "-update")):
             sliced = opcode.removesuffix("-start") in _SLICES
             return _moved(0 if sliced else self._read(instruction, siblings))

@@ -60,6 +60,19 @@ def count_runs(hlo: HloText) -> tuple[Mapping[str, Runs], tuple[str, ...]]:
     return runs, tuple(unread)
 
 
+def in_branches(hlo: HloText) -> frozenset[str]:
+    """The computations that run only where a conditional takes one of its branches, or may do so on one of their ways."""
+    edges, _ = _edges(hlo)
+    taken = [
+        name
+        for instructions in hlo.computations.values()
+        for one in instructions.values()
+        if one.opcode == "conditional"
+        for name, _ in called(one, instructions, hlo)
+    ]
+    return frozenset(found for name in taken for found in _reached(name, edges))
+
+
 def _edges(hlo: HloText) -> tuple[Edges, list[str]]:
     edges: Edges = {}
     unread: list[str] = []

@@ -93,7 +93,7 @@ def compare(
     theirs = run(inputs)
     if [found.shape for found in ours] != [found.shape for found in theirs]:
         raise ValueError(f"expected results of the shapes {[found.shape for found in theirs]}, found others")
-    least = max((float(np.max(np.abs(_numbers(one)), initial=0.0)) for one in inputs), default=0.0)
+    least = _largest_float(inputs) or 1.0
     floor = allowed_error(eps, longest_sum, in_order=in_order)
     floors = [floor if is_float(found) else 0.0 for found in theirs]  # of whole numbers nothing is allowed
     far = [distance(a, b, allowed=each, least=least) for a, b, each in zip(ours, theirs, floors, strict=True)]
@@ -111,6 +111,12 @@ def compare(
         return agreement
     worst = distance(ours[wrong], theirs[wrong], allowed=allowed[wrong], least=least)
     return replace(agreement, wrong=wrong, distance=worst, allowed=allowed[wrong])
+
+
+def _largest_float(inputs: Sequence[Values]) -> float:
+    """The largest finite float among arguments: seeds, counters and masks are no measure of a result."""
+    floats = [_numbers(one) for one in inputs if is_float(one)]
+    return max((float(np.max(np.abs(one), where=np.isfinite(one), initial=0.0)) for one in floats), default=0.0)
 
 
 def _moved(run: Run, inputs: Sequence[Values], theirs: Sequence[Values], *, eps: float, least: float) -> list[float]:
@@ -188,12 +194,12 @@ def is_float(values: Values) -> bool:
 
 
 def _own_eps(values: Values) -> float:
-    return float(ml_dtypes.finfo(values.dtype).eps)  # type: ignore[no-untyped-call]
+    return float(ml_dtypes.finfo(values.dtype).eps)  # type: ignore[no-untyped-call]  # ml_dtypes has no types
 
 
 def _flushed(values: Values) -> float:
     """The smallest normal number: XLA makes zeros of smaller ones, others compute with them."""
-    return min(float(ml_dtypes.finfo(values.dtype).tiny), 2.0**-126) if is_float(values) else 0.0  # type: ignore[no-untyped-call]
+    return min(float(ml_dtypes.finfo(values.dtype).tiny), 2.0**-126) if is_float(values) else 0.0  # type: ignore[no-untyped-call]  # ml_dtypes has no types
 
 
 def _numbers(values: Values) -> Values:

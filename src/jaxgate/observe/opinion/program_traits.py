@@ -52,7 +52,7 @@ class ProgramTraits:
     longest_sum: int
 
 
-def read_traits(module: Any, platform: str = "cpu") -> ProgramTraits:
+def read_traits(module: Any, platform: str) -> ProgramTraits:
     """Walk a module, as ``lowered.compiler_ir("stablehlo")`` or ``interpreter.parse`` gives it.
 
     Args:
@@ -152,7 +152,8 @@ class _Walk:
     def _note_product(self, operation: Any, length: int) -> None:
         self.longest_sum = max(self.longest_sum, length)
         precision = str(operation.attributes["precision_config"]) if "precision_config" in operation.attributes else ""
-        self.loose_products |= "HIGHEST" not in precision
+        loose = all("f32" in str(value.type) for value in list(operation.operands)[:2])
+        self.loose_products |= loose and "HIGHEST" not in precision
 
 
 def _is_function(operation: Any) -> bool:

@@ -93,16 +93,21 @@ def _opinion(question: Question, interpreter: Interpreter, limit_s: float) -> Op
     traits = read_traits(module, question.platform)
     leaves, _ = split_call(lowered, question.call)
     inputs = [_typed(leaf, info) for leaf, info in zip(leaves, jax.tree.leaves(lowered.stage.args_info), strict=True)]
-    expected_s = traits.cost / STEPS_PER_SECOND
+    expected_s, failed = traits.cost / STEPS_PER_SECOND, ""
     if not traits.unknown and expected_s <= limit_s * INTERPRETER_SHARE:
         try:
             run = _interpreted(lowered, module, interpreter, LEAST_S + expected_s * PATIENCE)
             return _compared(question, traits, run, inputs, by=OpinionBy.INTERPRETER)
-        except NotInterpretedError:
-            pass  # it is slower than it seemed, or knows less: the second compile then
+        except NotInterpretedError as error:  # it is slower than it seemed, or knows less: the second compile then
+            failed = f"; {OpinionBy.INTERPRETER} gave no result: {error}"
     if question.compile_ns is not None and question.compile_ns > limit_s * 1e9:
-        raise NotRecompiledError(f"its compiler took {question.compile_ns / 1e9:.0f} s, more than {limit_s:g} s")
-    again = compile_again(lowered, leaves, question.executable, question.platform)
+        raise NotRecompiledError(
+            f"its compiler took {question.compile_ns / 1e9:.0f} s, more than {limit_s:g} s{failed}"
+        )
+    try:
+        again = compile_again(lowered, leaves, question.executable, question.platform)
+    except NotRecompiledError as error:
+        raise NotRecompiledError(f"{error}{failed}") from error
     return _compared(question, traits, again, inputs, by=OpinionBy.SECOND_COMPILE)
 
 

@@ -55,9 +55,15 @@ def _sent(hlo: HloText, target: Target) -> tuple[int, str]:
         return 0, f"the optimised program has what is not understood: {found.unread[0]}"
     if any(_leaves_machine(collective, target) for collective in found.found):
         return 0, "the network between machines is not known"
-    endless = any(collective.unknown_trips for collective in found.found)
-    sent = sum(_crossing(collective) * collective.times for collective in found.found)
-    return round(sent), "a loop of unknown length counts once" if endless else ""
+    sure = [one for one in found.found if not one.in_branch and one.kind != "ragged-all-to-all"]
+    reasons = []
+    if any(one.in_branch for one in found.found):
+        reasons.append("a collective in a branch of a conditional does not count")
+    if any(one.kind == "ragged-all-to-all" for one in found.found):
+        reasons.append("what a ragged all-to-all sends depends on values")
+    if any(collective.unknown_trips for collective in sure):
+        reasons.append("a loop of unknown length counts once")
+    return round(sum(_crossing(one) * one.times for one in sure)), "; ".join(reasons)
 
 
 def _crossing(collective: Collective) -> float:

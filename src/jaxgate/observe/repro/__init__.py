@@ -1,6 +1,6 @@
 """Programs that say nothing of their author, for a file that anybody may run; and smaller ones that show the same."""
 
-from jaxgate.observe.repro import edit, modules
+from jaxgate.observe.repro import contents, edit, modules
 from jaxgate.observe.repro.anonymous import NotAnonymousError, anonymise
 from jaxgate.observe.repro.inputs import draw
 from jaxgate.observe.repro.jax_code import NotWrittenError, jax_code, lowered_again

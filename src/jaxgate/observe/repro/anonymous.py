@@ -181,7 +181,7 @@ def _whole_numbers(operation: Any) -> np.ndarray[Any, Any] | None:
         found = np.array(operation.attributes["value"])
     except TypeError:
         return None
-    return found if found.dtype.kind in "iu" else None
+    return found if found.dtype.kind in "iu" and found.size else None
 
 
 def _drawn(kind: ArrayOf, random: np.random.Generator, whole: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
@@ -199,7 +199,7 @@ def _drawn(kind: ArrayOf, random: np.random.Generator, whole: np.ndarray[Any, An
         return np.asarray(np.sort(drawn) if rising else drawn).astype(whole.dtype).reshape(kind.shape)
     if not jax.numpy.issubdtype(dtype, jax.numpy.inexact):
         return random.integers(0, 2, kind.shape).astype(dtype)
-    fan_in = kind.shape[-2] if len(kind.shape) > 1 else 1
+    fan_in = max(kind.shape[-2] if len(kind.shape) > 1 else 1, 1)
     return np.asarray(random.standard_normal(kind.shape) * fan_in**-0.5).astype(dtype)
 
 

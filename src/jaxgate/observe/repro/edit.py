@@ -7,20 +7,14 @@ accepts, or ``None``. Inputs keep the number of their seat (``jax.seat``) whatev
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from hashlib import blake2b
-from math import prod
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from jaxgate.observe.repro.modules import array_of, bindings, context, main_of, parse, text_of
+from jaxgate.observe.repro.contents import SEAT, VALUE, input_names, input_seats, inside, named_results, top_operations
+from jaxgate.observe.repro.modules import bindings, context, main_of, parse, text_of
 
-SEAT, VALUE = "jax.seat", "jax.value"
-"""Attributes of an input: its seat, and the name of the value that it stands for, where it was cut."""
-_FREE = frozenset({"stablehlo.constant", "stablehlo.return", "func.return"})
-"""What no count of operations speaks of."""
 _TENSOR = re.compile(r"tensor<((?:\d+x)+)")
 _SPREAD = re.compile(r"(%\w+) = stablehlo\.broadcast_in_dim (%\w+), dims = \[\] : \(tensor<\w+>\) -> (tensor<[^>]+>)")
-_BARRIER = "stablehlo.optimization_barrier"
 
 
 def prepared(text: str, seats: Sequence[int]) -> str:
@@ -30,50 +24,6 @@ def prepared(text: str, seats: Sequence[int]) -> str:
         _inline_all(module)
         _finish(module, list(seats))
     return text_of(module)
-
-
-def seats_of(text: str) -> list[int]:
-    """The seats of a program's inputs."""
-    module = parse(text)  # as long as it is held its operations are there
-    return _seats(main_of(module))
-
-
-def count(text: str) -> int:
-    """How many operations a program has, without constants; those in the bodies of loops count, too."""
-    module = parse(text)
-    return sum(op.name not in _FREE for op in _inside(main_of(module)))
-
-
-def values(text: str) -> list[str]:
-    """Names for the results of a program's operations, in order: what computes the same of the same inputs has one name.
-
-    A barrier does not change what it holds back.
-    """
-    module = parse(text)
-    main = main_of(module)
-    found = _named(main, _top(main))
-    return list(dict.fromkeys(name for value, name in found if value.owner.name != "stablehlo.constant"))
-
-
-def unmarked(text: str) -> str:
-    """A program as anybody else would write it: without seats."""
-    return re.sub(r" \{jax\.seat[^}]*\}", "", text)
-
-
-def elements(text: str) -> int:
-    """How many numbers it takes and computes, those of loops once."""
-    module = parse(text)
-    main = main_of(module)
-    found = sum(prod(array_of(one.type).shape) for one in main.regions[0].blocks[0].arguments)
-    for op in _inside(main):
-        found += sum(prod(array_of(one.type).shape) for one in op.results if str(one.type).startswith("tensor"))
-    return found
-
-
-def outputs_of(text: str) -> int:
-    """How many results a program has."""
-    module = parse(text)
-    return len(_top(main_of(module))[-1].operands)
 
 
 def cut(
@@ -93,9 +43,9 @@ def cut(
     main = main_of(module)
     block = main.regions[0].blocks[0]
     with context(), bindings().ir.Location.unknown() as location:
-        places = _seats(main)
-        ops = _top(main)
-        named = _named(main, ops)
+        places = input_seats(main)
+        ops = top_operations(main)
+        named = named_results(main, ops)
         back = ops[-1]
         if output is not None:
             chosen = [value for value, name in named if name == output][:1]
@@ -104,7 +54,7 @@ def cut(
             _return(back, chosen)
         elif kept is not None:
             _return(back, [one for place, one in enumerate(back.operands) if place in kept])
-        named_inputs = _input_names(main)
+        named_inputs = input_names(main)
         for name in inputs:
             same = [value for value, other in named if other == name]
             if not same or any(value.type != same[0].type for value in same):
@@ -115,7 +65,7 @@ def cut(
             for value in same:
                 value.replace_all_uses_with(argument)
         if inputs:
-            _return_computed(_top(main)[-1], block)
+            _return_computed(top_operations(main)[-1], block)
         _finish(module, places, named_inputs)
     return _verified(module)
 
@@ -125,9 +75,9 @@ def bypassed(text: str, names: Collection[str]) -> str | None:
     module = parse(text)
     main = main_of(module)
     with context(), bindings().ir.Location.unknown():
-        places = _seats(main)
+        places = input_seats(main)
         done = False
-        for value, name in _named(main, _top(main)):
+        for value, name in named_results(main, top_operations(main)):
             owner = value.owner
             like = [one for one in owner.operands if one.type == value.type and not _is_constant(one)]
             if name in names and like:
@@ -146,7 +96,7 @@ def folded(text: str) -> str | None:
         return None
     module = parse(changed)
     with context(), bindings().ir.Location.unknown():
-        _finish(module, _seats(main_of(module)))
+        _finish(module, input_seats(main_of(module)))
     return _verified(module)
 
 
@@ -160,28 +110,16 @@ def _spread_constant(text: str) -> Callable[[re.Match[str]], str]:
     return spread
 
 
-def loops(text: str) -> int:
-    """How many loops a program has at its top."""
-    module = parse(text)
-    return sum(op.name == "stablehlo.while" for op in _top(main_of(module)))
-
-
 def without_loop(text: str, number: int) -> str | None:
     """Let the body of a loop be done once."""
     module = parse(text)
     main = main_of(module)
     with context(), bindings().ir.Location.unknown():
-        places = _seats(main)
-        loop = [op for op in _top(main) if op.name == "stablehlo.while"][number]
+        places = input_seats(main)
+        loop = [op for op in top_operations(main) if op.name == "stablehlo.while"][number]
         _place(loop, loop.regions[1].blocks[0], list(loop.operands))
         _finish(module, places)
     return _verified(module)
-
-
-def sizes(text: str) -> list[int]:
-    """The sizes of dimensions that there are, largest first."""
-    found = {int(size) for shape in _TENSOR.findall(text) for size in shape.split("x") if size}
-    return sorted((size for size in found if size > 1), reverse=True)
 
 
 def resized(text: str, size: int, other: int) -> str | None:
@@ -197,59 +135,10 @@ def resized(text: str, size: int, other: int) -> str | None:
         return None
 
 
-def numbers(text: str) -> list[str]:
-    """Whole numbers above 1 that stand alone, as they stand there: bounds of loops are among them."""
-    return sorted({found for found in re.findall(r"dense<(\d+)> : tensor<u?i(?:32|64)>", text) if int(found) > 1})
-
-
 def renumbered(text: str, number: str, other: int) -> str | None:
     """Let a whole number be another one."""
     changed = re.sub(rf"dense<{number}>( : tensor<u?i(?:32|64)>)", rf"dense<{other}>\1", text)
     return _verified(parse(changed))
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _inside(inner.operation)
-
-
-def _top(main: Any) -> list[Any]:
-    return [op.operation for op in main.regions[0].blocks[0].operations]
-
-
-def _seats(main: Any) -> list[int]:
-    if "arg_attrs" not in main.attributes:
-        return []
-    return [int(one[SEAT].value) for one in main.attributes["arg_attrs"]]
-
-
-def _input_names(main: Any) -> list[str]:
-    if "arg_attrs" not in main.attributes:
-        return []
-    return [str(one[VALUE].value) for one in main.attributes["arg_attrs"]]
-
-
-def _named(main: Any, ops: Sequence[Any]) -> list[tuple[Any, str]]:
-    """Each result of an operation with its name."""
-    names: dict[Any, str] = dict(zip(main.regions[0].blocks[0].arguments, _input_names(main), strict=True))
-    found = []
-    for op in ops[:-1]:
-        given = [names[one] for one in op.operands]
-        for place, result in enumerate(op.results):
-            names[result] = given[place] if op.name == _BARRIER else _digest(op, given, place)
-            if op.name != _BARRIER:
-                found.append((result, names[result]))
-    return found
-
-
-def _digest(op: Any, given: Sequence[str], place: int) -> str:
-    """What an operation computes: itself, with what stands in its regions, and its operands."""
-    text = re.sub(r"%[\w#:]+", "%", str(op))
-    outer = "|".join(given)
-    return blake2b(f"{text}|{outer}|{place}".encode(), digest_size=8).hexdigest()
 
 
 def _return_computed(back: Any, block: Any) -> None:
@@ -276,7 +165,7 @@ def _inline_all(module: Any) -> None:
         for op in module.body.operations
         if op.operation.name == "func.func"
     }
-    while calls := [op for op in _inside(functions["main"]) if op.name == "func.call"]:
+    while calls := [op for op in inside(functions["main"]) if op.name == "func.call"]:
         for call in calls:
             called = functions[call.attributes["callee"].value]
             _place(call, called.regions[0].blocks[0], list(call.operands))
@@ -303,7 +192,7 @@ def _rewire(operation: Any, known: dict[Any, Any]) -> None:
     for place, value in enumerate(operation.operands):
         if value in known:
             operation.operands[place] = known[value]
-    for inner in _inside(operation):
+    for inner in inside(operation):
         for place, value in enumerate(inner.operands):
             if value in known:
                 inner.operands[place] = known[value]
@@ -313,9 +202,9 @@ def _finish(module: Any, places: list[int], names: list[str] | None = None) -> N
     """Drop what nobody uses, and let the function say what it takes and gives."""
     ir = bindings().ir
     main = main_of(module)
-    names = (_input_names(main) or [f"seat {place}" for place in places]) if names is None else names
+    names = (input_names(main) or [f"seat {place}" for place in places]) if names is None else names
     block = main.regions[0].blocks[0]
-    for op in reversed(_top(main)[:-1]):
+    for op in reversed(top_operations(main)[:-1]):
         if not any(list(result.uses) for result in op.results):
             op.erase()
     for place in reversed(range(len(block.arguments))):
@@ -323,7 +212,7 @@ def _finish(module: Any, places: list[int], names: list[str] | None = None) -> N
             block.erase_argument(place)
             del places[place], names[place]
     given = [argument.type for argument in block.arguments]
-    made = [value.type for value in _top(main)[-1].operands]
+    made = [value.type for value in top_operations(main)[-1].operands]
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(given, made))
     for key in ("arg_attrs", "res_attrs"):
         if key in main.attributes:

@@ -20,6 +20,6 @@ def draw(seat: int, array: ArrayOf, seed: int = 1) -> np.ndarray[Any, Any]:
     """
     random, kind = np.random.default_rng((seed, seat)), jnp.dtype(array.dtype)
     if jnp.issubdtype(kind, jnp.inexact):
-        fan_in = array.shape[-2] if len(array.shape) > 1 else 1
+        fan_in = max(array.shape[-2] if len(array.shape) > 1 else 1, 1)
         return np.asarray(random.standard_normal(array.shape) * fan_in**-0.5).astype(kind)
     return np.asarray(random.integers(0, 2 if kind.itemsize == 1 else 8, array.shape)).astype(kind)

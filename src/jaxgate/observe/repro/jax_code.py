@@ -97,7 +97,7 @@ def _written(op: Any, given: list[str]) -> str:
 def _constant(text: str, result: ArrayOf, _: list[str]) -> str:
     found = re.search(r"dense<([^\[\"]*)> :", text)
     if found is None or (found[1].startswith("0x") and found[1] not in _WORDS):
-        raise NotWrittenError("a constant with several numbers")
+        raise NotWrittenError("a constant of several numbers, or written in bits")
     value = _WORDS.get(found[1], f"{float(found[1]):g}" if "e" in found[1] else found[1])
     return f"jnp.full({result.shape}, {value}, '{result.dtype}')"
 

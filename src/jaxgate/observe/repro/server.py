@@ -100,7 +100,7 @@ def main() -> None:
     """Answer until nobody asks any more; what a program cannot do is an answer, too."""
     sys.stdout, answers = sys.stderr, sys.stdout  # what a library prints must not look like an answer
     jax.config.update("jax_enable_x64", True)
-    answers.write(json.dumps({"jax": jax.__version__}) + "\n")
+    answers.write(json.dumps({"jax": jax.__version__, "platform": jax.default_backend()}) + "\n")
     answers.flush()
     for line in sys.stdin:
         try:
