@@ -76,8 +76,9 @@ def called(monkeypatch, tmp_path):
 
     monkeypatch.setattr(module, "find_pair", find)
     monkeypatch.setattr(
-        module, "written", lambda pair, name, asked: (answers["text"], "said\n" if asked.reduce else "")
+        module, "written", lambda pair, name, asked: (answers["text"], "found" if asked.reduce else None)
     )
+    monkeypatch.setattr(module, "reduced_text", lambda found: f"{found}\n")
     monkeypatch.setattr(module, "run_file", lambda path: answers["done"])
     return answers
 
@@ -90,6 +91,13 @@ def test_what_the_file_prints_is_shown(called, tmp_path, capsys):
     assert out == "temp bytes\n"
     assert "recording model/acme as it is now" in err
     assert "mine.py: 9 bytes" in err
+
+
+def test_a_file_that_cannot_be_written_is_refused_at_once(called, tmp_path, capsys):
+    """Before anything is recorded or reduced, which takes minutes."""
+    assert cli.main(["repro", CASE, "--output", "nowhere/mine.py"]) == 1
+    assert "expected a folder that can be written" in capsys.readouterr().err
+    assert "asked" not in called
 
 
 def test_a_case_that_cannot_be_had_is_one_line(called, tmp_path, capsys):
@@ -139,6 +147,6 @@ def test_a_reduction_of_results_records_what_is_right(called, capsys):
     assert cli.main(["repro", CASE, "--reduce", "--about", "results"]) == 0
     assert called["asked"]["alone"]
     assert "--xla_cpu_experimental_ynn_fusion_type=" in called["asked"]["environ"]["XLA_FLAGS"]
-    assert capsys.readouterr().out == "said\ntemp bytes\n"
+    assert capsys.readouterr().out == "found\ntemp bytes\n"
     assert cli.main(["repro", CASE, "--reduce"]) == 0
     assert not called["asked"]["alone"]

@@ -54,7 +54,7 @@ class Measured:
             raise NotMeasuredError("SyntaxError: invalid syntax" if number in self.broken else "it has no such test")
         return self._of(number)
 
-    def known(self, revision):
+    def known(self, revision, *, copied):
         return self._of(NAMES.index(revision)) if revision in self.asked else None
 
     def compare(self, revision, *, copied, timed):

@@ -94,14 +94,12 @@ def test_a_budget_that_is_used_up_ends_it():
 
 
 def test_a_program_that_ends_its_compiler_shows_nothing():
-    """It is counted, and another one is tried."""
+    """Another one is tried."""
 
     def oracle(_):
         raise NoAnswerError("a process of its own ended: exit status -6")
 
-    guarded = Guarded(oracle)
-    assert not guarded(("",))
-    assert guarded.failed == 1
+    assert not Guarded(oracle)(("",))
 
 
 class Facts:
@@ -199,6 +197,8 @@ def test_the_oracle_of_results_needs_both_sets_of_inputs():
     """One may be wrong by chance."""
 
     class Server:
+        platform = "cpu"
+
         def __init__(self, off):
             self.off = list(off)
 

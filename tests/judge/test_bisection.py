@@ -30,6 +30,12 @@ def test_what_is_worse_is_followed_before_what_is_better():
     assert moved_facts([better, time, worse, fact("traces", Status.INVALID), other]) == (worse, other, better)
 
 
+def test_what_has_no_policy_cannot_be_followed():
+    """Products of wider floats are red, and a sum of labels has no figure to search by."""
+    wider = fact("wider_products")
+    assert moved_facts([wider, fact()]) == (fact(),)
+
+
 def test_the_tolerance_of_a_figure_is_the_policys():
     """5 % and 4096 bytes, of the good figure and of the bad one."""
     found = quantity_of(fact())

@@ -159,6 +159,23 @@ def test_other_arguments_there_are_another_computation():
     assert group.changes[0].detail == "state['w']: float32[64,64] → float64[64,64]"
 
 
+def test_a_cause_stands_beside_what_it_explains_alone():
+    """Wider products do not make Python call more often."""
+    more = {"collectives": 9, "collective_bytes": 9_000_000}
+    report = judged(side(untimed()), side(untimed(facts={**more, "python_calls": 900}, environment=NEW)))
+    details = {group.what: group.changes[0].detail for group in report.groups if group.section is Section.WORSE}
+    assert "python_calls" in details
+    assert not any("python" in text.lower() for name, text in details.items() if name.startswith("collective"))
+
+
+def test_claims_on_time_are_counted_as_not_judged():
+    """No clock ran in the process that judged claims."""
+    claim = ClaimNote(name="run_ns <= reference", status=Status.UNDECIDED, text="not judged")
+    note = CaseNote(case=CASE, test=TEST, claims=(claim,))
+    report = judged(side(untimed(), cases=[note]), side(untimed(environment=NEW), cases=[note]))
+    assert (report.answer, report.times.claims) == (Answer.YES, 1)
+
+
 def test_the_same_warning_of_several_cases_is_one_group_and_no_block():
     """A warning that is given here, too, is none of the upgrade's."""
     warned = Warned(category="DeprecationWarning", text="use jax.tree.map", line="a.py:7")

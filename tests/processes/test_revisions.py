@@ -8,15 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.factories import baseline
+from support.factories import CASE, baseline
 
-from jaxgate.keep import HELD, save_baseline
-from jaxgate.model import Status, UsageError
+from jaxgate.keep import HELD, add_note, save_baseline
+from jaxgate.model import CaseNote, Status, Tolerance, UsageError
 from jaxgate.processes.pytest_child import Side
 from jaxgate.processes.revisions import NotMeasuredError, Revisions, Subject
-from jaxgate.settings.variables import AS_MEASURED
-
-CASE = "scan/rnn"
+from jaxgate.settings.variables import AS_MEASURED, NOTES_INTO
 
 
 class Two:
@@ -69,12 +67,21 @@ def test_a_revision_is_recorded_once(made):
     """In a process that measures no time, records what breaks a claim, and does not wait for the machine."""
     revisions, seen = made(baseline())
     first = revisions.measure("jax-1", copied=True)
-    assert revisions.measure("jax-1", copied=True) == first == revisions.known("jax-1") == baseline()
+    assert revisions.measure("jax-1", copied=True) == first == revisions.known("jax-1", copied=True) == baseline()
     ((side, chosen),) = seen
     assert chosen.paths == ("perf/test_scan.py::test_scan[rnn]",)
     assert side.arguments == ("--benchmark-disable",)
     assert side.environment[AS_MEASURED] == "1"
     assert side.environment[HELD] == str(os.getpid())
+
+
+def test_todays_tests_record_apart_from_a_revisions_own(made):
+    """Another question of the same range must not take the one for the other: it would skip all newer commits."""
+    revisions, seen = made(baseline())
+    revisions.measure("jax-1", copied=True)
+    assert revisions.known("jax-1", copied=False) is None
+    revisions.measure("jax-1", copied=False)
+    assert len(seen) == 2
 
 
 def test_a_case_is_known_by_any_of_its_names(made):
@@ -108,7 +115,7 @@ def test_what_records_nothing_is_one_line(made, how, reason):
     with pytest.raises(NotMeasuredError) as error:
         revisions.measure("jax-1", copied=False)
     assert str(error.value) == reason
-    assert revisions.known("jax-1") is None
+    assert revisions.known("jax-1", copied=False) is None
 
 
 def test_another_case_of_the_test_is_not_taken_for_it(made):
@@ -134,7 +141,7 @@ def test_a_recording_that_was_interrupted_is_not_taken(made):
     again._record, whole = interrupted, again._record
     with pytest.raises(KeyboardInterrupt):
         again.measure("jax-1", copied=False)
-    assert again.known("jax-1") is None
+    assert again.known("jax-1", copied=False) is None
     again._record = whole
     assert again.measure("jax-1", copied=False).facts.temp_bytes == 5
 
@@ -211,3 +218,23 @@ def test_a_run_that_judges_nothing_is_one_line(made):
         revisions.compare("jax-2", copied=False, timed=True)
     with pytest.raises(NotMeasuredError, match="it was not recorded"):
         revisions.compare("jax-3", copied=False, timed=True)
+
+
+def test_a_case_may_move_by_its_own_tolerance_from_release_to_release(made):
+    """As everywhere: what its workload allows is no regression."""
+    (good, _), (bad, _) = made(baseline()), made(baseline(facts={"temp_bytes": 90_000}))
+    bad._record = noting(bad._record, Tolerance(fact="temp_bytes", relative=9.0, why="measured"))
+    good.measure("jax-1", copied=False)
+    bad.measure("jax-2", copied=False)
+    found = bad.compare("jax-2", copied=False, timed=False)
+    assert [finding.name for finding in found.findings if finding.status is Status.REGRESSED] == []
+
+
+def noting(record, tolerance):
+    """A recorder that notes a tolerance, as a process that records does."""
+
+    def noted(side, chosen, into):
+        add_note(Path(side.environment[NOTES_INTO]), CaseNote(case=CASE, test=chosen.paths[0], tolerances=(tolerance,)))
+        return record(side, chosen, into)
+
+    return noted

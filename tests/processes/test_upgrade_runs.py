@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from support.factories import ENVIRONMENT, FINGERPRINTS, baseline
 
+from jaxgate.judge import judge_upgrade
 from jaxgate.keep import add_note, save_baseline
-from jaxgate.model import CaseNote, Samples, TestNote, UsageError
+from jaxgate.model import Answer, CaseNote, Samples, Section, TestNote, UsageError
 from jaxgate.processes.environment_spec import EnvironmentSpec
 from jaxgate.processes.pytest_child import BrokenRecordingError, Selection
 from jaxgate.processes.upgrade_runs import MAX_DEATHS, WORSE_LAUNCHES, record_upgrade
@@ -26,9 +27,9 @@ FACTORS = {"scan/slow": 2.0, "scan/fast": 0.5, "scan/even": 1.0}
 class Recorder:
     """Records cases as processes of two environments would; one of them dies where it is told to."""
 
-    def __init__(self, dies_in=(), records=tuple(CASES)):
+    def __init__(self, dies_in=(), records=tuple(CASES), loses=None):
         self.launched: list[tuple[str, tuple[str, ...]]] = []
-        self.dies_in, self.records = set(dies_in), records
+        self.dies_in, self.records, self.loses = set(dies_in), records, loses or {}
 
     def __call__(self, side, chosen, into):
         name = "there" if "there" in into.name else "here"
@@ -36,6 +37,10 @@ class Recorder:
         wanted = [case for case in self.records if not chosen.paths or TESTS[case] in chosen.paths]
         if notes is None:
             self.launched.append((name, chosen.paths))
+        if into.name in self.loses:
+            if isinstance(self.loses[into.name], Exception):
+                raise self.loses[into.name]
+            return self.loses[into.name]
         for case in wanted:
             test = TESTS[case]
             if notes:
@@ -88,6 +93,26 @@ def test_only_what_differs_is_launched_and_only_as_long_as_it_is_open(tmp_path):
     rounds = [{name for name, _ in recorder.launched[k : k + 2]} for k in range(0, len(recorder.launched), 2)]
     assert rounds == [{"here", "there"}] * WORSE_LAUNCHES
     assert TESTS["scan/same"] not in {path for _, paths in recorder.launched for path in paths}
+
+
+@pytest.mark.parametrize(
+    ("lost", "why"),
+    [
+        ({TESTS["scan/slow"]: "ValueError: only when called"}, "launch 3 there: ValueError: only when called"),
+        ({}, "launch 3 there: it recorded nothing, and nothing says why"),
+        (BrokenRecordingError("it died", -11), "launch 3 there: its process ended with the signal SIGSEGV"),
+    ],
+)
+def test_a_launch_that_fails_leaves_no_launches_and_says_why(tmp_path, lost, why):
+    """What the other launches say is not taken for all of them: the case is not known to be as fast there."""
+    found = recorded(tmp_path, Recorder(loses={"launch-there-2": lost}))
+    taken = found.launches["scan/slow"]
+    assert (taken.here, taken.there, taken.why_not) == ((), (), why)
+    assert not found.launches["scan/even"].why_not
+    report = judge_upgrade(found.here, found.there, found.launches, tests=tuple(TESTS.values()), other="A=1")
+    assert report.answer is not Answer.YES
+    unknown = {group.what: group.cases for group in report.groups if group.section is Section.UNKNOWN}
+    assert "scan/slow" in unknown[why]
 
 
 def test_a_test_in_which_the_process_dies_is_noted_and_the_others_are_recorded(tmp_path):

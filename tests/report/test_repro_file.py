@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from support.factories import baseline
 
-from jaxgate.model import AnonymousProgram, ArrayOf, MeshOf
+from jaxgate.model import AnonymousProgram, ArrayOf, MeshOf, Reduced
 from jaxgate.report import bug_report, repro_file
 
 PROGRAM = AnonymousProgram(
@@ -116,3 +116,25 @@ def test_lost_donation_has_a_title():
     """What is smaller is worse there."""
     text = reported({"aliased_bytes": 1000}, {"aliased_bytes": 0})
     assert text.startswith("# The same program reuses 1,000 bytes less of its arguments\n")
+
+
+def test_a_report_of_a_reduction_says_what_it_shows_and_with_which_versions():
+    """Both recordings are of this environment: only the reduction knows the other one."""
+    now = baseline(environment=ENVIRONMENT)
+    shows = "temp_bytes 79,700 on the baseline's side, 13,600 on today's (at least 1.50 x)"
+    reduced = Reduced(
+        baseline=PROGRAM, now=PROGRAM, before=9, after=4, tries=3, took_s=1.0, shows=shows, over=False, code="",
+        versions=("0.12.0.1", "0.10.2"),
+    )  # fmt: skip
+    text = bug_report(now, now, "import jax\n", "", name="r.py", reduced=reduced)
+    assert text.startswith("# The same program: temp_bytes 79,700 on the baseline's side, 13,600 on today's\n")
+    assert "before with jax 0.12.0.1; now with jax 0.10.2" in text
+    assert "run it with both versions" in text
+
+
+def test_a_long_option_stays_one_word():
+    """A row of options is broken between them, never inside a text."""
+    passes = ",".join(f"while-loop-invariant-code-motion-{number}" for number in range(6))
+    found = written(now=replace(PROGRAM, options={"xla_disable_hlo_passes": passes}))
+    compile(found, "repro.py", "exec")
+    assert passes in found

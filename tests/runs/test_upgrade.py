@@ -220,3 +220,17 @@ def test_a_process_that_dies_there_loses_one_test(here):
     found, groups = answer(here)
     assert groups["cannot_run"][0]["what"] == "its process ended with the signal SIGSEGV"
     assert found["compared"] == ["model/step"]
+
+
+def test_an_expected_failure_that_no_longer_fails_is_no_yes(here):
+    """Nothing is raised there, and pytest is red all the same: the reason is pytest's."""
+    marked = "import pytest\n" + MODEL + "    assert 'NEW' in os.environ, 'not here'\n"
+    here.write(
+        "test_model.py",
+        marked.replace("def test_other", "@pytest.mark.xfail(strict=True, reason='known')\ndef test_other"),
+    )
+    result = upgrade(here, "--perf-upgrade=NEW=1")
+    assert result.code == 1
+    _, groups = answer(here)
+    (group,) = groups["cannot_run"]
+    assert (group["what"], cases(group)) == ("[XPASS(strict)] known", ["model/other"])

@@ -32,6 +32,17 @@ def test_thirty_two_roundings_of_the_largest_value_are_allowed(roundings, wrong)
         assert (found.distance.count, found.distance.size) == (1, 8)
 
 
+@pytest.mark.parametrize(
+    "argument",
+    [np.array([-np.inf, 0], np.float32), np.array([4_000_000_000], np.uint32), np.array([7])],
+    ids=["a mask", "a seed", "a counter"],
+)
+def test_garbage_where_zeros_are_right_is_wrong_whatever_the_arguments_are(argument):
+    """No mask, seed or counter is a measure of a float that should be zero."""
+    ours, right = np.full(4, 1000.0, np.float32), np.zeros(4, np.float32)
+    assert agreement(ours, lambda *_: right, (argument,)).wrong == 0
+
+
 def test_what_moves_with_its_arguments_may_differ_as_far():
     """A result that one rounding of the arguments moves by a thousand roundings may be off by eight times that."""
 

@@ -108,3 +108,12 @@ def test_accelerators_may_make_products_of_bfloat16():
 def test_what_the_interpreter_does_not_know_is_named(function, unknown):
     """It would end its process there."""
     assert traits(function, X).unknown == unknown
+
+
+@pytest.mark.parametrize(("dtype", "coarse"), [("float32", True), ("float64", False), ("int32", False)])
+def test_only_products_of_float32_are_coarse_away_from_cpus(dtype, coarse):
+    """Wider ones and those of whole numbers are never made of bfloat16."""
+    with jax.enable_x64(True):
+        matrix = jnp.ones((4, 4), dtype)
+        found = traits(lambda x, y: (x @ x, y + 1), matrix, jnp.ones(3, "float64"), platform="gpu")
+    assert (found.eps == 2.0**-7) == coarse

@@ -54,6 +54,20 @@ def test_what_a_device_sends_at_least(line, sent):
     assert (found.sent_bytes, dict(found.unknown)) == (sent, {})
 
 
+def test_a_collective_in_a_branch_is_not_sent_at_least():
+    """A conditional may take the other branch: then nothing is sent, and that is said."""
+    reduced = f"f32[256]{{0}} all-reduce(%x), channel_id=1, {ALL}, use_global_device_ids=true, to_apply=%add"
+    text = f"HloModule m, num_partitions=8\n\n{ADD}"
+    text += f"%sends (x: f32[256]) -> f32[256] {{\n  %x = f32[256]{{0}} parameter(0)\n  ROOT %r = {reduced}\n}}\n\n"
+    text += "%keeps (y: f32[256]) -> f32[256] {\n  ROOT %y = f32[256]{0} parameter(0)\n}\n\n"
+    text += "ENTRY %main (p: pred[], a: f32[256]) -> f32[256] {\n  %p = pred[] parameter(0)\n"
+    text += "  %a = f32[256]{0} parameter(1)\n  ROOT %c = f32[256]{0} conditional(%p, %a, %a), "
+    text += "true_computation=%sends, false_computation=%keeps\n}\n"
+    found = read_demand(read_hlo(text), None, V5E, 8)
+    assert found.sent_bytes == 0
+    assert found.unknown["communication"] == "a collective in a branch of a conditional does not count"
+
+
 def test_what_leaves_a_machine_is_unknown():
     """The network between machines is no link of a GPU; within one, and between chips of a slice, all are linked."""
     line = (

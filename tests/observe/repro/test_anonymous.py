@@ -15,7 +15,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from jaxgate.model import ProgramRecord, StoredProgram
 from jaxgate.observe.arguments import on_device
 from jaxgate.observe.program import export_program
-from jaxgate.observe.repro import NotAnonymousError, anonymise, modules, readable
+from jaxgate.observe.repro import NotAnonymousError, anonymise, draw, modules, readable
 from jaxgate.observe.trace import lower
 from jaxgate.observe.trace.fingerprint import is_splat
 from jaxgate.observe.trace.stablehlo import walk
@@ -181,3 +181,10 @@ def test_a_program_that_was_not_stored_says_why():
     record = ProgramRecord(digest=None, donated=(), feeds=None, why_not="it captures too much")
     with pytest.raises(Exception, match="it was not stored: it captures too much"):
         anonymise(StoredProgram(record=record, content=b""))
+
+
+def test_what_is_empty_has_no_numbers_to_draw():
+    """An empty table or argument is as it was."""
+    table = np.zeros((0,), np.int32)
+    program = anonymise(stored(lambda x, none: (x + 1, jnp.asarray(table), none * 2), jnp.ones(3), jnp.ones((0, 4))))
+    assert draw(1, program.inputs[-1]).shape == (0, 4)
