@@ -71,7 +71,7 @@ def computed_again(layer: Any, x: jax.Array, layers: Tree) -> jax.Array:
     return in_one_loop(jax.checkpoint(layer, prevent_cse=False), x, layers)
 
 
-@CASES.workload("lm-step-with-remat-largest-batch-in-memory-vs-plain", sizes=SIZES)
+@CASES.workload("lm-step-with-remat-largest-batch-in-memory-vs-plain", sizes=SIZES, target_sizes=["full"])
 def largest(size: Fitted) -> Computation:
     """The step with its layers computed again, against the one that keeps them; both asked for their largest batch."""
     model = size.model

@@ -54,6 +54,7 @@ class Case:
         tolerances: Facts that may move further, or less far, than the policy says.
         sizes: Builders for each size of hardware; empty where there is one size. ``build`` is one of them.
         devices: How many devices it uses.
+        target_sizes: The sizes in which it is compiled for hardware that is not there; empty for any.
     """
 
     family: str
@@ -62,6 +63,7 @@ class Case:
     tolerances: tuple[Tolerance, ...] = ()
     sizes: Mapping[Size, Callable[[], Computation]] = field(default_factory=dict)
     devices: int = 1
+    target_sizes: tuple[Size, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse names that cannot be a file name or a ``-k`` word."""
@@ -118,6 +120,7 @@ class Family:
         sizes: Mapping[Size, Any] | None = None,
         devices: int = 1,
         tolerances: Sequence[Tolerance] = (),
+        target_sizes: Sequence[Size] = (),
     ) -> Callable[[Builder], Builder]:
         """Add a case for each set of parameters; the builder stays a function that others may call.
 
@@ -127,6 +130,8 @@ class Family:
             sizes: What the builder is given for ``small`` and for ``full`` hardware, as its first argument.
             devices: How many devices each case uses.
             tolerances: Facts of each case that may move further, or less far, than the policy says.
+            target_sizes: The sizes in which each case is compiled for hardware that is not there, where a size says nothing
+                of such hardware; any by default.
 
         Raises:
             ValueError: If a size is missing, the sweep is empty, or a name cannot be one.
@@ -147,6 +152,7 @@ class Family:
                     tolerances=tuple(tolerances),
                     sizes=builders,
                     devices=devices,
+                    target_sizes=tuple(target_sizes),
                 )
                 self._cases.append(case)
             return build

@@ -14,7 +14,7 @@ def fit(case: Case, size: Size | None, target: Target | None = None) -> Case:
     """The case as this machine runs it, or compiles it: in the size asked for, or the usual one of its hardware.
 
     Raises:
-        NotOnTargetError: If it needs more devices than the target has.
+        NotOnTargetError: If it needs more devices than the target has, or its size says nothing of a target.
         pytest.skip.Exception: If it needs more than this accelerator machine has.
         pytest.fail.Exception: If it needs more than there are on CPU, where any number can be had.
     """
@@ -31,7 +31,11 @@ def fit(case: Case, size: Size | None, target: Target | None = None) -> Case:
             pytrace=False,
         )
     usual = usual_size()
-    return case.sized(size or usual, usual=usual)
+    chosen = size or usual
+    if target is not None and case.target_sizes and chosen not in case.target_sizes:
+        others = " or ".join(f"--perf-size={one}" for one in case.target_sizes)
+        raise NotOnTargetError(f"in size {chosen} it says nothing of hardware that is not there; {others} does")
+    return case.sized(chosen, usual=usual)
 
 
 def refuse_platform(hardware: HardwareKey) -> None:
