@@ -46,13 +46,13 @@ jobs:
     steps:
       - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1
         with:
-          fetch-depth: 0 # the merge base, to compare with where there are no baselines
+          fetch-depth: 0 # the merge base, and which baselines the branch edits
           persist-credentials: false
       - uses: actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0
         with:
           python-version: "3.12"
-      - name: Install # what your tests import, and jaxgate: a git URL while it is not published
-        run: pip install jaxgate
+      - name: Install # what your tests import, and jaxgate: name its repository and commit, it is not published yet
+        run: pip install "jaxgate @ git+https://github.com/OWNER/jaxgate@FULL_SHA"
       - name: Gate
         run: jaxgate gate --perf-time-limit=1500 --perf-max-undecided=1
       - name: Keep the bundles

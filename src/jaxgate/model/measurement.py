@@ -154,7 +154,7 @@ class Measured:
         hardware: Where it ran.
         environment: What may change a program or its speed besides the code: versions, flags, driver.
         samples: ``None`` when sampling was switched off, or nothing was called.
-        host: Whether the subject is plain Python around device programs, called as it is.
+        eager: Whether the subject is plain Python around device programs, called as it is.
     """
 
     hardware: HardwareKey
