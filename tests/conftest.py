@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
 
 
+COMPILERS = {"libtpu": "libtpu", "the CUDA plugin": "jax_cuda13_plugin"}
+"""What compiles for hardware that is not there, with the module by which it is known."""
 LONGEST = ("faults", "guests", "runs", "goldens", "ci", "processes", "plugin")
 """Folders whose files take longest: they come first, so that at the end no worker waits for one of them."""
 SHUFFLE = "SHUFFLE"
@@ -43,6 +46,15 @@ def pytest_configure() -> None:
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+
+
+def pytest_report_header() -> str:
+    """Say by what the tests of targets are answered: a compiler that is installed, or results that were recorded from one."""
+    found = {name: find_spec(module) is not None for name, module in COMPILERS.items()}
+    installed, missing = ([name for name, there in found.items() if there is wanted] for wanted in (True, False))
+    parts = [f"compiled by {' and '.join(installed)}"] if installed else []
+    parts += [f"recorded results stand for {' and '.join(missing)}, not installed"] if missing else []
+    return f"targets: {'; '.join(parts)}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
