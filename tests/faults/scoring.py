@@ -35,7 +35,9 @@ def of_fault(fault: Fault, verdict, places: tuple[str, ...]) -> Outcome:
         by = f" by {' or '.join(sorted(fault.moves))}" if fault.moves else ""
         why = f"expected {fault.status}{by}, found {verdict.status} {', '.join(moved)}"
     elif not blamed:
-        why = f"expected the culprit to say /{fault.culprit}/ {' or '.join(places)}"
+        later = "; a later clause does" if names(line, fault.culprit) and not names(clause, fault.culprit) else ""
+        where = f", and to be at {' or '.join(places)}" if places else ""
+        why = f"expected the first clause, {clause!r}, to say /{fault.culprit}/{where}{later}"
     return Outcome(
         name=fault.name,
         kind=fault.kind,

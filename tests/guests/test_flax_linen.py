@@ -86,7 +86,7 @@ PLANTS = [
         ("net.py", "jax.jit(update, donate_argnums=0)", "jax.jit(update)"),
         finds="donated_bytes",
         culprit=r"^no longer donated: state\.step, state\.params",
-        origin="values outside the source",
+        origin="options or values that the function's source does not have",
     ),
     plant(
         "remat removed",

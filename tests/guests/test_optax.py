@@ -189,7 +189,7 @@ PLANTS = [
         ("loop.py", "optax.adam(1e-3, mu_dtype=jnp.bfloat16)", "optax.adam(1e-3)"),
         finds="output_bytes",
         culprit=r"^more is returned: .*\.mu\['up'\] is float32\[32,64\] \(8,192 bytes\), bfloat16\[32,64\] before",
-        origin="values outside the source",
+        origin="options or values that the function's source does not have",
     ),
     plant(
         "an average of the parameters is kept too",
@@ -197,7 +197,7 @@ PLANTS = [
         ("loop.py", "optax.clip_by_global_norm(1.0), ", "optax.clip_by_global_norm(1.0), optax.ema(0.99), "),
         finds="output_bytes",
         culprit=r"^more is returned: .*\['up'\] is float32\[32,64\] \(8,192 bytes\), new",
-        origin="values outside the source",
+        origin="options or values that the function's source does not have",
     ),
 ]
 

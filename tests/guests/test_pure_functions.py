@@ -156,7 +156,7 @@ PLANTS = [
         ),
         finds="traces",
         culprit=r"^step 2 retraced: state\[0\]\.trace\['head'\]\['w'\]: float32\[32,8\] → bfloat16\[32,8\]",
-        origin="values outside the source",
+        origin="options or values that the function's source does not have",
     ),
 ]
 

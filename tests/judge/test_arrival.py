@@ -111,7 +111,10 @@ def test_an_argument_that_costs_more_is_named():
     assert str(verdict.causes[0]) == (
         "batch: device array then, NumPy float64 now: 134,217,728 bytes are converted and sent at every call"
     )
-    assert (verdict.time.status, verdict.origin.place) == (Status.UNDECIDED, "values outside the source")
+    assert (verdict.time.status, verdict.origin.place) == (
+        Status.UNDECIDED,
+        "options or values that the function's source does not have",
+    )
     assert verdict.time.reason.startswith("identical program, but its arguments arrive otherwise")
     assert verdict.origin.differences == ("arrival of arguments changed",)
 

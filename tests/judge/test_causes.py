@@ -294,6 +294,25 @@ def test_an_unrolled_loop_needs_fewer_loops_and_more_operations():
         assert not any("unrolled" in text for text in causes("stablehlo_ops temp_bytes", known, operations=operations))
 
 
+def test_an_unrolled_loop_is_placed_by_what_is_new_and_not_by_what_was_there():
+    """An optimiser has as many sums as the body, of the same shape: their lines are not the loop's."""
+    product = "stablehlo.dot_general 8x64xf32"
+    known = baseline(operations={**LOOP, ADD: 14, product: 2})
+    lines = Culprits(lines={ADD: "optimiser.py:9, cell.py:3", product: "cell.py:3"})
+    text = causes("stablehlo_ops", known, operations={ADD: 44, product: 32}, culprits=lines)[0]
+    assert text.startswith("a loop is unrolled: stablehlo.while 1 → 0 at cell.py:3; ")
+
+
+def test_a_loop_that_takes_the_place_of_arrays_of_all_steps_is_a_guess():
+    """As where an associative scan becomes a loop; another loop beside what was there is no such thing."""
+    known = baseline(operations={"stablehlo.add 32x8x64xf32": 6})
+    lines = Culprits(lines={"stablehlo.while 8x64xf32": "model.py:4"})
+    text = "perhaps steps that were done all at once follow each other in a loop: stablehlo.while 0 → 1 at model.py:4"
+    assert causes("xla_bytes", known, operations=LOOP, culprits=lines)[0] == text
+    more = {"stablehlo.add 32x8x64xf32": 6, **LOOP}
+    assert not any("follow each other" in one for one in causes("xla_bytes", known, operations=more, culprits=lines))
+
+
 def test_the_steps_of_a_loop_done_at_once_are_a_guess():
     """A loop is gone and its program no larger, but memory is: arrays of all steps are named before the buffers."""
     known, all_steps = baseline(operations=LOOP), "stablehlo.add 32x8x64xf32"

@@ -33,8 +33,15 @@ NOW = {
 # The truth table, each row by hand: source, program, environment, inputs, options -> place.
 TABLE = [
     ((SAME,), (SAME,), (SAME,), (SAME,), (SAME,), "nothing changed"),
-    ((SAME,), (SAME,), (SAME,), (CHANGED,), (SAME,), "values outside the source"),
-    ((SAME,), (CHANGED,), (SAME,), (SAME, CHANGED), (SAME,), "values outside the source"),
+    ((SAME,), (SAME,), (SAME,), (CHANGED,), (SAME,), "options or values that the function's source does not have"),
+    (
+        (SAME,),
+        (CHANGED,),
+        (SAME,),
+        (SAME, CHANGED),
+        (SAME,),
+        "options or values that the function's source does not have",
+    ),
     ((SAME,), (SAME,), (DRIVER, RELEASE), (SAME, CHANGED), (SAME,), "environment"),
     ((SAME,), (CHANGED,), (DRIVER,), (SAME, CHANGED), (SAME,), "environment"),
     ((SAME,), (CHANGED,), (RELEASE,), (SAME, CHANGED), (SAME,), "JAX tracing and lowering"),
@@ -282,7 +289,10 @@ def test_another_device_assignment_is_another_program():
     assert (verdict.status, verdict.reason) == (Status.UNDECIDED, "device assignment changed and no duel was run")
     assert not may_share_executable(on_several(measurement, "1 0"), on_several(baseline, "0 1"))
     origin = place(on_several(measurement, "1 0"), on_several(baseline, "0 1"))
-    assert (origin.place, origin.differences) == ("values outside the source", ("device assignment changed",))
+    assert (origin.place, origin.differences) == (
+        "options or values that the function's source does not have",
+        ("device assignment changed",),
+    )
 
 
 @pytest.mark.parametrize(("now", "before"), [("0 1", "0 1"), ("0 1", None), (None, "0 1"), (None, None)])

@@ -108,7 +108,7 @@ def test_another_program_without_a_duel_is_undecided(strict):
     verdict = verdict_of(now, record(), strict=strict)
     assert (verdict.status, verdict.fails) == (Status.UNDECIDED, False)
     assert verdict.time.reason == "program changed and no duel was run"
-    assert verdict.origin.place == "values outside the source"
+    assert verdict.origin.place == "options or values that the function's source does not have"
 
 
 @pytest.mark.parametrize(("strict", "fails"), [(False, False), (True, True)], ids=["local", "strict"])

@@ -43,7 +43,7 @@ def test_a_batch_that_becomes_numpy_is_red(recorded, project):
         "sent_bytes 8.39 MB against 0 B, allowed 1 MB",
         "UNDECIDED: identical program, but its arguments arrive otherwise, and a duel would put them in place first",
         "x: uncommitted device array then, NumPy float64 now: 8,388,608 bytes are converted and sent at every call",
-        "comes from: values outside the source",
+        "comes from: options or values that the function's source does not have",
     )
     assert "identical program" not in result.line("REGRESSED  model/step  10 ms")
     content = json.loads(project.baseline().read_text())

@@ -9,7 +9,7 @@ from jaxgate.judge.call_causes import AROUND, arrives, calls_more_python, donate
 from jaxgate.judge.growth import grown, heaviest, total_elements
 from jaxgate.judge.larger_arrays import repeats_arrays, takes_larger_arrays
 from jaxgate.judge.library_routines import exchanges_routines
-from jaxgate.judge.loops import done_at_once, unrolled
+from jaxgate.judge.loops import done_at_once, one_by_one, unrolled
 from jaxgate.judge.origin import environment_differences, only_settings_changed, tracing_differences
 from jaxgate.judge.quantities import BUFFERS, COMPILED, MEMORY, PHASES, RUN, WORK
 from jaxgate.judge.recomputation import held_back_no_more, keeps_more
@@ -240,6 +240,7 @@ _FINDERS: tuple[Finder, ...] = (
     takes_larger_arrays,
     repeats_arrays,
     done_at_once,
+    one_by_one,
     _multiplies,
     _widens,
     multiplies_wider,

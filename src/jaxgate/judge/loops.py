@@ -1,10 +1,10 @@
-"""A loop that is gone: its body is written out once for each step, or does all steps at once."""
+"""A loop that is gone, its body written out once for each step or doing all steps at once; and one that came instead."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jaxgate.judge.growth import count_of, grown, is_plumbing
+from jaxgate.judge.growth import at, count_of, elements, grown, is_plumbing, more_of, total_elements
 from jaxgate.judge.quantities import ARITHMETIC, BUFFERS, PHASES, WORK
 from jaxgate.model import Baseline, Cause, Measurement
 
@@ -13,6 +13,8 @@ _GLUE = frozenset(
     {"stablehlo.select", "stablehlo.compare", "stablehlo.and", "stablehlo.or", "stablehlo.not", "stablehlo.convert"}
 )
 """Operations that choose and index: a body written out has more of the others, too."""
+_MOSTLY = 0.75
+"""Share of the operations of a kind that are new, from which on their lines are those of what was written out."""
 _REPEATED = 1.5
 """Times as many operations of a kind, from which on a body stands there more than once."""
 
@@ -24,7 +26,7 @@ def unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
     if loops < before and _is_written_out(now.operations, baseline.operations):
         more = grown(now.operations, baseline.operations, now.culprits.lines).partition("; gone: ")[0]
-        text = f"a loop is unrolled: {_WHILE} {before} → {loops}{_where(more)}; {more}"
+        text = f"a loop is unrolled: {_WHILE} {before} → {loops}{_where(now, baseline)}; {more}"
         yield Cause(text=text, explains=WORK | PHASES | {"widened_bytes"}, root=True)
 
 
@@ -35,14 +37,36 @@ def done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
     loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
     text = grown(now.operations, baseline.operations, now.culprits.lines)
     if loops < before and text and not _is_written_out(now.operations, baseline.operations):
-        changed = f"the steps of a loop are done all at once: {_WHILE} {before} → {loops}{_where(text)}; {text}"
+        changed = (
+            f"the steps of a loop are done all at once: {_WHILE} {before} → {loops}{_where(now, baseline)}; {text}"
+        )
         yield Cause(text=changed, explains=BUFFERS | ARITHMETIC, sure=False)
 
 
-def _where(more: str) -> str:
-    """The place of what there is most more of: the loop that it stood in has none any more."""
-    place = more.partition("; ")[0].rpartition(" at ")[2]
-    return f" at {place}" if " at " in more.partition("; ")[0] else ""
+def one_by_one(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """More loops, of smaller arrays than before: steps that were done all at once follow each other."""
+    if baseline is None:
+        return
+    loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
+    if loops > before and total_elements(now.operations) < total_elements(baseline.operations):
+        places = [name for name in more_of(now.operations, baseline.operations) if name.partition(" ")[0] == _WHILE]
+        where = next((at(name, now.culprits.lines) for name in places if now.culprits.lines.get(name)), "")
+        text = f"steps that were done all at once follow each other in a loop: {_WHILE} {before} → {loops}{where}"
+        yield Cause(text=text, explains=WORK | PHASES | BUFFERS, sure=False)
+
+
+def _where(now: Measurement, baseline: Baseline) -> str:
+    """The place of what there is most more of: the loop that it stood in has none any more.
+
+    What was there often already stands elsewhere, too: an optimiser has as many sums as a body. So operations come first
+    of which nearly all are new.
+    """
+    growth = more_of(now.operations, baseline.operations)
+    known = [name for name in growth if now.culprits.lines.get(name)]
+    order = sorted(known, key=lambda name: (is_plumbing(name), -growth[name] * elements(name), name))
+    new = [name for name in order if growth[name] >= _MOSTLY * now.operations[name] and not is_plumbing(name)]
+    first = next(iter([*new, *order]), "")
+    return at(first, now.culprits.lines)
 
 
 def _is_written_out(now: Mapping[str, int], before: Mapping[str, int]) -> bool:

@@ -22,6 +22,8 @@ from jaxgate.model import (
     shortlist,
 )
 
+OUTSIDE = "options or values that the function's source does not have"
+"""As how the test calls ``gate``, what a module makes outside of all functions, or other arguments."""
 RELEASES = frozenset({"jax", "jaxlib"})
 OTHER_EXECUTABLE = "the same program compiles to another executable here, and nothing that is known explains it"
 OTHER_VALUES = " (input values changed; no operation's work depends on them)"
@@ -126,7 +128,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
             unseen = "nothing changed" if known else ONLY_SOURCE
             unseen = unseen if called and native else "code outside the subject's source"
             unseen = unseen if executable else "environment"
-            where = unseen if program and inputs and arrivals and devices else "values outside the source"
+            where = unseen if program and inputs and arrivals and devices else OUTSIDE
         elif program:
             where = "environment"
         elif any(line.split(" ", 1)[0] in RELEASES for line in environment):
@@ -134,7 +136,7 @@ def place(now: Measurement, baseline: Baseline) -> Origin:
         else:
             where = "environment"
     elif not environment and source is True:
-        where = "values outside the source"  # options that the source does not spell out
+        where = OUTSIDE  # options that the source does not spell out
     elif not environment:
         where = "code"
     else:

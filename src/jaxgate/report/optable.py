@@ -19,7 +19,7 @@ def culprit_rows(table: OpTable) -> list[str]:
     cells = [(_short(row.name), row.line, f"{show('ns', row.other_ns)} → {show('ns', row.now_ns)}") for row in rows]
     columns = [column for column in zip(*cells, strict=True) if any(column)]
     whole = f"{_more(table.more_ns)}{against}"
-    if any(row.more_ns > table.more_ns for row in rows):  # others got quicker: of all that grew it is a part
+    if sum(row.more_ns for row in rows) > table.more_ns:  # others got quicker: of all that grew it is a part
         whole = f"{_more(table.grown_ns)} that grew, the step {whole}"
     texts = [f"({_more(row.more_ns)} of {whole})" for row in rows]
     return aligned(list(zip(*columns, strict=True)), texts=texts)

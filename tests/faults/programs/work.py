@@ -17,6 +17,14 @@ FAULTS = (
         at=("jnp.tanh(x @", "jax.lax.scan("),
     ),
     program(
+        "the scan is unrolled beside an optimiser whose arrays have the shapes of the cell's",
+        "rnn_adamw",
+        ("first, xs)\n    return jnp", "first, xs, unroll=True)\n    return jnp"),
+        moves={"stablehlo_ops"},
+        culprit=r"a loop is unrolled",
+        at=("jnp.tanh(x @", "jax.lax.scan("),
+    ),
+    program(
         "a Python loop instead of the scan",
         "rnn_scan",
         (

@@ -94,6 +94,6 @@ def main(*sides):
     counts = [collections.Counter(re.findall(r"\b(?:stablehlo|chlo|sdy)\.\w+", side.text)) for side in sides]
     for name in sorted(name for name in counts[0] | counts[1] if counts[0][name] != counts[1][name]):
         print(f"{name:<30}{counts[0][name]:>16,}{counts[1][name]:>16,}")
-    texts = [re.sub(r"#loc.*\n| loc\(#.*|(?<=%)[\w#:]+", "", side.text).splitlines() for side in sides]
+    texts = [re.sub(r"#loc.*\n| loc\(.*?\)(?=[\s,)]|$)|(?<=%)[\w#:]+", "", side.text).splitlines() for side in sides]
     changes = list(difflib.unified_diff(*texts, "baseline", "now", n=0, lineterm="")) or ["programs: the same"]
     print("\n".join(changes[:LINES]), f"\n... {len(changes) - LINES:,} more lines" if len(changes) > LINES else "")

@@ -67,7 +67,7 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
     """
     bodies: defaultdict[str, Counter[str]] = defaultdict(Counter)
     waiting: Counter[str] = Counter()
-    seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    seen: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     constant_bytes = 0
     constants: list[Constant] = []
     callers = _Callers()
@@ -90,7 +90,7 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
         bodies[function][label] += 1
         waiting[function] += name in _HOST_QUEUES or is_callback(operation)
         if lines:
-            seen[label][project_line(str(operation.location)) or function] += 1
+            seen[label][project_line(str(operation.location)) or function, function] += 1
     operations: Counter[str] = Counter()
     for function, body in bodies.items():
         times = callers.times(function)
@@ -151,9 +151,16 @@ class _Callers:
             self._times[function] = sum(self.times(caller) for caller in self._callers[function]) or 1
         return self._times[function]
 
-    def lines(self, found: Counter[str]) -> Iterator[str]:
-        """The lines among lines and functions, the most frequent first; a function stands for where it is called."""
-        for where, _ in found.most_common():
+    def lines(self, found: Counter[tuple[str, str]]) -> Iterator[str]:
+        """The lines of operations, the most frequent first, as often as the function that each stands in is called.
+
+        Args:
+            found: How often there is a line, or a function that stands for where it is called, in which function.
+        """
+        total: Counter[str] = Counter()
+        for (where, function), count in found.items():
+            total[where] += count * self.times(function)
+        for where, _ in total.most_common():
             yield from self._resolved(where, frozenset())
 
     def _resolved(self, where: str, passed: frozenset[str]) -> Iterator[str]:
