@@ -66,7 +66,8 @@ def describe_finding(finding: Finding) -> str:
     if finding.kind == "environment":
         return f"the baseline's own program has {quantity} {shown} here against {against} recorded{share}, allowed {allowed}"
     then = "" if finding.recorded is None else f", recorded {show(quantity, finding.recorded)}"
-    less_is_worse = finding.allowed is not None and finding.now < finding.allowed
+    worse = finding.status is not Status.IMPROVED
+    less_is_worse = worse and finding.allowed is not None and finding.now < finding.allowed
     limit = f"{'at least' if less_is_worse else 'allowed'} {allowed}"
     return f"{quantity} {shown} against {against}{share}, {limit}{then}{note}"
 
