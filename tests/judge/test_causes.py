@@ -560,3 +560,20 @@ def test_without_a_baseline_a_count_explains_only_itself(changes, red, beside):
     (text,) = causes(red, None, operations={}, **changes)
     assert text.removeprefix("wider floats: ") == f"3 × {name}"
     assert causes(beside, None, operations={}, signature=SIGNATURE, **{"matmuls": {}} | changes) == []
+
+
+def test_what_a_loop_keeps_for_the_way_back_is_not_its_body_written_out():
+    """A checkpoint that is lost takes its loop with it, and the others store more: that is no unrolled loop."""
+    stores, product = "stablehlo.dynamic_update_slice 8x8x64xf32", "stablehlo.dot_general 8x64xf32"
+    known = baseline(operations={"stablehlo.while 8x64xf32": 5, stores: 1, product: 4})
+    now = {"stablehlo.while 8x64xf32": 4, stores: 7, product: 3}
+    assert not any("unrolled" in text for text in causes("temp_bytes", known, operations=now))
+
+
+def test_functions_come_before_what_they_call_of_python_itself():
+    """``len`` is called most, and says nothing."""
+    known = baseline(called={})
+    called = {"len": 73, "traceback.walk_stack": 44}
+    text = causes("python_calls", known, called=called, facts={"python_calls": 117})[0]
+    assert text.startswith("Python in each call: traceback.walk_stack 0 → 44")
+    assert "len" not in text

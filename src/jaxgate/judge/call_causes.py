@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
@@ -19,6 +20,8 @@ _SUMMED = frozenset(
     }
 )  # fmt: skip
 """What is added up over launches: more of the same programs is more of it."""
+_BUILTINS = frozenset(vars(builtins))
+"""Python's own functions, which others call."""
 _MINOR = 20
 """A function that grew by less than this part of what the first one did explains nothing."""
 
@@ -81,6 +84,9 @@ def calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[C
     before = None if baseline is None else baseline.called
     more = more_of(now.called, before or {})
     most = {name: now.called[name] for name in more if more[name] * _MINOR > max(more.values())}
+    most = {
+        name: count for name, count in most.items() if name not in _BUILTINS
+    } or most  # whoever calls them says more
     text = grown(most, before and {name: before.get(name, 0) for name in most}, now.culprits.lines)
     if text and (worse or baseline is None):
         explains = explained(baseline, set(names), {"run_ns", "host_ns", "dispatch_ns"})

@@ -10,9 +10,12 @@ from jaxgate.model import Baseline, Cause, Measurement
 
 _WHILE = "stablehlo.while"
 _GLUE = frozenset(
-    {"stablehlo.select", "stablehlo.compare", "stablehlo.and", "stablehlo.or", "stablehlo.not", "stablehlo.convert"}
-)
-"""Operations that choose and index: a body written out has more of the others, too."""
+    {
+        "stablehlo.select", "stablehlo.compare", "stablehlo.and", "stablehlo.or", "stablehlo.not", "stablehlo.convert",
+        "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice",
+    }
+)  # fmt: skip
+"""Operations that choose, index, and keep what a loop hands on: a body written out has more of the others, too."""
 _MOSTLY = 0.75
 """Share of the operations of a kind that are new, from which on their lines are those of what was written out."""
 _REPEATED = 1.5

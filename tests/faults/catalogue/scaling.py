@@ -51,7 +51,10 @@ FAULTS = (
     tensor(
         "hidden units are brought together between the kernels",
         "tensor-parallel-step-strong-on-2-devices-vs-gathered",
-        ("units, everywhere = shardings(mesh, (BY_COLUMNS, SAMPLES))", "units = everywhere = shardings(mesh, SAMPLES)"),
+        (
+            'units, everywhere = shardings(mesh, (P(across, "model"), P(across) if across else SAMPLES))',
+            "units = everywhere = shardings(mesh, P(across) if across else SAMPLES)",
+        ),
         moves={"collective_bytes"},
         culprit=r"all-gather .* over 'model'",
     ),
