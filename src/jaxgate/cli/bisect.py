@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import platform
-import secrets
 import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -183,7 +182,12 @@ def _range(
     forget_old(cache, time.time())
     about = [str(project), case.case, case.test, asked.tests, *options, sys.version, sys.prefix, platform.node()]
     about += [f"{name}=={number}" for name, number in sorted(installed_versions().items())]
-    about += [version("jaxgate"), *(f"{name}={environ[name]}" for name in sorted(environ) if name.startswith(_ACTS))]
+    about += [
+        version("jaxgate"),
+        version("jax"),
+        version("jaxlib"),
+        *(f"{name}={environ[name]}" for name in sorted(environ) if name.startswith(_ACTS)),
+    ]
     whole = [project / file for file in files]
     if asked.over:
         try:
@@ -192,8 +196,7 @@ def _range(
             raise UsageError(f"expected a package that is installed here, found --over {asked.over}") from None
         say(f"asking pip for the releases of {asked.over}")
         chosen = between(releases_of(asked.over), asked.good, asked.bad or installed)
-        state, untracked = _working_state(project)
-        folder = search_folder(cache, [*about, asked.over, *chosen, *state], [*whole, *untracked])
+        folder = search_folder(cache, [*about, asked.over, *chosen, *_working_state(project)], whole)
         return ReleaseRange(project, asked.over, chosen, cache / "environments", environ=environ), folder
     good, bad = (resolve_revision(project, one, COMMAND) for one in (asked.good, asked.bad or "HEAD"))
     folder = search_folder(cache, [*about, good, bad, str(asked.first_parent)], whole)
@@ -207,13 +210,30 @@ def _range(
     return commits, folder
 
 
-def _working_state(project: Path) -> tuple[list[str], list[Path]]:
-    """What the project is now: texts of git, and files that git does not know. Outside of git no two states are the same."""
+def _working_state(project: Path) -> list[str]:
+    """What the project is now: its commit, its changes, and when files were written that git does not know."""
     head, changes = run_git(project, "rev-parse", "HEAD"), run_git(project, "diff", "HEAD")
     if head is None or changes is None:
-        return [secrets.token_hex(8)], []
-    names = run_git(project, "ls-files", "--others", "--exclude-standard", "*.py") or ""
-    return [head, changes], [project / name for name in names.splitlines()]
+        return [_written(file) for file in _modules_below(project)]
+    top = Path(run_git(project, "rev-parse", "--show-toplevel") or project)
+    names = run_git(top, "ls-files", "--others", "--exclude-standard", "-z") or ""
+    return [head, changes, *(_written(top / name) for name in sorted(names.split("\0")) if name)]
+
+
+def _written(file: Path) -> str:
+    """A file with its size and the time of its last change; another one where it cannot be looked at."""
+    try:
+        about = file.stat()
+    except OSError as error:
+        return f"{file} {type(error).__name__}"
+    return f"{file} {about.st_size} {about.st_mtime_ns}"
+
+
+def _modules_below(folder: Path) -> Iterator[Path]:
+    """The modules of a project, without hidden folders and virtual environments."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(one for one in folders if one[0] != "." and not Path(place, one, "pyvenv.cfg").exists())
+        yield from (Path(place, name) for name in sorted(names) if name.endswith(".py"))
 
 
 def _inside(project: Path) -> str:

@@ -46,6 +46,7 @@ def judge_each(
     root = artifacts_folder(arguments, environ)
     rest = without_option(without_option(arguments, TARGET_OPTION), "--perf-artifacts")
     variables = {name: value for name, value in environ.items() if name not in (TARGET, SUMMARY)}  # one page, not four
+    artifacts = _begin(root)
     meanings: dict[str, tuple[GateExit, str]] = {}
     runs: dict[str, dict[str, Any] | None] = {}
     for name, folder in folders.items():
@@ -56,7 +57,7 @@ def judge_each(
     page = _page(code, runs, meanings) + "".join(
         _part(name, root / folder) for name, folder in folders.items() if runs[name] is not None
     )
-    _leave(root, page, runs, code)
+    _leave(artifacts, page, runs, code)
     bad = [name for name, (found, _) in meanings.items() if found is not GateExit.FINE]
     why = f"not fine: {', '.join(bad)}" if bad else f"{plural(len(runs), 'run')} passed"
     return code, why, page
@@ -96,14 +97,26 @@ def _part(name: str, folder: Path) -> str:
     return f"\n### `{name}`\n\n{page.strip()}\n"
 
 
-def _leave(root: Path, page: str, runs: Mapping[str, dict[str, Any] | None], code: GateExit) -> None:
+def _begin(root: Path) -> Artifacts | None:
+    """Take the folder of all runs, with a red page until they are over; ``None`` where it is somebody else's."""
+    artifacts = Artifacts(root)
+    try:
+        artifacts.begin()
+        artifacts.write_page("summary.md", "## ❌ jaxgate: no result\n\nThe runs did not come to their end.\n")
+    except (ForeignFolderError, OSError) as error:
+        complain(f"jaxgate gate: the page of all runs cannot be written: {error}")
+        return None
+    return artifacts
+
+
+def _leave(artifacts: Artifacts | None, page: str, runs: Mapping[str, dict[str, Any] | None], code: GateExit) -> None:
     """Write the page and the results of all runs where ``jaxgate comment`` looks for them."""
     commits = {found["commit"] for found in runs.values() if found is not None}
     content = {"gate_exit": int(code), "commit": commits.pop() if len(commits) == 1 else None, "runs": runs}
-    artifacts = Artifacts(root)
+    if artifacts is None:
+        return
     try:
-        artifacts.join()
         artifacts.write_page("summary.md", page)
         artifacts.write_page("results.json", json.dumps(content, indent=2))
-    except (ForeignFolderError, OSError) as error:
+    except OSError as error:
         complain(f"jaxgate gate: the page of all runs could not be written: {error}")

@@ -79,13 +79,10 @@ def repro(asked: Asked) -> int:
     except (UsageError, IniError, OSError) as error:
         return refuse("repro", str(error), _CANNOT)
     _progress(f"running {path} once")
-    begin = time.monotonic()
-    done = _run(path)
+    done, took_s = _run(path)
     if done.status:
         return refuse("repro", f"{path} was written and fails here: {done.last_words}", _FAILS)
-    _progress(
-        f"{path}: {len(text.encode()):,} bytes, needs jax and NumPy only; it ran in {time.monotonic() - begin:.0f} s"
-    )
+    _progress(f"{path}: {len(text.encode()):,} bytes, needs jax and NumPy only; it ran in {took_s:.0f} s")
     printed = f"{reduced_text(reduced) if reduced else ''}{done.stdout}"
     if asked.issue:
         printed = bug_report(pair.baseline[0], pair.now[0], text, printed, name=path.name, reduced=reduced)
@@ -93,13 +90,15 @@ def repro(asked: Asked) -> int:
     return _WRITTEN
 
 
-def _run(path: Path) -> Finished:
-    """Run the file while nobody else works on this machine: it times both sides."""
+def _run(path: Path) -> tuple[Finished, float]:
+    """Run the file while nobody else works on this machine, as it times both sides; and the seconds that it took."""
     machine = Machine()
     machine.about = f"jaxgate repro, running {path.name}"
     machine.alone(lambda: _progress(f"waiting for {machine.others() or 'another run'}"))
+    begin = time.monotonic()
     try:
-        return run_file(path)
+        done = run_file(path)
+        return done, time.monotonic() - begin
     finally:
         machine.leave()
 

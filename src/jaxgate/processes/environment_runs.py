@@ -18,6 +18,7 @@ from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, rec
 from jaxgate.processes.venv import prepare_environment
 from jaxgate.settings.variables import AS_MEASURED
 
+_YES, _NO = frozenset({"1", "on", "t", "true", "y", "yes"}), frozenset({"0", "f", "false", "n", "no", "off"})
 LAUNCH = {"JAX_ENABLE_COMPILATION_CACHE": "false", AS_MEASURED: "1"}
 """What was compiled before costs nothing; these processes are here to measure what it costs."""
 
@@ -99,9 +100,8 @@ def refuse_lost_settings(asked: EnvironmentSpec, there: Sequence[Path]) -> None:
 
 def _plain(value: str) -> str:
     """A setting as JAX reads it from a variable: ``1`` and ``true`` are one."""
-    return {"1": "true", "0": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}.get(
-        value.lower(), value.lower()
-    )
+    word = value.lower()
+    return "true" if word in _YES else "false" if word in _NO else word
 
 
 def run_environments(

@@ -41,7 +41,7 @@ def repro_file(baseline: AnonymousProgram, now: AnonymousProgram, *, body: str, 
     drawn = baseline.seeded + now.seeded
     parts = [_TITLE.format(name=name, seeded=_SEEDED.format(count=drawn) if drawn else "")]
     parts += [_DEVICES.format(count=count)] if count > 1 else []
-    parts += ["\n", body, "\n"]
+    parts += ["\n", body]
     parts += ['jax.config.update("jax_enable_x64", True)\n'] if wide else []
     parts += [_program("BASELINE", baseline)]
     same = baseline == now

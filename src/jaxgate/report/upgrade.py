@@ -86,15 +86,15 @@ def _cases(groups: Sequence[Group]) -> int:
 def _clock_line(report: UpgradeReport) -> str:
     """What the clock could say, and what it could not."""
     times = report.times
+    claims = f"; {plural(times.claims, 'claim')} on time not judged" if times.claims else ""
     if not times.timed:
-        return f"time: no case was timed: {_untimed(report)}"
+        return f"time: no case was timed: {_untimed(report)}{claims}"
     hidden = (
         f"; of {plural(times.could_hide, 'case')} a slow-down of 10% could hide in the differences between launches"
         if times.could_hide
         else ""
     )
     more = f"; {times.untimed} differ on virtual devices, which no clock judges" if times.untimed else ""
-    claims = f"; {plural(times.claims, 'claim')} on time not judged" if times.claims else ""
     lost = f"; {times.lost} lost a launch" if times.lost else ""
     launches = plural(times.launches, "launch", "launches")
     return f"time: {plural(times.timed, 'case')} timed, in up to {launches} of each side{lost}{hidden}{more}{claims}"

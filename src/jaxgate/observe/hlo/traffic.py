@@ -47,7 +47,7 @@ class _Traffic:
             return Amounts()
         if opcode == "async-update":  # it goes on with what was started
             return Amounts()
-        if opcode.endswith(("-start", "-update")):
+        if opcode.endswith("-start"):
             sliced = opcode.removesuffix("-start") in _SLICES
             return _moved(0 if sliced else self._read(instruction, siblings))
         if opcode.endswith("-done"):

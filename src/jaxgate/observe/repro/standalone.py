@@ -56,7 +56,7 @@ class Side:
         memory, cost = self.run.memory_analysis(), self.run.cost_analysis() or {}
         found = {f"{kind} bytes": getattr(memory, f"{kind}_size_in_bytes") for kind in ("temp", "argument", "output", "alias")}
         found |= {name: cost.get(name, 0) for name in ("flops", "transcendentals", "bytes accessed")}
-        sent = re.findall(r" (?:(?:ragged-)?all-[\w-]+?|collective-\w+|reduce-scatter)(?:-start)?\(", self.run.as_text())
+        sent = re.findall(r" (?:(?:ragged-)?all-(?:gather|reduce|to-all)|collective-\w+|reduce-scatter)(?:-start)?\(", self.run.as_text())
         return {**found, "program bytes": self.size, "instructions": self.run.as_text().count(" = "), "collectives": len(sent)}
 
     def call(self):  # each is waited for: launches on several devices must not queue
@@ -69,12 +69,10 @@ class Side:
 def compare(theirs, ours):
     wide = [[np.asarray(one).astype(np.result_type(one.dtype, np.float32)) for one in side] for side in (theirs, ours)]
     pairs = [(a, b) for a, b in zip(*wide, strict=False) if a.shape == b.shape and a.size]
-    lost = [int((np.isfinite(a) != np.isfinite(b)).sum()) for a, b in pairs]
-    if any(lost):
-        return f"results: {sum(lost):,} numbers, in {np.count_nonzero(lost)} of {len(theirs)} results, are finite on one side only"
+    lost = sum(int((np.isfinite(a) != np.isfinite(b)).sum()) for a, b in pairs)
     apart = [abs(a - b).max() / (abs(a).max() or 1) for a, b in pairs if np.isfinite(a).all() and np.isfinite(b).all()]
-    if not apart:
-        return f"results: nothing to compare; {len(pairs)} have the same shape, and none of them is finite on both sides"
+    if lost or not apart:
+        return f"results: {lost:,} numbers are finite on one side only; {len(apart)} of {len(theirs)} results can be compared"
     return f"results: {max(apart):.2g} of the largest value apart at most, in {len(apart)} of {len(theirs)}"
 
 
