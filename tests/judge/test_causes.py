@@ -309,8 +309,9 @@ def test_a_loop_that_takes_the_place_of_arrays_of_all_steps_is_a_guess():
     lines = Culprits(lines={"stablehlo.while 8x64xf32": "model.py:4"})
     text = "perhaps steps that were done all at once follow each other in a loop: stablehlo.while 0 → 1 at model.py:4"
     assert causes("xla_bytes", known, operations=LOOP, culprits=lines)[0] == text
-    more = {"stablehlo.add 32x8x64xf32": 6, **LOOP}
-    assert not any("follow each other" in one for one in causes("xla_bytes", known, operations=more, culprits=lines))
+    more, copies = {"stablehlo.add 32x8x64xf32": 6, **LOOP}, {"stablehlo.while 8xf32": 8, "stablehlo.add 8xf32": 24}
+    for now in (more, copies):
+        assert not any("follow each other" in one for one in causes("xla_bytes", known, operations=now, culprits=lines))
 
 
 def test_the_steps_of_a_loop_done_at_once_are_a_guess():

@@ -47,11 +47,12 @@ def done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
 
 
 def one_by_one(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """More loops, of smaller arrays than before: steps that were done all at once follow each other."""
+    """More loops in a program as short, of smaller arrays: steps that were done all at once follow each other."""
     if baseline is None:
         return
     loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
-    if loops > before and total_elements(now.operations) < total_elements(baseline.operations):
+    copies = sum(now.operations.values()) > _REPEATED * sum(baseline.operations.values())  # written out, loops and all
+    if loops > before and not copies and total_elements(now.operations) < total_elements(baseline.operations):
         places = [name for name in more_of(now.operations, baseline.operations) if name.partition(" ")[0] == _WHILE]
         where = next((at(name, now.culprits.lines) for name in places if now.culprits.lines.get(name)), "")
         text = f"steps that were done all at once follow each other in a loop: {_WHILE} {before} → {loops}{where}"
