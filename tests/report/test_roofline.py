@@ -8,8 +8,9 @@ import pytest
 from support.factories import verdict
 
 from jaxgate.model import Capture, Outcome, Roofline
-from jaxgate.report import report, roofline_line
+from jaxgate.report import report
 from jaxgate.report.results import results_json
+from jaxgate.report.roofline import roofline_line
 
 
 def estimate(compute, memory, communication, /, **unknown):

@@ -34,7 +34,7 @@ from jaxgate.model import (
     TimeVerdict,
     claim,
 )
-from jaxgate.report import count, describe_finding, explain, in_short, shared_differences, summary
+from jaxgate.report import count, describe_finding, details, explain, in_short, shared_differences, summary
 
 DOT = "float32[8,64] x float32[64,64]"
 LABELS = ["found", "time", "baseline", "culprit", "next"]
@@ -389,6 +389,23 @@ CLAIMS = tuple(
     Finding(kind="claim", name=f"{name} = 0", status=Status.SAME, now=0, against=0, allowed=0)
     for name in ("traces", "compiles", "sampled_traces", "sampled_compiles")
 )
+
+
+def test_what_holds_says_how_far_it_is_from_breaking():
+    """The case's own claims, where somebody asks; those of every case say nothing by their numbers."""
+    own = Finding(
+        kind="claim",
+        name="stablehlo_ops ≥ 4 × reference",
+        status=Status.SAME,
+        now=618,
+        against=76,
+        allowed=304,
+        detail="why",
+    )
+    found = details(factories.verdict(findings=(own, *CLAIMS)))
+    assert found == ["holds: claim stablehlo_ops ≥ 4 × reference: 618 against 76 = 8.13 × (why)"]
+
+
 LOST = fact("temp_bytes", Status.REGRESSED, 40_000, 20_000, allowed=25_096)
 SLOW_TRACE = Finding(
     kind="phase",

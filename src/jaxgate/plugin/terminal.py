@@ -29,8 +29,8 @@ from jaxgate.processes.environment_runs import Comparison
 from jaxgate.report import (
     calibration_text,
     count,
+    details,
     moved,
-    roofline_line,
     scaling_lines,
     shared_differences,
     shell_word,
@@ -128,8 +128,8 @@ def _verdicts(out: Console, session: GateSession) -> None:
         if session.comparison is not None:
             for line in moved(verdict):
                 out.write_line(f"{'':<{len(word)}}    {line}")
-        if out.verbose and verdict.roofline is not None:
-            out.write_line(f"{'':<{len(word)}}    estimate: {roofline_line(verdict.roofline)}")
+        for line in details(verdict) if out.verbose else ():
+            out.write_line(f"{'':<{len(word)}}    {line}")
     out.write_line(count(verdicts))
     for line in scaling_lines(scaling(session.result.verdicts)):
         out.write_line(f"SCALING  {line}")

@@ -26,13 +26,12 @@ from jaxgate.report.reduced import reduced_text
 from jaxgate.report.repro_file import repro_file
 from jaxgate.report.results import results_json, verdict_properties
 from jaxgate.report.review import review_lines, why_not_acceptable
-from jaxgate.report.roofline import roofline_line
 from jaxgate.report.scaling import scaling_lines
 from jaxgate.report.side_by_side import side_by_side
 from jaxgate.report.stored import RecordingOutcome, RecordingRow, recording_table
 from jaxgate.report.summary import count, moved, shared_differences, summary
 from jaxgate.report.table import count_outcomes
-from jaxgate.report.text import describe_finding, explain, in_short
+from jaxgate.report.text import describe_finding, details, explain, in_short
 from jaxgate.report.units import show
 from jaxgate.report.upgrade import upgrade_json, upgrade_lines, upgrade_page
 from jaxgate.report.waivers import expected_failures, unexpected_passes

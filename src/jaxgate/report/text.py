@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from jaxgate.model import Finding, Status, Verdict, detectable, plural, shortlist
 from jaxgate.report.optable import blame
 from jaxgate.report.printable import printable, shell_word
+from jaxgate.report.roofline import roofline_line
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
 from jaxgate.report.waivers import expected_failures, unexpected_passes, waiver_note, waiver_notes
 
@@ -46,6 +47,10 @@ def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
     return printable("\n".join(lines))
 
 
+_OF_EVERY_CASE = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles", "lost_bytes"})
+"""What claims of every case are about."""
+
+
 def describe_finding(finding: Finding) -> str:
     """One finding as a phrase: the number, what it is held against, what is allowed."""
     if finding.now is None or finding.against is None:
@@ -70,6 +75,24 @@ def describe_finding(finding: Finding) -> str:
     less_is_worse = worse and finding.allowed is not None and finding.now < finding.allowed
     limit = f"{'at least' if less_is_worse else 'allowed'} {allowed}"
     return f"{quantity} {shown} against {against}{share}, {limit}{then}{note}"
+
+
+def details(verdict: Verdict) -> list[str]:
+    """What ``-v`` adds: the case's own claims that hold, with how far they are from breaking, and the least time of a target.
+
+    Claims of every case are left out: they say 1 or 0.
+    """
+    held = [
+        finding
+        for finding in verdict.findings
+        if finding.kind == "claim" and finding.status is Status.SAME and finding.now is not None
+    ]
+    lines = [
+        f"holds: {describe_finding(finding)}"
+        for finding in held
+        if finding.name.partition(" ")[0] not in _OF_EVERY_CASE
+    ]
+    return [*lines, *([] if verdict.roofline is None else [f"estimate: {roofline_line(verdict.roofline)}"])]
 
 
 def call_time(verdict: Verdict, *, rates: bool = True) -> str:
