@@ -145,3 +145,25 @@ def test_what_is_no_set_of_targets_is_refused_before_anything_runs(played, capsy
     assert run([f"--perf-target={name}" for name in targets]) == 2
     assert found in capsys.readouterr().err
     assert asked == {}
+
+
+def test_until_all_runs_are_over_the_page_is_red_and_no_old_one_stands_for_a_broken_run(played, tmp_path):
+    """A pipeline that is ended in between must not find the last one's page; nor is the folder somebody else's then."""
+    run, _, left = played
+    targets = [f"--perf-target={V5E}", f"--perf-target={H200}"]
+    assert run(targets) == 0
+    (judge,) = [run.keywords["run"]]
+    seen = []
+
+    def watched(command, environ, limit_s):
+        seen.append((tmp_path / "perf-artifacts/summary.md").read_text())
+        return judge(command, environ, limit_s)
+
+    left[H200] = None
+    assert gate(targets, environ=run.keywords["environ"], run=watched) == 2
+    assert all(page.startswith("## ❌ jaxgate: no result") for page in seen)
+    page = (tmp_path / "perf-artifacts/summary.md").read_text()
+    assert f"page of {V5E}" in page
+    assert f"page of {H200}" not in page
+    Artifacts(tmp_path / "perf-artifacts").begin()
+    assert not (tmp_path / "perf-artifacts/tpu-v5e-2x4").exists()

@@ -187,6 +187,15 @@ def test_a_sum_near_zero_is_no_wrong_result():
         reduce_pair(same, same, python=None, about="results", least=None, budget_s=10, progress=lambda _: None)
 
 
+def test_time_is_no_question_of_one_program():
+    """Two processes would be two noises: it is refused, not called equal."""
+    same = program(lambda x: jnp.sin(x) * 2, X)
+    with pytest.raises(UsageError, match="--about time needs two programs"):
+        reduce_pair(same, same, python=None, about="time", least=None, budget_s=10, progress=lambda _: None)
+    with pytest.raises(UsageError, match="agree as far as this can see; the time of one program is not compared"):
+        reduce_pair(same, same, python=None, about="", least=None, budget_s=10, progress=lambda _: None)
+
+
 def test_size_is_operations_first():
     """Then results, then numbers."""
     small, large = text_of(jnp.sin, jnp.ones(2)), text_of(jnp.sin, jnp.ones(9))

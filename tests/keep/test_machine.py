@@ -180,3 +180,23 @@ def test_workers_of_one_run_know_each_other(tmp_path, monkeypatch):
         monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", "two")
         assert str(other.pid) in Machine(tmp_path).others()
         other.stdin.write("\n")
+
+
+def test_it_is_held_for_a_while_and_let_go_whatever_happens(tmp_path, monkeypatch):
+    """Alone or beside others; who waits is given one line."""
+    monkeypatch.delenv(HELD, raising=False)
+    other, machine, said = Machine(tmp_path), Machine(tmp_path), []
+
+    def raising(alone):
+        with machine.hold(said.append, alone=alone):
+            raise KeyError
+
+    for alone in (False, True):
+        with machine.hold(said.append, alone=alone):
+            assert waits(other.alone)
+            assert (HELD in os.environ) == alone
+        with pytest.raises(KeyError):
+            raising(alone)
+        assert not waits(other.alone)
+        other.leave()
+    assert said == []

@@ -13,10 +13,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.factories import ENVIRONMENT, baseline
 
+from jaxgate.keep import save_baseline
 from jaxgate.model import UsageError
 from jaxgate.processes import venv
 from jaxgate.processes.child import Finished
+from jaxgate.processes.environment_runs import refuse_lost_settings
 from jaxgate.processes.environment_spec import EnvironmentSpec, parse_environment
 from jaxgate.processes.pytest_child import child_environment
 from jaxgate.processes.venv import prepare_environment
@@ -268,3 +271,41 @@ def test_what_a_conftest_set_since_does_not_reach_it(monkeypatch):
     assert child_environment(settings(XLA_FLAGS="--before")) == {
         "XLA_FLAGS": "--before", "JAXGATE_SIZE": "full", "COLUMNS": "400",
     }  # fmt: skip
+
+
+def test_pins_that_cannot_be_built_there_are_no_environment_of_the_newest(other_python):
+    """What is compared would not be what was asked for; pip's last lines say why."""
+
+    class Broken(Pip):
+        def __call__(self, command, **about):
+            if "--no-deps" in command:
+                return Finished(
+                    status=1, stdout="", stderr="building\nERROR: Failed to build 'tiny' when getting requirements\n"
+                )
+            return super().__call__(command, **about)
+
+    with pytest.raises(UsageError, match=r"cannot be installed for .*\nERROR: Failed to build 'tiny'"):
+        other_python(Broken())
+
+
+@pytest.mark.parametrize(
+    ("item", "there", "lost"),
+    [
+        ("jax_enable_x64=1", {"jax_enable_x64": "True"}, None),
+        ("jax_enable_x64=t", {"jax_enable_x64": "True"}, None),
+        ("jax_enable_x64=1", {"jax_enable_x64": "False"}, "jax_enable_x64=1 did not reach jax there, it has False"),
+        ("XLA_FLAGS=--xla_a=1 --xla_b=2", {"XLA_FLAGS": "--xla_a=1 --xla_b=2"}, None),
+        ("XLA_FLAGS=--xla_a=1 --xla_b=2", {"XLA_FLAGS": "--xla_a=1"}, "--xla_b=2 did not reach jax there"),
+        ("xla_a=1", {}, "--xla_a=1 did not reach jax there"),
+    ],
+)
+def test_a_setting_that_did_not_arrive_is_refused(item, there, lost, tmp_path):
+    """A conftest may have set it back: an environment would be compared with itself."""
+    save_baseline(tmp_path, baseline(environment={**ENVIRONMENT, **there}))
+    asked = parse_environment([item], tmp_path)
+    if lost is None:
+        refuse_lost_settings(asked, [tmp_path])
+        return
+    with pytest.raises(UsageError) as error:
+        refuse_lost_settings(asked, [tmp_path])
+    assert lost in str(error.value)

@@ -53,6 +53,14 @@ def test_what_was_not_checked_is_counted_and_told_with_v():
     ]
 
 
+def test_a_result_that_was_compared_in_part_is_no_whole_one():
+    """It is counted, and the results that were left alone are listed on request."""
+    partly = verdict(case="a/sixth", opinion=Opinion(by=OpinionBy.INTERPRETER, apart=0.0, left_alone=("result[0]",)))
+    (line,) = opinion_lines([partly], each=False)
+    assert line.endswith("1 in part, as float error moves the rest far (-v lists it)")
+    assert opinion_lines([partly], each=True)[1:] == ["  a/sixth: not result[0]"]
+
+
 def test_results_have_the_opinion_of_each_case():
     """With its reason where there is none; null where nobody was to be asked."""
     outcome = Outcome(verdicts=(AGREED[0], UNASKED, verdict(case="a/same")), tests={}, texts={})

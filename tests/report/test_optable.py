@@ -68,6 +68,13 @@ def test_a_part_is_never_more_than_its_whole():
     assert culprit_rows(less)[0].endswith("(+2.3 ms of +2.3 ms that grew, the step +1.4 ms)")
 
 
+def test_parts_are_together_no_more_than_their_whole():
+    """Two rows that fit one by one, and not together: others got quicker."""
+    other = replace(SORT, name="softmax/exp")
+    table = replace(TABLE, now_ns=4.6 * MS, rows=(SORT, other, replace(QUICKER, other_ns=2.2 * MS)))
+    assert all(row.endswith("that grew, the step +3 ms)") for row in culprit_rows(table))
+
+
 def test_a_long_name_keeps_its_end():
     """The primitive and its nearest scopes say most."""
     table = replace(TABLE, rows=(replace(SORT, name=f"{'layer/' * 20}sort"),))

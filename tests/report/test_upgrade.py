@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -99,3 +100,14 @@ def test_machines_get_every_number():
     assert [one["section"] for one in found["groups"]] == ["cannot_run", "worse", "runs_slower", "better"]
     assert found["groups"][3]["cases"][0]["there"] == 16.8e6
     assert found["groups"][2]["cases"][0]["decision"]["low"] == 1.1
+
+
+def test_what_no_clock_judged_is_said_where_nothing_was_timed():
+    """Claims on time, and launches that failed: a yes must not look like more than it is."""
+    times = TimedCases(asked=2, lost=2, claims=5)
+    calm = UpgradeReport(other="A=1", differences=(), compared=("a/b",), same=("a/b",), groups=(), times=times)
+    assert upgrade_lines(calm, 120)[-1] == "time: no case was timed: 2 cases lost a launch; 5 claims on time not judged"
+    off = replace(calm, times=TimedCases(asked=2))
+    assert upgrade_lines(off, 120)[-1].endswith(
+        "2 cases may differ in time, and --benchmark-disable keeps the clock off"
+    )

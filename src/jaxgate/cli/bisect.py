@@ -7,12 +7,11 @@ Exit codes: 0 it is named · 1 it could not be narrowed down to one, or both sid
 from __future__ import annotations
 
 import os
-import platform
 import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -26,6 +25,7 @@ from filelock import FileLock, Timeout
 from jaxgate.cli.case_test import CaseTest, find_test, support_files
 from jaxgate.cli.console import begin, refuse, say
 from jaxgate.cli.pytest_arguments import IniError, divided, project_of, suite, usual_folder
+from jaxgate.cli.search_key import measured_by, working_state
 from jaxgate.engine.bisection import AlikeError, Answer, Question, Search
 from jaxgate.judge import BISECTED
 from jaxgate.keep import CorruptBaselineError, cache_folder, forget, forget_old, question_file, run_git, search_folder
@@ -35,15 +35,12 @@ from jaxgate.processes.git_revision import resolve_revision
 from jaxgate.processes.pytest_child import fresh_environment
 from jaxgate.processes.release_index import ReleaseRange, between, releases_of
 from jaxgate.processes.revisions import Range, Revisions, Subject
-from jaxgate.processes.venv import installed_versions
 from jaxgate.report import bisection_table, compared_with, first_bad_lines, moved_twice, show
 from jaxgate.settings.variables import NAMED_LIKE
 
 COMMAND = "jaxgate bisect"
 _FOUND, _OPEN, _REFUSED, _INTERRUPTED = 0, 1, 2, 130
 """Exit codes of this command."""
-_ACTS = ("JAX_", "XLA_", "JAXGATE_", "LIBTPU_", "CUDA_", "NVIDIA_", "TPU_")
-"""Variables that begin so may change what is measured: under others it is another search."""
 _refuse = partial(refuse, "bisect", code=_REFUSED)
 
 
@@ -180,14 +177,7 @@ def _range(
     """
     cache = cache_folder()
     forget_old(cache, time.time())
-    about = [str(project), case.case, case.test, asked.tests, *options, sys.version, sys.prefix, platform.node()]
-    about += [f"{name}=={number}" for name, number in sorted(installed_versions().items())]
-    about += [
-        version("jaxgate"),
-        version("jax"),
-        version("jaxlib"),
-        *(f"{name}={environ[name]}" for name in sorted(environ) if name.startswith(_ACTS)),
-    ]
+    about = [str(project), case.case, case.test, asked.tests, *options, *measured_by(environ)]
     whole = [project / file for file in files]
     if asked.over:
         try:
@@ -196,7 +186,7 @@ def _range(
             raise UsageError(f"expected a package that is installed here, found --over {asked.over}") from None
         say(f"asking pip for the releases of {asked.over}")
         chosen = between(releases_of(asked.over), asked.good, asked.bad or installed)
-        folder = search_folder(cache, [*about, asked.over, *chosen, *_working_state(project)], whole)
+        folder = search_folder(cache, [*about, asked.over, *chosen, *working_state(project)], whole)
         return ReleaseRange(project, asked.over, chosen, cache / "environments", environ=environ), folder
     good, bad = (resolve_revision(project, one, COMMAND) for one in (asked.good, asked.bad or "HEAD"))
     folder = search_folder(cache, [*about, good, bad, str(asked.first_parent)], whole)
@@ -208,32 +198,6 @@ def _range(
     if not asked.bad and run_git(project, "status", "--porcelain", "--untracked-files=no"):
         say("there are uncommitted changes: they take no part, the bad side is the last commit")
     return commits, folder
-
-
-def _working_state(project: Path) -> list[str]:
-    """What the project is now: its commit, its changes, and when files were written that git does not know."""
-    head, changes = run_git(project, "rev-parse", "HEAD"), run_git(project, "diff", "HEAD")
-    if head is None or changes is None:
-        return [_written(file) for file in _modules_below(project)]
-    top = Path(run_git(project, "rev-parse", "--show-toplevel") or project)
-    names = run_git(top, "ls-files", "--others", "--exclude-standard", "-z") or ""
-    return [head, changes, *(_written(top / name) for name in sorted(names.split("\0")) if name)]
-
-
-def _written(file: Path) -> str:
-    """A file with its size and the time of its last change; another one where it cannot be looked at."""
-    try:
-        about = file.stat()
-    except OSError as error:
-        return f"{file} {type(error).__name__}"
-    return f"{file} {about.st_size} {about.st_mtime_ns}"
-
-
-def _modules_below(folder: Path) -> Iterator[Path]:
-    """The modules of a project, without hidden folders and virtual environments."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if one[0] != "." and not Path(place, one, "pyvenv.cfg").exists())
-        yield from (Path(place, name) for name in sorted(names) if name.endswith(".py"))
 
 
 def _inside(project: Path) -> str:

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.cli.console import refuse, say
-from jaxgate.cli.gate_targets import HERE, SUMMARY, TARGET_OPTION, judge_each
+from jaxgate.cli.gate_targets import HERE, TARGET_OPTION, judge_each
 from jaxgate.cli.pytest_arguments import baselines_folder, has_option, platform, suite, value_of, values_of
 from jaxgate.keep import append_page, baseline_files, merge_base, read_json, read_provenance
 from jaxgate.model import GateExit, plural
-from jaxgate.settings.variables import RESULTS_INTO, TARGET, TIME_LIMIT
+from jaxgate.settings.variables import RESULTS_INTO, STEP_SUMMARY, TARGET, TIME_LIMIT
 
 SEVERAL = 2
 TIME_LIMIT_S = 3600.0
@@ -136,7 +136,7 @@ def _meaning(results: Mapping[str, Any] | None, status: int | None) -> tuple[Gat
 
 def _tell_summary(page: str, environ: Mapping[str, str]) -> None:
     """Say on GitHub's page of the job what no run could."""
-    file = environ.get(SUMMARY)
+    file = environ.get(STEP_SUMMARY)
     if file:
         append_page(Path(file), page)
 

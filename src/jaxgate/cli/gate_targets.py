@@ -12,9 +12,8 @@ from jaxgate.cli.pytest_arguments import artifacts_folder, values_of, without_op
 from jaxgate.keep import Artifacts, ForeignFolderError, read_text
 from jaxgate.model import GateExit, Target, plural
 from jaxgate.report import side_by_side
-from jaxgate.settings.variables import TARGET
+from jaxgate.settings.variables import STEP_SUMMARY, TARGET
 
-SUMMARY = "GITHUB_STEP_SUMMARY"
 HERE = "here"
 """Names the hardware that is attached, among targets that are not."""
 TARGET_OPTION = "--perf-target"
@@ -45,7 +44,9 @@ def judge_each(
     folders = _folders(values_of(arguments, TARGET_OPTION))
     root = artifacts_folder(arguments, environ)
     rest = without_option(without_option(arguments, TARGET_OPTION), "--perf-artifacts")
-    variables = {name: value for name, value in environ.items() if name not in (TARGET, SUMMARY)}  # one page, not four
+    variables = {
+        name: value for name, value in environ.items() if name not in (TARGET, STEP_SUMMARY)
+    }  # one page, not four
     artifacts = _begin(root)
     meanings: dict[str, tuple[GateExit, str]] = {}
     runs: dict[str, dict[str, Any] | None] = {}
@@ -111,10 +112,10 @@ def _begin(root: Path) -> Artifacts | None:
 
 def _leave(artifacts: Artifacts | None, page: str, runs: Mapping[str, dict[str, Any] | None], code: GateExit) -> None:
     """Write the page and the results of all runs where ``jaxgate comment`` looks for them."""
-    commits = {found["commit"] for found in runs.values() if found is not None}
-    content = {"gate_exit": int(code), "commit": commits.pop() if len(commits) == 1 else None, "runs": runs}
     if artifacts is None:
         return
+    commits = {found["commit"] for found in runs.values() if found is not None}
+    content = {"gate_exit": int(code), "commit": commits.pop() if len(commits) == 1 else None, "runs": runs}
     try:
         artifacts.write_page("summary.md", page)
         artifacts.write_page("results.json", json.dumps(content, indent=2))

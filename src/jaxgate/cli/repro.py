@@ -94,13 +94,9 @@ def _run(path: Path) -> tuple[Finished, float]:
     """Run the file while nobody else works on this machine, as it times both sides; and the seconds that it took."""
     machine = Machine()
     machine.about = f"jaxgate repro, running {path.name}"
-    machine.alone(lambda: _progress(f"waiting for {machine.others() or 'another run'}"))
-    begin = time.monotonic()
-    try:
-        done = run_file(path)
-        return done, time.monotonic() - begin
-    finally:
-        machine.leave()
+    with machine.hold(_progress, alone=True):
+        begin = time.monotonic()
+        return run_file(path), time.monotonic() - begin
 
 
 def written(pair: ProgramPair, name: str, asked: Asked) -> tuple[str, Reduced | None]:

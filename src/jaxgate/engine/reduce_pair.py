@@ -53,8 +53,16 @@ def reduce_pair(
     if now.devices > 1 or baseline.devices > 1:
         raise UsageError("programs for several devices are not reduced; the file without --reduce has them whole")
     one = python is not None or baseline.payload == now.payload
+    if one and about == "time":
+        raise UsageError("--about time needs two programs: one program in two processes would be two noises")
     start: Programs = (_text(now),) if one else (_text(baseline), _text(now))
-    with _machine(progress) as alone, _servers(python) as servers:
+    machine = Machine()
+    machine.about = "jaxgate repro --reduce"
+
+    def alone() -> None:
+        machine.alone(lambda: progress(machine.awaited))
+
+    with machine.hold(progress), _servers(python) as servers:
         try:
             oracle = _oracle(
                 servers, start, baseline, now, about=about, least=least, other=python is not None, alone=alone
@@ -78,22 +86,6 @@ def reduce_pair(
             )  # fmt: skip
         except NoAnswerError as error:
             raise UsageError(f"the programs do not compile as they are: {error}") from error
-
-
-@contextmanager
-def _machine(progress: Callable[[str], None]) -> Iterator[Callable[[], None]]:
-    """Work on this machine once nobody times; gives what waits until nobody else works."""
-    machine = Machine()
-    machine.about = "jaxgate repro --reduce"
-
-    def waits() -> None:
-        progress(f"waiting for {machine.others() or 'another run'}")
-
-    machine.work(waits)
-    try:
-        yield lambda: machine.alone(waits)
-    finally:
-        machine.leave()
 
 
 @contextmanager
@@ -130,8 +122,6 @@ def _oracle(
     Raises:
         UsageError: If the programs do not show it.
     """
-    if about == "time" and len(start) == 1:
-        raise UsageError("--about time needs two programs: one program in two processes would be two noises")
     options = (now.options if other else baseline.options, now.options)
     served = Served(servers=servers, options=options, donated=(_donated(baseline), _donated(now)))
     if about in ("", *REDUCED_FACTS):

@@ -15,13 +15,13 @@ from jaxgate.judge import scaling
 from jaxgate.keep import append_page, merge_base, run_git, write_atomic
 from jaxgate.model import Outcome
 from jaxgate.report import error_commands, explain, pull_request_page, results_json
-from jaxgate.settings.variables import RESULTS_INTO
+from jaxgate.settings.variables import RESULTS_INTO, STEP_SUMMARY
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
 
 SUMMARY, RESULTS = "summary.md", "results.json"
-STEP_SUMMARY, ACTIONS = "GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"
+ACTIONS = "GITHUB_ACTIONS"
 
 
 def write_result_files(

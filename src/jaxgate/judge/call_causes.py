@@ -84,9 +84,7 @@ def calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[C
     before = None if baseline is None else baseline.called
     more = more_of(now.called, before or {})
     most = {name: now.called[name] for name in more if more[name] * _MINOR > max(more.values())}
-    most = {
-        name: count for name, count in most.items() if name not in _BUILTINS
-    } or most  # whoever calls them says more
+    most = {name: most[name] for name in most if name not in _BUILTINS} or most  # whoever calls them says more
     text = grown(most, before and {name: before.get(name, 0) for name in most}, now.culprits.lines)
     if text and (worse or baseline is None):
         explains = explained(baseline, set(names), {"run_ns", "host_ns", "dispatch_ns"})

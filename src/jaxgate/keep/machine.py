@@ -13,7 +13,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -68,6 +68,20 @@ class Machine:
     def alone(self, waiting: Callable[[], None] = lambda: None) -> None:
         """Time: once nobody else works or times, and until this process does something else."""
         self._enter("alone", waiting)
+
+    @contextmanager
+    def hold(self, say: Callable[[str], None], *, alone: bool = False) -> Iterator[None]:
+        """Hold it for a while, alone or beside others that work; ``say`` is given one line if that is not at once."""
+        (self.alone if alone else self.work)(lambda: say(self.awaited))
+        try:
+            yield
+        finally:
+            self.leave()
+
+    @property
+    def awaited(self) -> str:
+        """For whom this process waits, as a line."""
+        return f"waiting for {self.others() or 'another run'}"
 
     def leave(self) -> None:
         """Let the others."""

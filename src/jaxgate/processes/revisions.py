@@ -155,7 +155,7 @@ class Revisions:
         for folder in (aside, into):
             shutil.rmtree(folder, ignore_errors=True)
         aside.mkdir(parents=True)
-        with self._opened(revision, copied=copied) as side, self._hold(alone=False):
+        with self._opened(revision, copied=copied) as side, self._machine.hold(self._waits):
             failed = self._record(_recording(side, aside / _NOTES), Selection((self._subject.test,), "", ""), aside)
         found = self._read(aside)
         if found is None:
@@ -179,7 +179,7 @@ class Revisions:
         against = self._range.against(self._into(self._range.good, copied=copied), timed=timed)
         if not against:
             return self._recordings(here, good, self._tolerances(revision, here.case, copied=copied))
-        with self._opened(revision, copied=copied) as side, self._hold(alone=timed):
+        with self._opened(revision, copied=copied) as side, self._machine.hold(self._waits, alone=timed):
             results = self._judge(_unhindered(side), self._subject.test, against, self._folder)
         found = [one for one in results.get("cases", ()) if one["case"] == good.case]
         if not found:
@@ -208,16 +208,6 @@ class Revisions:
                 yield side
         except (UsageError, OSError) as error:
             raise NotMeasuredError(_reason(str(error))) from None
-
-    @contextmanager
-    def _hold(self, *, alone: bool) -> Iterator[None]:
-        """Hold the machine for a process that is started now, alone where it times."""
-        take = self._machine.alone if alone else self._machine.work
-        take(lambda: self._waits(f"waiting for {self._machine.others() or 'another run'}"))
-        try:
-            yield
-        finally:
-            self._machine.leave()
 
     def _tolerances(self, revision: str, case: str, *, copied: bool) -> Sequence[Tolerance]:
         """Facts of the case that may move by another amount than the policy says, as its workload said there."""

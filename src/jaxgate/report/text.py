@@ -47,10 +47,6 @@ def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
     return printable("\n".join(lines))
 
 
-_OF_EVERY_CASE = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles", "lost_bytes"})
-"""What claims of every case are about."""
-
-
 def describe_finding(finding: Finding) -> str:
     """One finding as a phrase: the number, what it is held against, what is allowed."""
     if finding.now is None or finding.against is None:
@@ -80,18 +76,10 @@ def describe_finding(finding: Finding) -> str:
 def details(verdict: Verdict) -> list[str]:
     """What ``-v`` adds: the case's own claims that hold, with how far they are from breaking, and the least time of a target.
 
-    Claims of every case are left out: they say 1 or 0.
+    One that says just what it may, as 1 trace of 1, has no distance and is left out.
     """
-    held = [
-        finding
-        for finding in verdict.findings
-        if finding.kind == "claim" and finding.status is Status.SAME and finding.now is not None
-    ]
-    lines = [
-        f"holds: {describe_finding(finding)}"
-        for finding in held
-        if finding.name.partition(" ")[0] not in _OF_EVERY_CASE
-    ]
+    held = [finding for finding in verdict.findings if finding.kind == "claim" and finding.status is Status.SAME]
+    lines = [f"holds: {describe_finding(finding)}" for finding in held if finding.now != finding.allowed]
     return [*lines, *([] if verdict.roofline is None else [f"estimate: {roofline_line(verdict.roofline)}"])]
 
 

@@ -28,6 +28,9 @@ SIZE, CPU_DEVICES, TIME_LIMIT = "JAXGATE_SIZE", "JAXGATE_CPU_DEVICES", "JAXGATE_
 TARGET = "JAXGATE_TARGET"
 """Options that the processes which a run starts read, too: they must run the same workloads."""
 
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+"""Set by GitHub's runner: the file of the job's summary, to which every run adds its page."""
+
 NOTES_INTO = "JAXGATE_NOTES_INTO"
 """Set for a process that records one side of ``jaxgate upgrade``: the file to which it adds what becomes of each test."""
 

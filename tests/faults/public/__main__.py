@@ -7,6 +7,7 @@ import datetime as dt
 import sys
 from pathlib import Path
 
+from jaxgate.model import cut
 from tests.faults.model import Outcome, Score
 from tests.faults.public import NOT_REBUILT, REGRESSIONS, Regression
 from tests.faults.runner import run
@@ -39,7 +40,7 @@ def page(found: dict[Regression, Outcome], score: Score) -> str:
     for one, outcome in found.items():
         name = f"[{one.project} {one.url.rpartition('/')[2]}]({one.url})"
         clause = outcome.line.split("; ")[0]
-        shown = (clause if len(clause) < _WIDTH else f"{clause[:_WIDTH]}…").replace("|", "\\|")
+        shown = cut(clause, _WIDTH).replace("|", "\\|")
         word = "right" if is_right(outcome) else "wrong"
         red = ", ".join(f"`{fact}`" for fact in dict.fromkeys(outcome.moved))
         lines.append(f"| {name} | {one.fault.name} | {word} | {red} | `{shown}` | {one.fixed} |")

@@ -196,3 +196,14 @@ def test_a_program_compiled_here_is_counted():
     # Row, state and sum in each turn, a few copies of the state, and counters.
     assert 3 * 32 * 4096 * 4 <= found.counts[BYTES] < 3.5 * 32 * 4096 * 4
     assert not found.more
+
+
+def test_what_goes_on_with_an_asynchronous_call_moves_nothing():
+    """Its computation counts where it starts."""
+    read = "%a = f32[1024]{0} parameter(0)"
+    update = "%u = ((f32[1024]{0}), f32[1024]{0}, u32[]) async-update(%s), calls=%wrapped"
+    start = "%s = ((f32[1024]{0}), f32[1024]{0}, u32[]) async-start(%a), calls=%wrapped"
+    done = "%d = f32[1024]{0} async-done(%u), calls=%wrapped"
+    body = "%wrapped (p: f32[1024]) -> f32[1024] {\n  %p = f32[1024]{0} parameter(0)\n  ROOT %n = f32[1024]{0} negate(%p)\n}\n\n"
+    without = [read, start, done.replace("%u", "%s")]
+    assert traffic(read, start, update, done, before=body).counts == traffic(*without, before=body).counts

@@ -145,3 +145,21 @@ def test_a_constant_that_is_spread_is_written_out():
     assert contents.count(small) == contents.count(text) - 1
     np.testing.assert_allclose(run(small, X)[0], np.sin(X) * 2.5, rtol=1e-5)
     assert edit.folded(small) is None
+
+
+def test_what_a_branch_reads_from_outside_is_part_of_its_name():
+    """Two choices with the same code over different arrays are different values."""
+
+    def chosen(index, x, y):
+        branches = [lambda one=one: jnp.sin(one) * 2 for one in (x, y)]
+        first = jax.lax.switch(index, [branches[0], lambda: jnp.cos(x)])
+        second = jax.lax.switch(index, [branches[1], lambda: jnp.cos(y)])
+        return first, second
+
+    text = text_of(chosen, np.int32(0), X, Y)
+    cases = text.count("stablehlo.case")
+    assert cases == 2
+    module = modules.parse(text)
+    main = modules.main_of(module)
+    named = contents.named_results(main, contents.top_operations(main))
+    assert len({name for value, name in named if value.owner.name == "stablehlo.case"}) == 2

@@ -10,7 +10,7 @@ from jaxgate.observe.hlo.custom_calls import target_of
 from jaxgate.observe.hlo.parser import COLLECTIVE_WORDS, HloText, Instruction, cut, find_holes, without_strings
 from jaxgate.observe.hlo.replica_groups import Groups, read_groups
 from jaxgate.observe.hlo.shapes import Shape
-from jaxgate.observe.hlo.trip_counts import Runs, count_runs, in_branches
+from jaxgate.observe.hlo.trip_counts import Runs, count_runs
 
 KINDS = frozenset(
     {
@@ -108,7 +108,6 @@ def read_collectives(hlo: HloText) -> Collectives:
     if not hlo.entry:
         unread.append("no entry computation: collectives are unknown")
     runs, broken = count_runs(hlo)
-    branches = in_branches(hlo)
     unread += broken
     unread += find_holes(hlo)
     printed: list[_Printed] = []
@@ -117,9 +116,7 @@ def read_collectives(hlo: HloText) -> Collectives:
         for instruction in instructions.values():
             kind = instruction.opcode.removesuffix("-start")
             if kind in KINDS:
-                collective, fault = _collective(
-                    kind, instruction, instructions, runs.get(name), hlo, in_branch=name in branches
-                )
+                collective, fault = _collective(kind, instruction, instructions, runs.get(name), hlo)
                 unread += [f"{fault}: {instruction.opcode} %{instruction.name}"] if fault else []
                 printed += [_Printed(collective, instruction.attributes, starts)] if collective else []
             elif _is_unknown(instruction):
@@ -164,13 +161,7 @@ def _key(printed: _Printed) -> tuple[object, ...]:
 
 
 def _collective(
-    kind: str,
-    instruction: Instruction,
-    siblings: Mapping[str, Instruction],
-    runs: Runs | None,
-    hlo: HloText,
-    *,
-    in_branch: bool,
+    kind: str, instruction: Instruction, siblings: Mapping[str, Instruction], runs: Runs | None, hlo: HloText
 ) -> tuple[Collective | None, str]:
     """One collective, and why it is not known in full; an unknown payload or number of runs leaves it out."""
     if runs is None:
@@ -187,7 +178,7 @@ def _collective(
         nbytes=nbytes,
         times=runs.times,
         unknown_trips=runs.unknown_trips,
-        in_branch=in_branch,
+        in_branch=runs.in_branch,
         groups=groups,
         explicit=_is_explicit(instruction, hlo),
         op_name=instruction.op_name,

@@ -12,8 +12,8 @@ from jaxgate.observe.hlo.parser import HloText, Instruction, without_strings
 _EDGE = re.compile(r"(?<![\w-])([a-z_]+)=(?:%([\w.\-]+)|\{(%[^{}]*)\})")
 _KNOWN = re.compile(r'"known_trip_count":\{"n":"([0-9]{1,18})"\}')
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
-Edges = dict[str, list[tuple[str, int | None]]]
-"""What each computation calls, and how often."""
+Edges = dict[str, list[tuple[str, int | None, bool]]]
+"""What each computation calls, how often, and whether as a branch of a conditional."""
 _THROUGH = frozenset({"copy", "bitcast"})
 """Operations that hand a number on as it is."""
 
@@ -26,10 +26,12 @@ class Runs:
         times: Runs in one call of the program; a loop of unknown length counts once, every branch of a conditional
             counts as taken.
         unknown_trips: Whether a loop of unknown length is on the way.
+        in_branch: Whether a branch of a conditional is on one of the ways.
     """
 
     times: int
     unknown_trips: bool
+    in_branch: bool
 
 
 def count_runs(hlo: HloText) -> tuple[Mapping[str, Runs], tuple[str, ...]]:
@@ -41,36 +43,26 @@ def count_runs(hlo: HloText) -> tuple[Mapping[str, Runs], tuple[str, ...]]:
     """
     edges, unread = _edges(hlo)
     reached = _reached(hlo.entry, edges)
-    waiting = Counter(target for name in reached for target, _ in edges[name])
+    waiting = Counter(target for name in reached for target, _, _ in edges[name])
     times: defaultdict[str, int] = defaultdict(int, {hlo.entry: 1})
     unknown: set[str] = set()
+    optional: set[str] = set()
     runs: dict[str, Runs] = {}
     ready = [name for name in reached if not waiting[name]]
     while ready:
         name = ready.pop()
-        runs[name] = Runs(times=times[name], unknown_trips=name in unknown)
-        for target, factor in edges[name]:
+        runs[name] = Runs(times=times[name], unknown_trips=name in unknown, in_branch=name in optional)
+        for target, factor, is_branch in edges[name]:
             times[target] += times[name] * (1 if factor is None else factor)
             if factor is None or name in unknown:
                 unknown.add(target)
+            if is_branch or name in optional:
+                optional.add(target)
             waiting[target] -= 1
             if not waiting[target]:
                 ready.append(target)
     unread += [f"%{name} is called by what it calls" for name in reached if name not in runs]
     return runs, tuple(unread)
-
-
-def in_branches(hlo: HloText) -> frozenset[str]:
-    """The computations that run only where a conditional takes one of its branches, or may do so on one of their ways."""
-    edges, _ = _edges(hlo)
-    taken = [
-        name
-        for instructions in hlo.computations.values()
-        for one in instructions.values()
-        if one.opcode == "conditional"
-        for name, _ in called(one, instructions, hlo)
-    ]
-    return frozenset(found for name in taken for found in _reached(name, edges))
 
 
 def _edges(hlo: HloText) -> tuple[Edges, list[str]]:
@@ -81,7 +73,7 @@ def _edges(hlo: HloText) -> tuple[Edges, list[str]]:
         for instruction in instructions.values():
             for target, times in called(instruction, instructions, hlo):
                 if target in hlo.computations:
-                    edges[name].append((target, times))
+                    edges[name].append((target, times, instruction.opcode == "conditional"))
                 else:
                     unread.append(f"{instruction.opcode} %{instruction.name} calls %{target}, which is not there")
     return edges, unread
@@ -94,7 +86,7 @@ def _reached(entry: str, edges: Edges) -> dict[str, None]:
         name = ready.pop()
         if name not in reached:
             reached[name] = None
-            ready += [target for target, _ in edges[name]]
+            ready += [target for target, _, _ in edges[name]]
     return reached
 
 

@@ -17,7 +17,8 @@ SEAT, VALUE = "jax.seat", "jax.value"
 """Attributes of an input: its seat, and the name of the value that it stands for, where it was cut."""
 _FREE = frozenset({"stablehlo.constant", "stablehlo.return", "func.return"})
 """What no count of operations speaks of."""
-_TENSOR = re.compile(r"tensor<((?:\d+x)+)")
+SHAPE = re.compile(r"tensor<((?:\d+x)+)")
+"""The shape in a type of the text."""
 _BARRIER = "stablehlo.optimization_barrier"
 
 
@@ -73,7 +74,7 @@ def loops(text: str) -> int:
 
 def sizes(text: str) -> list[int]:
     """The sizes of dimensions that there are, largest first."""
-    found = {int(size) for shape in _TENSOR.findall(text) for size in shape.split("x") if size}
+    found = {int(size) for shape in SHAPE.findall(text) for size in shape.split("x") if size}
     return sorted((size for size in found if size > 1), reverse=True)
 
 
@@ -98,16 +99,18 @@ def top_operations(main: Any) -> list[Any]:
 
 def input_seats(main: Any) -> list[int]:
     """The seat of each input; none where they are not marked."""
-    if "arg_attrs" not in main.attributes:
-        return []
-    return [int(one[SEAT].value) for one in main.attributes["arg_attrs"]]
+    return [int(one[SEAT].value) for one in _marks(main)]
 
 
 def input_names(main: Any) -> list[str]:
     """The name of the value that each input stands for; likewise."""
-    if "arg_attrs" not in main.attributes:
-        return []
-    return [str(one[VALUE].value) for one in main.attributes["arg_attrs"]]
+    return [str(one[VALUE].value) for one in _marks(main)]
+
+
+def _marks(main: Any) -> Sequence[Any]:
+    if "arg_attrs" not in main.attributes:  # the bindings' map has no ``get``
+        return ()
+    return list(main.attributes["arg_attrs"])
 
 
 def named_results(main: Any, ops: Sequence[Any]) -> list[tuple[Any, str]]:

@@ -10,10 +10,18 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from jaxgate.observe.repro.contents import SEAT, VALUE, input_names, input_seats, inside, named_results, top_operations
+from jaxgate.observe.repro.contents import (
+    SEAT,
+    SHAPE,
+    VALUE,
+    input_names,
+    input_seats,
+    inside,
+    named_results,
+    top_operations,
+)
 from jaxgate.observe.repro.modules import bindings, context, main_of, parse, text_of
 
-_TENSOR = re.compile(r"tensor<((?:\d+x)+)")
 _SPREAD = re.compile(r"(%\w+) = stablehlo\.broadcast_in_dim (%\w+), dims = \[\] : \(tensor<\w+>\) -> (tensor<[^>]+>)")
 
 
@@ -130,7 +138,7 @@ def resized(text: str, size: int, other: int) -> str | None:
         return f"tensor<{'x'.join(parts)}"
 
     try:
-        return _verified(parse(_TENSOR.sub(shape, text)))
+        return _verified(parse(SHAPE.sub(shape, text)))
     except Exception:  # noqa: BLE001 - the parser's own: an operation has this size elsewhere, too
         return None
 
