@@ -323,14 +323,14 @@ def test_a_measurement_without_samples_is_judged_by_its_facts():
     [
         ({}, "0123456789 of 2026-11-20 (jax 0.10.2, n=3)"),
         ({"provenance": replace(PROVENANCE, dirty=True)}, "0123456789+changes of 2026-11-20 (jax 0.10.2, n=3)"),
-        ({"provenance": replace(PROVENANCE, commit=None)}, "no commit of 2026-11-20 (jax 0.10.2, n=3)"),
+        ({"provenance": replace(PROVENANCE, commit=None)}, "2026-11-20, outside git (jax 0.10.2, n=3)"),
         ({"environment": {"python": "3.11"}}, "0123456789 of 2026-11-20 (jax ?, n=3)"),
         (
             {"samples": Samples(bursts_ns=(5, 5, 5, 5, 5), calls_per_burst=1), "environment": {"jax": "0.12.0"}},
             "0123456789 of 2026-11-20 (jax 0.12.0, n=5)",
         ),
     ],
-    ids=["plain", "dirty", "no commit", "no jax", "other"],
+    ids=["plain", "dirty", "outside git", "no jax", "other"],
 )
 def test_a_baseline_is_described_in_a_line(changes, expected):
     """Commit, whether it was clean, date, jax and number of samples."""

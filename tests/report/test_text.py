@@ -378,6 +378,14 @@ def test_a_speed_up_asks_for_a_tighter_baseline():
             "There is none.",
         ),
         (fact("traces", Status.REGRESSED, 2, 1, allowed=1), "traces 2 against 1 = 2.00 ×, allowed 1"),
+        (
+            fact("stablehlo_ops", Status.REGRESSED, 600, 167, allowed=417.5),
+            "stablehlo_ops 600 against 167 = 3.59 ×, allowed 417",
+        ),
+        (
+            fact("largest_batch", Status.REGRESSED, 3, 10, allowed=8.5),
+            "largest_batch 3 against 10 = 0.30 ×, at least 9",
+        ),
     ],
 )
 def test_a_finding_as_a_phrase(finding, text):

@@ -110,7 +110,8 @@ def needs_commit(session: GateSession) -> tuple[str, ...]:
     recorded = [verdict for verdict in session.result.verdicts if verdict.recorded and verdict.hardware]
     if not recorded and not session.settings.strict:
         return ()
-    known = tuple(session.short(folder / name) for name in uncommitted(folder) or ())
+    changed = [folder / name for name in uncommitted(folder) or ()]
+    known = tuple(session.short(path) + ("" if path.exists() else " (removed)") for path in changed)
     hidden = tuple(f"{session.short(folder / name)} ({IGNORED})" for name in ignored(folder))
     if known or hidden:
         return *known, *hidden

@@ -167,11 +167,12 @@ def _unread(now: Measurement) -> tuple[str, ...]:
 def describe(record: StoredBaseline) -> str:
     """One line on where a baseline comes from."""
     baseline = record.baseline
-    commit = (baseline.provenance.commit or "no commit")[:10] + ("+changes" if baseline.provenance.dirty else "")
+    commit = (baseline.provenance.commit or "")[:10] + ("+changes" if baseline.provenance.dirty else "")
+    made = f"{commit} of {baseline.provenance.date}" if commit else f"{baseline.provenance.date}, outside git"
     where = "" if record.own else f", borrowed from {baseline.folder}"
     jax = baseline.environment.get("jax", "?")
     timed = "no time" if baseline.samples is None else f"n={len(baseline.samples.bursts_ns)}"
-    return f"{commit} of {baseline.provenance.date} (jax {jax}, {timed}{where})"
+    return f"{made} (jax {jax}, {timed}{where})"
 
 
 def timed(decision: Decision) -> Finding:

@@ -110,7 +110,7 @@ def _calibration(out: Console, session: GateSession) -> None:
 def _verdicts(out: Console, session: GateSession) -> None:
     slugs = sorted({verdict.hardware.slug for verdict in session.result.verdicts if verdict.hardware})
     out.ensure_newline()
-    out.section(f"jaxgate on {', '.join(slugs) or 'unknown hardware'}")
+    out.section(f"jaxgate on {', '.join(slugs)}" if slugs else "jaxgate")
     if session.comparison is not None:
         _environments(out, session.comparison)
     elif shared := shared_differences(session.result.verdicts):

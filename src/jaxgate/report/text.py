@@ -8,7 +8,7 @@ from jaxgate.model import Finding, Status, Verdict, detectable, plural, shortlis
 from jaxgate.report.optable import blame
 from jaxgate.report.printable import printable, shell_word
 from jaxgate.report.roofline import roofline_line
-from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
+from jaxgate.report.units import nearest_whole, show, show_pair, show_rate, show_ratio, show_share
 from jaxgate.report.waivers import expected_failures, unexpected_passes, waiver_note, waiver_notes
 
 _CALM = frozenset({Status.SAME, Status.IMPROVED, Status.FASTER, Status.EXPECTED, Status.UNDECIDED})
@@ -61,14 +61,13 @@ def describe_finding(finding: Finding) -> str:
     if finding.kind == "claim":
         why = f" ({finding.detail})" if finding.detail else ""
         return f"claim {finding.name}: {now} against {against}{share}{_by_duel(finding)}{why}"
-    full, allowed = show_pair(quantity, finding.now, finding.allowed)
+    less_is_worse = finding.status is not Status.IMPROVED and finding.allowed is not None and finding.now < finding.allowed
+    full, allowed = show_pair(quantity, finding.now, nearest_whole(quantity, finding.allowed, up=less_is_worse))
     note = f" ({finding.detail})" if finding.detail else ""
     shown = full if full != show(quantity, finding.now) else now
     if finding.kind == "environment":
         return f"the baseline's own program has {quantity} {shown} here against {against} recorded{share}, allowed {allowed}"
     then = "" if finding.recorded is None else f", recorded {show(quantity, finding.recorded)}"
-    worse = finding.status is not Status.IMPROVED
-    less_is_worse = worse and finding.allowed is not None and finding.now < finding.allowed
     limit = f"{'at least' if less_is_worse else 'allowed'} {allowed}"
     return f"{quantity} {shown} against {against}{share}, {limit}{then}{note}"
 

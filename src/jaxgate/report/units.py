@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from jaxgate.model import Amount
 
 _SCALES = {
@@ -67,6 +69,13 @@ def show_pair(quantity: str, now: float | None, against: float | None) -> tuple[
         unit = _SCALES.get(quantity.rpartition("_")[2], ((1, ""),))[0][1]
         return f"{now:,.0f} {unit}".strip(), f"{against:,.0f} {unit}".strip()
     return left, right
+
+
+def nearest_whole(quantity: str, limit: float | None, *, up: bool) -> float | None:
+    """The last whole number within a limit, of what is counted: of 417.5 operations 417 are allowed. Others stay."""
+    if limit is None or quantity.rpartition("_")[2] in _SCALES:
+        return limit
+    return math.ceil(limit) if up else math.floor(limit)
 
 
 def show_ratio(now: float | None, against: float | None) -> str:
