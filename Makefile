@@ -21,7 +21,7 @@ RUN   := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
 DOCS  := $(VENV)/.docs
 
-.PHONY: perf perf-target test test-quick lint docs ready clean
+.PHONY: perf perf-target test test-quick evaluate lint docs ready clean
 
 perf: $(READY)
 	@$(RUN) pytest perf $(if $(K),-k "$(K)") $(ARGS)
@@ -35,6 +35,10 @@ test: $(READY)
 
 test-quick: $(READY)
 	@$(RUN) pytest tests/model tests/judge tests/keep tests/report -n auto --maxprocesses 4 $(ARGS)
+
+# Parts by name: ARGS="peers power"; what was measured at this commit is not measured again.
+evaluate: $(READY)
+	@$(RUN) ci.evaluation $(ARGS)
 
 lint: $(READY)
 	@$(RUN) ruff check . && $(RUN) ruff format --check . && $(RUN) mypy

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from functools import partial
@@ -391,13 +390,12 @@ def test_without_matplotlib_there_is_a_line_and_no_old_picture(project, calibrat
 
 
 def test_results_that_cannot_be_written_are_still_shown(project, lab, calibrated):
-    """A file in the place of the folder, and no cache: two lines, and the tables."""
-    shutil.rmtree(project.path / "perf-artifacts", ignore_errors=True)
-    (project.path / "perf-artifacts").write_text("in the way")
+    """A file in the place of the chosen folder, and no cache: two lines, and the tables."""
+    (project.path / "elsewhere").write_text("in the way")
     lab.calibrate(1.05)
-    result = project.run("--perf-calibrate=5", "--benchmark-disable")
+    result = project.run("--perf-calibrate=5", "--benchmark-disable", "--perf-artifacts=elsewhere")
     assert result.code == 0
-    result.shows("The results could not be written to perf-artifacts/calibration: ", "model/wave", "Planted slow-downs")
+    result.shows("The results could not be written to elsewhere/calibration: ", "model/wave", "Planted slow-downs")
     result.shows("The noise floors were not kept for later runs: pytest's cache is switched off.")
 
 

@@ -47,6 +47,7 @@ def of_fault(fault: Fault, verdict, places: tuple[str, ...]) -> Outcome:
         line=line,
         caught=caught,
         blamed=blamed,
+        identical=verdict.time.status is Status.SAME,
         why=why,
     )
 

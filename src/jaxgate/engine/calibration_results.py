@@ -13,7 +13,8 @@ from jaxgate.keep import FloorStore, write_calibration
 from jaxgate.model import CALIBRATION_SCHEMA, Calibration, CaseCalibration, HardwareKey, NoiseFloor
 from jaxgate.report import calibration_markdown, draw
 
-FOLDER = Path("perf-artifacts", "calibration")
+FOLDER = "calibration"
+"""Its place in the folder of artifacts."""
 
 
 @dataclass(slots=True)
@@ -46,22 +47,23 @@ class Calibrated:
         self.cases.append(row)
         self.environments[row.hardware] = environment
 
-    def finish(self, project: Path, store: FloorStore, *, today: dt.date | None = None) -> None:
+    def finish(self, folder: Path, store: FloorStore, *, shown: str, today: dt.date | None = None) -> None:
         """Write everything; what cannot be written is a note, the results are on the terminal all the same.
 
         Args:
-            project: Root folder of the tests.
+            folder: Where results go.
             store: Where later runs look for noise floors.
+            shown: The folder as the user knows it.
             today: The date; the UTC date of now by default.
         """
         if not self.cases:
             return
         date = (today or dt.datetime.now(dt.UTC).date()).isoformat()
         try:
-            written = self._write_results(project / FOLDER, date)
-            self.notes.append(f"Written to {FOLDER}: {', '.join(path.name for path in written)}.")
+            written = self._write_results(folder, date)
+            self.notes.append(f"Written to {shown}: {', '.join(path.name for path in written)}.")
         except OSError as error:
-            self.notes.append(f"The results could not be written to {FOLDER}: {error.strerror or error}.")
+            self.notes.append(f"The results could not be written to {shown}: {error.strerror or error}.")
         try:
             self._keep_floors(store, date)
         except OSError as error:

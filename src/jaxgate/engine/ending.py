@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxgate.engine.calibration_results import FOLDER
 from jaxgate.engine.exit_status import ExitStatus, exit_status
 from jaxgate.engine.orphans import Orphans, find_idle_waivers, find_orphans
 from jaxgate.engine.renames import add_renames
@@ -53,7 +54,8 @@ def end_session(session: GateSession, code: int, *, review: Review | None) -> En
     changes = tidy(session)
     adopted = adopt_baselines(session)
     session.evidence.finish()
-    session.result.calibrated.finish(session.project, session.floors)
+    calibration = session.settings.artifacts.folder / FOLDER
+    session.result.calibrated.finish(calibration, session.floors, shown=session.short(calibration))
     return Ending(status=ExitStatus(code=code), changes=changes, adopted=adopted, review=review)
 
 

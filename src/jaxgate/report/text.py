@@ -61,7 +61,9 @@ def describe_finding(finding: Finding) -> str:
     if finding.kind == "claim":
         why = f" ({finding.detail})" if finding.detail else ""
         return f"claim {finding.name}: {now} against {against}{share}{_by_duel(finding)}{why}"
-    less_is_worse = finding.status is not Status.IMPROVED and finding.allowed is not None and finding.now < finding.allowed
+    less_is_worse = (
+        finding.status is not Status.IMPROVED and finding.allowed is not None and finding.now < finding.allowed
+    )
     full, allowed = show_pair(quantity, finding.now, nearest_whole(quantity, finding.allowed, up=less_is_worse))
     note = f" ({finding.detail})" if finding.detail else ""
     shown = full if full != show(quantity, finding.now) else now

@@ -1,0 +1,89 @@
+"""Break the engine on purpose, in four ways: the evaluation must notice each, or it would pass whatever the gate says."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from ci.evaluation.looking import give_devices
+from ci.evaluation.parts import of_planted, power
+from ci.evaluation.result import Requirement, Result
+from jaxgate.judge import verdict
+from jaxgate.model import FactPolicy
+from tests.faults.programs import FAULTS, controls
+from tests.faults.runner import Bench
+
+EVERY = 3
+"""Of the mistakes in small programs each third is planted, and each twelfth program that only looks different left."""
+
+
+@contextmanager
+def _always_identical() -> Iterator[None]:
+    judge_time = verdict.judge_time
+
+    def identical(*arguments: Any, **options: Any) -> Any:
+        return judge_time(*arguments, **options | {"same_executable": True})
+
+    with (
+        patch.object(verdict, "judge_time", identical),
+        patch.object(verdict, "withdraw_identity", lambda time, _: time),
+    ):
+        yield
+
+
+@contextmanager
+def _last_culprit_first() -> Iterator[None]:
+    rank = verdict.rank_causes
+    with patch.object(verdict, "rank_causes", lambda *given, **more: tuple(reversed(rank(*given, **more)))):
+        yield
+
+
+@contextmanager
+def _tolerance_times_ten() -> Iterator[None]:
+    worst = FactPolicy.worst_allowed
+    with patch.object(
+        FactPolicy, "worst_allowed", lambda policy, before: before + 10 * (worst(policy, before) - before)
+    ):
+        yield
+
+
+BREAKS: Mapping[str, Callable[[], Any]] = {
+    "an identical program is seen everywhere": _always_identical,
+    "the last culprit comes first": _last_culprit_first,
+    "tolerances are ten times as wide": _tolerance_times_ten,
+}
+
+
+def broken(*, quick: bool) -> Result:
+    """The parts must hold as the engine is, and each break must make one of them fail."""
+    begin = time.perf_counter()
+    give_devices()
+    sound = _planted(quick=quick)
+    found = [Requirement(what=f"as the engine is, this fails: {sound or 'nothing'}", held=not sound)]
+    for name, broke in BREAKS.items():
+        with broke():
+            failed = _planted(quick=quick)
+        found.append(Requirement(what=f"where {name}, this fails: {failed or 'nothing'}", held=bool(failed)))
+    reverse = power("-p", "ci.evaluation.reversed_duel", quick=True)
+    failed = "; ".join(each.what for each in reverse.requirements if not each.held)
+    found.append(
+        Requirement(
+            what=f"where both sides of a duel are exchanged, this fails: {failed or 'nothing'}", held=bool(failed)
+        )
+    )
+    return Result(part="broken", requirements=tuple(found), rows={}, seconds=time.perf_counter() - begin)
+
+
+def _planted(*, quick: bool) -> str:
+    """What does not hold of planted mistakes; empty if all of it holds."""
+    faults, unchanged = FAULTS[:: EVERY * (4 if quick else 1)], tuple(controls(quick=True))[:: 4 * EVERY]
+    with ExitStack() as stack:
+        bench = Bench(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        outcomes = [bench.plant(fault) for fault in faults]
+        alone = [bench.leave(control) for control in unchanged]
+    return "; ".join(each.what for each in of_planted(outcomes, alone) if not each.held)

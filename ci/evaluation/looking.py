@@ -1,0 +1,74 @@
+"""Look at programs as users of other tools do: call them, time each call, read text and memory of the executable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ci.evaluation.rules import Look
+from jaxgate.model import Computation
+from tests.faults.runner import DEVICES, Bench
+
+WARM_UP = 3
+MIN_ROUNDS = 5
+MAX_ROUNDS = 2000
+MAX_S = 0.5
+"""pytest-benchmark calls a function for a second, and five times at least; half a second is enough for 400 programs."""
+
+
+def look(bench: Bench, path: Path, case: str, source: str) -> Look:
+    """Import a text, build its program, call it in a loop as a script would."""
+    try:
+        computation = bench.case(path, case, source).build()
+        times = tuple(_timed(computation))
+        hlo, nbytes = _compiled(computation)
+    except Exception as error:  # noqa: BLE001 - whatever breaks, every tool would show it
+        return Look(failed=f"{type(error).__name__}: {error}"[:200])
+    return Look(times_ns=times, hlo=hlo, memory_bytes=nbytes)
+
+
+def give_devices() -> None:
+    """As many devices as the programs ask for, before JAX starts."""
+    jax.config.update("jax_num_cpu_devices", DEVICES)
+
+
+def _timed(computation: Computation) -> Iterator[int]:
+    arguments = _copied(computation.args)
+    begin = time.perf_counter()
+    for number in range(WARM_UP + MAX_ROUNDS):
+        start = time.perf_counter_ns()
+        result = jax.block_until_ready(computation.subject(*arguments, **computation.kwargs))
+        took = time.perf_counter_ns() - start
+        if number == WARM_UP:
+            begin = time.perf_counter()
+        if number >= WARM_UP:
+            yield took
+        if number >= WARM_UP + MIN_ROUNDS and time.perf_counter() - begin > MAX_S:
+            return
+        arguments = _next(computation.next_args, result, arguments) or _copied(computation.args)
+
+
+def _next(next_args: Callable[..., Any] | None, result: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    return None if next_args is None else next_args(result, arguments)
+
+
+def _copied(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments that a call may consume."""
+    copies = jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, arguments)
+    return jax.block_until_ready(copies)
+
+
+def _compiled(computation: Computation) -> tuple[str | None, int | None]:
+    if computation.eager:
+        return None, None
+    subject = computation.subject if hasattr(computation.subject, "lower") else jax.jit(computation.subject)
+    executable = subject.lower(*computation.args, **computation.kwargs).compile()
+    found = executable.memory_analysis()
+    nbytes = (
+        found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes - found.alias_size_in_bytes
+    )
+    return executable.as_text(), nbytes

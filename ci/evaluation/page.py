@@ -1,0 +1,164 @@
+"""The page of the evaluation: what must hold, the gate beside its peers, and two pictures. Figures come from kept results only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from ci.evaluation.result import Result
+
+JAXGATE = "**jaxgate**"
+CAUGHT, SEEN = "evaluation-peers.png", "evaluation-power.png"
+COLORS = ("#0072b2", "#d55e00")
+
+Kept = Mapping[str, Mapping[str, Result]]
+"""Results by Python line, such as ``py311``, and part."""
+
+_HEAD = """# How good the gate is, beside what people would use instead
+
+Written by `make evaluate ARGS="--page docs/evaluation.md"`: every figure was measured by it. All tools saw the same work in the same
+hour: the small programs of `tests/faults/programs`, with a mistake, with a change that only looks like one, and as they are.
+
+- *caught*: mistakes that turn red. *named*: red ones whose first clause is the planted cause; the others name none.
+- *looks different*: the same programs renamed, reordered or spelled differently: each alarm is false.
+- *the same again*: the same text, looked at again some minutes later: each alarm is false.
+- The rules of others decide on calls timed in a loop for half a second, on the text of the executable, or on XLA's sum of its
+  memory. What they would need beside that (a store, a place in CI, a comment) is not counted. CodSpeed compares on its server, so it
+  is not here. jaxgate's own row judges facts; it times what is no identical program, in duels: see *power*.
+- A mistake that makes a program fail counts as caught for everybody.
+"""
+
+
+def page(kept: Kept) -> str:
+    """The page, in Markdown.
+
+    Args:
+        kept: What was measured, by Python line and part.
+
+    Raises:
+        ValueError: If nothing was.
+    """
+    if not any(kept.values()):
+        raise ValueError("nothing was measured; run: make evaluate")
+    return "\n".join([_HEAD, *(line for python, parts in kept.items() if parts for line in _of_line(python, parts))])
+
+
+def _of_line(python: str, parts: Mapping[str, Result]) -> list[str]:
+    newest = max(parts.values(), key=lambda result: result.date)
+    of = ", ".join(f"{name} {value}" for name, value in newest.of.items() if name != "machine")
+    lines = [f"## Python {python[2]}.{python[3:]}", "", f"{newest.date}, {newest.of['machine']}: {of}.", ""]
+    if {"planted", "peers"} <= set(parts):
+        lines += [
+            *table(parts["planted"].rows, parts["peers"].rows),
+            "",
+            *where_not(parts["planted"].rows, parts["peers"].rows),
+            "",
+        ]
+        lines += [f"![What each tool caught, and its false alarms]({CAUGHT})", ""] if python == "py311" else []
+    if "power" in parts and python == "py311":
+        lines += [f"![Share of duels that saw extra work of a known size]({SEEN})", ""]
+    lines += ["| part | what must hold | held |", "|---|---|---|"]
+    for part, result in parts.items():
+        lines += [f"| {part} | {each.what} | {'yes' if each.held else '**no**'} |" for each in result.requirements]
+    lines += ["", f"Took {sum(result.seconds for result in parts.values()) / 60:.0f} minutes.", ""]
+    return lines
+
+
+def table(planted: Mapping[str, Any], peers: Mapping[str, Any]) -> list[str]:
+    """The gate and its peers, a row each."""
+    caught, named, quiet = planted["small"], planted["small_blamed"], planted["unchanged"]
+    rows = [
+        "| tool | caught | named | false alarms: looks different | false alarms: the same again | s a program |",
+        "|---|---|---|---|---|---|",
+        f"| {JAXGATE} | {_of(caught)} | {_of(named)} | {_of([quiet[1] - quiet[0], quiet[1]])} | by identity none | "
+        f"{planted['seconds_a_program']:.1f} |",
+    ]
+    for rule, found in peers["rules"].items():
+        cells = [_of(found["caught"]), "–", _of(found["look_different"]), _of(found["same"])]
+        rows.append(f"| {rule} | {' | '.join(cells)} | {peers['seconds_a_program']:.1f} |")
+    return rows
+
+
+def where_not(planted: Mapping[str, Any], peers: Mapping[str, Any]) -> list[str]:
+    """The rules that the gate is not better than, in mistakes caught and in false alarms; one line where there is none."""
+    (caught, number), quiet = planted["small"], planted["unchanged"]
+    false = (quiet[1] - quiet[0]) / quiet[1]
+    lines = []
+    for rule, found in peers["rules"].items():
+        theirs = _rate(found["caught"])
+        alarms = _rate([a + b for a, b in zip(found["look_different"], found["same"], strict=True)])
+        if theirs >= caught / number:
+            lines.append(f"- {rule} catches as many mistakes: {theirs:.0%} against {caught / number:.0%}.")
+        if alarms <= false:
+            lines.append(f"- {rule} has as few false alarms: {alarms:.1%} against {false:.1%}.")
+    return lines or ["Against each of them: more mistakes caught, and fewer false alarms."]
+
+
+def pictures(kept: Kept) -> dict[str, bytes]:
+    """The two pictures, of the first Python line that has what they show."""
+    drawn = {}
+    for parts in kept.values():
+        if {"planted", "peers"} <= set(parts) and CAUGHT not in drawn:
+            drawn[CAUGHT] = _caught(parts["planted"].rows, parts["peers"].rows)
+        if "power" in parts and SEEN not in drawn:
+            drawn[SEEN] = _seen(parts["power"].rows)
+    return drawn
+
+
+def _caught(planted: Mapping[str, Any], peers: Mapping[str, Any]) -> bytes:
+    quiet = planted["unchanged"]
+    rows = {"jaxgate": (planted["small"], [quiet[1] - quiet[0], quiet[1]])}
+    for rule, found in peers["rules"].items():
+        rows[rule.replace("`", "")] = (
+            found["caught"],
+            [a + b for a, b in zip(found["look_different"], found["same"], strict=True)],
+        )
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    axes = figure.subplots()
+    places = range(len(rows), 0, -1)
+    for shift, color, index, what in ((0.2, COLORS[0], 0, "mistakes caught"), (-0.2, COLORS[1], 1, "false alarms")):
+        shares = [100 * _rate(pair[index]) for pair in rows.values()]
+        bars = axes.barh([place + shift for place in places], shares, height=0.38, color=color, label=what)
+        axes.bar_label(bars, labels=[f"{share:.0f} %" for share in shares], padding=3, fontsize=9)
+    axes.set_yticks(list(places), list(rows))
+    axes.set_xlim(0, 112)
+    axes.set_xlabel("% of the programs")
+    axes.legend(loc="lower right", frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return _png(figure)
+
+
+def _seen(power: Mapping[str, Any]) -> bytes:
+    figure = Figure(figsize=(7, 3.4), layout="constrained")
+    axes = figure.subplots()
+    shares = {"nothing": power["false"], **power["seen"]}
+    bars = axes.bar(
+        list(shares),
+        [100 * _rate(pair) for pair in shares.values()],
+        color=[COLORS[1], *[COLORS[0]] * len(power["seen"])],
+    )
+    axes.bar_label(bars, labels=[_of(pair) for pair in shares.values()], padding=2, fontsize=9)
+    axes.set_ylim(0, 112)
+    axes.set_xlabel("extra work that was planted, share of the program's own time")
+    axes.set_ylabel("% of duels called SLOWER")
+    axes.spines[["top", "right"]].set_visible(False)
+    return _png(figure)
+
+
+def _png(figure: Figure) -> bytes:
+    FigureCanvasAgg(figure)
+    written = BytesIO()
+    figure.savefig(written, format="png", dpi=120, metadata={"Software": None})
+    return written.getvalue()
+
+
+def _of(pair: list[int]) -> str:
+    return f"{pair[0]} of {pair[1]}"
+
+
+def _rate(pair: list[int]) -> float:
+    return pair[0] / pair[1] if pair[1] else 0.0

@@ -1,0 +1,87 @@
+"""What one part of the evaluation found: rows for the page, and what had to hold. Kept as JSON, so that a run can go on."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jaxgate.keep import read_provenance, write_atomic
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FOLDER = REPOSITORY / "build" / "evaluation" / f"py{sys.version_info[0]}{sys.version_info[1]}"
+VERSIONS = ("jax", "jaxlib", "pytest-benchmark", "scipy")
+
+
+def surroundings() -> dict[str, str]:
+    """What a figure depends on: the commit, with ``+changes`` where files differ from it, versions, and the machine."""
+    made = read_provenance(REPOSITORY)
+    commit = (made.commit or "no commit")[:10] + ("+changes" if made.dirty else "")
+    return {
+        "commit": commit,
+        "python": platform.python_version(),
+        **{name: version(name) for name in VERSIONS},
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """Something that had to be so.
+
+    Attributes:
+        what: As a sentence, with the figure that was seen.
+        held: Whether it was.
+    """
+
+    what: str
+    held: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a part found.
+
+    Attributes:
+        part: Its name.
+        requirements: What had to hold; at least one.
+        rows: Figures for the page, by name.
+        seconds: What it took.
+        of: Commit, versions and machine: a result of others is not used again.
+        date: When it ended, UTC.
+    """
+
+    part: str
+    requirements: tuple[Requirement, ...]
+    rows: Mapping[str, Any]
+    seconds: float
+    of: Mapping[str, str] = field(default_factory=surroundings)
+    date: str = field(default_factory=lambda: dt.datetime.now(tz=dt.UTC).date().isoformat())
+
+    @property
+    def held(self) -> bool:
+        """Whether all of it was as it had to be; never without a requirement."""
+        return bool(self.requirements) and all(requirement.held for requirement in self.requirements)
+
+    def write(self, folder: Path = FOLDER) -> None:
+        """Keep it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(folder / f"{self.part}.json", json.dumps(asdict(self), indent=1).encode() + b"\n")
+
+
+def read(part: str, folder: Path = FOLDER, *, of: Mapping[str, str] | None = None) -> Result | None:
+    """What was kept of a part; ``None`` if there is nothing, or it is of another commit, machine or version."""
+    file = folder / f"{part}.json"
+    if not file.exists():
+        return None
+    content = json.loads(file.read_text())
+    requirements = tuple(Requirement(**each) for each in content.pop("requirements"))
+    found = Result(**content, requirements=requirements)
+    return None if of is not None and dict(found.of) != dict(of) else found

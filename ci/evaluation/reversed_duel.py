@@ -1,0 +1,18 @@
+"""A plugin of pytest that breaks the judge on purpose: both sides of a duel are exchanged. ``broken.py`` loads it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from jaxgate.judge import duel
+from jaxgate.model import Decision, Duel
+
+_decide = duel.decide
+
+
+def _reversed(found: Duel, *arguments: Any, **options: Any) -> Decision:
+    return _decide(replace(found, now_ns=found.baseline_ns, baseline_ns=found.now_ns), *arguments, **options)
+
+
+duel.decide = _reversed
