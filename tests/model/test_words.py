@@ -41,3 +41,8 @@ def test_phrases_stand_between_semicolons(most, text):
 def test_a_line_is_cut_to_a_width():
     """With an ellipsis, never longer; there may be no room at all."""
     assert [cut("abcdef", width) for width in (None, 6, 5, 1, 0, -3)] == ["abcdef", "abcdef", "abcd…", "…", "", ""]
+
+
+def test_what_separates_two_parts_is_not_the_last_of_a_line():
+    """The ellipsis stands for all that follows."""
+    assert [cut("one · two", width) for width in (7, 6, 5)] == ["one…", "one…", "one…"]

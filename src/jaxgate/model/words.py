@@ -38,7 +38,7 @@ def in_brackets(differences: Sequence[str]) -> str:
 
 
 def cut(line: str, width: int | None) -> str:
-    """A line in so many columns, an ellipsis at its end where it is longer; ``None`` for any number."""
+    """A line in so many columns, an ellipsis after its last word or letter where it is longer; ``None`` for any number."""
     if width is None or len(line) <= width:
         return line
-    return line[: width - 1] + "…" if width > 0 else ""
+    return line[: width - 1].rstrip(" ·") + "…" if width > 0 else ""

@@ -1,0 +1,194 @@
+"""The evaluation: rules of others, what must hold, what is kept, and the page; each must be able to say no."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ci.evaluation import broken as breaking
+from ci.evaluation.page import page, pictures, table, where_not
+from ci.evaluation.parts import of_planted
+from ci.evaluation.result import Requirement, Result, read
+from ci.evaluation.rules import RULES, Look, alarms
+from tests.faults.model import Outcome
+from tests.faults.programs import FAULTS
+from tests.faults.runner import Bench
+
+HLO = 'HloModule jit_f\n\nENTRY main {\n  ROOT add = f32[] add(x, y), metadata={op_name="add" source_line=3}\n}\n'
+CALM = Look(times_ns=(100, 101, 102, 103, 104, 105) * 4, hlo=HLO, memory_bytes=1000)
+TIMED = ("mean:5%", "mean:10%", "asv", "benchstat")
+
+GOOD = Outcome(name="a", kind="memory", case="one", caught=True, blamed=True, moved=("temp_bytes",))
+QUIET = Outcome(name="b", kind="unchanged", case="one", caught=True, identical=True)
+
+OF = {"commit": "abc", "python": "3.11.7", "machine": "2 cores, x86_64"}
+PLANTED = {"small": [9, 10], "small_blamed": [9, 10], "unchanged": [20, 20], "seconds_a_program": 0.5}
+RULE = {"caught": [3, 10], "look_different": [2, 20], "same": [1, 20]}
+
+
+def result(part: str, rows: dict, *, held: bool = True) -> Result:
+    """What a part found."""
+    return Result(
+        part=part,
+        requirements=(Requirement(what="it is so", held=held),),
+        rows=rows,
+        seconds=60,
+        of=OF,
+        date="2026-11-24",
+    )
+
+
+def names(found: dict[str, bool]) -> set[str]:
+    """The words by which the rules that alarm are known here."""
+    words = (*TIMED, "golden", "memory_analysis")
+    return {word for word in words for rule, alarm in found.items() if alarm and word in rule}
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (CALM, set()),
+        (replace(CALM, times_ns=tuple(round(1.07 * each) for each in CALM.times_ns)), {"mean:5%", "benchstat"}),
+        (replace(CALM, times_ns=tuple(2 * each for each in CALM.times_ns)), set(TIMED)),
+        (replace(CALM, times_ns=tuple(each // 2 for each in CALM.times_ns)), set()),
+        (replace(CALM, hlo=HLO.replace("source_line=3", "source_line=9")), set()),
+        (replace(CALM, hlo=HLO.replace("add(x", "multiply(x")), {"golden"}),
+        (replace(CALM, memory_bytes=1099), set()),
+        (replace(CALM, memory_bytes=1101), {"memory_analysis"}),
+        (replace(CALM, hlo=None, memory_bytes=None), set()),
+        (Look(failed="ValueError: no"), {*TIMED, "golden", "memory_analysis"}),
+    ],
+    ids=[
+        "same",
+        "7 % slower",
+        "twice",
+        "faster",
+        "moved lines",
+        "other text",
+        "9.9 % more",
+        "10.1 % more",
+        "eager",
+        "fails",
+    ],
+)
+def test_what_the_rules_of_others_say(after, expected):
+    """Each alarms for what it looks at, and for nothing else; a program that fails fails everywhere."""
+    assert names(alarms(CALM, after)) == expected
+
+
+def test_a_program_that_never_ran_is_no_comparison():
+    """Or every rule would have caught whatever was planted in it."""
+    with pytest.raises(ValueError, match="expected a program that runs before the change, found TypeError: no"):
+        alarms(Look(failed="TypeError: no"), CALM)
+
+
+@pytest.mark.parametrize(
+    ("faults", "controls", "failing"),
+    [
+        ([GOOD], [QUIET], 0),
+        ([GOOD, replace(GOOD, caught=False, blamed=False)], [QUIET], 2),
+        ([GOOD, replace(GOOD, blamed=False)], [QUIET], 1),
+        ([replace(GOOD, identical=True)], [QUIET], 1),
+        ([GOOD], [QUIET, replace(QUIET, caught=False)], 1),
+        ([], [], 4),
+    ],
+    ids=["all well", "missed", "misblamed", "called identical", "alarm", "nothing tried"],
+)
+def test_what_must_hold_of_planted_mistakes(faults, controls, failing):
+    """One outcome that is wrong is enough, and nothing is proved by nothing."""
+    assert sum(not requirement.held for requirement in of_planted(faults, controls)) == failing
+
+
+@pytest.mark.parametrize(
+    ("broke", "mistake", "failing"),
+    [
+        (
+            "an identical program is seen everywhere",
+            "the thin matrices are multiplied first",
+            "are not called the same program",
+        ),
+        ("the last culprit comes first", "the thin matrices are multiplied first", "name the planted cause"),
+        ("tolerances are ten times as wide", "the running total is a product with a triangle", ""),
+        ("tolerances are ten times as wide", "classes are found by sorting", "planted mistakes are red"),
+    ],
+)
+def test_a_broken_engine_does_not_pass(tmp_path, broke, mistake, failing):
+    """One mistake is enough, if it is one that the break hides: the third is not. As the engine is, nothing else fails."""
+    (fault,) = (fault for fault in FAULTS if fault.name == mistake)
+    change = Outcome(name="", kind="", case="", caught=True, blamed=True, moved=("temp_bytes",))
+
+    def failed(folder: str) -> str:
+        (tmp_path / folder).mkdir()
+        outcome = Bench(tmp_path / folder).plant(fault)
+        return "; ".join(each.what for each in of_planted([outcome, change], [QUIET]) if not each.held)
+
+    assert failed("sound") == ""
+    with breaking.BREAKS[broke]():
+        found = failed("broken")
+    assert failing in found
+    assert bool(found) == bool(failing)
+
+
+def test_results_are_kept_for_their_commit_alone(tmp_path):
+    """What was measured with other versions or at another commit is measured again."""
+    written = result("power", {"false": [0, 21]})
+    written.write(tmp_path)
+    assert read("power", tmp_path) == written
+    assert read("power", tmp_path, of=OF) == written
+    assert read("power", tmp_path, of={**OF, "commit": "def"}) is None
+    assert read("peers", tmp_path) is None
+
+
+@pytest.mark.parametrize(("requirements", "held"), [((), False), ((True,), True), ((True, False), False)])
+def test_a_part_without_a_requirement_holds_nothing(requirements, held):
+    """It would pass whatever it found."""
+    found = replace(result("power", {}), requirements=tuple(Requirement(what="", held=each) for each in requirements))
+    assert found.held is held
+
+
+def test_the_table_has_the_gate_first():
+    """Caught, named, and false alarms of both kinds."""
+    _, _, gate, peer = table(PLANTED, {"rules": {"by time": RULE}, "seconds_a_program": 0.7})
+    assert gate == "| **jaxgate** | 9 of 10 | 9 of 10 | 0 of 20 | by identity none | 0.5 |"
+    assert peer == "| by time | 3 of 10 | – | 2 of 20 | 1 of 20 | 0.7 |"
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        (RULE, "Against each of them: more mistakes caught, and fewer false alarms."),
+        ({**RULE, "caught": [9, 10]}, "- by time catches as many mistakes: 90% against 90%."),
+        ({**RULE, "look_different": [0, 20], "same": [0, 20]}, "- by time has as few false alarms: 0.0% against 0.0%."),
+    ],
+)
+def test_the_page_says_where_the_gate_is_not_better(rule, says):
+    """A tie is no win."""
+    assert where_not(PLANTED, {"rules": {"by time": rule}}) == [says]
+
+
+def test_the_page_and_its_pictures():
+    """All that was measured, by Python line; what did not hold stands out."""
+    kept = {
+        "py311": {
+            "planted": result("planted", PLANTED),
+            "peers": result("peers", {"rules": dict.fromkeys(RULES, RULE), "seconds_a_program": 0.7}),
+            "power": result("power", {"false": [0, 21], "seen": {"3%": [1, 5], "20%": [5, 5]}}, held=False),
+        },
+        "py312": {},
+    }
+    text = page(kept)
+    assert "## Python 3.11" in text
+    assert "## Python 3.12" not in text
+    assert "| power | it is so | **no** |" in text
+    assert "2026-11-24, 2 cores, x86_64: commit abc, python 3.11.7." in text
+    assert "Took 3 minutes." in text
+    drawn = pictures(kept)
+    assert set(drawn) == {"evaluation-peers.png", "evaluation-power.png"}
+    assert all(content.startswith(b"\x89PNG") for content in drawn.values())
+
+
+def test_nothing_measured_is_no_page():
+    """An empty page would look like a good one."""
+    with pytest.raises(ValueError, match="nothing was measured; run: make evaluate"):
+        page({"py311": {}})
