@@ -21,13 +21,18 @@ MAX_S = 0.5
 
 
 def look(bench: Bench, path: Path, case: str, source: str) -> Look:
-    """Import a text, build its program, call it in a loop as a script would."""
+    """Import a text, build its program, call it in a loop as a script would; a setting that it makes ends with it."""
+    settings = dict(jax.config.values)
     try:
         computation = bench.case(path, case, source).build()
         times = tuple(_timed(computation))
         hlo, nbytes = _compiled(computation)
     except Exception as error:  # noqa: BLE001 - whatever breaks, every tool would show it
         return Look(failed=f"{type(error).__name__}: {error}"[:200])
+    finally:
+        for name, value in settings.items():
+            if jax.config.values[name] != value:
+                jax.config.update(name, value)
     return Look(times_ns=times, hlo=hlo, memory_bytes=nbytes)
 
 

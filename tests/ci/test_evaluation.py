@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import jax
 import pytest
 
 from ci.evaluation import broken as breaking
+from ci.evaluation.looking import look
 from ci.evaluation.page import page, pictures, table, where_not
 from ci.evaluation.parts import of_planted
 from ci.evaluation.result import Requirement, Result, read
@@ -81,6 +83,21 @@ def test_a_program_that_never_ran_is_no_comparison():
     """Or every rule would have caught whatever was planted in it."""
     with pytest.raises(ValueError, match="expected a program that runs before the change, found TypeError: no"):
         alarms(Look(failed="TypeError: no"), CALM)
+
+
+def test_a_setting_of_one_program_does_not_reach_the_next(tmp_path):
+    """Or all that is looked at later is another program: 64-bit mode made false alarms of half of the unchanged ones."""
+    bench = Bench(tmp_path)
+    (fault,) = (fault for fault in FAULTS if fault.name == "64-bit mode and a table of numpy")
+    looks = [
+        look(bench, fault.path, fault.case, source)
+        for source in (fault.path.read_text(), fault.planted(), fault.path.read_text())
+    ]
+    assert [each.failed for each in looks] == ["", "", ""]
+    by_program = {"golden", "memory_analysis"}
+    assert names(alarms(looks[0], looks[1])) & by_program == by_program
+    assert names(alarms(looks[0], looks[2])) & by_program == set()
+    assert not jax.config.jax_enable_x64
 
 
 @pytest.mark.parametrize(
