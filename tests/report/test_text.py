@@ -529,7 +529,7 @@ def test_calm_lines_are_cut_to_the_width(width):
     """One that was cut ends with an ellipsis, one that fits is left alone."""
     calm = [MANY[0], replace(MANY[0], case="scan/longer")]
     for before, after in zip(printed(calm, None), printed(calm, width), strict=True):
-        assert after == (before if len(before) <= width else before[: width - 1] + "…")
+        assert after == (before if len(before) <= width else before[: width - 1].rstrip(" ·") + "…")
 
 
 @pytest.mark.parametrize("width", [90, 72, 57, 40])
@@ -541,6 +541,13 @@ def test_what_is_not_calm_is_whole(width):
     assert all(len(line) <= width for line in (first, *more))
     assert all(line.startswith("      ") for line in more)
     assert after.split() == before.split()
+
+
+def test_a_ratio_keeps_its_sign():
+    """Whatever the width: no line begins with ×."""
+    wrapped = [line.strip() for width in range(40, 140) for line in printed(MANY, width)[1].split("\n")]
+    assert any("×" in line for line in wrapped)
+    assert not any(line.startswith("×") for line in wrapped)
 
 
 def test_a_very_narrow_terminal_is_not_filled():
