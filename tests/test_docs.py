@@ -59,6 +59,22 @@ def test_the_score_in_the_readme_is_that_of_the_page():
         assert count in README
 
 
+def test_figures_of_other_tools_in_the_readme_are_those_of_the_page():
+    """Mistakes that each caught and its false alarms, on the same programs; a change of the page is a change of both."""
+    page = (DOCS / "evaluation.md").read_text(encoding="utf-8")
+    rows = [
+        row.strip("| ").split(" | ")
+        for row in README.splitlines()
+        if row.startswith(("| mistakes caught", "| false alarms"))
+    ]
+    tools = ("**jaxgate**", "pytest-benchmark, `--benchmark-compare-fail=mean:10%`", "", "asv, factor 1.1")
+    assert len(rows) == 2
+    for column, tool in enumerate(tools, 1):
+        caught, false = (row[column] for row in rows)
+        said = next((row.split(" | ") for row in page.splitlines() if tool and row.startswith(f"| {tool}")), None)
+        assert (caught, false) == ((said[1], said[3]) if said else ("–", "–"))
+
+
 def test_the_page_of_the_gate_has_all_its_arguments():
     """And of the fields that it takes for ``Computation``, those that the docstring names."""
     page = (DOCS / "gate.md").read_text(encoding="utf-8")

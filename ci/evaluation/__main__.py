@@ -19,9 +19,9 @@ from pathlib import Path
 from ci.evaluation.broken import broken
 from ci.evaluation.page import page, pictures
 from ci.evaluation.parts import PARTS
-from ci.evaluation.result import FOLDER, REPOSITORY, Result, read, surroundings
+from ci.evaluation.result import ALL, FOLDER, REPOSITORY, Result, read, surroundings
 
-ALL = {**PARTS, "broken": broken}
+MEASURE = {**PARTS, "broken": broken}
 
 
 def main(arguments: list[str]) -> int:
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     if unknown := set(options.parts) - set(ALL):
         parser.error(f"expected a part of {', '.join(ALL)}, found {', '.join(sorted(unknown))}")
     if options.into:
-        ALL[options.parts[0]](quick=options.quick).write(options.into)
+        MEASURE[options.parts[0]](quick=options.quick).write(options.into)
         return 0
     results = [_measured(part, quick=options.quick, fresh=options.fresh) for part in options.parts or ALL]
     if options.page:

@@ -17,6 +17,8 @@ from jaxgate.keep import read_provenance, write_atomic
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = REPOSITORY / "build" / "evaluation" / f"py{sys.version_info[0]}{sys.version_info[1]}"
+ALL = ("planted", "peers", "unchanged", "power", "attacks", "broken")
+"""The parts, in the order in which they are measured."""
 VERSIONS = ("jax", "jaxlib", "pytest-benchmark", "scipy")
 
 

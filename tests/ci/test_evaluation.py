@@ -167,7 +167,7 @@ def test_a_part_without_a_requirement_holds_nothing(requirements, held):
 def test_the_table_has_the_gate_first():
     """Caught, named, and false alarms of both kinds."""
     _, _, gate, peer = table(PLANTED, {"rules": {"by time": RULE}, "seconds_a_program": 0.7})
-    assert gate == "| **jaxgate** | 9 of 10 | 9 of 10 | 0 of 20 | by identity none | 0.5 |"
+    assert gate == "| **jaxgate** | 9 of 10 | 9 of 10 | 0 of 20 | none: identical | 0.5 |"
     assert peer == "| by time | 3 of 10 | – | 2 of 20 | 1 of 20 | 0.7 |"
 
 
@@ -200,6 +200,7 @@ def test_the_page_and_its_pictures():
     assert "| power | it is so | **no** |" in text
     assert "2026-11-24, 2 cores, x86_64: commit abc, python 3.11.7." in text
     assert "Took 3 minutes." in text
+    assert "Not measured: unchanged, attacks, broken." in text
     drawn = pictures(kept)
     assert set(drawn) == {"evaluation-peers.png", "evaluation-power.png"}
     assert all(content.startswith(b"\x89PNG") for content in drawn.values())
