@@ -81,6 +81,7 @@ nitpick_ignore_regex = [("py:.*", r"(?!jaxgate\.).*")]  # names of others: their
 RETURNED = [
     "engine.comparison.FunctionComparison",
     "model.hardware.HardwareKey",
+    "model.target.Target",
     "model.verdict.Verdict",
     "model.workload.Builder",
 ]
