@@ -28,7 +28,8 @@ hour: the small programs of `tests/faults/programs`, with a mistake, with a chan
 - *the same again*: the same text, looked at again some minutes later: each alarm is false.
 - The rules of others decide on calls timed in a loop for half a second, on the text of the executable, or on XLA's sum of its
   memory. What they would need beside that (a store, a place in CI, a comment) is not counted. CodSpeed compares on its server, so it
-  is not here. jaxgate's own row judges facts; it times what is no identical program, in duels: see *power*.
+  is not here. jaxgate's own row judges facts, compiled with little optimisation of machine code, which no fact speaks of; what is
+  no identical program it times as well, in duels of about 2 s that are not in its seconds: see *power*.
 - A mistake that makes a program fail counts as caught for everybody. A rule that alarms on a third of the unchanged programs catches a
   third of the mistakes by chance.
 - The mistakes are ours, of kinds that jaxgate looks for; [regressions.md](regressions.md) has those that other people reported.
