@@ -155,7 +155,7 @@ def test_transposing_there_and_back_is_left_out_by_the_compiler(project, monkeyp
     project.edit("test_model.py", "gate(conv,", "gate(other,")
     result = project.run()
     assert result.code == 0
-    assert result.line("SAME  model/conv").endswith("the same executable as the baseline's (program changed)")
+    assert "the same executable as the baseline's (program changed)" in result.line("SAME  model/conv")
 
 
 # A jitted function mixed with eager steps
