@@ -1,6 +1,7 @@
 """Draw what a command printed in a terminal as an SVG for the docs: ``python ci/picture.py TITLE < output > docs/NAME.svg``.
 
-Run the command under ``script -q -c "stty cols 100; COMMAND" output``, so that it has colours and a width.
+Run the command under ``script -q -c "stty cols 100; COMMAND" output``, so that it has colours and a width; leave of the output what
+the picture shall show, ``[…]`` for what was between.
 """
 
 from __future__ import annotations
@@ -14,18 +15,13 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 COLUMNS = 100
-_REWRITTEN = re.compile(r"^[^\n]*\r(?!\n)", re.MULTILINE)
-"""What a live line showed before it was written over."""
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-LN-Zac-ln-z]|\x1b\][^\a]*\a")
-"""Escape sequences that move or clear; those that colour end in ``m`` and stay."""
 _WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
 def draw(printed: str, title: str) -> str:
     """What a terminal of 100 columns shows, as an SVG that needs nothing from elsewhere."""
-    text = _REWRITTEN.sub("", _CONTROL.sub("", printed.replace("\r\n", "\n")))
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True, legacy_windows=False)
-    console.print(Text.from_ansi(text.strip("\n")), soft_wrap=False, highlight=False)
+    console.print(Text.from_ansi(printed.replace("\r\n", "\n").strip()), highlight=False)
     return _WEB_FONT.sub("", console.export_svg(title=title, theme=MONOKAI))
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from ci.evaluation.broken import broken
 from ci.evaluation.page import page, pictures
 from ci.evaluation.parts import PARTS
-from ci.evaluation.result import ALL, FOLDER, REPOSITORY, Result, read, surroundings
+from ci.evaluation.result import FOLDER, REPOSITORY, Result, read, surroundings
 
-MEASURE = {**PARTS, "broken": broken}
+ALL = {**PARTS, "broken": broken}
 
 
 def main(arguments: list[str]) -> int:
@@ -31,21 +31,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="a part of the work, to see that it runs; nothing is kept")
     parser.add_argument("--fresh", action="store_true", help="measure again what was measured at this commit")
     parser.add_argument("--page", type=Path, help="write the page, and its pictures beside it, from all that is kept")
-    parser.add_argument(
-        "--into", type=Path, help=argparse.SUPPRESS
-    )  # a process of its own: one part, kept in this folder
+    parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)  # of a process that measures one part
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(ALL):
         parser.error(f"expected a part of {', '.join(ALL)}, found {', '.join(sorted(unknown))}")
     if options.into:
-        MEASURE[options.parts[0]](quick=options.quick).write(options.into)
+        ALL[options.parts[0]](quick=options.quick).write(options.into)
         return 0
-    results = [_measured(part, quick=options.quick, fresh=options.fresh) for part in options.parts or ALL]
+    results = {part: _measured(part, quick=options.quick, fresh=options.fresh) for part in options.parts or ALL}
     if options.page:
         _write_page(options.page)
-    failed = [
-        part for part, result in zip(options.parts or ALL, results, strict=True) if result is None or not result.held
-    ]
+    failed = [part for part, result in results.items() if result is None or not result.held]
     print(f"{len(results)} parts: {', '.join(failed)} failed" if failed else f"{len(results)} parts: everything holds")
     return 1 if failed else 0
 
@@ -73,7 +69,7 @@ def _measured(part: str, *, quick: bool, fresh: bool) -> Result | None:
 def _write_page(file: Path) -> None:
     lines = [folder for folder in sorted(FOLDER.parent.iterdir()) if folder.is_dir()]
     kept = {folder.name: {part: found for part in ALL if (found := read(part, folder))} for folder in lines}
-    file.write_text(page(kept))
+    file.write_text(page(kept, tuple(ALL)))
     for name, content in pictures(kept).items():
         (file.parent / name).write_bytes(content)
     print(f"written: {file}")

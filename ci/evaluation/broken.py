@@ -5,18 +5,18 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from ci.evaluation.looking import give_devices
 from ci.evaluation.parts import of_planted, power
 from ci.evaluation.result import Requirement, Result
 from jaxgate.judge import verdict
 from jaxgate.model import FactPolicy
+from jaxgate.observe.machine import give_cpu_devices
 from tests.faults.programs import FAULTS, controls
-from tests.faults.runner import Bench
+from tests.faults.runner import DEVICES, Bench
 
 EVERY = 3
 """Of the mistakes in small programs each third is planted, and each twelfth program that only looks different left."""
@@ -62,28 +62,25 @@ BREAKS: Mapping[str, Callable[[], Any]] = {
 def broken(*, quick: bool) -> Result:
     """The parts must hold as the engine is, and each break must make one of them fail."""
     begin = time.perf_counter()
-    give_devices()
+    give_cpu_devices(DEVICES, alone=True)
     sound = _planted(quick=quick)
     found = [Requirement(what=f"as the engine is, this fails: {sound or 'nothing'}", held=not sound)]
     for name, broke in BREAKS.items():
         with broke():
             failed = _planted(quick=quick)
         found.append(Requirement(what=f"where {name}, this fails: {failed or 'nothing'}", held=bool(failed)))
-    reverse = power("-p", "ci.evaluation.reversed_duel", quick=True)
-    failed = "; ".join(each.what for each in reverse.requirements if not each.held)
-    found.append(
-        Requirement(
-            what=f"where both sides of a duel are exchanged, this fails: {failed or 'nothing'}", held=bool(failed)
-        )
-    )
+    _, sees = power("-p", "ci.evaluation.reversed_duel", quick=True).requirements
+    failed = "" if sees.held else sees.what
+    name = "both sides of a duel are exchanged"
+    found.append(Requirement(what=f"where {name}, this fails: {failed or 'nothing'}", held=bool(failed)))
     return Result(part="broken", requirements=tuple(found), rows={}, seconds=time.perf_counter() - begin)
 
 
 def _planted(*, quick: bool) -> str:
     """What does not hold of planted mistakes; empty if all of it holds."""
     faults, unchanged = FAULTS[:: EVERY * (4 if quick else 1)], tuple(controls(quick=True))[:: 4 * EVERY]
-    with ExitStack() as stack:
-        bench = Bench(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder))
         outcomes = [bench.plant(fault) for fault in faults]
         alone = [bench.leave(control) for control in unchanged]
     return "; ".join(each.what for each in of_planted(outcomes, alone) if not each.held)

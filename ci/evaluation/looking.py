@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import jax
 
 from ci.evaluation.rules import Look
 from jaxgate.model import Computation
-from tests.faults.runner import DEVICES, Bench
+from tests.faults.runner import Bench
+from tests.support.jax_settings import settings_restored
 
 WARM_UP = 3
 MIN_ROUNDS = 5
@@ -22,23 +23,14 @@ MAX_S = 0.5
 
 def look(bench: Bench, path: Path, case: str, source: str) -> Look:
     """Import a text, build its program, call it in a loop as a script would; a setting that it makes ends with it."""
-    settings = dict(jax.config.values)
-    try:
-        computation = bench.case(path, case, source).build()
-        times = tuple(_timed(computation))
-        hlo, nbytes = _compiled(computation)
-    except Exception as error:  # noqa: BLE001 - whatever breaks, every tool would show it
-        return Look(failed=f"{type(error).__name__}: {error}"[:200])
-    finally:
-        for name, value in settings.items():
-            if jax.config.values[name] != value:
-                jax.config.update(name, value)
+    with settings_restored():
+        try:
+            computation = bench.case(path, case, source).build()
+            times = tuple(_timed(computation))
+            hlo, nbytes = _compiled(computation)
+        except Exception as error:  # noqa: BLE001 - whatever breaks, every tool would show it
+            return Look(failed=f"{type(error).__name__}: {error}"[:200])
     return Look(times_ns=times, hlo=hlo, memory_bytes=nbytes)
-
-
-def give_devices() -> None:
-    """As many devices as the programs ask for, before JAX starts."""
-    jax.config.update("jax_num_cpu_devices", DEVICES)
 
 
 def _timed(computation: Computation) -> Iterator[int]:
@@ -54,11 +46,8 @@ def _timed(computation: Computation) -> Iterator[int]:
             yield took
         if number >= WARM_UP + MIN_ROUNDS and time.perf_counter() - begin > MAX_S:
             return
-        arguments = _next(computation.next_args, result, arguments) or _copied(computation.args)
-
-
-def _next(next_args: Callable[..., Any] | None, result: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    return None if next_args is None else next_args(result, arguments)
+        threaded = computation.next_args and computation.next_args(result, arguments)
+        arguments = threaded or _copied(computation.args)
 
 
 def _copied(arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ci.evaluation.result import ALL, Result
+from ci.evaluation.result import Result
 
 JAXGATE = "**jaxgate**"
 CAUGHT, SEEN = "evaluation-peers.png", "evaluation-power.png"
@@ -36,24 +36,32 @@ hour: the small programs of `tests/faults/programs`, with a mistake, with a chan
 """
 
 
-def page(kept: Kept) -> str:
+def page(kept: Kept, wanted: Sequence[str]) -> str:
     """The page, in Markdown.
 
     Args:
         kept: What was measured, by Python line and part.
+        wanted: All parts; those that a line lacks are named.
 
     Raises:
-        ValueError: If nothing was.
+        ValueError: If nothing was measured, or parts of one line at several commits, with other versions or elsewhere.
     """
     if not any(kept.values()):
         raise ValueError("nothing was measured; run: make evaluate")
-    return "\n".join([_HEAD, *(line for python, parts in kept.items() if parts for line in _of_line(python, parts))])
+    lines = (line for python, parts in kept.items() if parts for line in _of_line(python, parts, wanted))
+    return "\n".join([_HEAD, *lines])
 
 
-def _of_line(python: str, parts: Mapping[str, Result]) -> list[str]:
-    newest = max(parts.values(), key=lambda result: result.date)
-    of = ", ".join(f"{name} {value}" for name, value in newest.of.items() if name != "machine")
-    lines = [f"## Python {python[2]}.{python[3:]}", "", f"{newest.date}, {newest.of['machine']}: {of}.", ""]
+def _of_line(python: str, parts: Mapping[str, Result], wanted: Sequence[str]) -> list[str]:
+    first, *others = parts.values()
+    if other := next((result for result in others if result.of != first.of), None):
+        raise ValueError(
+            f"expected parts of one commit, machine and set of versions, found {first.part} of {dict(first.of)} and "
+            f"{other.part} of {dict(other.of)}; run: make evaluate"
+        )
+    of = ", ".join(f"{name} {value}" for name, value in first.of.items() if name != "machine")
+    date = max(result.date for result in parts.values())
+    lines = [f"## Python {python[2]}.{python[3:]}", "", f"{date}, {first.of['machine']}: {of}.", ""]
     if {"planted", "peers"} <= set(parts):
         lines += [
             *table(parts["planted"].rows, parts["peers"].rows),
@@ -64,7 +72,7 @@ def _of_line(python: str, parts: Mapping[str, Result]) -> list[str]:
         lines += [f"![What each tool caught, and its false alarms]({CAUGHT})", ""] if python == "py311" else []
     if "power" in parts and python == "py311":
         lines += [f"![Share of duels that saw extra work of a known size]({SEEN})", ""]
-    if left := [part for part in ALL if part not in parts]:
+    if left := [part for part in wanted if part not in parts]:
         lines += [f"Not measured: {', '.join(left)}.", ""]
     lines += ["| part | what must hold | held |", "|---|---|---|"]
     for part, result in parts.items():
@@ -122,7 +130,7 @@ def _caught(planted: Mapping[str, Any], peers: Mapping[str, Any]) -> bytes:
             found["caught"],
             [a + b for a, b in zip(found["look_different"], found["same"], strict=True)],
         )
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    figure = Figure(figsize=(10, 4.2), dpi=120, layout="constrained")
     axes = figure.subplots()
     places = range(len(rows), 0, -1)
     for shift, color, index, what in ((0.2, COLORS[0], 0, "mistakes caught"), (-0.2, COLORS[1], 1, "false alarms")):
@@ -138,7 +146,7 @@ def _caught(planted: Mapping[str, Any], peers: Mapping[str, Any]) -> bytes:
 
 
 def _seen(power: Mapping[str, Any]) -> bytes:
-    figure = Figure(figsize=(7, 3.4), layout="constrained")
+    figure = Figure(figsize=(7, 3.4), dpi=120, layout="constrained")
     axes = figure.subplots()
     shares = {"nothing": power["false"], **power["seen"]}
     bars = axes.bar(
@@ -155,9 +163,8 @@ def _seen(power: Mapping[str, Any]) -> bytes:
 
 
 def _png(figure: Figure) -> bytes:
-    FigureCanvasAgg(figure)
     written = BytesIO()
-    figure.savefig(written, format="png", dpi=120, metadata={"Software": None})
+    FigureCanvasAgg(figure).print_png(written)
     return written.getvalue()
 
 

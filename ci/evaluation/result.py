@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from jaxgate.keep import read_provenance, write_atomic
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = REPOSITORY / "build" / "evaluation" / f"py{sys.version_info[0]}{sys.version_info[1]}"
-ALL = ("planted", "peers", "unchanged", "power", "attacks", "broken")
-"""The parts, in the order in which they are measured."""
 VERSIONS = ("jax", "jaxlib", "pytest-benchmark", "scipy")
 
 
@@ -75,7 +74,10 @@ class Result:
     def write(self, folder: Path = FOLDER) -> None:
         """Keep it."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(folder / f"{self.part}.json", json.dumps(asdict(self), indent=1).encode() + b"\n")
+        write_atomic(folder / f"{self.part}.json", _ADAPTER.dump_json(self, indent=1) + b"\n")
+
+
+_ADAPTER = TypeAdapter(Result)
 
 
 def read(part: str, folder: Path = FOLDER, *, of: Mapping[str, str] | None = None) -> Result | None:
@@ -83,7 +85,5 @@ def read(part: str, folder: Path = FOLDER, *, of: Mapping[str, str] | None = Non
     file = folder / f"{part}.json"
     if not file.exists():
         return None
-    content = json.loads(file.read_text())
-    requirements = tuple(Requirement(**each) for each in content.pop("requirements"))
-    found = Result(**content, requirements=requirements)
-    return None if of is not None and dict(found.of) != dict(of) else found
+    found = _ADAPTER.validate_json(file.read_bytes())
+    return None if of is not None and found.of != of else found

@@ -74,12 +74,13 @@ RULES: Mapping[str, Callable[[Look, Look], bool]] = {
 }
 
 
-def alarms(before: Look, after: Look) -> dict[str, bool]:
+def alarms(before: Look, after: Look, *, harmless: bool = False) -> dict[str, bool]:
     """What each rule says of a change; a program that fails fails with every tool.
 
     Raises:
-        ValueError: If the program did not run before the change: then nothing can be compared.
+        ValueError: If the program did not run before the change, or not after a harmless one: then nothing was compared.
     """
-    if before.failed:
-        raise ValueError(f"expected a program that runs before the change, found {before.failed}")
+    if before.failed or (harmless and after.failed):
+        when = "before the change" if before.failed else "after a harmless change"
+        raise ValueError(f"expected a program that runs {when}, found {before.failed or after.failed}")
     return {name: bool(after.failed) or rule(before, after) for name, rule in RULES.items()}

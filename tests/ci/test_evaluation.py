@@ -10,7 +10,7 @@ import pytest
 from ci.evaluation import broken as breaking
 from ci.evaluation.looking import look
 from ci.evaluation.page import page, pictures, table, where_not
-from ci.evaluation.parts import of_planted
+from ci.evaluation.parts import of_planted, of_power
 from ci.evaluation.result import Requirement, Result, read
 from ci.evaluation.rules import RULES, Look, alarms
 from tests.faults.model import Outcome
@@ -24,6 +24,7 @@ TIMED = ("mean:5%", "mean:10%", "asv", "benchstat")
 GOOD = Outcome(name="a", kind="memory", case="one", caught=True, blamed=True, moved=("temp_bytes",))
 QUIET = Outcome(name="b", kind="unchanged", case="one", caught=True, identical=True)
 
+WANTED = ("planted", "peers", "unchanged", "power", "attacks", "broken")
 OF = {"commit": "abc", "python": "3.11.7", "machine": "2 cores, x86_64"}
 PLANTED = {"small": [9, 10], "small_blamed": [9, 10], "unchanged": [20, 20], "seconds_a_program": 0.5}
 RULE = {"caught": [3, 10], "look_different": [2, 20], "same": [1, 20]}
@@ -98,6 +99,27 @@ def test_a_setting_of_one_program_does_not_reach_the_next(tmp_path):
     assert names(alarms(looks[0], looks[1])) & by_program == by_program
     assert names(alarms(looks[0], looks[2])) & by_program == set()
     assert not jax.config.jax_enable_x64
+
+
+def test_a_harmless_change_that_does_not_run_is_no_false_alarm():
+    """It would be one of every tool, and the fault of the harness."""
+    with pytest.raises(ValueError, match="expected a program that runs after a harmless change, found TypeError: no"):
+        alarms(CALM, Look(failed="TypeError: no"), harmless=True)
+
+
+@pytest.mark.parametrize(
+    ("false", "seen", "held"),
+    [
+        ((0, 105), (24, 25), [True, True]),
+        ((5, 100), (9, 10), [True, True]),
+        ((6, 100), (8, 10), [False, False]),
+        ((0, 0), (0, 0), [False, False]),
+    ],
+    ids=["as measured", "at the limit", "beyond it", "nothing tried"],
+)
+def test_what_must_hold_of_duels(false, seen, held):
+    """One in twenty may alarm at first sight, nine in ten must see a fifth of extra work; no duel proves nothing."""
+    assert [each.held for each in of_power(false, seen)] == held
 
 
 @pytest.mark.parametrize(
@@ -194,7 +216,7 @@ def test_the_page_and_its_pictures():
         },
         "py312": {},
     }
-    text = page(kept)
+    text = page(kept, WANTED)
     assert "## Python 3.11" in text
     assert "## Python 3.12" not in text
     assert "| power | it is so | **no** |" in text
@@ -209,4 +231,15 @@ def test_the_page_and_its_pictures():
 def test_nothing_measured_is_no_page():
     """An empty page would look like a good one."""
     with pytest.raises(ValueError, match="nothing was measured; run: make evaluate"):
-        page({"py311": {}})
+        page({"py311": {}}, WANTED)
+
+
+def test_parts_of_two_commits_are_no_page():
+    """It would give the figures of one beside the name of the other."""
+    kept = {
+        "py311": {"power": result("power", {}), "broken": replace(result("broken", {}), of={**OF, "commit": "def"})}
+    }
+    with pytest.raises(
+        ValueError, match=r"expected parts of one commit, .* found power of .*'abc'.* and broken of .*'def'"
+    ):
+        page(kept, WANTED)

@@ -7,6 +7,7 @@ import os
 
 import jax
 import pytest
+from support.jax_settings import settings_restored
 
 from ci.attacks.gated_sources import FUSED
 from jaxgate.observe.machine import read_environment
@@ -26,11 +27,8 @@ def accepted(project):
 @pytest.fixture
 def here(project):
     """A project with a baseline, recorded in this process, which has its settings back afterwards."""
-    settings = dict(jax.config.values)
-    yield project.write("test_model.py", MODEL).write("conftest.py", "").record()
-    for name, value in settings.items():
-        if jax.config.values[name] != value:
-            jax.config.update(name, value)
+    with settings_restored():
+        yield project.write("test_model.py", MODEL).write("conftest.py", "").record()
 
 
 def verdict(project, *arguments, **environ):

@@ -13,9 +13,6 @@ from jaxgate.keep import FloorStore, write_calibration
 from jaxgate.model import CALIBRATION_SCHEMA, Calibration, CaseCalibration, HardwareKey, NoiseFloor
 from jaxgate.report import calibration_markdown, draw
 
-FOLDER = "calibration"
-"""Its place in the folder of artifacts."""
-
 
 @dataclass(slots=True)
 class Calibrated:

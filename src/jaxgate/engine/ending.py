@@ -7,11 +7,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxgate.engine.calibration_results import FOLDER
 from jaxgate.engine.exit_status import ExitStatus, exit_status
 from jaxgate.engine.orphans import Orphans, find_idle_waivers, find_orphans
 from jaxgate.engine.renames import add_renames
-from jaxgate.keep import LOG_FOLDER, CorruptBaselineError, adopt_revision, append_log, collect, ignored, uncommitted
+from jaxgate.keep import (
+    CALIBRATION,
+    LOG_FOLDER,
+    CorruptBaselineError,
+    adopt_revision,
+    append_log,
+    collect,
+    ignored,
+    uncommitted,
+)
 from jaxgate.model import Collection, Review, Status, StoreChanges, Verdict, Waiver
 from jaxgate.report import describe_finding
 
@@ -54,7 +62,7 @@ def end_session(session: GateSession, code: int, *, review: Review | None) -> En
     changes = tidy(session)
     adopted = adopt_baselines(session)
     session.evidence.finish()
-    calibration = session.settings.artifacts.folder / FOLDER
+    calibration = session.settings.artifacts.folder / CALIBRATION
     session.result.calibrated.finish(calibration, session.floors, shown=session.short(calibration))
     return Ending(status=ExitStatus(code=code), changes=changes, adopted=adopted, review=review)
 

@@ -1,7 +1,7 @@
 """The only room that touches disk: baselines, their log, and what is remembered between runs."""
 
 from jaxgate.keep.adopt import adopt_revision
-from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
+from jaxgate.keep.artifacts import CALIBRATION, Artifacts, ForeignFolderError
 from jaxgate.keep.atomic import append_page, write_atomic
 from jaxgate.keep.baselines import (
     BaselineStore,

@@ -20,7 +20,9 @@ HISTORY = "history"
 """Scalars of every run, for TensorBoard; stays."""
 CLAIMS = ".profiled"
 """One empty file for each case that was profiled: several processes count them together."""
-_KEPT = frozenset({HISTORY, "calibration"})
+CALIBRATION = "calibration"
+"""Results of a calibration."""
+_KEPT = frozenset({HISTORY, CALIBRATION})
 """What other runs than this one are about: a calibration takes minutes, and is worth keeping."""
 
 

@@ -63,9 +63,8 @@ def _fitted(word: str, rest: str, width: int | None, *, whole: bool) -> str:
     if not whole or width is None or len(word + rest) <= width or width < MIN_WRAPPED:
         return cut(rest, room)
     glued = (word + rest).replace(" ×", "\xa0×")  # a ratio is not torn from its sign
-    return textwrap.fill(glued, width, subsequent_indent=" " * 6, break_on_hyphens=False).replace("\xa0×", " ×")[
-        len(word) :
-    ]
+    filled = textwrap.fill(glued, width, subsequent_indent=" " * 6, break_on_hyphens=False)
+    return filled.replace("\xa0×", " ×")[len(word) :]
 
 
 def _environment(verdict: Verdict) -> tuple[str, ...]:

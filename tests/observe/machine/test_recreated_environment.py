@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import jax
 import pytest
+from support.jax_settings import settings_restored
 
 from jaxgate.observe.machine import (
     NotRecreatedError,
@@ -54,14 +55,12 @@ def test_a_path_is_had_from_here_or_not_at_all(monkeypatch):
 @pytest.fixture
 def restored():
     """JAX's defaults are known; afterwards this process has its settings and its cores back."""
-    cores, settings, known = os.sched_getaffinity(0), dict(jax.config.values), known_defaults()
+    cores, known = os.sched_getaffinity(0), known_defaults()
     know_defaults(find_defaults())
-    yield
+    with settings_restored():
+        yield
     know_defaults(known)
     os.sched_setaffinity(0, cores)
-    for name, value in settings.items():
-        if jax.config.values[name] != value:
-            jax.config.update(name, value)
 
 
 @pytest.mark.usefixtures("restored")
