@@ -54,7 +54,7 @@ docs: $(DOCS)
 ready: $(READY)
 
 clean:
-	rm -rf $(VENV) .venv-tpu .venv-cuda
+	rm -rf $(VENV) .venv-tpu .venv-cuda .venv-torch
 
 $(READY): pyproject.toml requirements/py311.txt requirements/py312.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else \

@@ -26,7 +26,7 @@ REPRODUCED = {
     "a second forward pass for the metric": "flops",
     "the kernel is taken apart into eigenvectors": "instructions",
     "positions are computed by numpy while tracing": "program bytes",
-    "a factor of numpy widens bfloat16": "temp bytes",
+    "a factor of numpy widens bfloat16": "output bytes",
     "the result is left in the type of the accumulator": "output bytes",
     "the gradients are summed a second time": "collectives",
     "the parameters are stored on every device": "argument bytes",

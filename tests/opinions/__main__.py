@@ -36,7 +36,9 @@ def main() -> int:
         sys.stdout.flush()
     sys.stdout.write("\n".join([*families(found), *summary(found), ""]))
     wrong = any(one.opinion is not None and one.opinion.wrong for one in found)
-    return 1 if wrong or not found else 0
+    failed = [one.name for one in found if one.failed]
+    sys.stdout.write("".join(f"FAILED {name}\n" for name in failed))
+    return 1 if wrong or failed or not found else 0
 
 
 if __name__ == "__main__":

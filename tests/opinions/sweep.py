@@ -22,7 +22,7 @@ import jax
 
 import workloads
 from jaxgate.keep import ReferenceCache
-from jaxgate.model import Case, Opinion
+from jaxgate.model import Case, InvalidCaseError, Opinion
 from jaxgate.observe.arguments import has_shapes, on_host, with_next_args
 from jaxgate.observe.compiled_subject import compile_subject
 from jaxgate.observe.execute import JittedSubject
@@ -43,6 +43,7 @@ class Asked:
         name: The case; of a planted program with the mistake.
         opinion: What was said of its result; ``None`` where it could not be run.
         why_not: Why it could not.
+        failed: Whether that is an error of the sweep's own.
         steps: What the interpreter would take.
         eps: Distance from 1 to the next number, of its coarsest float.
         compile_s: What its first compile took, of processors, as the next.
@@ -52,6 +53,7 @@ class Asked:
     name: str
     opinion: Opinion | None = None
     why_not: str = ""
+    failed: bool = False
     steps: float = 0.0
     eps: float = 0.0
     compile_s: float = 0.0
@@ -136,8 +138,10 @@ def _ask_about(job: tuple[str, str]) -> Asked:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return replace(_asked(_case(kind, name)), name=name)
-    except Exception as error:  # noqa: BLE001 - told as its outcome
-        return Asked(name=name, why_not=f"{type(error).__name__}: {error}".splitlines()[0])
+    except (InvalidCaseError, jax.errors.JaxRuntimeError) as error:  # it cannot run, or needs more memory than there is
+        return Asked(name=name, why_not=str(error).splitlines()[0])
+    except Exception as error:  # noqa: BLE001 - the others go on; it makes the sweep fail
+        return Asked(name=name, why_not=f"{type(error).__name__}: {error}".splitlines()[0], failed=True)
     finally:
         jax.config.update("jax_enable_x64", widened)
 
@@ -159,7 +163,7 @@ def _asked(case: Case) -> Asked:
     lowered = compiled.lowered
     subject = JittedSubject.of(lowered, compiled.call)
     result = jax.tree.map(on_host, subject.call(subject.fresh()))
-    traits = read_traits(lowered.stage.compiler_ir("stablehlo"))
+    traits = read_traits(lowered.stage.compiler_ir("stablehlo"), jax.default_backend())
     begin, busy = time.perf_counter(), _busy_s()
     opinion = second_opinion(
         Question(

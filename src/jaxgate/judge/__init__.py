@@ -18,6 +18,15 @@ from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.checkup import EXTRAS, NEEDED, TARGETS, remarks
 from jaxgate.judge.claims import are_settled, breaks, decide_claim, hold
 from jaxgate.judge.confirmation import PROBES, PROCESSES, accuses, blames_machine, comes_again, settle_time, too_many
+from jaxgate.judge.contrast import (
+    alone_ratio,
+    decide_speed,
+    disagreements,
+    is_settled_speed,
+    judge_contrast,
+    needs_another,
+    unlike,
+)
 from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launches import judge_environment, may_be_faster, may_be_slower

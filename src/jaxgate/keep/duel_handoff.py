@@ -1,4 +1,4 @@
-"""What goes to a fresh process and comes back: a duel with its programs, arguments and results, the peak of a case."""
+"""What goes to a fresh process and comes back: a duel with its programs and arguments, a peak, a side of a contrast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.npz import pack, unpack
 from jaxgate.keep.strict import adapter_of
 from jaxgate.keep.untrusted import ARRAYS_BYTES, OWN_BYTES, read_bytes
-from jaxgate.model import Duel, Match, PeakRecord, ProgramRecord, StoredProgram
+from jaxgate.model import Duel, Match, PeakRecord, ProgramRecord, SideLaunch, StoredProgram
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,3 +110,17 @@ def read_peak(path: Path) -> PeakRecord | None:
         ValueError: If the file is not what ``write_peak`` writes.
     """
     return adapter_of(PeakRecord).validate_json(read_bytes(path)) if path.exists() else None
+
+
+def write_side(path: Path, launch: SideLaunch) -> None:
+    """Write what a side of a contrast took in this process."""
+    write_atomic(path, adapter_of(SideLaunch).dump_json(launch))
+
+
+def read_side(path: Path) -> SideLaunch | None:
+    """Read it; ``None`` if the process did not come to write it.
+
+    Raises:
+        ValueError: If the file is not what ``write_side`` writes.
+    """
+    return adapter_of(SideLaunch).validate_json(read_bytes(path)) if path.exists() else None

@@ -27,6 +27,17 @@ from jaxgate.model.chips import peak_flops, utilisation
 from jaxgate.model.claim import ALTERNATIVES, Claim, KnownBreak, claim, split_claims
 from jaxgate.model.collection import Collection
 from jaxgate.model.computation import Alternative, Amount, Batch, Computation, MaxBatch
+from jaxgate.model.contrast import (
+    Contrast,
+    ContrastCase,
+    ContrastResult,
+    ContrastSide,
+    Difference,
+    SideLaunch,
+    SpeedClaim,
+    Training,
+    Traits,
+)
 from jaxgate.model.cost import Cost, Prediction
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.duel import (

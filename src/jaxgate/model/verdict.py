@@ -7,6 +7,7 @@ from typing import Literal
 
 from jaxgate.model.claim import KnownBreak
 from jaxgate.model.computation import Amount
+from jaxgate.model.contrast import ContrastResult
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.hardware import HardwareKey
 from jaxgate.model.opinion import Opinion
@@ -135,6 +136,7 @@ class Verdict:
         accuses_machine: Whether it fails for no other reason than that the machine is the suspect.
         capture: Where its profiles and programs are, and where the time goes, once they were captured.
         opinion: What a second opinion says of its result; ``None`` where none was wanted.
+        contrast: The sides of a contrast, and how they compare; ``None`` of any other case.
     """
 
     case: str
@@ -159,6 +161,7 @@ class Verdict:
     accuses_machine: bool = False
     capture: Capture | None = None
     opinion: Opinion | None = None
+    contrast: ContrastResult | None = None
 
     @property
     def changed_untimed(self) -> bool:

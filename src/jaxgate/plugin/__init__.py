@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from jaxgate.model import Case
+    from jaxgate.model import Case, ContrastCase
 
 __all__ = ["catalogue"]
 
 
-def catalogue(cases: Iterable[Case]) -> pytest.MarkDecorator:
+def catalogue(cases: Iterable[Case | ContrastCase]) -> pytest.MarkDecorator:
     """Parametrise a test over cases: ``@catalogue(scan.CASES)`` above ``def test_scan(case, gate)``.
 
     Raises:

@@ -11,6 +11,7 @@ from jaxgate.judge import judge_invalid
 from jaxgate.model import InvalidCaseError, Provenance, UsageError, namesakes
 from jaxgate.plugin import reports, session_end, session_start, terminal
 from jaxgate.plugin.console import Console
+from jaxgate.plugin.contrasts import show_contrasts
 from jaxgate.plugin.distributed import plugin
 from jaxgate.plugin.modes.peak import Peaks
 from jaxgate.plugin.modes.plan import Plan
@@ -26,7 +27,9 @@ from jaxgate.settings import RunKind
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
+    from jaxgate.plugin.contrast import ContrastGate
     from jaxgate.plugin.gate import Gate
+    from jaxgate.plugin.gated_test import GatedTest
 
 _MODES = {
     RunKind.PLAN: Plan,
@@ -93,6 +96,12 @@ class GatingRun:
 
         return plugin.own_gate(request, benchmark) or Gate(request.node, benchmark, self.session())
 
+    def contrast(self, request: pytest.FixtureRequest, benchmark: Any, test: GatedTest) -> ContrastGate:
+        """The contrast of a test."""
+        from jaxgate.plugin.contrast import ContrastGate  # noqa: PLC0415 - imports JAX
+
+        return ContrastGate(request.node, benchmark, self.session(), test)
+
     def adapt(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
         """Make the report of a test that gates say what came of its gate."""
         if call.when == "setup" or item.nodeid not in self._config.stash[TESTS].gates:
@@ -132,3 +141,4 @@ class GatingRun:
         """Show what the run came to."""
         terminal.summarise(Console(out), self._config)
         show_opinions(Console(out), self._config)
+        show_contrasts(Console(out), self._config)

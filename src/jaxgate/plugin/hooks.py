@@ -20,6 +20,7 @@ from jaxgate.plugin.stash import SETTINGS, STDERR, SUSPECT, TESTS, Tests
 from jaxgate.plugin.xdist import devices, nodes
 
 if TYPE_CHECKING:
+    from jaxgate.plugin.contrast import ContrastGate
     from jaxgate.plugin.gate import Gate
 
 
@@ -101,6 +102,12 @@ def gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate:
     if nodes.is_worker(request.config):
         benchmark_rows.switch_on(benchmark, request.config)
     return begin(request.config).gate(request, benchmark)
+
+
+@pytest.fixture
+def contrast(request: pytest.FixtureRequest, gate: Gate, benchmark: Any) -> ContrastGate:
+    """Compare one training step in several frameworks: ``contrast(case)``."""
+    return begin(request.config).contrast(request, benchmark, gate.test)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,6 +14,12 @@ PEAK_INTO = "JAXGATE_PEAK_INTO"
 PEAK_AFTER = "JAXGATE_PEAK_AFTER"
 """Set beside it: how many gates of the test are passed over before, as other processes measure them."""
 
+CONTRAST_INTO = "JAXGATE_CONTRAST_INTO"
+"""Set for a process that runs one side of a contrast: the file into which it writes what that took."""
+
+CONTRAST_SIDE = "JAXGATE_CONTRAST_SIDE"
+"""Set beside it: which side."""
+
 NOT_FROM = "JAXGATE_NOT_FROM"
 """Set for the recording of another revision: the checkout that none of its modules may come from."""
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jaxgate.observe.machine import Ticks, look, read_ticks
+from jaxgate.observe.machine import Ticks, look, most_memory_bytes, read_ticks
 from jaxgate.observe.machine import nvml as module
 from jaxgate.observe.machine.nvml import read_gpus
 
@@ -354,3 +354,19 @@ def test_other_platforms_do_not_ask_for_gpus(machine, nvml):
     nvml.busy = 100
     assert machine.look("cpu").objections == ()
     assert read_gpus({}, used_by_us=False, after_work=False)[0].utilisation == 100
+
+
+def test_the_most_memory_is_that_of_this_process_and_never_less_than_what_it_holds():
+    """64 MiB are held, then freed."""
+    held = bytearray(b"x" * 64 * 1024 * 1024)
+    most = most_memory_bytes()
+    assert most >= len(held)
+    del held
+    assert most_memory_bytes() >= most
+
+
+def test_a_system_that_does_not_say_it_is_an_error(tmp_path):
+    """A number that is not known is never zero."""
+    (tmp_path / "status").write_text("Name:\tpython\n")
+    with pytest.raises(OSError, match="expected VmHWM"):
+        most_memory_bytes(tmp_path / "status")

@@ -187,3 +187,18 @@ def _clock(system: Path) -> float | None:
         if most > 0:
             shares.append(now / most)
     return max(shares, default=None)
+
+
+def most_memory_bytes(status: Path = Path("/proc/self/status")) -> int:
+    """What this process has held in memory at most, since it began its program.
+
+    ``getrusage`` will not do: on Linux it remembers the process that this one was forked from.
+
+    Raises:
+        OSError: If the system does not say.
+    """
+    for line in status.read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "VmHWM":
+            return int(value.split()[0]) * 1024
+    raise OSError(f"expected VmHWM in {status}, found none")

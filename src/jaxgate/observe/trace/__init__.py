@@ -5,7 +5,7 @@ from jaxgate.observe.trace.clocks import CLOCKS, Clock, Clocks, OwnTime, WallTim
 from jaxgate.observe.trace.compile_events import Events, record
 from jaxgate.observe.trace.device_assignment import device_assignment, devices_of
 from jaxgate.observe.trace.fingerprint import is_splat, program_fingerprint
-from jaxgate.observe.trace.jaxpr_cost import Work
+from jaxgate.observe.trace.jaxpr_cost import Work, count_work
 from jaxgate.observe.trace.jit_wrapping import as_jitted
 from jaxgate.observe.trace.jitted_functions import find_jitted_functions
 from jaxgate.observe.trace.lowering import Lowered, lower

@@ -1,0 +1,57 @@
+"""A side in a process of its own: what a first step costs, what memory it takes, how long steps take undisturbed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+import jax
+
+from jaxgate.model import SideLaunch, Training
+from jaxgate.observe.contrast.runner import runner_of
+from jaxgate.observe.machine import most_memory_bytes
+from jaxgate.observe.trace import Clock, uncollected
+
+WARM_STEPS = 3
+BURSTS = 15
+BURST_S = 0.1
+"""Of steps in a row, at least."""
+
+
+def launch_side(build: Callable[[], Training], needs: Iterable[str], clock: Clock = time.perf_counter_ns) -> SideLaunch:
+    """Build a side and run it; the process must have done nothing of the kind before.
+
+    Args:
+        build: Builds it.
+        needs: Modules that are imported before the clock starts, the same for every side.
+        clock: Monotonic nanoseconds.
+    """
+    if "torch" in needs:
+        from jaxgate.observe.contrast import torch_runner  # noqa: F401, PLC0415 - imports PyTorch, for the clock to find it there
+    jax.devices()  # starts the backend
+    before = most_memory_bytes()
+    begin = clock()
+    runner = runner_of(build())
+    runner.wait(runner.step())
+    first_ns = clock() - begin
+    for _ in range(WARM_STEPS):
+        one = clock()
+        runner.wait(runner.step())
+        took_ns = max(1, clock() - one)
+    calls = max(1, round(BURST_S * 1e9 / took_ns))
+    step_ns = []
+    with uncollected():
+        for _ in range(BURSTS):
+            runner.reset()
+            one = clock()
+            for _ in range(calls):
+                loss = runner.step()
+            runner.wait(loss)
+            step_ns.append((clock() - one) // calls)
+    of_device = runner.peak_bytes()
+    return SideLaunch(
+        first_step_s=first_ns / 1e9,
+        step_ns=tuple(step_ns),
+        peak_bytes=most_memory_bytes() - before if of_device is None else of_device,
+        of_device=of_device is not None,
+    )

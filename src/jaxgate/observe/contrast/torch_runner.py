@@ -1,0 +1,123 @@
+"""A training step in PyTorch, run for a contrast; the only module that imports PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from jaxgate.model import Training, Traits
+
+logging.getLogger("torch.__trace").propagate = False  # thousands of empty records under a test that fails
+_COPIES = frozenset({"clone", "copy_", "_to_copy", "contiguous"})
+_PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward"})
+_FUSED = "_scaled_dot_product_"
+_WRITTEN_OUT = "_scaled_dot_product_attention_math"
+
+
+class TorchRunner:
+    """One side in PyTorch: starts steps, waits for them, says what they do."""
+
+    def __init__(self, training: Training) -> None:
+        self._training = training
+        self._module, self._optimiser = training.state
+        self._weights = copy.deepcopy(self._module.state_dict())
+
+    def reset(self) -> None:
+        """Begin again from the first weights, in the same memory: a compiled step would be compiled again for other."""
+        self._module.load_state_dict(self._weights)
+        with torch.no_grad():
+            for kept in self._optimiser.state.values():
+                for value in kept.values():
+                    if isinstance(value, torch.Tensor):
+                        value.zero_()
+
+    def logits(self) -> np.ndarray[Any, Any]:
+        """What the model makes of the batch."""
+        with torch.no_grad():
+            return _array(self._training.logits(self._training.inputs))
+
+    def loss_of(self, logits: np.ndarray[Any, Any]) -> float:
+        """The loss of these logits and the batch's labels."""
+        device = self._training.labels.device
+        with torch.no_grad():
+            return float(
+                self._training.loss(torch.tensor(logits, dtype=torch.float32, device=device), self._training.labels)
+            )
+
+    def step(self) -> Any:
+        """Start one step; gives what to wait for."""
+        return self._training.step(self._training.inputs, self._training.labels)
+
+    def wait(self, loss: Any) -> float:
+        """Wait for a step; gives its loss."""
+        if loss.is_cuda:
+            torch.cuda.synchronize()
+        return float(loss.detach())
+
+    def weights(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        """The parameters as they are now, under the shared names."""
+        return {name: np.asarray(array, np.float64) for name, array in self._training.weights(self._module).items()}
+
+    def peak_bytes(self) -> int | None:
+        """The device's peak; ``None`` on a CPU, where PyTorch keeps none."""
+        return torch.cuda.max_memory_allocated() if self._training.inputs.is_cuda else None
+
+    def traits(self) -> Traits:
+        """What one step does, seen operation by operation: a compiled one is run as it is written."""
+        with (
+            torch.compiler.set_stance("force_eager"),
+            FlopCounterMode(display=False) as counter,
+            _Watching(self._training.inputs) as seen,
+        ):
+            self.wait(self.step())
+        self.reset()
+        return Traits(
+            matmul_flops=counter.get_total_flops(),
+            products=frozenset(seen.products),
+            fused_attention=tuple(sorted(seen.fused)),
+            relayout_bytes=seen.copied_bytes,
+        )
+
+
+class _Watching(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is an extra, and Any where it is not installed
+    """Notes products, kernels of attention, and copies of the inputs."""
+
+    def __init__(self, inputs: torch.Tensor) -> None:
+        super().__init__()
+        self._storage = inputs.untyped_storage().data_ptr()
+        self.products: set[str] = set()
+        self.fused: set[str] = set()
+        self.copied_bytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        tensors = [one for one in args if isinstance(one, torch.Tensor)]
+        if name in _PRODUCTS and tensors:
+            self.products.add(_product(tensors[0]))
+        if name.startswith(_FUSED) and name != _WRITTEN_OUT:
+            self.fused.add(name)
+        if name in _COPIES and any(one.untyped_storage().data_ptr() == self._storage for one in tensors):
+            self.copied_bytes += result.numel() * result.element_size()
+        return result
+
+
+def _product(operand: torch.Tensor) -> str:
+    """The type of its operands, and whether fewer bits may be used: ``float32``, ``float32 by fewer bits``."""
+    dtype = str(operand.dtype).removeprefix("torch.")
+    fewer = torch.get_float32_matmul_precision() != "highest" or torch.backends.cuda.matmul.allow_tf32
+    if operand.is_cuda:
+        fewer = fewer or torch.backends.cudnn.allow_tf32
+    return f"{dtype} by fewer bits" if dtype == "float32" and fewer else dtype
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    found: np.ndarray[Any, Any] = tensor.detach().to(torch.float64).cpu().numpy()
+    return found

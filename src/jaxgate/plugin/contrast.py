@@ -1,0 +1,140 @@
+"""The ``contrast`` fixture's object: one training step in several frameworks, compared and timed here and now."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxgate.engine.contrast import run_contrast
+from jaxgate.engine.session import GateSession
+from jaxgate.judge import judge_invalid
+from jaxgate.keep import HELD, read_side, write_side
+from jaxgate.model import Contrast, ContrastCase, InvalidCaseError, Samples, SideLaunch, Verdict
+from jaxgate.observe.contrast import launch_side
+from jaxgate.observe.errors import guarded
+from jaxgate.observe.machine import usual_size
+from jaxgate.plugin.benchmark_rows import another_row, replay
+from jaxgate.plugin.gate_arguments import usage_errors
+from jaxgate.plugin.gated_test import GatedTest, nothing_decided
+from jaxgate.processes.child import run_child
+from jaxgate.processes.pytest_child import child_environment
+from jaxgate.report import explain, verdict_properties
+from jaxgate.settings import RunKind
+from jaxgate.settings.variables import CONTRAST_INTO, CONTRAST_SIDE
+
+_ENDED = re.compile(r"^(?:FAILED|ERROR|SKIPPED) (.*)$", re.MULTILINE)
+
+
+class ContrastGate:
+    """Call it in a test with a contrast of the catalogue: ``contrast(case)``."""
+
+    def __init__(self, item: pytest.Item, benchmark: Any, session: GateSession, test: GatedTest) -> None:
+        self._item = item
+        self._benchmark = benchmark
+        self._session = session
+        self._test = test
+
+    def __call__(self, case: ContrastCase) -> Verdict:
+        """Compare the sides of a case, and time them if they do the same. Nothing is stored, and no baseline is read.
+
+        Raises:
+            pytest.skip.Exception: If a framework is not installed, or this run does something else than to judge here.
+            pytest.fail.Exception: If the sides do not do the same, or a claim of theirs is broken.
+        """
+        with usage_errors():
+            self._test.begin(None)
+            self._test.claim(case.name)
+        missing = [name for name in case.needs if find_spec(name) is None]
+        if missing:
+            pytest.skip(f"`{case.name}` needs {', '.join(missing)}: pip install '{case.needs[missing[0]]}'")
+        build = case.sizes[self._session.settings.size or usual_size()]
+        if CONTRAST_INTO in os.environ:
+            return self._leave_side(case, build())
+        settings = self._session.settings
+        if settings.kind is not RunKind.JUDGE or settings.target or settings.ranks or settings.peak_into:
+            pytest.skip(f"`{case.name}` compares frameworks here and now; this run does something else")
+        problem = self._session.result.add_name(case.name, self._item.nodeid)
+        if problem:
+            pytest.fail(problem, pytrace=False)
+        return self._end(self._judge(case, build))
+
+    def _judge(self, case: ContrastCase, build: Callable[[], Contrast]) -> Verdict:
+        try:
+            with self._session.progress(case.name) as progress:
+                with guarded("building the contrast"):
+                    contrast = build()
+                return run_contrast(
+                    case.name,
+                    contrast,
+                    instruments=self._session.instruments,
+                    launch=self._launched if self._benchmark.enabled else None,
+                    progress=progress,
+                )
+        except InvalidCaseError as error:
+            return judge_invalid(case.name, error)
+
+    def _launched(self, side: str) -> SideLaunch:
+        """Run one side in a process of its own: this test once more, which then judges nothing.
+
+        Raises:
+            InvalidCaseError: If that process came to no figures.
+        """
+        stage = f"running {side} in a process of its own"
+        held = {HELD: os.environ[HELD]} if HELD in os.environ else {}
+        with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+            folder, into = Path(name), Path(name) / "side.json"
+            command = [sys.executable, "-m", "pytest", self._item.nodeid, "-q", "-rfEs", "--color=no"]
+            command += ["-p", "no:cacheprovider", "--no-perf-strict", "--perf-profile=never"]
+            command.append(f"--perf-artifacts={folder / 'pages'}")
+            # PyTorch's compiler remembers what it compiled: the first step would be that of a second run.
+            chosen = {CONTRAST_SIDE: side, CONTRAST_INTO: str(into), "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch")}
+            environment = {**child_environment(self._session.settings), **held, **chosen}
+            done = run_child(command, folder=self._session.project, variables=environment)
+            try:
+                found = read_side(into)
+            except ValueError as error:
+                raise InvalidCaseError(stage, str(error)) from None
+        if found is None:
+            raise InvalidCaseError(stage, _last_words(done.stdout, done.stderr))
+        return found
+
+    def _leave_side(self, case: ContrastCase, contrast: Contrast) -> Verdict:
+        """Run one side and write down what it took. Red in any case: nothing was judged."""
+        side = os.environ[CONTRAST_SIDE]
+        write_side(Path(os.environ[CONTRAST_INTO]), launch_side(contrast.sides[side], case.needs))
+        self._test.fail(case.name, f"{case.name}: {CONTRAST_INTO} is set: {side} was run, nothing was judged")
+        return nothing_decided(case.name, None, "running one side")
+
+    def _end(self, verdict: Verdict) -> Verdict:
+        self._fill_rows(verdict)
+        self._session.result.verdicts.append(verdict)
+        self._item.user_properties += verdict_properties(verdict)
+        self._test.verdicts.append(verdict)
+        if verdict.fails:
+            self._test.fail(verdict.case, explain(verdict, test=self._item.nodeid))
+        return verdict
+
+    def _fill_rows(self, verdict: Verdict) -> None:
+        """A row of pytest-benchmark for each side, from its own process."""
+        sides = [] if verdict.contrast is None else verdict.contrast.sides
+        for number, side in enumerate(sides):
+            row = another_row(self._benchmark, side.name) if number else self._benchmark
+            row.group = verdict.case
+            row.extra_info.update(case=verdict.case, side=side.name, verdict=str(verdict.status))
+            if side.launch is not None:
+                replay(self._item, row, Samples(bursts_ns=side.launch.step_ns, calls_per_burst=1))
+
+
+def _last_words(stdout: str, stderr: str) -> str:
+    """Why a process of pytest ended without figures."""
+    ended = _ENDED.findall(stdout)
+    lines = [line for line in (stderr + stdout).strip().splitlines() if line.strip()]
+    return ended[-1] if ended else lines[-1] if lines else "it said nothing"

@@ -1,0 +1,58 @@
+"""The sides of contrasts as tables: a step's time, rate, memory and first step, each against the first side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from jaxgate.model import Amount, ContrastResult, ContrastSide, Status, Verdict
+from jaxgate.report.printable import printable_line
+from jaxgate.report.table import aligned
+from jaxgate.report.units import show, show_rate
+
+HEAD = ("", "a step", "rate", "in one process", "alone", "memory", "first step")
+_RIGHT = {1, 2, 3, 4, 5, 6}
+
+
+def contrast_lines(verdicts: Sequence[Verdict]) -> list[str]:
+    """A table for each contrast whose sides do the same; the figures of others would mean nothing."""
+    lines: list[str] = []
+    for verdict in verdicts:
+        if verdict.contrast is None or verdict.status is Status.INVALID:
+            continue
+        lines += [_title(verdict.case, verdict.contrast), *aligned(_rows(verdict.contrast), right=_RIGHT)]
+        lines += [f"  {printable_line(note)}" for note in verdict.contrast.notes]
+    return lines
+
+
+def _title(case: str, contrast: ContrastResult) -> str:
+    """What the sides agree on, and how well."""
+    apart = max(one.error for one in contrast.differences)
+    work = f"{show('matmul_flops', contrast.sides[0].traits.matmul_flops)} of products"
+    kinds = ", ".join(sorted(contrast.sides[0].traits.products))
+    return printable_line(
+        f"{case}: {kinds}, {work} a step; results of {contrast.steps} steps at most {apart:.1g} apart"
+    )
+
+
+def _rows(contrast: ContrastResult) -> list[tuple[str, ...]]:
+    first = contrast.sides[0]
+    return [HEAD, *(_row(side, first, contrast.amount) for side in contrast.sides)]
+
+
+def _row(side: ContrastSide, first: ContrastSide, amount: Amount) -> tuple[str, ...]:
+    launch, base = side.launch, first.launch
+    alone_ns = None if launch is None else median(launch.step_ns)
+    together = "1 ×" if side is first else ""
+    if side.ratio is not None:
+        together = f"{side.ratio.ratio:.2f} × [{side.ratio.low:.2f}, {side.ratio.high:.2f}]"
+    alone = "" if alone_ns is None or base is None else f"{alone_ns / median(base.step_ns):.2f} ×"
+    return (
+        f"  {side.name}",
+        "" if alone_ns is None else show("run_ns", alone_ns),
+        "" if alone_ns is None else show_rate(amount, alone_ns),
+        together if side.run_ns is not None else "",
+        "1 ×" if side is first and alone else alone,
+        "" if launch is None else show("peak_bytes", launch.peak_bytes),
+        "" if launch is None else show("first_step_ns", launch.first_step_s * 1e9),
+    )

@@ -1,0 +1,47 @@
+"""A training step of a vision transformer, for each framework."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jaxgate.model import Amount, Contrast, Size
+from workloads.contrast.sides import Model, contrast_of
+from workloads.parts import drawing
+from workloads.training.vit import Size as Extents
+from workloads.training.vit import abstract
+
+SIZES: dict[Size, Extents] = {
+    "small": Extents(batch=8, image=32, patch=4, width=128, layers=4, heads=4, classes=10),
+    "full": Extents(batch=32, image=224, patch=16, width=768, layers=12, heads=12, classes=1000),
+}
+
+
+def contrast(size: Extents) -> Contrast:
+    """The step, for each framework."""
+    return contrast_of(model(size), rtol=1e-3)
+
+
+def model(size: Extents) -> Model:
+    """Images of three colours in classes; NHWC in JAX, NCHW in PyTorch, as each of them is fed by its users."""
+    return Model(
+        shapes=abstract(size),
+        in_torch=lambda: in_torch(size),
+        inputs=drawing(1)((size.batch, size.image, size.image, 3)),
+        labels=np.random.default_rng(2).integers(0, size.classes, size.batch, dtype=np.int32),
+        amount=Amount(count=size.batch, unit="images"),
+        for_torch=channels_first,
+    )
+
+
+def in_torch(size: Extents) -> Any:
+    """The model in PyTorch."""
+    from workloads.contrast.torch_models import ViT  # noqa: PLC0415 - imports PyTorch, which not everybody has
+
+    return ViT(size)
+
+
+def channels_first(images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """From NHWC to NCHW."""
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
