@@ -19,6 +19,7 @@ from jaxgate.judge.checkup import EXTRAS, NEEDED, TARGETS, remarks
 from jaxgate.judge.claims import are_settled, breaks, decide_claim, hold
 from jaxgate.judge.confirmation import PROBES, PROCESSES, accuses, blames_machine, comes_again, settle_time, too_many
 from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
+from jaxgate.judge.energy import compare_energy, energy_of
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launches import judge_environment, may_be_faster, may_be_slower
 from jaxgate.judge.newer_jax import untested

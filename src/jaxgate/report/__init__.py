@@ -15,6 +15,7 @@ from jaxgate.report.calibration_plot import draw
 from jaxgate.report.case_page import BUFFERS, CHANGES, report, report_sections, verdict_json
 from jaxgate.report.checkup import checkup_text
 from jaxgate.report.comment import MARK, shortened
+from jaxgate.report.energy import whole_energy
 from jaxgate.report.inventory import inventory_json, inventory_text
 from jaxgate.report.opinions import opinion_lines
 from jaxgate.report.peaks import PeakOutcome, outcome_of, peak_table
