@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxgate.model import Energy, EnergyRatio, Verdict, plural
+from jaxgate.model import Energy, EnergyRatio, Verdict
 from jaxgate.report.units import show, show_amount_of, show_share
 
 
@@ -22,7 +22,7 @@ def whole_energy(found: Energy) -> str:
     """``31.2 mJ a call within 3 %, beyond 61.5 W idle (RAPL, 1,200 calls in 1.02 s)``; with the devices if they are several."""
     idle = f"beyond {_watts(found.idle_watts)} idle"
     devices = "" if found.devices == 1 else f" of {found.devices} devices"
-    run = f"{plural(found.calls, 'call')} in {show('run_ns', found.run_ns)}"
+    run = f"{found.calls:,} {'call' if found.calls == 1 else 'calls'} in {show('run_ns', found.run_ns)}"
     return f"{_within(found.call_uj, found.resolution)}, {idle} ({found.counter}{devices}, {run})"
 
 
