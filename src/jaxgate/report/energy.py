@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxgate.model import Energy, EnergyRatio, Verdict
+from jaxgate.model import Energy, EnergyRatio, NoEnergy, Verdict
 from jaxgate.report.units import show, show_amount_of, show_share
 
 
@@ -53,30 +53,35 @@ def energy_details(verdict: Verdict) -> list[str]:
 
 
 def energy_json(verdict: Verdict) -> dict[str, Any] | None:
-    """The energy of a case for ``results.json``; ``None`` where nobody asked for it."""
-    found, duel = verdict.energy, verdict.duel_energy
+    """The energy of a case for ``results.json``: numbers, or ``unknown`` alone; ``None`` where nobody asked for it."""
+    found = verdict.energy
     if found is None:
         return None
-    known = found if isinstance(found, Energy) else None
-    ratio = duel if isinstance(duel, EnergyRatio) else None
+    if isinstance(found, NoEnergy):
+        return {"unknown": found.why}
+    amount = verdict.amount
     return {
-        "call_uj": known and known.call_uj,
-        "per_joule": known and verdict.amount and verdict.amount.count * 1e6 / known.call_uj,
-        "resolution": known and known.resolution,
-        "idle_watts": known and known.idle_watts,
-        "calls": known and known.calls,
-        "run_ns": known and known.run_ns,
+        "call_uj": found.call_uj,
+        "per_joule": None if amount is None else amount.count * 1e6 / found.call_uj,
+        "resolution": found.resolution,
+        "idle_watts": found.idle_watts,
+        "calls": found.calls,
+        "run_ns": found.run_ns,
         "counter": found.counter,
-        "unknown": "" if isinstance(found, Energy) else found.why,
-        "duel": None
-        if duel is None
-        else {
-            "ratio": ratio and ratio.ratio,
-            "resolution": ratio and ratio.resolution,
-            "now_uj": ratio and ratio.now.call_uj,
-            "baseline_uj": ratio and ratio.baseline.call_uj,
-            "unknown": "" if isinstance(duel, EnergyRatio) else duel.why,
-        },
+        "duel": _duel_json(verdict.duel_energy),
+    }
+
+
+def _duel_json(found: EnergyRatio | NoEnergy | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    if isinstance(found, NoEnergy):
+        return {"unknown": found.why}
+    return {
+        "ratio": found.ratio,
+        "resolution": found.resolution,
+        "now_uj": found.now.call_uj,
+        "baseline_uj": found.baseline.call_uj,
     }
 
 
