@@ -23,9 +23,9 @@ def log(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "dt", SimpleNamespace(UTC=dt.UTC, datetime=SimpleNamespace(now=now)))
 
-    def append(why="a reason", created=(), refreshed=()):
-        root = tmp_path / "baselines"
-        path = append_log(root, created=created, refreshed=refreshed, folder="cpu-amd-epyc-1-jax-0.10", why=why)
+    def append(why="a reason", created=(), refreshed=(), **figures):
+        root, folder = tmp_path / "baselines", "cpu-amd-epyc-1-jax-0.10"
+        path = append_log(root, created=created, refreshed=refreshed, folder=folder, why=why, **figures)
         assert path.parent == root / "log"
         assert path.name.startswith("2026-11-20T23-30-00-")
         return path.read_text(encoding="utf-8")
@@ -37,6 +37,18 @@ def test_an_entry_says_when_where_what_and_why(log):
     """One line, cases sorted and told apart."""
     assert log("two", created=["vmap/b", "vmap/a"], refreshed=["scan/rnn"]) == (
         "- 2026-11-20 on `cpu-amd-epyc-1-jax-0.10`: created `vmap/a`, `vmap/b`; refreshed `scan/rnn`. Why: two\n"
+    )
+
+
+def test_an_entry_has_the_energy_where_it_is_known(log):
+    """Beside what is worse than before; no baseline keeps it."""
+    figures = {
+        "worse": {"scan/rnn": "temp_bytes 2 MB"},
+        "energy": dict.fromkeys(("scan/rnn", "vmap/a"), "31 mJ a call"),
+    }
+    assert log("two", created=["vmap/a", "vmap/b"], refreshed=["scan/rnn"], **figures) == (
+        "- 2026-11-20 on `cpu-amd-epyc-1-jax-0.10`: created `vmap/a` (31 mJ a call), `vmap/b`; "
+        "refreshed `scan/rnn` (temp_bytes 2 MB; 31 mJ a call). Why: two\n"
     )
 
 

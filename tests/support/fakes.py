@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from support.energy import no_meters
 from support.factories import CALL_NS, steady
 from support.lines import line_here
 
@@ -147,6 +148,7 @@ class Lab:
             "open_sides": self._open_sides,
             "record": self._record,
             "look": self._look,
+            "find_meters": no_meters,
             "find_hardware": lambda _project, _environ: first_device(),
             "today": lambda: TODAY,
             "patience_s": 1e6,  # a busy machine tells of stages that take long

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jaxgate.engine.duel_budget import DuelBudget
+from jaxgate.engine.duel_energy import BothEnergies, duel_energy
 from jaxgate.engine.duel_processes import Environments, FreshDuel
 from jaxgate.engine.duel_prospects import why_hopeless, why_unclocked
 from jaxgate.engine.instruments import Instruments
@@ -59,6 +60,7 @@ class BaselineTiming:
         repeat: How a fresh process looks for it again.
         opponent: The baseline's program, if it was compiled: a red case is profiled beside it.
         took_ns: What all of it took.
+        energy: What was counted of both sides of the duel; ``None`` where nobody asked.
     """
 
     stored_here: StoredBaseline | None
@@ -68,6 +70,7 @@ class BaselineTiming:
     repeat: Repeat | None = None
     opponent: Opponent | None = None
     took_ns: int = 0
+    energy: BothEnergies | None = None
 
 
 class BaselineDuels:
@@ -291,4 +294,5 @@ class BaselineDuels:
         )
         floor = self._margins.floor_of(record.baseline.case, observed.measurement)
         decision = replace(name_margin(decide(duel, own_margin=again.own_margin), floor), agrees=same_results)
-        return replace(timing, decision=decision, repeat=DuelRepeat(again))
+        energy = duel_energy(observed.meter, sides, duel)
+        return replace(timing, decision=decision, repeat=DuelRepeat(again), energy=energy)

@@ -20,8 +20,8 @@ from jaxgate.keep import (
     ignored,
     uncommitted,
 )
-from jaxgate.model import Collection, Review, Status, StoreChanges, Verdict, Waiver
-from jaxgate.report import describe_finding
+from jaxgate.model import Collection, Energy, Review, Status, StoreChanges, Verdict, Waiver
+from jaxgate.report import describe_finding, whole_energy
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
@@ -143,6 +143,9 @@ def write_log(session: GateSession) -> None:
             folder=folder,
             why=session.settings.why,
             worse={verdict.case: describe_finding(verdict.worst) for verdict in recorded_worse(here) if verdict.worst},
+            energy={
+                verdict.case: whole_energy(verdict.energy) for verdict in here if isinstance(verdict.energy, Energy)
+            },
         )
 
 

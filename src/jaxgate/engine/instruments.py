@@ -16,6 +16,7 @@ from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_today
 from jaxgate.model import Duel, HardwareKey, JaxDefaults, Opinion, OpTable, RepeatOutcome, Target
 from jaxgate.observe.duel import Contender, Planter, Side, Work, measure_work, prepare, prepare_planter, run_duel
+from jaxgate.observe.energy import EnergyMeters
 from jaxgate.observe.machine import MachineState, look
 from jaxgate.observe.opinion import Interpreter, second_opinion
 from jaxgate.observe.profile import Taken, take_profile
@@ -54,6 +55,7 @@ class Instruments:
         record: Records a test in a fresh process of pytest.
         record_other: Records the selected tests of another revision, or of another environment.
         look: Looks whether the machine is quiet.
+        find_meters: Gives the counters of energy, each looked for when it is first asked for.
         find_hardware: Asks a process of its own what the first device is.
         today: The UTC date.
         clock: Monotonic nanoseconds.
@@ -78,6 +80,7 @@ class Instruments:
     record: RecordSelection = record_selection
     record_other: RecordSelection = record_selection
     look: Callable[..., MachineState] = look
+    find_meters: Callable[[], EnergyMeters] = EnergyMeters
     find_hardware: Callable[[Path, Mapping[str, str]], HardwareKey] = find_hardware
     today: Callable[[], date] = utc_today
     clock: Callable[[], int] = time.perf_counter_ns

@@ -106,6 +106,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         no_duel=timing.why_not,
         same_executable=timing.same_executable,
         reference_duel=reference.by,
+        duel_energy=timing.energy,
     )
     verdict = replace(judge_with_buffers(judged, observed), opinion=opinion)
     found = partial(JudgedCase, stored_here=timing.stored_here, opponent=timing.opponent, on_baseline_ns=timing.took_ns)

@@ -206,6 +206,7 @@ class GateSession:
             instruments=self.instruments,
             bundles=settings.update is not Update.BOTH,
         )
+        self.meters: Final = None if for_another else self.instruments.find_meters()
         self._selected: Final = selected
         self._costs: Final = costs
         self.target: Final = target

@@ -9,6 +9,7 @@ from jaxgate.judge.arrival import withdraw_identity
 from jaxgate.judge.backstop import beyond_stored, withdraw
 from jaxgate.judge.causes import rank_causes
 from jaxgate.judge.claims import NO_DUEL, check_claims
+from jaxgate.judge.energy import compare_energy, energy_of
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launched_programs import compare_programs
 from jaxgate.judge.order import conclude, red_quantities
@@ -22,10 +23,12 @@ from jaxgate.model import (
     Cause,
     Claim,
     Decision,
+    EnergyRun,
     ExhaustedError,
     Finding,
     InvalidCaseError,
     Measurement,
+    NoEnergy,
     ReferenceDuel,
     Status,
     StoredBaseline,
@@ -54,6 +57,7 @@ def judge(
     no_duel: str = "no duel was run",
     same_executable: bool = False,
     reference_duel: ReferenceDuel = NO_DUEL,
+    duel_energy: tuple[EnergyRun, EnergyRun] | NoEnergy | None = None,
 ) -> Verdict:
     """Judge one case.
 
@@ -69,6 +73,7 @@ def judge(
         no_duel: Why none was run.
         same_executable: Whether today's program and the baseline's compile to the same executable here.
         reference_duel: The duel with the reference, for claims about run time.
+        duel_energy: What was counted of both sides of the duel with the baseline's program; it decides nothing.
     """
     tolerances = tuple(tolerances)
     baseline = None if record is None else record.baseline
@@ -114,6 +119,7 @@ def judge(
         amount=now.amount,
         utilisation=utilisation(now),
         roofline=roofline(now.demand, now.hardware),
+        duel_energy=compare_energy(duel_energy),
     )
     return conclude(verdict, findings, strict=strict)
 
@@ -139,6 +145,7 @@ def measured(case: str, now: Measurement, time: TimeVerdict) -> Verdict:
         time=time,
         run_ns=None if samples is None else samples.run_ns,
         p99_ns=None if samples is None else samples.percentile_ns(99),
+        energy=energy_of(now.energy),
     )
 
 

@@ -32,6 +32,7 @@ def append_log(
     folder: str,
     why: str,
     worse: Mapping[str, str] = MappingProxyType({}),
+    energy: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
     """Add the entry of a recording on one hardware, with one release line of jax.
 
@@ -42,10 +43,12 @@ def append_log(
         folder: That of hardware and release line.
         why: The reason that was given; an empty one is written down as such.
         worse: Of refreshed cases that are worse than before: the figure that is worst, in words.
+        energy: Of cases whose energy is known: that of a call, in words; no baseline keeps it.
     """
 
     def named(case: str) -> str:
-        figure = " ".join(worse.get(case, "").replace("`", "'").split())  # names of cases stand in backticks
+        figures = "; ".join(filter(None, (worse.get(case, ""), energy.get(case, ""))))
+        figure = " ".join(figures.replace("`", "'").split())  # names of cases stand in backticks
         return f"`{case}` ({figure})" if figure else f"`{case}`"
 
     what = "; ".join(

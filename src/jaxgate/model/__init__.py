@@ -50,6 +50,7 @@ from jaxgate.model.duel import (
     ReferenceDuel,
     RepeatOutcome,
 )
+from jaxgate.model.energy import Counted, Energy, EnergyHalf, EnergyRatio, EnergyRun, NoEnergy
 from jaxgate.model.former_names import at_least, at_most, cases, equal
 from jaxgate.model.gpus import GPUS, Gpu
 from jaxgate.model.hardware import HardwareKey, compiled_for

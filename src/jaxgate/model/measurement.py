@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jaxgate.model.computation import Amount
+from jaxgate.model.energy import EnergyRun, NoEnergy
 from jaxgate.model.hardware import HardwareKey, compiled_for
 from jaxgate.model.launched_program import LaunchedProgram
 from jaxgate.model.numbers import STRICT, Contract, Facts, Phases, Samples
@@ -251,6 +252,7 @@ class Measurement(MeasuredProgram):
         demand: What one call asks of one device, where it was compiled for a target.
         only_raises: Whether the Python that its program calls does nothing but raise an error: unless it does, nothing of it runs.
         depends_on_values: Operations of its program whose work may depend on the values of its arguments; ``None`` if unknown.
+        energy: What the counters of its devices said of a run of calls, or why nothing; ``None`` where nobody asked.
     """
 
     unknown: Mapping[str, str] = field(default_factory=dict)
@@ -266,6 +268,7 @@ class Measurement(MeasuredProgram):
     depends_on_values: tuple[str, ...] | None = None
     only_raises: bool = False
     demand: Demand | None = None
+    energy: EnergyRun | NoEnergy | None = None
 
     @property
     def why_not_called(self) -> str:

@@ -9,6 +9,7 @@ from jaxgate.model.claim import KnownBreak
 from jaxgate.model.computation import Amount
 from jaxgate.model.contrast import ContrastResult
 from jaxgate.model.decision import Decision, Status
+from jaxgate.model.energy import Energy, EnergyRatio, NoEnergy
 from jaxgate.model.hardware import HardwareKey
 from jaxgate.model.opinion import Opinion
 from jaxgate.model.profile import Capture
@@ -128,6 +129,8 @@ class Verdict:
         amount: What a call gets done; for the eye only.
         utilisation: Share of the chips' peak rate that its products reach (MFU), where that is known; likewise.
         roofline: The least time that each resource of a target needs for it; for the eye only.
+        energy: What a call draws beyond idle, or why that is not known; ``None`` where nobody asked; for the eye only.
+        duel_energy: The same of both sides of a duel; likewise.
         p99_ns: 99th percentile of single calls, where the case is about latency; for the eye only.
         recorded: What became of its baseline in this run, if anything did.
         replaced: Structures of the programs that the replaced baseline named; nothing else may need them now.
@@ -155,6 +158,8 @@ class Verdict:
     amount: Amount | None = None
     utilisation: float | None = None
     roofline: Roofline | None = None
+    energy: Energy | NoEnergy | None = None
+    duel_energy: EnergyRatio | NoEnergy | None = None
     recorded: Literal["", "created", "refreshed"] = ""
     replaced: tuple[str, ...] = ()
     renamed_from: str = ""

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from jaxgate.model import Computation, Facts, InvalidCaseError, Measurement
 from jaxgate.observe.arguments import ALONE, Lockstep, carry_donated, has_shapes, with_next_args
 from jaxgate.observe.compiled_subject import CompiledSubject, compile_subject
+from jaxgate.observe.energy import EnergyMeters
 from jaxgate.observe.errors import NotOnTargetError, guarded
 from jaxgate.observe.execute import (
     Called,
     JittedSubject,
+    Metered,
     Reference,
     Sampled,
     Stepped,
@@ -21,6 +23,7 @@ from jaxgate.observe.execute import (
     describe_retraces,
     dispatch_time,
     launch_time,
+    measure_energy,
     observe_reference,
     sample,
     take_further_steps,
@@ -33,7 +36,7 @@ from jaxgate.observe.measure_eager import measure_eager
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import DonatedLeaf, find_feeds, lost_bytes, lost_lines, lost_unknown, read_donation
 from jaxgate.observe.tools import Announce, ReferenceStore, Tools
-from jaxgate.observe.trace import CLOCKS, Clocks, TargetCompiler
+from jaxgate.observe.trace import CLOCKS, Clocks, TargetCompiler, devices_of
 
 
 def observe(
@@ -45,6 +48,7 @@ def observe(
     clocks: Clocks = CLOCKS,
     together: Lockstep = ALONE,
     target: TargetCompiler | None = None,
+    meters: EnergyMeters | None = None,
 ) -> Observation:
     """Measure one case.
 
@@ -64,7 +68,15 @@ def observe(
     progress("building")
     with guarded("building the workload"):
         computation = with_next_args(build())
-    tools = Tools(store=store, progress=progress, sampling=sampling, clocks=clocks, together=together, target=target)
+    tools = Tools(
+        store=store,
+        progress=progress,
+        sampling=sampling,
+        clocks=clocks,
+        together=together,
+        target=target,
+        meters=meters,
+    )
     return _measure(computation, target)(computation, build, tools)
 
 
@@ -106,6 +118,7 @@ def _measure_jitted(computation: Computation, build: Callable[[], Computation], 
         reference=reference,
         reference_feeds=None if reference is None else find_feeds(reference, compiled.call, threaded),
         next_args=threaded,
+        meter=run.metered.meter,
         result=run.stepped.first_output if reference is None else None,
     )
 
@@ -120,6 +133,7 @@ class _Run:
     reference: Reference | None
     feeds: tuple[int | None, ...] | None
     sampled: Sampled
+    metered: Metered
     called: Called
     launch_ns: int | None
     dispatch_ns: int | None
@@ -147,6 +161,8 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
     feeds = find_feeds(lowered, call, stepped.next_args)
     apart = stepped.next_args is not None and feeds is None
     sampled = sample(subject, stepped, tools, apart=apart, contract=computation.contract)
+    devices = devices_of(compiled.program.executable)
+    metered = measure_energy(subject, stepped, sampled, tools, devices=devices, apart=apart)
     called = count_python(subject, reads=False, together=tools.together)
     launch_ns = launch_time(subject, platform=compiled.hardware.platform, clock=wall) if tools.sampling else None
     timed = tools.sampling and compiled.processes == 1 and not compiled.hardware.is_virtual
@@ -157,6 +173,7 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
         reference=reference,
         feeds=feeds,
         sampled=sampled,
+        metered=metered,
         called=called,
         launch_ns=launch_ns,
         dispatch_ns=dispatch_time(subject, compiled.program, call_ns=stepped.call_ns, clock=wall) if timed else None,
@@ -182,6 +199,7 @@ def _measurement(
         called=run.called.functions,
         unknown={**found.unknown, **lost_unknown(run.donation), **run.called.unknown},
         samples=run.sampled.samples if tools.sampling else None,
+        energy=run.metered.energy,
         culprits=replace(
             found.culprits,
             lines={**found.culprits.lines, **run.called.lines},

@@ -41,6 +41,7 @@ from jaxgate.observe.execute import (
     Called,
     EagerSubject,
     Launched,
+    Metered,
     Sampled,
     Stepped,
     call_time,
@@ -48,6 +49,7 @@ from jaxgate.observe.execute import (
     check_batch,
     count_launches,
     count_python,
+    measure_energy,
     refuse_nan,
     sample,
     take_further_steps,
@@ -85,6 +87,8 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
     tools.progress("profiling")
     launched = _count(subject, tools)
     apart = stepped.next_args is not None and not isinstance(stepped.next_args, Carry)
+    called = count_python(subject, reads=subject.devices[0].platform == "cpu", together=tools.together)
+    sampled = sample(subject, stepped, tools, apart=apart, contract=computation.contract)
     run = _Run(
         subject=subject,
         call=call,
@@ -92,8 +96,9 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
         stepped=stepped,
         reference=reference,
         launched=launched,
-        called=count_python(subject, reads=subject.devices[0].platform == "cpu", together=tools.together),
-        sampled=sample(subject, stepped, tools, apart=apart, contract=computation.contract),
+        called=called,
+        sampled=sampled,
+        metered=measure_energy(subject, stepped, sampled, tools, devices=subject.devices, apart=apart),
         call_ns=_call_ns(subject, stepped.call_ns, tools),
         programs=find_programs(subject, launched, tools),  # last: it traces and compiles
     )
@@ -107,6 +112,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
         function=computation.subject,
         launched=run.programs.programs,
         reference_function=computation.reference,
+        meter=run.metered.meter,
     )
 
 
@@ -123,6 +129,7 @@ class _Run:
     programs: EagerPrograms
     called: Called
     sampled: Sampled
+    metered: Metered
     call_ns: int | None
 
 
@@ -154,6 +161,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         depends_on_values=programs.depends_on_values,
         only_raises=programs.only_raises,
         samples=run.sampled.samples if tools.sampling else None,
+        energy=run.metered.energy,
         expected_traces=computation.expected_traces,
         analytic_flops=computation.analytic_flops,
         amount=computation.amount,
@@ -186,8 +194,7 @@ def _observe_reference(function: Callable[..., Any], call: Call, tools: Tools) -
         call_ns = clock() - begin
     launched = _count(subject, tools)
     facts = Facts(launches=_total(launched.programs), host_transfers=_total(launched.transfers))
-    phases = Phases(host_ns=_call_ns(subject, call_ns, tools))
-    return ReferenceFacts(facts=facts, phases=phases, cached=False), found
+    return ReferenceFacts(facts=facts, phases=Phases(host_ns=_call_ns(subject, call_ns, tools)), cached=False), found
 
 
 def _call_ns(subject: EagerSubject, call_ns: int, tools: Tools) -> int | None:

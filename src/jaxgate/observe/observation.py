@@ -10,6 +10,7 @@ from typing import Any
 from jaxgate.model import Claim, Contract, Measurement, ProgramRecord, StoredProgram
 from jaxgate.observe.arguments import Call, NextArgs
 from jaxgate.observe.eager_programs import EagerProgram
+from jaxgate.observe.energy import EnergyMeter
 from jaxgate.observe.execute import WHY_NOT
 from jaxgate.observe.hlo import largest_allocations, rows_of
 from jaxgate.observe.program import NotReplayableError, export_program, split_call
@@ -33,6 +34,7 @@ class Observation:
         reference_function: Its reference, likewise.
         target: What compiled it, if that was for hardware that is not there.
         executable: What was compiled; ``None`` where JAX gives it again without compiling.
+        meter: Counts the energy of its devices; ``None`` where there is no counter, or nobody asks.
         result: What its first call gave, on the host, if nothing has been compared with it: it has no reference.
     """
 
@@ -52,6 +54,7 @@ class Observation:
     reference_function: Callable[..., Any] | None = None
     target: TargetCompiler | None = None
     executable: Any = None
+    meter: EnergyMeter | None = None
     result: Any = None
 
     def export(self) -> StoredProgram:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from jaxgate.observe.arguments import ALONE, Lockstep
+from jaxgate.observe.energy import EnergyMeters
 from jaxgate.observe.trace import CLOCKS, Clocks, TargetCompiler
 
 Announce = Callable[[str], None]
@@ -36,6 +37,7 @@ class Tools:
         clocks: What is timed with which.
         together: The ranks that run the case, all of them with the same calls.
         target: Compiles for hardware that is not there; ``None`` where the case runs here.
+        meters: Counters of energy; ``None`` where nobody asks for it.
     """
 
     store: ReferenceStore
@@ -44,6 +46,7 @@ class Tools:
     clocks: Clocks = CLOCKS
     together: Lockstep = ALONE
     target: TargetCompiler | None = None
+    meters: EnergyMeters | None = None
 
     @property
     def platform(self) -> str | None:

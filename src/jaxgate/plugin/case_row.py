@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from jaxgate.model import Measurement, Verdict, utilisation
+from jaxgate.model import Energy, Measurement, Verdict, utilisation
 
 
 def row_of(verdict: Verdict, measurement: Measurement, engine_ns: int) -> dict[str, Any]:
@@ -25,6 +25,7 @@ def row_of(verdict: Verdict, measurement: Measurement, engine_ns: int) -> dict[s
         "analytic_flops": measurement.analytic_flops,
         **_singles(measurement),
         **_rate(measurement),
+        **_energy(verdict),
         "mfu": utilisation(measurement),
         **asdict(measurement.facts),
         **asdict(measurement.phases),
@@ -41,6 +42,15 @@ def _singles(measurement: Measurement) -> dict[str, Any]:
         "p50_ns": samples.percentile_ns(50),
         "p99_ns": samples.percentile_ns(99),
     }
+
+
+def _energy(verdict: Verdict) -> dict[str, Any]:
+    """What the row says of energy, where it is known: of a call, per joule, and what it was measured by."""
+    found = verdict.energy
+    if not isinstance(found, Energy):
+        return {}
+    rate = {} if verdict.amount is None else {"per_joule": verdict.amount.count * 1e6 / found.call_uj}
+    return {"call_uj": found.call_uj, "energy_resolution": found.resolution, "idle_watts": found.idle_watts, **rate}
 
 
 def _rate(measurement: Measurement) -> dict[str, Any]:

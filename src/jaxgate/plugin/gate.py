@@ -276,6 +276,7 @@ class Gate:
                 progress=progress,
                 sampling=self._benchmark.enabled,
                 target=self._compiler,
+                meters=self._session.meters,
             )
         except NotOnTargetError as error:
             self._leave_out(case, error)

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from jaxgate.model import Finding, Outcome, Status, Verdict
+from jaxgate.model import Energy, EnergyRatio, Finding, Outcome, Status, Verdict
+from jaxgate.report.energy import energy_json
 from jaxgate.report.printable import printable
 from jaxgate.report.text import explain
 
@@ -57,6 +58,7 @@ def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
         "recorded": verdict.recorded,
         "run_ns": verdict.run_ns,
         "roofline": _roofline(verdict),
+        "energy": energy_json(verdict),
         "time": {
             "status": str(verdict.time.status),
             "reason": verdict.time.reason,
@@ -123,6 +125,7 @@ def verdict_properties(verdict: Verdict) -> list[tuple[str, str]]:
     Times are in nanoseconds and ratios are today's to the baseline's; a value that is not known is left out.
     """
     decision, worst = verdict.time.decision, verdict.worst
+    energy, duel = verdict.energy, verdict.duel_energy
     found: dict[str, object] = {
         "case": verdict.case,
         "status": verdict.status,
@@ -131,6 +134,8 @@ def verdict_properties(verdict: Verdict) -> list[tuple[str, str]]:
         "time": verdict.time.status,
         "ratio": None if decision is None else f"{decision.ratio:.4f}",
         "sees": None if decision is None else f"{decision.sees:.4f}",
+        "call_uj": round(energy.call_uj, 3) if isinstance(energy, Energy) else None,
+        "energy_ratio": f"{duel.ratio:.4f}" if isinstance(duel, EnergyRatio) else None,
         "worst": worst.name if worst is not None and verdict.fails else None,
         "now": worst.now if worst is not None and verdict.fails else None,
         "against": worst.against if worst is not None and verdict.fails else None,

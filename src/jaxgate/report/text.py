@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxgate.model import Finding, Status, Verdict, detectable, plural, shortlist
+from jaxgate.model import EnergyRatio, Finding, Status, Verdict, detectable, plural, shortlist
+from jaxgate.report.energy import call_energy, energy_details, energy_row, ratio_of_energy
 from jaxgate.report.optable import blame
 from jaxgate.report.printable import printable, shell_word
 from jaxgate.report.roofline import roofline_line
@@ -41,6 +42,8 @@ def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
         lines.append(_row("largest", verdict.allocations[0]))
     if judged:
         lines.append(_row("time", _time(verdict)))
+        if isinstance(verdict.duel_energy, EnergyRatio):
+            lines.append(_row("energy", energy_row(verdict.duel_energy)))
         lines += [] if environments else [_row("baseline", _baseline(verdict))]
         lines += [_row(label, text) for label, text in blame(verdict, _culprit(verdict))]
     lines.append(_row("next", _commands(verdict, test, elsewhere)))
@@ -75,23 +78,25 @@ def describe_finding(finding: Finding) -> str:
 
 
 def details(verdict: Verdict) -> list[str]:
-    """What ``-v`` adds: the case's own claims that hold, with how far they are from breaking, and the least time of a target.
+    """What ``-v`` adds: the case's own claims that hold, with how far they are from breaking, the least time of a target, energy.
 
     One that says just what it may, as 1 trace of 1, has no distance and is left out.
     """
     held = [finding for finding in verdict.findings if finding.kind == "claim" and finding.status is Status.SAME]
     lines = [f"holds: {describe_finding(finding)}" for finding in held if finding.now != finding.allowed]
-    return [*lines, *([] if verdict.roofline is None else [f"estimate: {roofline_line(verdict.roofline)}"])]
+    estimate = [] if verdict.roofline is None else [f"estimate: {roofline_line(verdict.roofline)}"]
+    return [*lines, *estimate, *energy_details(verdict)]
 
 
 def call_time(verdict: Verdict, *, rates: bool = True) -> str:
-    """What a call takes, with its rate in the unit of the case, where it has one; empty where it was not timed."""
+    """What a call takes, with its rate in the unit of the case and per joule, where known; empty where it was not timed."""
     if verdict.run_ns is None:
         return ""
     tail = "" if verdict.p99_ns is None else f" (p99 {show('p99_ns', verdict.p99_ns)})"
     rate = "" if verdict.amount is None or not rates else f", {show_rate(verdict.amount, verdict.run_ns)}"
     share = "" if verdict.utilisation is None else f", {show_share(verdict.utilisation)} MFU"
-    return f"{show('run_ns', verdict.run_ns)}{tail}{rate}{share}"
+    energy = f", {call_energy(verdict)}" if rates and call_energy(verdict) else ""
+    return f"{show('run_ns', verdict.run_ns)}{tail}{rate}{energy}{share}"
 
 
 def beside(verdict: Verdict) -> str:
@@ -145,6 +150,8 @@ def _reason(verdict: Verdict) -> str:
     parts.append(
         verdict.time.reason if decision is None else f"{decision.ratio:.2f} × the baseline, {verdict.time.reason}"
     )
+    if isinstance(verdict.duel_energy, EnergyRatio) and verdict.duel_energy.differs:
+        parts.append(f"{ratio_of_energy(verdict.duel_energy)}, not gated")
     return " · ".join(parts)
 
 

@@ -8,6 +8,7 @@ from jaxgate.model import Amount
 
 _SCALES = {
     "ns": ((1, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")),
+    "uj": ((1e-3, "nJ"), (1, "µJ"), (1e3, "mJ"), (1e6, "J"), (1e9, "kJ")),
     "bytes": ((1, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")),
     "flops": ((1, "FLOP"), (1e3, "kFLOP"), (1e6, "MFLOP"), (1e9, "GFLOP"), (1e12, "TFLOP")),
 }
@@ -25,7 +26,7 @@ def show(quantity: str, value: float | None) -> str:
     if scales is None:
         return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
     factor, unit = _scale(value, scales)
-    return f"{_digits(value / factor, whole=factor == 1)} {unit}"
+    return f"{_digits(value / factor, whole=factor == scales[0][0])} {unit}"
 
 
 def show_rate(amount: Amount, run_ns: float) -> str:
@@ -46,9 +47,14 @@ def show_share(share: float) -> str:
 
 def show_rate_of(rate: float, unit: str) -> str:
     """A rate in a unit: ``3.88 M samples/s``, ``12.1 GB/s``."""
-    factor, prefix = _scale(rate, _PREFIXES)
+    return f"{show_amount_of(rate, unit)}/s"
+
+
+def show_amount_of(count: float, unit: str) -> str:
+    """How much of a unit: ``3.88 M samples``, ``12.1 GB``."""
+    factor, prefix = _scale(count, _PREFIXES)
     glued = prefix + unit if unit == "B" else f"{prefix} {unit}".strip()
-    return f"{_digits(rate / factor, whole=False)} {glued}/s"
+    return f"{_digits(count / factor, whole=False)} {glued}"
 
 
 def _scale(value: float, scales: tuple[tuple[float, str], ...]) -> tuple[float, str]:

@@ -3,6 +3,7 @@
 from jaxgate.observe.execute.correctness import check_agreement, check_batch
 from jaxgate.observe.execute.dispatch_time import dispatch_time
 from jaxgate.observe.execute.dispatches import Launched, count_launches
+from jaxgate.observe.execute.energy import Metered, measure_energy
 from jaxgate.observe.execute.first_steps import STEPS, Stepped, refuse_nan, take_steps
 from jaxgate.observe.execute.further_steps import take_further_steps
 from jaxgate.observe.execute.python_calls import Called, count_python

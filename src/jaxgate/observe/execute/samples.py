@@ -93,7 +93,7 @@ def take_samples(
     if single:
         calls = rounds = 1
     calls, rounds = together.first("calls of a burst, and bursts", (calls, rounds))
-    burst = _calls_apart if apart else _calls_in_a_row
+    burst = calls_apart if apart else calls_in_a_row
     bursts, heard = [], Events()
     for _ in range(rounds):
         call = subject.fresh()
@@ -131,7 +131,8 @@ def plan(call_ns: int, *, consumed: bool, contract: Contract) -> tuple[int, int]
     return calls, min(MAX_BURSTS, max(MIN_BURSTS, SAMPLE_NS // max(call_ns * calls, 1)))
 
 
-def _calls_in_a_row(subject: Subject, call: Call, next_args: NextArgs | None, *, calls: int, clock: Clock) -> int:
+def calls_in_a_row(subject: Subject, call: Call, next_args: NextArgs | None, *, calls: int, clock: Clock) -> int:
+    """Nanoseconds of some calls of which the last is waited for."""
     function, (args, kwargs) = subject.function, call
     begin = clock()
     output = function(*args, **kwargs)
@@ -143,7 +144,7 @@ def _calls_in_a_row(subject: Subject, call: Call, next_args: NextArgs | None, *,
     return clock() - begin
 
 
-def _calls_apart(subject: Subject, call: Call, next_args: NextArgs | None, *, calls: int, clock: Clock) -> int:
+def calls_apart(subject: Subject, call: Call, next_args: NextArgs | None, *, calls: int, clock: Clock) -> int:
     """Each waited for, the clock standing while the next arguments are made and brought to the device."""
     spent_ns = 0
     for remaining in reversed(range(calls)):

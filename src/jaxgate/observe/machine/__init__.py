@@ -23,6 +23,7 @@ from jaxgate.observe.machine.jax_settings import (
     unfit_settings,
 )
 from jaxgate.observe.machine.load import MachineState, Ticks, look, most_memory_bytes, read_ticks
+from jaxgate.observe.machine.nvml import load_nvml, visible_gpus
 from jaxgate.observe.machine.python_speed import clock_step, python_spread, read_yardstick
 from jaxgate.observe.machine.recreated_environment import NotRecreatedError, recreate, variables_of
 from jaxgate.observe.machine.virtual_devices import DevicesChosenError, devices_here, give_cpu_devices, usual_size

@@ -101,7 +101,7 @@ def read_gpus(
     nvml.nvmlInit()
     try:
         found = tuple(
-            _state(nvml, handle, used_by_us=used_by_us, after_work=after_work) for handle in _handles(nvml, environ)
+            _state(nvml, handle, used_by_us=used_by_us, after_work=after_work) for handle in visible_gpus(nvml, environ)
         )
     finally:
         nvml.nvmlShutdown()
@@ -110,8 +110,8 @@ def read_gpus(
     return found
 
 
-def _handles(nvml: Any, environ: Mapping[str, str]) -> list[Any]:
-    """Visible devices, by index or unique name; CUDA's order is taken to be the driver's, as for equal devices."""
+def visible_gpus(nvml: Any, environ: Mapping[str, str]) -> list[Any]:
+    """Handles of the visible devices, by index or unique name; CUDA's order is taken to be the driver's, as for equal devices."""
     visible = environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]

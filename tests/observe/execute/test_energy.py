@@ -1,0 +1,97 @@
+"""Energy of a case end to end: measured where a counter is there, at no call where none is."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from support.energy import WorkingWorld, no_meters
+
+from jaxgate.judge import energy_of
+from jaxgate.model import Computation, EnergyRun, NoEnergy
+from jaxgate.observe.measure import observe
+from jaxgate.observe.trace import Clocks
+
+X = jnp.ones((8, 4))
+
+
+class Clock:
+    """Every reading is 10 ms later than the one before."""
+
+    now = 0
+
+    def __call__(self):
+        self.now += 10_000_000
+        return self.now
+
+
+def observed(subject=None, *args, meters, sampling=True, **computation):
+    """Observe a computation on a machine with these counters; ``None`` asks for no energy."""
+    made = Computation(subject=subject or (lambda x: x * 2 + 1), args=args or (X,), **computation)
+    return observe(lambda: made, store=None, sampling=sampling, clocks=Clocks(wall=Clock()), meters=meters)
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["jitted", "plain Python"])
+def test_a_case_is_measured_where_there_is_a_counter(eager):
+    """120 W of which 20 W are idle; the observation keeps the meter for a duel."""
+    world = WorkingWorld()
+    subject = (lambda x: jnp.sin(x) + 1) if eager else None
+    found = observed(subject, meters=world.meters, eager=eager)
+    counted = found.measurement.energy
+    assert isinstance(counted, EnergyRun)
+    assert len(counted.halves) == 2
+    assert energy_of(counted).call_uj == pytest.approx(1_000_000, rel=0.03)  # 2 calls in 20 ms at 100 W
+    assert found.meter.counter is world
+
+
+def test_state_is_threaded_and_donated_as_in_the_samples():
+    """A donating step survives thousands of calls: its arguments are copied once for each burst."""
+    step = jax.jit(lambda state, batch: state + batch.sum(), donate_argnums=0)
+    counted = observed(step, jnp.ones((4,)), X, meters=WorkingWorld().meters, carry=0).measurement.energy
+    assert isinstance(counted, EnergyRun)
+    assert all(half.calls > 1 for half in counted.halves)
+
+
+def test_without_a_counter_nothing_is_called_for_it():
+    """The reason is kept, and there is no meter for a duel."""
+    calls = []
+
+    def subject(x):
+        calls.append(1)
+        return jnp.sin(x)
+
+    found = observed(subject, meters=no_meters(), eager=True)
+    assert found.measurement.energy == NoEnergy(why="no counter of energy")
+    assert found.meter is None
+    with_meters = len(calls)
+    calls.clear()
+    assert observed(subject, meters=None, eager=True).measurement.energy is None
+    assert len(calls) == with_meters
+
+
+def test_with_the_clock_switched_off_no_energy_is_measured():
+    """``--benchmark-disable``: the counter is not even looked at."""
+    world = WorkingWorld()
+    assert observed(meters=world.meters, sampling=False).measurement.energy is None
+    assert world.reads == 0
+
+
+def test_a_case_for_shapes_has_no_energy():
+    """It is never called."""
+    world = WorkingWorld()
+    shape = jax.ShapeDtypeStruct((8, 4), jnp.float32)
+    assert observed(None, shape, meters=world.meters).measurement.energy is None
+    assert world.reads == 0
+
+
+def test_calls_that_trace_again_have_no_energy():
+    """They would be counted with their traces."""
+    world = WorkingWorld()
+    growing = iter(range(10**6))
+
+    def step(x):
+        return jax.jit(lambda y: y + next(growing))(x)
+
+    found = observed(step, meters=world.meters, eager=True, expected_traces=1).measurement.energy
+    assert found == NoEnergy(why="its calls trace or compile", counter="FAKE")
+    assert world.reads == 0
