@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from statistics import median
+from typing import Any
 
 from jaxgate.model import Amount, ContrastResult, ContrastSide, Status, Verdict
 from jaxgate.report.printable import printable_line
@@ -23,6 +26,37 @@ def contrast_lines(verdicts: Sequence[Verdict]) -> list[str]:
         lines += [_title(verdict.case, verdict.contrast), *aligned(_rows(verdict.contrast), right=_RIGHT)]
         lines += [f"  {printable_line(note)}" for note in verdict.contrast.notes]
     return lines
+
+
+def contrast_json(contrast: ContrastResult) -> dict[str, Any]:
+    """The same for machines: each side with its traits, times in nanoseconds, ratios to the first side."""
+    return {
+        "steps": contrast.steps,
+        "differences": [
+            asdict(one) | {"error": one.error if math.isfinite(one.error) else None} for one in contrast.differences
+        ],
+        "sides": [_side_json(side, contrast.sides[0]) for side in contrast.sides],
+        "notes": list(contrast.notes),
+    }
+
+
+def _side_json(side: ContrastSide, first: ContrastSide) -> dict[str, Any]:
+    launch, ratio = side.launch, side.ratio
+    both = launch is not None and first.launch is not None and side is not first
+    return {
+        "side": side.name,
+        "matmul_flops": side.traits.matmul_flops,
+        "products": sorted(side.traits.products),
+        "run_ns": side.run_ns,
+        "ratio": ratio and ratio.ratio,
+        "low": ratio and ratio.low,
+        "high": ratio and ratio.high,
+        "alone_ns": launch and median(launch.step_ns),
+        "alone_ratio": median(launch.step_ns) / median(first.launch.step_ns) if both else None,
+        "first_step_ns": launch and launch.first_step_s * 1e9,
+        "peak_bytes": launch and launch.peak_bytes,
+        "peak_of_device": launch and launch.of_device,
+    }
 
 
 def _title(case: str, contrast: ContrastResult) -> str:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from jaxgate.model import Energy, EnergyRatio, Finding, Outcome, Status, Verdict
+from jaxgate.report.contrast import contrast_json
 from jaxgate.report.energy import energy_json
 from jaxgate.report.printable import printable
 from jaxgate.report.text import explain
@@ -78,6 +79,7 @@ def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
         "baseline": verdict.baseline,
         "origin": verdict.origin and verdict.origin.place,
         "opinion": None if verdict.opinion is None else {**asdict(verdict.opinion), "by": str(verdict.opinion.by)},
+        **({} if verdict.contrast is None else {"contrast": contrast_json(verdict.contrast)}),
         "bundle": verdict.capture.folder if verdict.capture is not None else "",
     }
 
