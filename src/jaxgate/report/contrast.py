@@ -41,8 +41,8 @@ def contrast_json(contrast: ContrastResult) -> dict[str, Any]:
 
 
 def _side_json(side: ContrastSide, first: ContrastSide) -> dict[str, Any]:
-    launch, ratio = side.launch, side.ratio
-    both = launch is not None and first.launch is not None and side is not first
+    launch, base, ratio = side.launch, first.launch, side.ratio
+    alone = None if launch is None or base is None else median(launch.step_ns) / median(base.step_ns)
     return {
         "side": side.name,
         "matmul_flops": side.traits.matmul_flops,
@@ -52,7 +52,7 @@ def _side_json(side: ContrastSide, first: ContrastSide) -> dict[str, Any]:
         "low": ratio and ratio.low,
         "high": ratio and ratio.high,
         "alone_ns": launch and median(launch.step_ns),
-        "alone_ratio": median(launch.step_ns) / median(first.launch.step_ns) if both else None,
+        "alone_ratio": alone,
         "first_step_ns": launch and launch.first_step_s * 1e9,
         "peak_bytes": launch and launch.peak_bytes,
         "peak_of_device": launch and launch.of_device,
