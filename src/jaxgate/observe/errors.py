@@ -5,10 +5,11 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 
 from jaxgate.model import ExhaustedError, InvalidCaseError
 from jaxgate.observe.out_of_memory import read_exhausted
-from jaxgate.observe.source_lines import is_project_file, short_path
+from jaxgate.observe.source_lines import is_project_file, package_of, short_path
 
 _FIRST_LINES = 2
 """Lines of an exception's text that are kept: JAX's go on for a page, the traceback keeps them all."""
@@ -51,6 +52,16 @@ def describe(error: Exception) -> str:
         kind = "out of memory"
     where = project_line_of(error)
     return f"{kind}{': ' + text if text else ''}{f' (at {where})' if where else ''}"
+
+
+def raised_in(error: BaseException) -> str:
+    """The installed package whose code raised an exception, with its version: ``flax 0.12.8``; empty if none did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    package = package_of(frames[-1].filename) if frames else ""
+    try:
+        return f"{package} {version(package)}" if package else ""
+    except PackageNotFoundError:  # a module that is not called as what brings it
+        return package
 
 
 def project_line_of(error: BaseException) -> str:

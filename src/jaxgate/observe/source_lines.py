@@ -49,6 +49,14 @@ def is_project_file(file: str) -> bool:
 
 
 @cache
+def package_of(file: str) -> str:
+    """The installed package that a file belongs to: ``flax``; empty if it belongs to none."""
+    parts = Path(file).parts
+    places = [number for number, part in enumerate(parts) if part in _PACKAGES]
+    return parts[places[-1] + 1].removesuffix(".py") if places and places[-1] + 1 < len(parts) else ""
+
+
+@cache
 def short_path(file: str) -> str:
     """The path relative to the working folder where that is shorter."""
     relative = os.path.relpath(file)

@@ -121,5 +121,11 @@ def _leave(results: str) -> None:
 
 
 def _shown(items: Sequence[str]) -> str:
-    """The other environment in the user's words; a path as it is from here, as the page is for others."""
-    return " ".join(os.path.relpath(item) if Path(item).is_absolute() else item for item in items)
+    """The other environment in the user's words; of a path what is not this machine's, as the page is for others."""
+    return " ".join(_short(item) if Path(item).is_absolute() else item for item in items)
+
+
+def _short(path: str) -> str:
+    """A path as it is from here; of one far away the name alone."""
+    relative = os.path.relpath(path)
+    return Path(path).name if relative.startswith(os.path.join("..", "..")) else relative

@@ -13,7 +13,7 @@ import pytest
 
 from jaxgate.keep import add_note
 from jaxgate.model import CaseNote, ClaimNote, Status, TestNote, Verdict, Warned
-from jaxgate.observe.errors import describe, project_line_of
+from jaxgate.observe.errors import describe, project_line_of, raised_in
 from jaxgate.observe.source_lines import is_project_file, short_path
 from jaxgate.plugin.stash import SESSION
 from jaxgate.report import describe_finding
@@ -62,7 +62,8 @@ class NoteTaker:
             error = error.__cause__
         line = project_line_of(error)
         why = describe(error) if isinstance(error, Exception) else str(error).strip().partition("\n")[0]
-        self._add(node.nodeid, "failed", why, line)
+        package = raised_in(error)
+        self._add(node.nodeid, "failed", why, line, by=f" (raised in {package})" if package else "")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A part of a test is over."""
@@ -125,14 +126,14 @@ class NoteTaker:
                 self._add(test, "failed", f"{finding.name}: {finding.detail}", "")
         return failed
 
-    def _add(self, test: str, outcome: Any, why: str, line: str) -> None:
+    def _add(self, test: str, outcome: Any, why: str, line: str, by: str = "") -> None:
         text = " ".join(why.split())
         found = _AT_LINE.search(text)
         if found:
             text, line = text[: found.start()], line or found[1]
         if outcome == "failed":
             self._explained.add(test)
-        add_note(self._into, TestNote(test=test, outcome=outcome, why=text, line=line))
+        add_note(self._into, TestNote(test=test, outcome=outcome, why=text + by, line=line))
 
 
 def _claims(verdict: Verdict) -> Generator[ClaimNote, None, None]:
