@@ -128,4 +128,4 @@ def _shown(items: Sequence[str]) -> str:
 def _short(path: str) -> str:
     """A path as it is from here; of one far away the name alone."""
     relative = os.path.relpath(path)
-    return Path(path).name if relative.startswith(os.path.join("..", "..")) else relative
+    return Path(path).name if relative.startswith("../..") else relative
