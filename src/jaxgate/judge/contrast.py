@@ -192,7 +192,7 @@ def judge_contrast(
     time = TimeVerdict(status=Status.SAME, reason="sides against each other; nothing is stored")
     verdict = Verdict(
         case=case,
-        hardware=hardware,
+        hardware=None if any(one.status is Status.INVALID for one in findings) else hardware,
         status=Status.SAME,
         fails=False,
         findings=(),

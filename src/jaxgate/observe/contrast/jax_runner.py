@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxgate.model import Training, Traits
@@ -26,13 +27,14 @@ class JaxRunner:
 
     def __init__(self, training: Training) -> None:
         self._training = training
-        self._start = jax.tree.map(np.asarray, training.state)
+        self._start = jax.device_put(training.state)
+        self._copy = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))
         self._batch = jax.device_put((training.inputs, training.labels))
         self.reset()
 
     def reset(self) -> None:
-        """Begin again from the first weights; the step may have donated those before."""
-        self._state = tuple(jax.device_put(tree) for tree in self._start)
+        """Begin again from the first weights, in buffers of the device's own: a step can donate no memory of NumPy's."""
+        self._state = self._copy(self._start)
         jax.block_until_ready(self._state)
 
     def logits(self) -> np.ndarray[Any, Any]:
