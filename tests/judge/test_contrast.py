@@ -136,6 +136,14 @@ def test_a_side_that_is_slower_beside_the_other_alone_breaks_no_claim():
     assert "the runtimes disturb each other" in found.detail
 
 
+def test_a_side_that_is_quick_beside_the_other_alone_holds_no_claim():
+    """As quick in one process, half as long again in processes of their own: undecided, too."""
+    found = decide_speed(COMPILED, [steady(1.0, 20)], alone=1.5)
+    assert found.status is Status.UNDECIDED
+    assert "1.50 × alone" in found.detail
+    assert decide_speed(COMPILED, [steady(1.0, 20)], alone=1.05).status is Status.SAME
+
+
 def test_a_factor_moves_the_limit_and_the_ratio_stays_what_was_measured():
     """1.5 times as long, where twice is allowed."""
     twice = SpeedClaim(side="jax", other="torch", factor=2.0)

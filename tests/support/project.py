@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -98,13 +97,7 @@ class Project:
         """Let what fresh processes of pytest would record be recorded in this one: they take seconds each."""
         from jaxgate.processes.pytest_child import record_selection
 
-        one_at_a_time = Lock()  # a process has one standard output, one folder it is in, one set of modules
-
-        def run(*arguments, **options):
-            with one_at_a_time:
-                return self.run_here(*arguments, **options)
-
-        self.instruments["record_other"] = partial(record_selection, run=run)
+        self.instruments["record_other"] = partial(record_selection, run=self.run_here)
 
     def alone(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run Python in a process of its own, as somebody at a terminal would; it is over within two minutes."""

@@ -33,6 +33,7 @@ def training(
         labels: An index of a class for each of its logits.
         compiled: Whether forward and backward pass and the optimiser are compiled.
     """
+    torch.backends.cudnn.allow_tf32 = False  # convolutions of float32 in float32, as products are by default
     device = "cuda" if torch.cuda.is_available() else "cpu"
     module = module.to(device)
     optimiser = adamw(module)
@@ -63,6 +64,7 @@ def training(
         loss=cross_entropy,
         load=lambda: torch.from_numpy(load()),
         weights=named,
+        compiled=compiled,
     )
 
 

@@ -117,6 +117,8 @@ def decide_speed(claim: SpeedClaim, duels: Sequence[Duel], alone: float | None) 
     detail = claim.why
     if broken and alone is not None and alone <= claim.factor:
         open_, detail = True, f"slower beside the other, {alone:.2f} × alone: the runtimes disturb each other"
+    if not broken and not open_ and alone is not None and alone > claim.factor * (1 + DISTURBED):
+        open_, detail = True, f"quick enough beside the other, {alone:.2f} × alone: the runtimes disturb each other"
     status = Status.UNDECIDED if open_ else Status.REGRESSED if broken else Status.SAME
     return Finding(
         kind="claim",

@@ -29,6 +29,7 @@ class Training:
         logits: Of JAX ``logits(parameters, inputs)``, of PyTorch ``logits(inputs)``: what the loss is of.
         loss: The loss of logits and labels, a scalar.
         load: Makes a batch on the host, as the input pipeline does.
+        compiled: Of PyTorch whether the step is compiled; one that is not then is an error.
         weights: From the parameters of JAX, or the module of PyTorch, to NumPy arrays under names and in layouts that all
             sides share.
     """
@@ -42,6 +43,7 @@ class Training:
     loss: Callable[[Any, Any], Any]
     load: Callable[[], Any]
     weights: Callable[[Any], Mapping[str, Any]]
+    compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

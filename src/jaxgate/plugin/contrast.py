@@ -94,8 +94,9 @@ class ContrastGate:
             command = [sys.executable, "-m", "pytest", self._item.nodeid, "-q", "-rfEs", "--color=no"]
             command += ["-p", "no:cacheprovider", "--no-perf-strict", "--perf-profile=never"]
             command.append(f"--perf-artifacts={folder / 'pages'}")
-            # PyTorch's compiler remembers what it compiled: the first step would be that of a second run.
+            # Neither compiler may remember what it compiled: the first step would be that of a second run.
             chosen = {CONTRAST_SIDE: side, CONTRAST_INTO: str(into), "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch")}
+            chosen |= {"JAX_ENABLE_COMPILATION_CACHE": "false"}
             environment = {**child_environment(self._session.settings), **held, **chosen}
             done = run_child(command, folder=self._session.project, variables=environment)
             try:

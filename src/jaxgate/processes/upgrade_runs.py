@@ -1,6 +1,6 @@
 """What ``jaxgate upgrade`` runs: the suite once in each environment without a clock, then launches of what differs.
 
-Facts need one process of each side, and both run at once. Where a call may spend something else there, or a phase looks longer, launches follow,
+Facts need one process of each side. Where a call may spend something else there, or a phase looks longer, launches follow,
 in pairs: one of each side, in random order. A case that is not slower in one pair is never slower in all of them, so that
 it is not launched again; what stays is launched until chance alone explains it once in 12,870 (``WORSE_LAUNCHES``).
 """
@@ -12,7 +12,6 @@ import secrets
 import signal
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -90,14 +89,10 @@ def record_upgrade(
         "here": Side(project, here, WHAT, Path(sys.executable), cache / "references"),
         "there": Side(project, variables, WHAT, python, cache / "references"),
     }
-    progress(f"recording the facts of {plural(len(tests), 'test')}, here and there")
-    with ThreadPoolExecutor(len(sides)) as side_by_side:  # no clock decides in them
-        running = {
-            name: side_by_side.submit(record_facts, side, chosen, tests, into / f"facts-{name}", record)
-            for name, side in sides.items()
-        }
-    found = {name: one.result() for name, one in running.items()}
+    found: dict[Name, SideRecord] = {}
     for name in _SIDES:
+        progress(f"recording the facts of {plural(len(tests), 'test')} {name}")
+        found[name] = record_facts(sides[name], chosen, tests, into / f"facts-{name}", record)
         reason = _first_reason(found[name].notes)
         if not found[name].baselines and (name == "here" or not reason):  # what cannot run there is an answer
             raise UsageError(f"no case was recorded {name}{reason or ': no test gates'}")

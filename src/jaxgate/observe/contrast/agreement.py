@@ -57,11 +57,17 @@ def differences(name: str, ours: Seen, theirs: Seen) -> tuple[Difference, ...]:
         "logits": [("logits", ours.logits, theirs.logits)],
         "loss function": [("the same logits", ours.loss_of_theirs, theirs.loss_of_theirs)],
         "loss": steps,
-        "weights after training": list(_by_name(ours.trained, theirs.trained)),
+        "weights after training": list(_by_name(_moved(ours), _moved(theirs))),
     }
+    # What a step moves is small beside the weights: a decay that is forgotten would hide behind them.
+    most = max((float(np.max(np.abs(array))) for array in _moved(theirs).values() if array.size), default=0.0)
+    scales = {"weights after training": most}
     found = []
     for stage, pairs in stages.items():
-        compared = [_difference(name, stage, place, np.asarray(a), np.asarray(b)) for place, a, b in pairs]
+        compared = [
+            _difference(name, stage, place, np.asarray(a), np.asarray(b), scale=scales.get(stage))
+            for place, a, b in pairs
+        ]
         found.append(max(compared, key=lambda one: one.error))
     return tuple(found)
 
@@ -72,16 +78,31 @@ def _by_name(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tup
         yield name, ours.get(name, np.zeros(0)), theirs.get(name, np.zeros(0))
 
 
+def _moved(seen: Seen) -> dict[str, np.ndarray[Any, Any]]:
+    """By how much training has moved each array; one of another shape than before stays as it is."""
+    return {
+        name: array - seen.weights[name] if seen.weights[name].shape == array.shape else array
+        for name, array in seen.trained.items()
+    }
+
+
 def _difference(
-    side: str, stage: str, place: str, ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any]
+    side: str,
+    stage: str,
+    place: str,
+    ours: np.ndarray[Any, Any],
+    theirs: np.ndarray[Any, Any],
+    *,
+    scale: float | None = None,
 ) -> Difference:
     if ours.shape != theirs.shape or not ours.size:
         shapes = f"{place} {list(ours.shape)} against {list(theirs.shape)}"
         return Difference(side=side, stage=stage, place=shapes, error=math.inf, ours=math.nan, theirs=math.nan)
     far = np.abs(ours - theirs)
     worst = int(np.argmax(far))  # the first NaN, where there is one
-    scale = float(np.max(np.abs(theirs)))
+    scale = float(np.max(np.abs(theirs))) if scale is None else scale
     most = float(far.reshape(-1)[worst])
-    error = math.inf if not math.isfinite(most) else 0.0 if most == 0 else math.inf if scale == 0 else most / scale
+    nothing = scale == 0
+    error = math.inf if not math.isfinite(most) else 0.0 if most == 0 else math.inf if nothing else most / scale
     a, b = float(ours.reshape(-1)[worst]), float(theirs.reshape(-1)[worst])
     return Difference(side=side, stage=stage, place=place, error=error, ours=a, theirs=b)

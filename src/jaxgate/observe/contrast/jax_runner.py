@@ -7,7 +7,6 @@ from math import prod
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxgate.model import Training, Traits
@@ -27,14 +26,14 @@ class JaxRunner:
 
     def __init__(self, training: Training) -> None:
         self._training = training
-        self._start = jax.device_put(training.state)
-        self._copy = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))
+        self._start = jax.tree.map(np.asarray, training.state)
         self._batch = jax.device_put((training.inputs, training.labels))
         self.reset()
 
     def reset(self) -> None:
         """Begin again from the first weights, in buffers of the device's own: a step can donate no memory of NumPy's."""
-        self._state = self._copy(self._start)
+        self._state: tuple[Any, ...] = ()  # its memory is free before the next one takes some
+        self._state = jax.device_put(self._start, may_alias=False)
         jax.block_until_ready(self._state)
 
     def logits(self) -> np.ndarray[Any, Any]:
@@ -59,7 +58,7 @@ class JaxRunner:
     def weights(self) -> Mapping[str, np.ndarray[Any, Any]]:
         """The parameters as they are now, under the shared names."""
         found = self._training.weights(self._state[0])
-        return {name: np.asarray(array, np.float64) for name, array in found.items()}
+        return {name: np.array(array, np.float64) for name, array in found.items()}
 
     def peak_bytes(self) -> int | None:
         """The device's peak; ``None`` where its allocator keeps none."""
