@@ -45,8 +45,11 @@ def test_the_miscompile_of_cpus_is_not_recorded(project, lab, monkeypatch):
     """By the real compiler: the case is INVALID, with the leaf, both values and the command that reduces it."""
     monkeypatch.delenv("JAXGATE_OPINION")
     project.write("test_model.py", MISCOMPILED)
-    result = project.run("--perf-update", "--perf-opinion=5")  # too little for the interpreter: half a second
-    assert (result.code, project.baselines()) == (1, {})
+    for _ in range(6):  # the memory that it returns was never written: now and then there is a NaN in it, seen before
+        result = project.run("--perf-update", "--perf-opinion=5")  # too little for the interpreter: half a second
+        assert (result.code, project.baselines()) == (1, {})
+        if " NaN of " not in result.text:
+            break
     result.shows(
         "INVALID  model/step",
         "checking the result: result['loss']: the compiler's result depends on its library fusions: it gives ",
