@@ -44,6 +44,15 @@ def test_without_a_framework_it_is_skipped_in_one_line(run):
     found.stdout.fnmatch_lines(["SKIPPED * `contrast/itself` needs no_such_framework: pip install 'jaxgate[[]torch]'"])
 
 
+def test_one_that_is_left_out_makes_a_run_of_other_gates_no_less_green(run, pytester):
+    """``jaxgate gate`` would end with exit code 2 where a selected gate was not judged."""
+    pytester.makepyfile(test_other="def test_step(gate):\n    gate(lambda x: x * 2.0, 1.0)\n")
+    found = run("--perf-update", needs="{'no_such_framework': 'jaxgate[torch]'}")
+    found.assert_outcomes(passed=1, skipped=1)
+    results = json.loads((pytester.path / "perf-artifacts" / "results.json").read_text())
+    assert results["not_judged"] == []
+
+
 def test_sides_that_do_the_same_are_shown_with_their_times(run, pytester):
     """Two processes and a duel: a table, a row of pytest-benchmark for each side, all figures in results.json."""
     found = run()

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -54,17 +54,22 @@ class ContrastGate:
             self._test.claim(case.name)
         missing = [name for name in case.needs if find_spec(name) is None]
         if missing:
-            pytest.skip(f"`{case.name}` needs {', '.join(missing)}: pip install '{case.needs[missing[0]]}'")
+            self._leave_out(f"`{case.name}` needs {', '.join(missing)}: pip install '{case.needs[missing[0]]}'")
         build = case.sizes[self._session.settings.size or usual_size()]
         if CONTRAST_INTO in os.environ:
             return self._leave_side(case, build())
         settings = self._session.settings
         if settings.kind is not RunKind.JUDGE or settings.target or settings.ranks or settings.peak_into:
-            pytest.skip(f"`{case.name}` compares frameworks here and now; this run does something else")
+            self._leave_out(f"`{case.name}` compares frameworks here and now; this run does something else")
         problem = self._session.result.add_name(case.name, self._item.nodeid)
         if problem:
             pytest.fail(problem, pytrace=False)
         return self._end(self._judge(case, build))
+
+    def _leave_out(self, why: str) -> NoReturn:
+        """Skip the test, and count it as one that has nothing to judge here: it makes no run of other gates incomplete."""
+        self._session.result.left_out[self._item.nodeid] = why
+        pytest.skip(why)
 
     def _judge(self, case: ContrastCase, build: Callable[[], Contrast]) -> Verdict:
         try:
