@@ -6,7 +6,6 @@ import pytest
 from support.factories import CALL_NS, steady
 
 from jaxgate.judge import (
-    alone_ratio,
     decide,
     decide_speed,
     disagreements,
@@ -185,10 +184,9 @@ def test_steps_that_vary_say_that_the_machine_is_busy_and_nothing_of_the_runtime
     assert note.endswith("(torch 40%)")
 
 
-def test_what_was_not_launched_has_no_ratio():
-    """Else it is that of the medians."""
-    assert alone_ratio(None, launch(1)) is None
-    assert alone_ratio(launch(300), launch(100)) == 3.0
+def test_a_ratio_of_processes_is_that_of_medians():
+    """Of sides in processes of their own."""
+    assert launch(300).ratio(launch(100)) == 3.0
 
 
 def test_a_contrast_that_compares_nothing_is_refused():

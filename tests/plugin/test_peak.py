@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from jaxgate.cli import main as cli
-from jaxgate.keep import read_peak, write_peak
+from jaxgate.keep import read_record, write_record
 from jaxgate.model import PeakRecord
 from jaxgate.observe.memory import allocator
 from jaxgate.plugin.modes import peak
@@ -110,7 +110,7 @@ def test_a_process_with_the_variable_is_never_green(project, monkeypatch, tmp_pa
     assert result.code == 1
     result.counts(failed=1)
     result.shows("model/wave: JAXGATE_PEAK_INTO is set: its peak was measured, nothing was judged")
-    assert read_peak(into).case == "model/wave"
+    assert read_record(into, PeakRecord).case == "model/wave"
 
 
 def run_with(monkeypatch, *, stdout="", stderr="", code=1, content=None, text=None):
@@ -120,7 +120,7 @@ def run_with(monkeypatch, *, stdout="", stderr="", code=1, content=None, text=No
     def ended(command, *, cwd, env, **how):
         asked.append((command, cwd, env))
         if content is not None:
-            write_peak(Path(env[PEAK_INTO]), content)
+            write_record(Path(env[PEAK_INTO]), content)
         if text is not None:
             Path(env[PEAK_INTO]).write_text(text)
         return subprocess.CompletedProcess(command, code, stdout, stderr)

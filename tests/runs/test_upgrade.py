@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from support.projects import SETTINGS, model
@@ -45,6 +46,8 @@ def test_two_equal_environments_find_nothing(here):
     found, groups = answer(here)
     assert (found["answer"], found["same"], groups) == ("yes", ["model/other", "model/step"], {})
     assert not (here.path / "baselines").exists()
+    page = (here.path / "perf-artifacts" / "upgrade.md").read_text()
+    assert f"May I upgrade to `{Path(sys.executable).name}`?" in page  # no folder of this machine
 
 
 def test_more_memory_there_is_worse_and_the_page_has_it(here):

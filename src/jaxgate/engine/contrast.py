@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import (
-    alone_ratio,
     decide,
     decide_speed,
     disagreements,
@@ -153,7 +152,7 @@ def _time(
 def _claimed(
     claim: SpeedClaim, duels: Mapping[tuple[str, str], Sequence[Duel]], launches: Mapping[str, SideLaunch]
 ) -> Finding:
-    alone = alone_ratio(launches[claim.side], launches[claim.other])
+    alone = launches[claim.side].ratio(launches[claim.other])
     return decide_speed(claim, duels[claim.side, claim.other], alone)
 
 

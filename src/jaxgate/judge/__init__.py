@@ -19,7 +19,6 @@ from jaxgate.judge.checkup import EXTRAS, NEEDED, TARGETS, remarks
 from jaxgate.judge.claims import are_settled, breaks, decide_claim, hold
 from jaxgate.judge.confirmation import PROBES, PROCESSES, accuses, blames_machine, comes_again, settle_time, too_many
 from jaxgate.judge.contrast import (
-    alone_ratio,
     decide_speed,
     disagreements,
     is_settled_speed,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 
 from jaxgate.judge.duel import LOOKS, decide, scaled
 from jaxgate.judge.order import conclude
@@ -37,7 +36,7 @@ _HINTS = {
     "weights": "they start from other weights, or an array is laid out otherwise",
     "logits": "same weights, same batch: the models differ, or the inputs are laid out otherwise (NHWC, NCHW)",
     "loss function": "same logits, same labels: the losses differ (labels as indices or one-hot? mean or sum?)",
-    "loss": "the first steps agree and later ones do not: gradients or optimisers differ",
+    "loss": "same logits, same loss function: gradients or optimisers differ, or the step computes something else",
     "weights after training": "the losses agree and the weights do not: the optimisers differ",
 }
 
@@ -49,9 +48,6 @@ def disagreements(differences: Iterable[Difference], rtol: float) -> Iterator[Fi
         if one.side in done or one.error <= rtol:
             continue
         done.add(one.side)
-        hint = _HINTS[one.stage]
-        if one.stage == "loss" and one.place == "step 1":
-            hint = "same logits, same loss function: the step computes something else"
         apart = (
             "not a number, or of another shape"
             if math.isinf(one.error)
@@ -59,7 +55,7 @@ def disagreements(differences: Iterable[Difference], rtol: float) -> Iterator[Fi
         )
         yield _finding(
             "comparing results",
-            f"{one.stage} of {one.side} at {one.place}: {one.ours:.6g} against {one.theirs:.6g}, {apart}; {hint}",
+            f"{one.stage} of {one.side} at {one.place}: {one.ours:.6g} against {one.theirs:.6g}, {apart}; {_HINTS[one.stage]}",
         )
 
 
@@ -99,13 +95,13 @@ def unlike(traits: Mapping[str, Traits]) -> Iterator[Finding]:
             )
 
 
-def decide_speed(claim: SpeedClaim, duels: Sequence[Duel], alone: float | None) -> Finding:
+def decide_speed(claim: SpeedClaim, duels: Sequence[Duel], alone: float) -> Finding:
     """Judge a claim about time.
 
     Args:
         claim: The claim.
         duels: Its duels, the side first; one, or as many as were run to confirm it.
-        alone: Ratio of the two in processes of their own; ``None`` where that is not known.
+        alone: Ratio of the two in processes of their own.
 
     Raises:
         BrokenDuelError: If the times mean nothing.
@@ -115,9 +111,9 @@ def decide_speed(claim: SpeedClaim, duels: Sequence[Duel], alone: float | None) 
     broken = len(decisions) >= DUELS and all(one.status is Status.SLOWER for one in decisions)
     open_ = last.status in (Status.UNDECIDED, Status.SLOWER) and not broken
     detail = claim.why
-    if broken and alone is not None and alone <= claim.factor:
+    if broken and alone <= claim.factor:
         open_, detail = True, f"slower beside the other, {alone:.2f} × alone: the runtimes disturb each other"
-    if not broken and not open_ and alone is not None and alone > claim.factor * (1 + DISTURBED):
+    if not broken and not open_ and alone > claim.factor * (1 + DISTURBED):
         open_, detail = True, f"quick enough beside the other, {alone:.2f} × alone: the runtimes disturb each other"
     status = Status.UNDECIDED if open_ else Status.REGRESSED if broken else Status.SAME
     return Finding(
@@ -157,11 +153,6 @@ def _decide(claim: SpeedClaim, duel: Duel) -> Decision:
         now_ns=duel.call_ns(duel.now_ns),
         baseline_ns=duel.call_ns(duel.baseline_ns),
     )
-
-
-def alone_ratio(ours: SideLaunch | None, theirs: SideLaunch | None) -> float | None:
-    """How long a step of one side takes in multiples of another's, each in a process of its own."""
-    return None if ours is None or theirs is None else median(ours.step_ns) / median(theirs.step_ns)
 
 
 def judge_contrast(
@@ -210,7 +201,7 @@ def spread(launch: SideLaunch) -> float:
     """How far a middle half of its steps reaches, relative to their median."""
     ordered = sorted(launch.step_ns)
     quarter = len(ordered) // 4
-    return (ordered[-1 - quarter] - ordered[quarter]) / median(ordered)
+    return (ordered[-1 - quarter] - ordered[quarter]) / launch.run_ns
 
 
 def _disturbances(sides: Sequence[ContrastSide]) -> Iterator[str]:
@@ -226,9 +217,12 @@ def _disturbances(sides: Sequence[ContrastSide]) -> Iterator[str]:
             f"{DISTURBED:.0%} ({', '.join(restless)})"
         )
         return
+    first = sides[0].launch
     for side in sides:
-        alone = alone_ratio(side.launch, sides[0].launch)
-        if side.ratio is None or alone is None or abs(math.log(side.ratio.ratio / alone)) <= math.log(1 + DISTURBED):
+        if side.ratio is None or side.launch is None or first is None:
+            continue
+        alone = side.launch.ratio(first)
+        if abs(math.log(side.ratio.ratio / alone)) <= math.log(1 + DISTURBED):
             continue
         yield (
             f"{side.name} takes {side.ratio.ratio:.2f} × of {sides[0].name} in one process and {alone:.2f} × in processes of "

@@ -28,14 +28,12 @@ from jaxgate.keep.duel_handoff import (
     Job,
     read_duels,
     read_job,
-    read_peak,
-    read_side,
+    read_record,
     take_results,
     write_duels,
     write_job,
-    write_peak,
+    write_record,
     write_results,
-    write_side,
 )
 from jaxgate.keep.floors import DamagedFloorsError, FloorStore
 from jaxgate.keep.git import git_command, run_git

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.npz import pack, unpack
@@ -18,6 +18,8 @@ from jaxgate.model import Duel, Match, PeakRecord, ProgramRecord, SideLaunch, St
 if TYPE_CHECKING:
     import numpy as np
 
+
+Record = TypeVar("Record", PeakRecord, SideLaunch)
 
 RESULTS_BYTES = ARRAYS_BYTES
 """The results of a program that go from one process to another: as much as is remembered of a reference's."""
@@ -98,29 +100,15 @@ def read_duels(folder: Path) -> dict[str, Duel]:
     return adapter_of(dict[str, Duel]).validate_json(read_bytes(folder / "duels.json"))
 
 
-def write_peak(path: Path, record: PeakRecord) -> None:
-    """Write what was found out."""
-    write_atomic(path, adapter_of(PeakRecord).dump_json(record))
+def write_record(path: Path, record: PeakRecord | SideLaunch) -> None:
+    """Write what a fresh process has found out."""
+    write_atomic(path, adapter_of(type(record)).dump_json(record))
 
 
-def read_peak(path: Path) -> PeakRecord | None:
+def read_record(path: Path, kind: type[Record]) -> Record | None:
     """Read it; ``None`` if the process did not come to write it.
 
     Raises:
-        ValueError: If the file is not what ``write_peak`` writes.
+        ValueError: If the file is not what ``write_record`` writes of this kind.
     """
-    return adapter_of(PeakRecord).validate_json(read_bytes(path)) if path.exists() else None
-
-
-def write_side(path: Path, launch: SideLaunch) -> None:
-    """Write what a side of a contrast took in this process."""
-    write_atomic(path, adapter_of(SideLaunch).dump_json(launch))
-
-
-def read_side(path: Path) -> SideLaunch | None:
-    """Read it; ``None`` if the process did not come to write it.
-
-    Raises:
-        ValueError: If the file is not what ``write_side`` writes.
-    """
-    return adapter_of(SideLaunch).validate_json(read_bytes(path)) if path.exists() else None
+    return adapter_of(kind).validate_json(read_bytes(path)) if path.exists() else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, ClassVar, Literal
 
 from jaxgate.model.computation import Amount
@@ -175,6 +176,15 @@ class SideLaunch:
     step_ns: tuple[int, ...]
     peak_bytes: int
     of_device: bool
+
+    @property
+    def run_ns(self) -> float:
+        """Median time of a step."""
+        return median(self.step_ns)
+
+    def ratio(self, other: SideLaunch) -> float:
+        """How long a step takes in multiples of another side's."""
+        return self.run_ns / other.run_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

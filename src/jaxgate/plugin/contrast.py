@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import pytest
 from jaxgate.engine.contrast import run_contrast
 from jaxgate.engine.session import GateSession
 from jaxgate.judge import judge_invalid
-from jaxgate.keep import HELD, read_side, write_side
+from jaxgate.keep import HELD, read_record, write_record
 from jaxgate.model import Contrast, ContrastCase, InvalidCaseError, Samples, SideLaunch, Verdict
 from jaxgate.observe.contrast import launch_side
 from jaxgate.observe.errors import guarded
@@ -25,12 +24,10 @@ from jaxgate.plugin.benchmark_rows import another_row, replay
 from jaxgate.plugin.gate_arguments import usage_errors
 from jaxgate.plugin.gated_test import GatedTest, nothing_decided
 from jaxgate.processes.child import run_child
-from jaxgate.processes.pytest_child import child_environment
+from jaxgate.processes.pytest_child import child_environment, ended, last_line
 from jaxgate.report import explain, verdict_properties
 from jaxgate.settings import RunKind
 from jaxgate.settings.variables import CONTRAST_INTO, CONTRAST_SIDE
-
-_ENDED = re.compile(r"^(?:FAILED|ERROR|SKIPPED) (.*)$", re.MULTILINE)
 
 
 class ContrastGate:
@@ -105,17 +102,17 @@ class ContrastGate:
             environment = {**child_environment(self._session.settings), **held, **chosen}
             done = run_child(command, folder=self._session.project, variables=environment)
             try:
-                found = read_side(into)
+                found = read_record(into, SideLaunch)
             except ValueError as error:
                 raise InvalidCaseError(stage, str(error)) from None
         if found is None:
-            raise InvalidCaseError(stage, _last_words(done.stdout, done.stderr))
+            raise InvalidCaseError(stage, ended(done)[-1][1] if ended(done) else last_line(done))
         return found
 
     def _leave_side(self, case: ContrastCase, contrast: Contrast) -> Verdict:
         """Run one side and write down what it took. Red in any case: nothing was judged."""
         side = os.environ[CONTRAST_SIDE]
-        write_side(Path(os.environ[CONTRAST_INTO]), launch_side(contrast.sides[side], case.needs))
+        write_record(Path(os.environ[CONTRAST_INTO]), launch_side(contrast.sides[side], case.needs))
         self._test.fail(case.name, f"{case.name}: {CONTRAST_INTO} is set: {side} was run, nothing was judged")
         return nothing_decided(case.name, None, "running one side")
 
@@ -137,10 +134,3 @@ class ContrastGate:
             row.extra_info.update(case=verdict.case, side=side.name, verdict=str(verdict.status))
             if side.launch is not None:
                 replay(self._item, row, Samples(bursts_ns=side.launch.step_ns, calls_per_burst=1))
-
-
-def _last_words(stdout: str, stderr: str) -> str:
-    """Why a process of pytest ended without figures."""
-    ended = _ENDED.findall(stdout)
-    lines = [line for line in (stderr + stdout).strip().splitlines() if line.strip()]
-    return ended[-1] if ended else lines[-1] if lines else "it said nothing"

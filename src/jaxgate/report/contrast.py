@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from statistics import median
 from typing import Any
 
 from jaxgate.model import Amount, ContrastResult, ContrastSide, Status, Verdict
@@ -42,7 +41,7 @@ def contrast_json(contrast: ContrastResult) -> dict[str, Any]:
 
 def _side_json(side: ContrastSide, first: ContrastSide) -> dict[str, Any]:
     launch, base, ratio = side.launch, first.launch, side.ratio
-    alone = None if launch is None or base is None else median(launch.step_ns) / median(base.step_ns)
+    alone = None if launch is None or base is None else launch.ratio(base)
     return {
         "side": side.name,
         "matmul_flops": side.traits.matmul_flops,
@@ -51,7 +50,7 @@ def _side_json(side: ContrastSide, first: ContrastSide) -> dict[str, Any]:
         "ratio": ratio and ratio.ratio,
         "low": ratio and ratio.low,
         "high": ratio and ratio.high,
-        "alone_ns": launch and median(launch.step_ns),
+        "alone_ns": launch and launch.run_ns,
         "alone_ratio": alone,
         "first_step_ns": launch and launch.first_step_s * 1e9,
         "peak_bytes": launch and launch.peak_bytes,
@@ -76,11 +75,11 @@ def _rows(contrast: ContrastResult) -> list[tuple[str, ...]]:
 
 def _row(side: ContrastSide, first: ContrastSide, amount: Amount) -> tuple[str, ...]:
     launch, base = side.launch, first.launch
-    alone_ns = None if launch is None else median(launch.step_ns)
+    alone_ns = None if launch is None else launch.run_ns
     together = "1 ×" if side is first else ""
     if side.ratio is not None:
         together = f"{side.ratio.ratio:.2f} × [{side.ratio.low:.2f}, {side.ratio.high:.2f}]"
-    alone = "" if alone_ns is None or base is None else f"{alone_ns / median(base.step_ns):.2f} ×"
+    alone = "" if launch is None or base is None else f"{launch.ratio(base):.2f} ×"
     return (
         f"  {side.name}",
         "" if alone_ns is None else show("run_ns", alone_ns),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import jax
 
 from jaxgate.model import SideLaunch, Training
-from jaxgate.observe.contrast.runner import runner_of
+from jaxgate.observe.contrast.runner import ContrastOpponent, runner_of
 from jaxgate.observe.machine import most_memory_bytes
 from jaxgate.observe.trace import Clock, uncollected
 
@@ -42,15 +42,9 @@ def launch_side(build: Callable[[], Training], needs: Iterable[str], clock: Cloc
         took_ns = max(1, clock() - one)
     of_process, of_device = most_memory_bytes() - before, runner.peak_bytes()  # resets of the bursts hold more
     calls = max(1, round(BURST_S * 1e9 / took_ns))
-    step_ns = []
+    opponent = ContrastOpponent(runner)
     with uncollected():
-        for _ in range(BURSTS):
-            runner.reset()
-            one = clock()
-            for _ in range(calls):
-                loss = runner.step()
-            runner.wait(loss)
-            step_ns.append((clock() - one) // calls)
+        step_ns = [opponent.burst(calls, clock) // calls for _ in range(BURSTS)]
     return SideLaunch(
         first_step_s=first_ns / 1e9,
         step_ns=tuple(step_ns),

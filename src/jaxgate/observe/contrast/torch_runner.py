@@ -16,8 +16,8 @@ from jaxgate.model import Training, Traits
 
 logging.getLogger("torch.__trace").propagate = False  # thousands of empty records under a test that fails
 _COPIES = frozenset({"clone", "copy_", "_to_copy", "contiguous"})
-_PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward"})
 _CONVOLUTIONS = frozenset({"convolution", "convolution_backward"})
+_PRODUCTS = _CONVOLUTIONS | {"mm", "addmm", "bmm", "baddbmm"}
 _FUSED = ("attention", "flash", "fmha")
 _WRITTEN_OUT = "_scaled_dot_product_attention_math"
 _BY_COMPILER = "written by PyTorch's compiler"

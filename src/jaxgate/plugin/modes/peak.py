@@ -6,7 +6,6 @@ the peak and writes it down.
 
 from __future__ import annotations
 
-import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -16,18 +15,16 @@ from pathlib import Path
 import pytest
 
 from jaxgate.engine.progress import Progress
-from jaxgate.keep import read_peak
+from jaxgate.keep import read_record
 from jaxgate.model import PeakRecord
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_start import terminal
 from jaxgate.plugin.stash import SETTINGS
 from jaxgate.processes.child import run_child
-from jaxgate.processes.pytest_child import child_environment
+from jaxgate.processes.pytest_child import child_environment, ended, last_line
 from jaxgate.report import PeakOutcome, count_outcomes, outcome_of, peak_table
 from jaxgate.settings.variables import PEAK_AFTER, PEAK_INTO
-
-_ENDED = re.compile(r"^(FAILED|ERROR|SKIPPED) (.*)$", re.MULTILINE)
 
 
 class Peaks(InsteadOfTests):
@@ -92,17 +89,16 @@ def measure_in_fresh_process(project: Path, test: str, environ: Mapping[str, str
         environment = {**environ, PEAK_INTO: str(into)}
         done = run_child(command, folder=project, variables=environment)
         try:
-            record = read_peak(into)
+            record = read_record(into, PeakRecord)
         except ValueError as error:
             return PeakOutcome.FAILED, PeakRecord(
                 case=test, why_not=f"its figures cannot be read: {error}", failed=True
             )
     if record is not None:
         return outcome_of(record), record
-    ended = _ENDED.findall(done.stdout)
-    if done.status == pytest.ExitCode.OK and ended and all(word == "SKIPPED" for word, _ in ended):
-        return PeakOutcome.SKIPPED, PeakRecord(case=test, why_not=ended[-1][1])
-    said = [rest for word, rest in ended if word != "SKIPPED"]
-    last = (done.stderr + done.stdout).strip().splitlines()[-1:] or ["it said nothing"]
-    why = said[-1] if said else f"the process ended with {done.status}: {last[0]}"
+    found = ended(done)
+    if done.status == pytest.ExitCode.OK and found and all(word == "SKIPPED" for word, _ in found):
+        return PeakOutcome.SKIPPED, PeakRecord(case=test, why_not=found[-1][1])
+    said = [rest for word, rest in found if word != "SKIPPED"]
+    why = said[-1] if said else f"the process ended with {done.status}: {last_line(done)}"
     return PeakOutcome.FAILED, PeakRecord(case=test, why_not=f"no gate was reached: {why}", failed=True)

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from jaxgate.keep import read_peak, write_peak
+from jaxgate.keep import read_record, write_record
 from jaxgate.model import Case, InvalidCaseError, PeakRecord, Verdict
 from jaxgate.observe.memory import measure_peak
 from jaxgate.plugin.gated_test import GatedTest, nothing_decided
@@ -32,10 +32,10 @@ def leave_peak(case: Case, into: Path, test: GatedTest) -> Verdict:
             record = measure_peak(case.name, case.build)
         except InvalidCaseError as error:
             record = PeakRecord(case=case.name, why_not=str(error), failed=True)
-        write_peak(into, record)
-    known = read_peak(into) if turn > 1 else None
+        write_record(into, record)
+    known = read_record(into, PeakRecord) if turn > 1 else None
     if known is not None:
-        write_peak(into, replace(known, more=True))
+        write_record(into, replace(known, more=True))
     what = "its peak was measured, nothing was judged" if turn == 1 else "nothing was measured or judged"
     test.fail(case.name, f"{case.name}: {PEAK_INTO} is set: {what}")
     return nothing_decided(case.name, None, "measuring peaks")
