@@ -6,10 +6,10 @@ import pytest
 from support.factories import CALL_NS, steady
 
 from jaxgate.judge import (
+    are_settled,
     decide,
     decide_speed,
     disagreements,
-    is_settled_speed,
     judge_contrast,
     needs_another,
     unlike,
@@ -155,9 +155,9 @@ def test_a_factor_moves_the_limit_and_the_ratio_stays_what_was_measured():
 
 def test_a_duel_without_a_claim_stops_at_its_first_look():
     """20 pairs are enough for the eye; a claim may need more."""
-    assert is_settled_speed([], steady(1.0, 20))
-    assert not is_settled_speed([], steady(1.0, 10))
-    assert is_settled_speed([COMPILED], steady(1.5, 20))
+    assert are_settled([], steady(1.0, 20))
+    assert not are_settled([], steady(1.0, 10))
+    assert are_settled([COMPILED.claim], steady(1.5, 20))
 
 
 def test_ratios_that_are_not_those_of_processes_of_their_own_are_said():

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 import jax
 import numpy as np
-import optax
 from flax import nnx
 
 from jaxgate.model import Amount, Contrast, SpeedClaim, Training
 from workloads.parts import Tree
-from workloads.training.states import adamw, cross_entropy, filled, zeros
+from workloads.training.states import adamw, cross_entropy, filled, train_step, zeros
 
 JAX, EAGER, COMPILED = "jax", "torch eager", "torch compiled"
 
@@ -63,17 +62,15 @@ def jax_side(model: Model, loss: Callable[[jax.Array, jax.Array], jax.Array] = c
         found: jax.Array = nnx.merge(definition, params)(inputs)
         return found
 
-    def step(params: Tree, opt_state: Tree, inputs: jax.Array, labels: jax.Array) -> tuple[Tree, Tree, jax.Array]:
-        found, grads = jax.value_and_grad(lambda params: loss(logits(params, inputs), labels))(params)
-        updates, opt_state = adamw().update(grads, opt_state, params)
-        return optax.apply_updates(params, updates), opt_state, found
+    def loss_of(params: Tree, inputs: jax.Array, labels: jax.Array) -> jax.Array:
+        return loss(logits(params, inputs), labels)
 
     return Training(
         framework="jax",
         state=(params, zeros(jax.eval_shape(adamw().init, params))),
         inputs=model.inputs,
         labels=model.labels,
-        step=jax.jit(exact(step), donate_argnums=(0, 1)),
+        step=jax.jit(exact(train_step(loss_of, adamw())), donate_argnums=(0, 1)),
         logits=exact(logits),
         loss=loss,
         load=lambda: (np.stack(list(model.inputs)), np.stack(list(model.labels))),
@@ -110,7 +107,3 @@ def torch_side(model: Model, *, compiled: bool) -> Training:
         model.labels,
         compiled=compiled,
     )
-
-
-Weights = Mapping[str, np.ndarray[Any, Any]]
-"""Arrays by name, in JAX's layout."""

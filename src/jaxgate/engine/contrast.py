@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import (
+    LOOKS,
+    are_settled,
     decide,
     decide_speed,
     disagreements,
-    is_settled_speed,
     judge_contrast,
     needs_another,
     unlike,
@@ -31,8 +32,6 @@ from jaxgate.model import (
 from jaxgate.observe.contrast import ContrastOpponent, Runner, Seen, differences, loading_of, look_at, runner_of
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.machine import first_device
-
-MAX_PAIRS = 60
 
 Launching = Callable[[str], SideLaunch]
 """Runs a side of this name in a process of its own."""
@@ -129,13 +128,13 @@ def _time(
 
     def duel(side: str, other: str) -> Duel:
         progress(f"sampling {side} against {other}")
-        claims = [one for one in contrast.claims if (one.side, one.other) == (side, other)]
+        claims = [one.claim for one in contrast.claims if (one.side, one.other) == (side, other)]
         return instruments.run_reference_duel(
             ContrastOpponent(compared.runners[side]),
             ContrastOpponent(compared.runners[other]),
-            settled=lambda duel: is_settled_speed(claims, duel),
+            settled=lambda duel: are_settled(claims, duel),
             clock=instruments.clock,
-            max_pairs=MAX_PAIRS,
+            max_pairs=max(LOOKS),
             platform=first_device().platform,
         )
 

@@ -21,7 +21,6 @@ from jaxgate.judge.confirmation import PROBES, PROCESSES, accuses, blames_machin
 from jaxgate.judge.contrast import (
     decide_speed,
     disagreements,
-    is_settled_speed,
     judge_contrast,
     needs_another,
     unlike,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from jaxgate.judge.duel import LOOKS, decide, scaled
+from jaxgate.judge.claims import decide_claim
 from jaxgate.judge.order import conclude
 from jaxgate.model import (
     Amount,
     ContrastResult,
     ContrastSide,
-    Decision,
     Difference,
     Duel,
     Finding,
@@ -106,7 +104,7 @@ def decide_speed(claim: SpeedClaim, duels: Sequence[Duel], alone: float) -> Find
     Raises:
         BrokenDuelError: If the times mean nothing.
     """
-    decisions = [_decide(claim, duel) for duel in duels]
+    decisions = [decide_claim(claim.claim, duel) for duel in duels]
     last = decisions[-1]
     broken = len(decisions) >= DUELS and all(one.status is Status.SLOWER for one in decisions)
     open_ = last.status in (Status.UNDECIDED, Status.SLOWER) and not broken
@@ -131,28 +129,7 @@ def decide_speed(claim: SpeedClaim, duels: Sequence[Duel], alone: float) -> Find
 
 def needs_another(claim: SpeedClaim, duels: Sequence[Duel]) -> bool:
     """Whether a claim looks broken, and has not been looked at often enough."""
-    return len(duels) < DUELS and _decide(claim, duels[-1]).status is Status.SLOWER
-
-
-def is_settled_speed(claims: Sequence[SpeedClaim], duel: Duel) -> bool:
-    """Whether a duel may stop: at a look that decides every claim on it, at the first where it has none, or at the last."""
-    pairs = len(duel.now_ns)
-    if pairs >= max(LOOKS):
-        return True
-    return pairs in LOOKS and all(_decide(one, duel).status is not Status.UNDECIDED for one in claims)
-
-
-def _decide(claim: SpeedClaim, duel: Duel) -> Decision:
-    """The decision in multiples of the other side's time; margin and smallest visible effect are of the limit."""
-    found = decide(scaled(duel, 1 / claim.factor))
-    return replace(
-        found,
-        ratio=found.ratio * claim.factor,
-        low=found.low * claim.factor,
-        high=found.high * claim.factor,
-        now_ns=duel.call_ns(duel.now_ns),
-        baseline_ns=duel.call_ns(duel.baseline_ns),
-    )
+    return len(duels) < DUELS and decide_claim(claim.claim, duels[-1]).status is Status.SLOWER
 
 
 def judge_contrast(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, ClassVar, Literal
 
+from jaxgate.model.claim import RUN_NS, Claim
 from jaxgate.model.computation import Amount
 from jaxgate.model.decision import Decision
 from jaxgate.model.numbers import STRICT
@@ -62,6 +63,11 @@ class SpeedClaim:
     other: str
     factor: float = 1.0
     why: str = ""
+
+    @property
+    def claim(self) -> Claim:
+        """The same as a gate claims it of a subject and its reference."""
+        return Claim(quantity=RUN_NS, relation="<=", factor=self.factor, why=self.why)
 
     def __str__(self) -> str:
         """Read as ``torch compiled ≤ 1 × torch eager``."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jaxgate.model.computation import Amount
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoEnergy:
@@ -101,6 +103,10 @@ class Energy:
     run_ns: int
     devices: int
     counter: str
+
+    def per_joule(self, amount: Amount) -> float:
+        """What calls get done for a joule, in units of the amount."""
+        return amount.count * 1e6 / self.call_uj
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ def _energy(verdict: Verdict) -> dict[str, Any]:
     found = verdict.energy
     if not isinstance(found, Energy):
         return {}
-    rate = {} if verdict.amount is None else {"per_joule": verdict.amount.count * 1e6 / found.call_uj}
+    rate = {} if verdict.amount is None else {"per_joule": found.per_joule(verdict.amount)}
     return {"call_uj": found.call_uj, "energy_resolution": found.resolution, "idle_watts": found.idle_watts, **rate}
 
 

@@ -15,7 +15,7 @@ def call_energy(verdict: Verdict) -> str:
         return ""
     if verdict.amount is None:
         return show("call_uj", found.call_uj)
-    return f"{show_amount_of(verdict.amount.count * 1e6 / found.call_uj, verdict.amount.unit)}/J"
+    return f"{show_amount_of(found.per_joule(verdict.amount), verdict.amount.unit)}/J"
 
 
 def whole_energy(found: Energy) -> str:
@@ -62,7 +62,7 @@ def energy_json(verdict: Verdict) -> dict[str, Any] | None:
     amount = verdict.amount
     return {
         "call_uj": found.call_uj,
-        "per_joule": None if amount is None else amount.count * 1e6 / found.call_uj,
+        "per_joule": None if amount is None else found.per_joule(amount),
         "resolution": found.resolution,
         "idle_watts": found.idle_watts,
         "calls": found.calls,

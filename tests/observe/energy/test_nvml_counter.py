@@ -6,22 +6,17 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from support.nvml import FakeDriver, FakeNvmlError
 
 from jaxgate.observe.energy import CounterError
 from jaxgate.observe.energy.nvml_counter import NvmlDriver
 
 
-class FakeNvmlError(Exception):
-    """As ``pynvml.NVMLError``."""
-
-
-class FakeNvml:
+class FakeNvml(FakeDriver):
     """A driver with three H200s, which this process uses alone."""
 
-    NVMLError = FakeNvmlError
-
     def __init__(self):
-        self.devices = ["GPU-a", "GPU-b", "GPU-c"]
+        super().__init__("GPU-a", "GPU-b", "GPU-c")
         self.energy = {"GPU-a": 5_000, "GPU-b": 7_000, "GPU-c": 0}
         self.pids = {device: [42] for device in self.devices}
         self.mig = 0
@@ -34,17 +29,6 @@ class FakeNvml:
 
     def nvmlInit(self):
         self._may("init")
-
-    def nvmlDeviceGetCount(self):
-        return len(self.devices)
-
-    def nvmlDeviceGetHandleByIndex(self, index):
-        return self.devices[index]
-
-    def nvmlDeviceGetHandleByUUID(self, name):
-        if name not in self.devices:
-            raise FakeNvmlError("Not Found")
-        return name
 
     def nvmlDeviceGetName(self, handle):
         self._may("name")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from support.nvml import FakeDriver, FakeNvmlError
 
 from jaxgate.observe.machine import Ticks, look, most_memory_bytes, read_ticks
 from jaxgate.observe.machine import nvml as module
@@ -148,14 +149,9 @@ def test_a_machine_that_tells_nothing_is_refused(machine):
 # GPU
 
 
-class FakeNvmlError(Exception):
-    """As ``pynvml.NVMLError``."""
-
-
-class FakeNvml:
+class FakeNvml(FakeDriver):
     """A driver with one idle H200; functions and constants are named as in ``nvidia-ml-py`` 13."""
 
-    NVMLError = FakeNvmlError
     NVML_TEMPERATURE_GPU = 0
     NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1
     nvmlClocksEventReasonGpuIdle = 0x1
@@ -167,8 +163,8 @@ class FakeNvml:
     nvmlClocksEventReasonHwPowerBrakeSlowdown = 0x80
 
     def __init__(self):
+        super().__init__("GPU-a")
         self.open = 0
-        self.devices = ["GPU-a"]
         self.processes = {}
         self.busy = 0
         self.reasons = 0x1
@@ -188,19 +184,6 @@ class FakeNvml:
 
     def nvmlShutdown(self):
         self.open -= 1
-
-    def nvmlDeviceGetCount(self):
-        return len(self.devices)
-
-    def nvmlDeviceGetHandleByIndex(self, index):
-        if not 0 <= index < len(self.devices):
-            raise FakeNvmlError("Invalid Argument")
-        return self.devices[index]
-
-    def nvmlDeviceGetHandleByUUID(self, name):
-        if name not in self.devices:
-            raise FakeNvmlError("Not Found")
-        return name
 
     def nvmlDeviceGetName(self, handle):
         return "NVIDIA H200"
