@@ -67,7 +67,7 @@ class JaxRunner:
 
     def traits(self) -> Traits:
         """What the program of a step does."""
-        traced = jax.jit(self._training.step).trace(*self._state, *self._batch)
+        traced = self._training.step.trace(*self._state, *self._batch)
         program, arrays = traced.jaxpr.jaxpr, len(jax.tree.leaves(self._state))
         found = list(_equations(program))
         return Traits(
