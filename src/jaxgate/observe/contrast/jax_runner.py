@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -67,7 +67,7 @@ class JaxRunner:
 
     def traits(self) -> Traits:
         """What the program of a step does."""
-        traced = self._training.step.trace(*self._state, *self._batch)
+        traced = cast("Any", self._training.step).trace(*self._state, *self._batch)
         program, arrays = traced.jaxpr.jaxpr, len(jax.tree.leaves(self._state))
         found = list(_equations(program))
         return Traits(
