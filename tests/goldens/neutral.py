@@ -17,6 +17,8 @@ CLOCKED = re.compile(
 """Keys whose numbers a real clock found, even in a run whose duels are faked."""
 RELEASED = {"flax", "jax", "jaxlib", "jaxgate", "line", "numpy", "optax", "python", "scipy", "system"}
 """Keys whose values are releases."""
+MEASURED = {"environments": [], "figures": {}, "moment": "<moment>", "run": "<run>"}
+"""Keys whose values are a machine's, and what stands for them; ``tests/report/test_results.py`` looks at them."""
 HASHED = {"digest", "inputs", "program", "source", "commit", "options", "executable"}
 _TIME = r"\d[\d,.]*(?:e[-+]\d+)? ?(?:ns|µs|us|ms|s|min|h)"
 _PROGRESS = re.compile(r"(?m)^[.FEsxX?]+$")
@@ -88,6 +90,8 @@ def neutral_json(text: str, names: Mapping[str, str]) -> str:
 
 
 def _value(key: str, value: Any) -> Any:
+    if key in MEASURED and value:
+        return MEASURED[key]
     if isinstance(value, dict):
         if value.get("kind") == "phase":
             value = value | {"now": "<time>"}

@@ -31,6 +31,7 @@ from jaxgate.keep import ProgramStore
 from jaxgate.model import (
     BrokenDuelError,
     Decision,
+    Duel,
     InvalidCaseError,
     Match,
     Measurement,
@@ -55,6 +56,7 @@ class BaselineTiming:
     Attributes:
         stored_here: The baseline; its compiled facts are those of its program here, where the environment differs.
         decision: What the duel said.
+        duel: Its times.
         why_not: Why there was none.
         same_executable: None was needed: today's program and the baseline's compile to the same here.
         repeat: How a fresh process looks for it again.
@@ -65,6 +67,7 @@ class BaselineTiming:
 
     stored_here: StoredBaseline | None
     decision: Decision | None = None
+    duel: Duel | None = None
     why_not: str = "no duel was run"
     same_executable: bool = False
     repeat: Repeat | None = None
@@ -295,4 +298,4 @@ class BaselineDuels:
         floor = self._margins.floor_of(record.baseline.case, observed.measurement)
         decision = replace(name_margin(decide(duel, own_margin=again.own_margin), floor), agrees=same_results)
         energy = duel_energy(observed.meter, sides, duel)
-        return replace(timing, decision=decision, repeat=DuelRepeat(again), energy=energy)
+        return replace(timing, decision=decision, duel=duel, repeat=DuelRepeat(again), energy=energy)

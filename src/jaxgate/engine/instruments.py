@@ -13,7 +13,7 @@ from pathlib import Path
 from jaxgate.engine.duel_processes import FreshDuel, open_sides, repeat_duel
 from jaxgate.engine.progress import PATIENCE_S
 from jaxgate.judge import PROCESSES
-from jaxgate.keep import utc_today
+from jaxgate.keep import utc_now, utc_today
 from jaxgate.model import Duel, HardwareKey, JaxDefaults, Opinion, OpTable, RepeatOutcome, Target
 from jaxgate.observe.duel import Contender, Planter, Side, Work, measure_work, prepare, prepare_planter, run_duel
 from jaxgate.observe.energy import EnergyMeters
@@ -58,6 +58,7 @@ class Instruments:
         find_meters: Gives the counters of energy, each looked for when it is first asked for.
         find_hardware: Asks a process of its own what the first device is.
         today: The UTC date.
+        moment: Date and time, UTC.
         clock: Monotonic nanoseconds.
         jax_defaults: Asks a process of its own what JAX does by default.
         processes: How many fresh processes must agree before a clock fails a test.
@@ -83,6 +84,7 @@ class Instruments:
     find_meters: Callable[[], EnergyMeters] = EnergyMeters
     find_hardware: Callable[[Path, Mapping[str, str]], HardwareKey] = find_hardware
     today: Callable[[], date] = utc_today
+    moment: Callable[[], str] = utc_now
     clock: Callable[[], int] = time.perf_counter_ns
     jax_defaults: Callable[[], JaxDefaults | None] = find_defaults
     processes: int = PROCESSES

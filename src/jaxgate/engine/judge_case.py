@@ -17,6 +17,7 @@ from jaxgate.engine.session import GateSession
 from jaxgate.judge import (
     ALWAYS_FAIL,
     apply_waivers,
+    figures_of,
     has_red_phase,
     judge,
     judge_invalid,
@@ -108,7 +109,8 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         reference_duel=reference.by,
         duel_energy=timing.energy,
     )
-    verdict = replace(judge_with_buffers(judged, observed), opinion=opinion)
+    figures = figures_of(now, timing.stored_here, timing.duel)
+    verdict = replace(judge_with_buffers(judged, observed), opinion=opinion, figures=figures)
     found = partial(JudgedCase, stored_here=timing.stored_here, opponent=timing.opponent, on_baseline_ns=timing.took_ns)
     if recording:  # a waived claim is broken all the same, and never recorded
         recorded = record_case(

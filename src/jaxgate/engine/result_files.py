@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -47,7 +48,7 @@ def write_result_files(
     for name, text in ((SUMMARY, page), (RESULTS, results)):
         session.evidence.write_page(name, text)
     if environ.get(RESULTS_INTO):
-        write_atomic(Path(environ[RESULTS_INTO]), results_json(outcome, texts=True).encode())
+        write_atomic(Path(environ[RESULTS_INTO]), results.encode())
     if environ.get(STEP_SUMMARY):
         try:
             append_page(Path(environ[STEP_SUMMARY]), page)
@@ -78,6 +79,8 @@ def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], e
         needs_commit=ending.changes.needs_commit,
         elsewhere=elsewhere,
         exit_status=exit_status,
+        run=secrets.token_hex(8),
+        moment=session.instruments.moment(),
     )
 
 

@@ -28,6 +28,7 @@ from jaxgate.judge.contrast import (
 from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
 from jaxgate.judge.energy import compare_energy, energy_of
 from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.figures import figures_of
 from jaxgate.judge.launches import judge_environment, may_be_faster, may_be_slower
 from jaxgate.judge.newer_jax import untested
 from jaxgate.judge.opinion import is_compiled_anew

@@ -15,6 +15,11 @@ _KEPT = (".json", ".gz", ".md", ".toml")
 TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 
+def utc_now() -> str:
+    """This moment, UTC, to the second: ``2026-11-25T02:30:00+00:00``."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+
+
 def utc_today() -> dt.date:
     """The UTC date of now."""
     return dt.datetime.now(dt.UTC).date()

@@ -67,15 +67,17 @@ def read_text(path: Path, *, errors: str = "strict") -> str:
     return read_bytes(path).decode(errors=errors)
 
 
-def read_json(path: Path, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """Read a JSON file; ``pairs`` makes the objects.
+def read_json(
+    path: Path, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None, limit: int = TEXT_BYTES
+) -> Any:
+    """Read a JSON file of at most so many bytes; ``pairs`` makes the objects.
 
     Raises:
         OSError: If it cannot be read, as ``read_bytes`` says.
         ValueError: If it is not JSON, nested too deeply, or has a number beyond 64 bits.
     """
     try:
-        return json.loads(read_bytes(path), object_pairs_hook=pairs, parse_int=_bounded)
+        return json.loads(read_bytes(path, limit), object_pairs_hook=pairs, parse_int=_bounded)
     except RecursionError:
         raise ValueError("is nested too deeply") from None
 

@@ -51,9 +51,11 @@ from jaxgate.model.duel import (
     RepeatOutcome,
 )
 from jaxgate.model.energy import Counted, Energy, EnergyHalf, EnergyRatio, EnergyRun, NoEnergy
+from jaxgate.model.figures import BaselineName, CallTimes, Figures
 from jaxgate.model.former_names import at_least, at_most, cases, equal
 from jaxgate.model.gpus import GPUS, Gpu
 from jaxgate.model.hardware import HardwareKey, compiled_for
+from jaxgate.model.history import HistoryPoint, Source
 from jaxgate.model.inventory import Inventory, KeptCase, LogEntry, StoreChanges, StoredFile
 from jaxgate.model.jax_defaults import COMPILE_OPTIONS, CORES, UNKNOWN_SETTINGS, JaxDefaults
 from jaxgate.model.launched_program import CALL_FACTS, LaunchedProgram, call_facts, changed_programs, pair_programs
@@ -86,7 +88,7 @@ from jaxgate.model.numbers import (
     Samples,
 )
 from jaxgate.model.opinion import SWITCHED_OFF, Opinion, OpinionBy, WrongResultError
-from jaxgate.model.outcome import GateExit, Outcome, Point, Review, Scaling, UsageError
+from jaxgate.model.outcome import RESULTS_SCHEMA, GateExit, Outcome, Point, Review, Scaling, UsageError
 from jaxgate.model.policy import FactPolicy
 from jaxgate.model.profile import (
     MOST,
@@ -105,6 +107,7 @@ from jaxgate.model.rates import RATES, Rates
 from jaxgate.model.release_line import distance, folder_name, release_line, split_folder_name
 from jaxgate.model.repro import ABOUT, REDUCED_FACTS, AnonymousProgram, ArrayOf, Axes, MeshOf, Reduced
 from jaxgate.model.roofline import RESOURCES, Demand, Resource, Roofline
+from jaxgate.model.run_record import AmountRecord, CaseRecord, FindingRecord, RunRecord, TimeRecord
 from jaxgate.model.stored_program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
 from jaxgate.model.target import CHIPS, Target

@@ -9,6 +9,9 @@ from enum import IntEnum
 from jaxgate.model.decision import Status
 from jaxgate.model.verdict import Verdict
 
+RESULTS_SCHEMA = 1
+"""Of ``results.json``; changes where a key goes or means something else; a new key changes nothing."""
+
 
 class GateExit(IntEnum):
     """Exit codes of ``ci/gate``."""
@@ -41,6 +44,8 @@ class Outcome:
         exit_status: pytest's.
         commit: What was checked out; ``None`` if git does not know.
         scaling: Rates of each series of cases on several numbers of devices.
+        run: Names the run among all runs of the project.
+        moment: When it ended, UTC, ``2026-11-25T02:30:00+00:00``.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -55,6 +60,8 @@ class Outcome:
     exit_status: int = 0
     commit: str | None = None
     scaling: tuple[Scaling, ...] = ()
+    run: str = ""
+    moment: str = ""
 
     @property
     def failed(self) -> tuple[Verdict, ...]:

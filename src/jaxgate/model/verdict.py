@@ -10,6 +10,7 @@ from jaxgate.model.computation import Amount
 from jaxgate.model.contrast import ContrastResult
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.energy import Energy, EnergyRatio, NoEnergy
+from jaxgate.model.figures import Figures
 from jaxgate.model.hardware import HardwareKey
 from jaxgate.model.opinion import Opinion
 from jaxgate.model.profile import Capture
@@ -139,6 +140,7 @@ class Verdict:
         accuses_machine: Whether it fails for no other reason than that the machine is the suspect.
         capture: Where its profiles and programs are, and where the time goes, once they were captured.
         opinion: What a second opinion says of its result; ``None`` where none was wanted.
+        figures: Every number of it and of its baseline, for pages and the history; ``None`` if it could not be measured.
         contrast: The sides of a contrast, and how they compare; ``None`` of any other case.
     """
 
@@ -167,6 +169,7 @@ class Verdict:
     capture: Capture | None = None
     opinion: Opinion | None = None
     contrast: ContrastResult | None = None
+    figures: Figures | None = None
 
     @property
     def changed_untimed(self) -> bool:

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from jaxgate.model import Energy, EnergyRatio, Finding, Outcome, Status, Verdict
+from jaxgate.model import RESULTS_SCHEMA, CallTimes, Energy, EnergyRatio, Figures, Finding, Outcome, Status, Verdict
 from jaxgate.report.contrast import contrast_json
 from jaxgate.report.energy import energy_json
 from jaxgate.report.printable import printable
 from jaxgate.report.text import explain
 
 PREFIX = "jaxgate"
-RESULTS_SCHEMA = 1
-"""Changes where a key goes or means something else; a new key changes nothing."""
+_DIGITS = 5
+"""Of the time of a call: as many as a clock with a resolution of 0.01 % has."""
 
 
-def results_json(outcome: Outcome, *, texts: bool = False) -> str:
-    """The run: how it ended, and every case with what was not the same.
-
-    Args:
-        outcome: The run.
-        texts: Add to each case that is not the same what a person reads of it: for a process that shows it.
-    """
+def results_json(outcome: Outcome) -> str:
+    """The run: how it ended, and every case with its figures and what was not the same."""
+    environments = _environments(outcome)
     content = {
         "schema": RESULTS_SCHEMA,
         "jaxgate": version("jaxgate"),
+        "run": outcome.run,
+        "moment": outcome.moment,
         "green": outcome.green,
         "exit_status": outcome.exit_status,
         "gate_exit": int(outcome.gate_exit),
@@ -40,15 +39,13 @@ def results_json(outcome: Outcome, *, texts: bool = False) -> str:
         "baseline_edits": None if outcome.baseline_edits is None else list(outcome.baseline_edits),
         "needs_commit": list(outcome.needs_commit),
         "scaling": [asdict(series) for series in outcome.scaling],
-        "cases": [
-            _case(verdict, outcome) | ({"text": _text(verdict, outcome)} if texts else {})
-            for verdict in outcome.verdicts
-        ],
+        "environments": [dict(one) for one in environments],
+        "cases": [_case(verdict, outcome, environments) for verdict in outcome.verdicts],
     }
     return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
 
 
-def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
+def _case(verdict: Verdict, outcome: Outcome, environments: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     decision = verdict.time.decision
     return {
         "case": verdict.case,
@@ -67,6 +64,7 @@ def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
             "low": decision and decision.low,
             "high": decision and decision.high,
             "pairs": decision and decision.pairs,
+            "margin": decision and decision.margin,
             "sees": decision and decision.sees,
             "confirmed": list(verdict.time.confirmed),
         },
@@ -81,7 +79,40 @@ def _case(verdict: Verdict, outcome: Outcome) -> dict[str, Any]:
         "opinion": None if verdict.opinion is None else {**asdict(verdict.opinion), "by": str(verdict.opinion.by)},
         **({} if verdict.contrast is None else {"contrast": contrast_json(verdict.contrast)}),
         "bundle": verdict.capture.folder if verdict.capture is not None else "",
+        "text": _text(verdict, outcome),
+        "changes": list(verdict.changes),
+        "allocations": list(verdict.allocations) if verdict.fails else [],
+        "amount": verdict.amount and asdict(verdict.amount),
+        "figures": None if verdict.figures is None else _figures(verdict.figures, environments),
     }
+
+
+def _environments(outcome: Outcome) -> list[Mapping[str, str]]:
+    """Each environment once: nearly all cases of a run share one."""
+    found: list[Mapping[str, str]] = []
+    for verdict in outcome.verdicts:
+        if verdict.figures is not None and verdict.figures.environment not in found:
+            found.append(verdict.figures.environment)
+    return found
+
+
+def _figures(figures: Figures, environments: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    return {
+        "now": dict(figures.now),
+        "stored": dict(figures.stored),
+        "reference": dict(figures.reference),
+        "environment": environments.index(figures.environment),
+        "program": figures.program,
+        "baseline": figures.baseline and asdict(figures.baseline),
+        "times": _times(figures.times),
+    }
+
+
+def _times(times: CallTimes) -> dict[str, Any]:
+    def rounded(side: Sequence[float]) -> list[float]:
+        return [float(f"{value:.{_DIGITS}g}") for value in side]
+
+    return {"now": rounded(times.now), "stored": rounded(times.stored), "in_turn": times.in_turn}
 
 
 def _roofline(verdict: Verdict) -> dict[str, Any] | None:

@@ -1,0 +1,69 @@
+"""Reads what a run left in ``results.json``: the page, the history and the comparison of two runs know a run by it alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jaxgate.keep.strict import adapter_of, first_problem
+from jaxgate.keep.untrusted import read_json
+from jaxgate.model import RESULTS_SCHEMA, RunRecord
+
+RESULTS_BYTES = 64 * 1024**2
+"""A run of 2,000 cases leaves about 8 MB."""
+
+
+class UnreadableResultsError(ValueError):
+    """A file that is no run's results; the text says what was expected and found."""
+
+
+def read_results(path: Path) -> RunRecord:
+    """Read the results of a run.
+
+    Raises:
+        UnreadableResultsError: If the file cannot be read, or is something else.
+    """
+    try:
+        content = read_json(path, limit=RESULTS_BYTES)
+    except (OSError, ValueError) as error:
+        raise UnreadableResultsError(f"{path}: expected the results.json of a run: {error}") from None
+    try:
+        return parse_results(content)
+    except UnreadableResultsError as error:
+        raise UnreadableResultsError(f"{path}: {error}") from None
+
+
+def parse_results(content: object) -> RunRecord:
+    """Make what ``results.json`` says into a run.
+
+    Raises:
+        UnreadableResultsError: If a key is missing, or its value is of another type.
+    """
+    if not isinstance(content, dict) or "schema" not in content or "cases" not in content:
+        raise UnreadableResultsError("expected the results.json of a run, with `schema` and `cases`")
+    if content["schema"] != RESULTS_SCHEMA:
+        raise UnreadableResultsError(f"expected schema {RESULTS_SCHEMA}, found {content['schema']!r}")
+    try:
+        return adapter_of(RunRecord).validate_json(json.dumps(_whole(content)))
+    except (ValueError, RecursionError) as error:
+        problem = first_problem(error) if hasattr(error, "errors") else str(error)
+        raise UnreadableResultsError(f"expected the results.json of a run: {problem}") from None
+
+
+def _whole(content: dict[str, Any]) -> dict[str, Any]:
+    """With the environment in each case; the file has each environment once, and cases name it by its place."""
+    environments = content.get("environments", [])
+    if not isinstance(environments, list) or not isinstance(content["cases"], list):
+        raise UnreadableResultsError("expected lists under `environments` and `cases`")
+    return content | {"cases": [_with_environment(case, environments) for case in content["cases"]]}
+
+
+def _with_environment(case: Any, environments: list[Any]) -> Any:
+    figures = case.get("figures") if isinstance(case, dict) else None
+    if not isinstance(figures, dict) or "environment" not in figures:
+        return case
+    place = figures["environment"]
+    if not isinstance(place, int) or not 0 <= place < len(environments):
+        raise UnreadableResultsError(f"expected the place of an environment in {case.get('case')!r}, found {place!r}")
+    return case | {"figures": figures | {"environment": environments[place]}}

@@ -1,0 +1,130 @@
+"""What a run left in ``results.json``, as it is read back for a page, for the history and for a comparison of two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from jaxgate.model.figures import KEPT, Figures
+from jaxgate.model.outcome import Scaling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeRecord:
+    """What was said of a case's time: ``TimeVerdict`` and the figures of its duel, which are ``None`` without one."""
+
+    __pydantic_config__: ClassVar[Any] = KEPT
+
+    status: str
+    reason: str = ""
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    pairs: int | None = None
+    margin: float | None = None
+    sees: float | None = None
+    confirmed: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingRecord:
+    """One thing of a case that was not the same: see ``Finding``."""
+
+    __pydantic_config__: ClassVar[Any] = KEPT
+
+    kind: str
+    name: str
+    status: str
+    now: float | None = None
+    against: float | None = None
+    allowed: float | None = None
+    recorded: float | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmountRecord:
+    """What a call gets done: see ``Amount``."""
+
+    __pydantic_config__: ClassVar[Any] = KEPT
+
+    count: float
+    unit: str
+    bus_factor: float | None = None
+    series: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRecord:
+    """One case of a run.
+
+    Attributes:
+        hardware: As verdicts name it, ``cpu-amd-epyc-1``; ``None`` where it could not be measured.
+        status: Its verdict, ``SAME``.
+        recorded: ``created`` or ``refreshed`` by this run; empty if it was judged.
+        findings: What was not the same, worst first.
+        causes: Suspects, the one that explains most first.
+        text: The failure text, where it fails.
+        changes: What changed in the program, as lines of a difference, where it fails.
+        allocations: The largest buffers, where memory decides.
+        bundle: Folder of its profiles and programs, relative to the project; empty if there is none.
+        roofline: Of a target, the least times, as ``docs/results.md`` has them.
+        figures: Every number of it; ``None`` in results of an earlier jaxgate, and where nothing was measured.
+    """
+
+    __pydantic_config__: ClassVar[Any] = KEPT
+
+    case: str
+    status: str
+    fails: bool
+    time: TimeRecord
+    test: str = ""
+    hardware: str | None = None
+    recorded: str = ""
+    run_ns: float | None = None
+    findings: tuple[FindingRecord, ...] = ()
+    causes: tuple[str, ...] = ()
+    baseline: str = ""
+    origin: str | None = None
+    bundle: str = ""
+    text: str = ""
+    changes: tuple[str, ...] = ()
+    allocations: tuple[str, ...] = ()
+    amount: AmountRecord | None = None
+    roofline: Mapping[str, Any] | None = None
+    figures: Figures | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run, as its ``results.json`` says it.
+
+    Attributes:
+        schema: Of the file.
+        jaxgate: Version that wrote it.
+        run: Names the run; empty in results of an earlier jaxgate, as is ``moment``.
+        moment: When it ended, UTC, ``2026-11-25T02:30:00+00:00``.
+        green: Whether it was.
+        gate_exit: What a gate ends with; see ``GateExit``.
+        commit: What was checked out; ``None`` if git does not know.
+        elsewhere: The options that chose something else to compare with than the stored baselines.
+        needs_commit: Files of the baselines that the commit does not have as they are.
+    """
+
+    __pydantic_config__: ClassVar[Any] = KEPT
+
+    schema: int
+    jaxgate: str
+    green: bool
+    gate_exit: int
+    cases: tuple[CaseRecord, ...]
+    run: str = ""
+    moment: str = ""
+    commit: str | None = None
+    elsewhere: str = ""
+    not_judged: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    unfit: tuple[str, ...] = ()
+    needs_commit: tuple[str, ...] = ()
+    scaling: tuple[Scaling, ...] = field(default_factory=tuple)
