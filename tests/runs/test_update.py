@@ -6,6 +6,7 @@ import json
 import signal
 
 import pytest
+from support.fakes import duel
 from support.lines import line_here
 from support.projects import TWO, model
 
@@ -111,3 +112,43 @@ def test_a_recording_without_a_loss_asks_for_nothing(project):
     assert "REASON WANTED" not in project.run("--perf-update").text
     assert "REASON WANTED" not in project.run("--perf-update").text
     assert all("(" not in entry.partition("Why:")[0] for entry in project.log())
+
+
+def test_a_refresh_is_timed_beside_what_it_replaces(project, lab):
+    """A slow-down that is accepted stands in the log with its figure, and is no failure."""
+    project.write("test_model.py", TWO).run("--perf-update")
+    project.edit("test_model.py", "x * 2", "x * 3")
+    lab.finds["baseline"] = duel(1.2)
+    result = project.run("--perf-update", "--perf-why", "three")
+    result.counts(passed=2)
+    assert lab.duelled == ["baseline"]
+    log = "".join(entry.read_text() for entry in (project.path / "baselines/log").iterdir())
+    assert "refreshed `model/first` (a call takes 12 ms against 10 ms = 1.20 ×, allowed 10.3 ms), `model/second`." in log
+    first, second = project.results()["cases"]
+    assert (first["status"], first["recorded"], first["time"]["ratio"]) == ("SLOWER", "refreshed", pytest.approx(1.2))
+    assert (second["status"], second["recorded"], second["time"]["ratio"]) == ("SAME", "refreshed", None)
+    lab.finds["baseline"] = duel(1.0)
+    project.run().counts(passed=2)
+
+
+@pytest.mark.parametrize("damage", ["unlink", "write_bytes"])
+def test_a_baseline_without_its_program_is_replaced_untimed(project, lab, damage):
+    """A lost program is a reason to record again, not a reason against it."""
+    project.write("test_model.py", TWO).run("--perf-update")
+    project.edit("test_model.py", "x * 2", "x * 3")
+    for program in (project.path / "baselines/programs").iterdir():
+        program.unlink() if damage == "unlink" else program.write_bytes(b"x")
+    project.run("--perf-update").counts(passed=2)
+    first = project.results()["cases"][0]
+    assert (first["recorded"], first["time"]["ratio"]) == ("refreshed", None)
+    assert "missing or damaged" in first["time"]["reason"]
+    project.run().counts(passed=2)
+
+
+def test_a_first_recording_and_one_without_a_clock_are_not_timed(project, lab):
+    """There is nothing to be timed beside, or no clock."""
+    project.write("test_model.py", TWO).run("--perf-update")
+    assert lab.duelled == []
+    project.edit("test_model.py", "x * 2", "x * 3")
+    project.run("--perf-update", "--benchmark-disable").counts(passed=2)
+    assert lab.duelled == []

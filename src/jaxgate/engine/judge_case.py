@@ -86,8 +86,9 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         stored = _load(session, case, now.hardware, test=test, recording=recording)
         if stored is None:
             session.result.new_programs[case.name] = now.fingerprints
-        timing = BaselineTiming(stored)
-        if not recording:
+        if recording:
+            timing = _time_replaced(session, observed, stored, progress)
+        else:
             timing = _time(session, case, observed, stored, test=test, progress=progress)
         opinion = session.opinions.ask(
             observed, stored, recording=recording, same_executable=timing.same_executable, progress=progress
@@ -175,6 +176,26 @@ def _time(
     if observed.measurement.samples is None:
         return timing
     return session.stored_times.time(case.name, test, observed.measurement, stored, timing)
+
+
+def _time_replaced(
+    session: GateSession, observed: Observation, stored: StoredBaseline | None, progress: Announce
+) -> BaselineTiming:
+    """Time a case beside the baseline that it replaces, so that the log and the history know what is accepted.
+
+    Facts are held against what was recorded, whatever its program has here; and nothing that goes wrong here keeps a case
+    from being recorded: a lost program is a reason to record it again.
+    """
+    settings = session.settings
+    untimed = BaselineTiming(stored, why_not="recorded, not timed")
+    unasked = settings.other_side or settings.as_measured or observed.measurement.samples is None
+    if stored is None or not stored.own or unasked:
+        return untimed
+    try:
+        timing = session.baseline_duels.time(observed, stored, progress)
+    except InvalidCaseError as error:
+        return replace(untimed, why_not=str(error))
+    return replace(timing, stored_here=stored)
 
 
 def _time_reference(session: GateSession, observed: Observation, progress: Announce) -> ReferenceTiming:
