@@ -123,7 +123,9 @@ def test_a_refresh_is_timed_beside_what_it_replaces(project, lab):
     result.counts(passed=2)
     assert lab.duelled == ["baseline"]
     log = "".join(entry.read_text() for entry in (project.path / "baselines/log").iterdir())
-    assert "refreshed `model/first` (a call takes 12 ms against 10 ms = 1.20 ×, allowed 10.3 ms), `model/second`." in log
+    assert (
+        "refreshed `model/first` (a call takes 12 ms against 10 ms = 1.20 ×, allowed 10.3 ms), `model/second`." in log
+    )
     first, second = project.results()["cases"]
     assert (first["status"], first["recorded"], first["time"]["ratio"]) == ("SLOWER", "refreshed", pytest.approx(1.2))
     assert (second["status"], second["recorded"], second["time"]["ratio"]) == ("SAME", "refreshed", None)

@@ -15,6 +15,7 @@ from jaxgate.cli.baselines import migrate_baselines, show_baselines
 from jaxgate.cli.bisect_arguments import add_bisect
 from jaxgate.cli.comment import comment
 from jaxgate.cli.console import complain, refuse
+from jaxgate.cli.diff_arguments import add_diff
 from jaxgate.cli.doctor import doctor
 from jaxgate.cli.gate import gate
 from jaxgate.cli.init import asker, init
@@ -149,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     commenting.add_argument("--commit", default="", metavar="SHA", help="the results must be of this commit")
     add_bisect(command)
     command("policy", _policy, help="print what gates, and by how much it may move, as Markdown")
+    add_diff(command)
     stored = command(
         "baselines",
         _baselines,

@@ -28,7 +28,7 @@ from jaxgate.judge.contrast import (
 from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
 from jaxgate.judge.energy import compare_energy, energy_of
 from jaxgate.judge.facts import compare_facts
-from jaxgate.judge.figures import figures_of
+from jaxgate.judge.figures import figures_of, figures_of_baseline
 from jaxgate.judge.launches import judge_environment, may_be_faster, may_be_slower
 from jaxgate.judge.newer_jax import untested
 from jaxgate.judge.opinion import is_compiled_anew
@@ -59,6 +59,7 @@ from jaxgate.judge.phases import settle_phases
 from jaxgate.judge.policy import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.judge.rank_merge import STAGE, merge, name_ranks
 from jaxgate.judge.roofline import roofline
+from jaxgate.judge.run_diff import diff_sides
 from jaxgate.judge.scaling import scaling
 from jaxgate.judge.stored import (
     StoredLimit,

@@ -51,6 +51,11 @@ def figures_of(now: Measurement, stored: StoredBaseline | None, duel: Duel | Non
     )
 
 
+def figures_of_baseline(one: MeasuredProgram) -> dict[str, float]:
+    """What a baseline has in numbers, by name."""
+    return dict(_measured(one))
+
+
 def _measured(one: MeasuredProgram) -> Iterator[tuple[str, float]]:
     yield from _compiled(one.facts, one.phases)
     for name in ARRIVAL_FACTS:

@@ -46,6 +46,7 @@ from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import TRUNKS, ignored, merge_base, read_provenance, uncommitted, utc_now, utc_today
 from jaxgate.keep.references import DuelCache, ReferenceCache
 from jaxgate.keep.results import UnreadableResultsError, parse_results, read_results
+from jaxgate.keep.revision_files import RevisionFiles, revision_files
 from jaxgate.keep.side_notes import add_note, read_notes
 from jaxgate.keep.strict import MIGRATE, CorruptBaselineError
 from jaxgate.keep.tensorboard_events import can_write_scalars, write_scalars

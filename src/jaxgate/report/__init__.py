@@ -28,6 +28,7 @@ from jaxgate.report.reduced import reduced_text
 from jaxgate.report.repro_file import repro_file
 from jaxgate.report.results import results_json, verdict_properties
 from jaxgate.report.review import review_lines, why_not_acceptable
+from jaxgate.report.run_diff import diff_json, diff_lines, diff_page
 from jaxgate.report.scaling import scaling_lines
 from jaxgate.report.side_by_side import side_by_side
 from jaxgate.report.stored import RecordingOutcome, RecordingRow, recording_table

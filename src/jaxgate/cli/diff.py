@@ -1,0 +1,77 @@
+"""``jaxgate diff A B``: two runs, revisions or kinds of hardware beside each other. Needs no JAX and no device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxgate.cli.console import refuse, say, write
+from jaxgate.cli.pytest_arguments import IniError, usual_folder
+from jaxgate.engine.diff_sides import is_results, side_of_hardware, side_of_results, side_of_revision
+from jaxgate.judge import diff_sides
+from jaxgate.keep import CorruptBaselineError, UnreadableResultsError
+from jaxgate.model import DiffSide, RunDiff, UsageError
+from jaxgate.report import diff_json, diff_lines, diff_page
+
+EXPECTED = (
+    "expected results.json or the folder that has it, a revision of git, hardware as the folders of baselines name it "
+    "(cpu-amd-epyc, cpu-amd-epyc-1-jax-0.12) or a target (tpu:v5e:2x4), found {name!r}"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """How it is printed.
+
+    Attributes:
+        everything: All cases, and all facts of each.
+        as_json: For machines.
+        as_markdown: For a pull request.
+    """
+
+    everything: bool = False
+    as_json: bool = False
+    as_markdown: bool = False
+
+
+def diff(first: str, second: str, folder: str | None, shown: Shown) -> int:
+    """Compare two sides, and print what differs.
+
+    Args:
+        first: One side.
+        second: The other.
+        folder: Of the baselines; ``None`` for what pytest would take.
+        shown: How it is printed.
+
+    Returns:
+        The exit code: 0 if both could be compared, whatever differs; 2 if one could not be read, or they share no case.
+    """
+    try:
+        root = Path(folder) if folder else usual_folder(Path.cwd())
+        found = diff_sides(_side(first, root), _side(second, root))
+    except (IniError, UsageError, UnreadableResultsError, CorruptBaselineError) as error:
+        return refuse("diff", str(error), 2)
+    if not found.cases:
+        return refuse("diff", f"{first} and {second} share no case: {_alone(found)}", 2)
+    if shown.as_json or shown.as_markdown:
+        write(diff_json(found) if shown.as_json else diff_page(found))
+        return 0
+    for line in diff_lines(found, everything=shown.everything):
+        say(line)
+    return 0
+
+
+def _side(name: str, root: Path) -> DiffSide:
+    path = Path(name)
+    if is_results(path):
+        return side_of_results(name, path)
+    finders: tuple[Callable[[str, Path], DiffSide | None], ...] = (side_of_hardware, side_of_revision)
+    for find in finders:
+        if side := find(name, root):
+            return side
+    raise UsageError(EXPECTED.format(name=name))
+
+
+def _alone(found: RunDiff) -> str:
+    return f"{len(found.only_first)} on the first side, {len(found.only_second)} on the second"

@@ -1,0 +1,150 @@
+"""The sides of ``jaxgate diff``: what a run left, what is stored of some hardware, or what a revision has stored."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from jaxgate.judge import figures_of_baseline
+from jaxgate.keep import CorruptBaselineError, read_all, read_results, revision_files
+from jaxgate.model import (
+    Baseline,
+    DiffSide,
+    RunRecord,
+    SideCase,
+    UsageError,
+    folder_name,
+    plural,
+    release_line,
+    shortlist,
+    split_folder_name,
+)
+
+RESULTS = "results.json"
+MAX_NAMED = 6
+
+
+def side_of_results(name: str, path: Path) -> DiffSide:
+    """What a run left: its ``results.json``, or the folder that has it.
+
+    Raises:
+        UnreadableResultsError: If it cannot be read.
+        UsageError: If no case of it has figures: an earlier jaxgate wrote none.
+    """
+    run = read_results(path / RESULTS if path.is_dir() else path)
+    cases: dict[str, tuple[SideCase, ...]] = {}
+    for case in run.cases:
+        if case.figures is None:
+            continue
+        one = SideCase(
+            folder=_folder(case.hardware, case.figures.environment),
+            figures=case.figures.now,
+            status=case.status,
+            program=case.figures.program,
+            environment=case.figures.environment,
+        )
+        cases[case.case] = (*cases.get(case.case, ()), one)
+    if not cases:
+        raise UsageError(f"{name}: expected figures of cases, found none; run the suite again with this jaxgate")
+    return DiffSide(name=name, about=_about_run(run), cases=cases)
+
+
+def side_of_hardware(name: str, root: Path) -> DiffSide | None:
+    """What is stored of some hardware; ``None`` if no baseline is of it.
+
+    Args:
+        name: A folder of baselines (``cpu-amd-epyc-1-jax-0.12``), or as much of it as names the hardware (``cpu-amd-epyc``,
+            every number of devices, of the newest release line), or a target (``tpu:v5e:2x4``).
+        root: The folder of the baselines.
+
+    Raises:
+        CorruptBaselineError: If a baseline cannot be trusted.
+    """
+    wanted = name.replace(":", "-")
+    folders = {path.name: split for path in root.glob("*") if path.is_dir() and (split := split_folder_name(path.name))}
+    key, line = split_folder_name(wanted) or (wanted, "")
+    lines = {folder: line_ for folder, (slug, line_) in folders.items() if _names(key, slug)}
+    if not lines:
+        return None
+    newest = line or max(lines.values(), key=_as_numbers)
+    chosen = sorted(folder for folder, line_ in lines.items() if line_ == newest)
+    baselines = [baseline for folder in chosen for baseline in _read(root, folder)]
+    others = sorted({*lines.values()} - {newest}, key=_as_numbers)
+    more = f"; there is jax {' and '.join(others)}, too: {key}-jax-{others[-1]}" if others and not line else ""
+    about = f"{plural(len(baselines), 'baseline')} of {shortlist(chosen, MAX_NAMED)}{more}"
+    return DiffSide(name=name, about=about, cases=_cases(baselines)) if baselines else None
+
+
+def side_of_revision(name: str, root: Path) -> DiffSide | None:
+    """What a revision of git has stored, of all hardware; ``None`` if git does not know the revision, or it has nothing.
+
+    Args:
+        name: A commit, a branch, a tag.
+        root: The folder of the baselines.
+
+    Raises:
+        UsageError: If a baseline of it cannot be read; of another schema, for example.
+    """
+    with revision_files(root, name) as found:
+        if found is None:
+            return None
+        try:
+            baselines = _read(found.folder, "*")
+        except CorruptBaselineError as error:
+            file = f"{found.commit[:10]}:{error.path.relative_to(found.folder)}"
+            raise UsageError(f"{name}: {file}: {error.reason.partition(', which')[0]}") from None
+    about = f"{plural(len(baselines), 'baseline')} of {found.commit[:10]} of {found.date}"
+    return DiffSide(name=name, about=about, cases=_cases(baselines)) if baselines else None
+
+
+def _read(root: Path, folder: str) -> list[Baseline]:
+    found, unreadable = read_all(root, folder)
+    if unreadable:
+        raise unreadable[0]
+    return list(found.values())
+
+
+def _cases(baselines: Iterable[Baseline]) -> dict[str, tuple[SideCase, ...]]:
+    cases: dict[str, tuple[SideCase, ...]] = {}
+    for baseline in baselines:
+        one = SideCase(
+            folder=baseline.folder,
+            figures=figures_of_baseline(baseline),
+            program=baseline.fingerprints.program,
+            environment=baseline.environment,
+        )
+        cases[baseline.case] = (*cases.get(baseline.case, ()), one)
+    return cases
+
+
+def _names(key: str, slug: str) -> bool:
+    """Whether a key names some hardware: all of it, or all but the number of devices."""
+    return slug == key or slug.rpartition("-")[0] == key
+
+
+def _as_numbers(line: str) -> tuple[int, ...]:
+    return tuple(map(int, line.split(".")))
+
+
+def _folder(hardware: str | None, environment: Mapping[str, str]) -> str:
+    with suppress(ValueError):
+        return folder_name(hardware, release_line(environment.get("jax", ""))) if hardware else ""
+    return ""
+
+
+def _about_run(run: RunRecord) -> str:
+    """When, of which commit, with which jax, on which hardware."""
+    jax = Counter(case.figures.environment.get("jax", "?") for case in run.cases if case.figures is not None)
+    hardware = sorted({case.hardware for case in run.cases if case.hardware})
+    commit = f" at {run.commit[:10]}" if run.commit else ""
+    moment = run.moment[:16].replace("T", " ") or "a day that is not known"
+    ends = "green" if run.green else "not green"
+    return f"run of {moment}{commit}, jax {', '.join(jax)}, {shortlist(hardware, MAX_NAMED)}, {ends}"
+
+
+def is_results(path: Path) -> bool:
+    """Whether a path is a file, or a folder that a run left."""
+    return path.is_file() or (path.is_dir() and os.path.lexists(path / RESULTS))

@@ -1,0 +1,116 @@
+"""Two sides beside each other: runs, commits, or kinds of hardware, case by case and quantity by quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Way(StrEnum):
+    """What the second side is, seen from the first."""
+
+    WORSE = "WORSE"
+    BETTER = "BETTER"
+    MOVED = "MOVED"
+    """Another number, of which nothing says that it is worse: other hardware, a release line, or a quantity that does not gate."""
+    SAME = "SAME"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideCase:
+    """One case on one side.
+
+    Attributes:
+        folder: Hardware and release line, ``cpu-amd-epyc-1-jax-0.12``.
+        status: Its verdict; empty where nothing was judged, as of a stored baseline.
+        program: Structure of its program; empty if unknown.
+        figures: Facts, phases and ``run_ns`` by name, as in ``Figures.now``.
+        environment: Versions, flags, driver.
+    """
+
+    folder: str
+    figures: Mapping[str, float]
+    status: str = ""
+    program: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffSide:
+    """One side.
+
+    Attributes:
+        name: As the user named it.
+        about: What it is, in words: when, which commit, which jax.
+        cases: By name; one of several kinds of hardware stands once for each.
+    """
+
+    name: str
+    about: str
+    cases: Mapping[str, tuple[SideCase, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantityDiff:
+    """One quantity of a case, on both sides."""
+
+    name: str
+    first: float
+    second: float
+    way: Way
+
+    @property
+    def ratio(self) -> float | None:
+        """The second as a multiple of the first; ``None`` of nothing."""
+        return self.second / self.first if self.first else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseDiff:
+    """One case that both sides have.
+
+    Attributes:
+        case: Its name; with its hardware where a side has it on several.
+        comparable: Whether both are of the same hardware and release line, so that worse and better can be told.
+        same_program: Whether both have the same program; ``None`` if that is not known.
+        facts: What differs of the facts, the largest difference first.
+        times: Phases and ``run_ns`` of both; they were taken at two moments, and nothing is judged by them.
+        unknown: Facts that one side has and the other lacks, each with the side that has it.
+    """
+
+    case: str
+    first: SideCase
+    second: SideCase
+    comparable: bool
+    same_program: bool | None
+    facts: tuple[QuantityDiff, ...]
+    times: tuple[QuantityDiff, ...]
+    unknown: Mapping[str, str]
+
+    @property
+    def way(self) -> Way:
+        """The severest of its facts."""
+        found = {fact.way for fact in self.facts}
+        return next((way for way in Way if way in found), Way.SAME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDiff:
+    """Two sides.
+
+    Attributes:
+        cases: Those that both have: worse ones first, then by the largest difference.
+        only_first: Names of cases that only the first has.
+        only_second: Likewise.
+    """
+
+    first: DiffSide
+    second: DiffSide
+    cases: tuple[CaseDiff, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+
+    def of(self, way: Way) -> tuple[CaseDiff, ...]:
+        """The cases that went that way."""
+        return tuple(case for case in self.cases if case.way is way)
