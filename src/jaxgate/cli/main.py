@@ -17,6 +17,7 @@ from jaxgate.cli.comment import comment
 from jaxgate.cli.console import complain, refuse
 from jaxgate.cli.doctor import doctor
 from jaxgate.cli.gate import gate
+from jaxgate.cli.history import add_history
 from jaxgate.cli.init import asker, init
 from jaxgate.cli.pytest_arguments import SUITE, suite
 from jaxgate.cli.tensorboard import open_tensorboard
@@ -169,6 +170,7 @@ def _parser() -> argparse.ArgumentParser:
         help="bring baselines that an earlier jaxgate wrote into today's form and folders",
     )
     stored.add_argument("--json", action="store_true", help="everything, for machines")
+    add_history(command)
     board = command(
         "tensorboard",
         _tensorboard,
