@@ -7,27 +7,28 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.histories import BASELINE, CASE, COMMIT, DATABASE, ENVIRONMENT, FOLDER, case, database, run
+from support.histories import (
+    BASELINE,
+    CASE,
+    COMMIT,
+    DATABASE,
+    ENVIRONMENT,
+    FOLDER,
+    KINDS,
+    case,
+    database,
+    empty_place,
+    run,
+)
 
 from jaxgate.keep.history import HistoryError, HistoryStore, find_place
 from jaxgate.model import TimeRecord
-
-KINDS = ["sqlite", "postgresql"] if database() else ["sqlite"]
 
 
 @pytest.fixture(params=KINDS)
 def place(request, tmp_path):
     """An empty place of each kind."""
-    if request.param == "sqlite":
-        return find_place("history.sqlite", tmp_path)
-    from sqlalchemy import create_engine
-
-    from jaxgate.keep.history.tables import METADATA
-
-    engine = create_engine(database())
-    METADATA.drop_all(engine)
-    engine.dispose()
-    return find_place(database(), tmp_path)
+    return empty_place(request.param, tmp_path)
 
 
 def test_postgresql_is_tried():

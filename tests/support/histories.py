@@ -34,3 +34,21 @@ def run(number=1, *cases, **changes):
 def database():
     """The URL of the database to test with; empty for none."""
     return os.environ.get(DATABASE, "")
+
+
+KINDS = ["sqlite", "postgresql"] if database() else ["sqlite"]
+
+
+def empty_place(kind, folder):
+    """A place of a kind, with nothing in it."""
+    from sqlalchemy import create_engine
+
+    from jaxgate.keep.history import find_place
+    from jaxgate.keep.history.tables import METADATA
+
+    if kind == "sqlite":
+        return find_place("history.sqlite", folder)
+    engine = create_engine(database())
+    METADATA.drop_all(engine)
+    engine.dispose()
+    return find_place(database(), folder)

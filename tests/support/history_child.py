@@ -1,6 +1,6 @@
 """Appends runs to a history from processes that are killed, race each other or run out of disk; a program, without JAX.
 
-``python history_child.py kill FILE KILLS SEED``, ``race PLACE RUNS``, ``full FILE RUNS BYTES``, ``append PLACE NUMBER``.
+``python history_child.py kill PLACE KILLS SEED``, ``race PLACE RUNS``, ``full PLACE RUNS BYTES``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,20 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from sqlalchemy import text
 from support.histories import case, run
 
 from jaxgate.keep.history import HistoryError, HistoryStore, find_place
 
 CASES = 40
 """Of a run: enough that its transaction takes some pages."""
+
+
+COUNTS = """
+    SELECT runs.id, count(facts.id) FROM jaxgate_runs runs LEFT JOIN jaxgate_points points ON points.runs_id = runs.id
+    LEFT JOIN jaxgate_facts facts ON facts.id = points.facts_id GROUP BY runs.id
+"""
+"""The cases of each run that have all that they need."""
 
 
 def say(*words):
@@ -51,8 +59,7 @@ def kill(place, kills, seed):
         chance.random()  # the next moment is another one
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status), f"the child ended by itself: {status}"
-        if place.file.exists():
-            through += whole(place, number)
+        through += whole(place, number)
         with HistoryStore(place) as store:
             number = len(store.runs())
     say(number, through)
@@ -60,20 +67,19 @@ def kill(place, kills, seed):
 
 def whole(place, at_least):
     """Whether a journal was left; what is there is sound, nothing that was there is gone, and each run has all of its cases."""
-    left = Path(f"{place.file}-journal").exists()
-    with sqlite3.connect(place.file) as connection:
+    left = place.file is not None and Path(f"{place.file}-journal").exists()
+    if left or (place.file is not None and place.file.exists()):
+        connection = sqlite3.connect(place.file)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        if tables:
-            counts = connection.execute(
-                "SELECT runs.id, count(points.series_id) FROM jaxgate_runs runs LEFT JOIN jaxgate_points points "
-                "ON points.runs_id = runs.id GROUP BY runs.id"
-            ).fetchall()
-            assert {count for _, count in counts} <= {CASES}, counts
-            assert len(counts) >= at_least
-        else:
-            assert at_least == 0
-    connection.close()
+        connection.close()
+    with HistoryStore(place) as store:
+        numbers = [one.run for one in store.runs()]
+        assert len(numbers) == len(set(numbers)) >= at_least
+        if numbers:
+            with store._database.reads() as connection:
+                counts = dict(connection.execute(text(COUNTS)).all())
+            assert len(counts) == len(numbers)
+            assert set(counts.values()) == {CASES}
     return left
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep import write_atomic
 from jaxgate.model import HISTORY_OFF, HISTORY_PLACE
 
 OWN_FOLDER, IGNORED = HISTORY_PLACE.partition("/")[0], ".gitignore"
