@@ -209,7 +209,7 @@ def test_runs_of_pytest_benchmark_are_added_once(project, capsys):
     assert said(capsys, "--import", *files) == f"{shown}: 1 run added, 1 known already\n"
     assert said(capsys, "--import", files[0]) == f"{shown}: 0 runs added, 1 known already\n"
     with HistoryStore(find_place(HISTORY_PLACE, project)) as store:
-        ours, (step,) = store.points("scan/rnn"), store.points("model/step-small-size-1a96bb")
+        ours, (step,) = store.points("scan/rnn"), store.points("model/step-small-size-b0d62f")
         (about,) = (one for one in store.runs() if one.source == "pytest-benchmark")
     assert (step.folder, step.figures) == ("amd-epyc-7763-64-core-processor", {"run_ns": 2_500})
     assert (step.status, step.time_status, step.program, step.recorded, step.baseline) == ("", "", "", "", None)

@@ -172,6 +172,15 @@ def test_signs_that_a_database_refuses(store):
     assert store.points(found.case)[0].recorded == '"%s'
 
 
+def test_names_that_are_too_long_are_refused(store):
+    """By both databases alike, before anything is written."""
+    for wrong in (run(1, case("x" * 401)), run(1, run="x" * 121), run(1, commit="a" * 81)):
+        with pytest.raises(HistoryError, match=r"expected a (case|run|commit) of at most"):
+            store.append(wrong)
+    assert store.runs() == ()
+    assert store.append(run(1, case("x" * 400))) is True
+
+
 def test_nothing_was_remembered_yet(store, place):
     """Reading finds nothing, and makes nothing."""
     assert (store.cases(), store.runs(), store.points(CASE), store.at_commit(COMMIT)) == ((), (), (), None)

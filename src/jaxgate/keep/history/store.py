@@ -60,6 +60,7 @@ class HistoryStore:
 
     def add(self, run: HistoryRun) -> bool:
         """The same of a run whose points are known."""
+        _refuse_too_long(run)
         with self._database.writes() as connection:
             bring_up_to_date(connection, self._schema, self._steps)
             if connection.execute(select(RUNS.c.id).where(RUNS.c.run == plain(run.run))).first() is not None:
@@ -154,6 +155,15 @@ _POINTS = select(
     ENVIRONMENTS.c.content.label("environment"),
     *(BASELINES.c[name].label(f"baseline_{name}") for name in fields(BaselineName)),
 ).select_from(POINTS.join(RUNS).join(SERIES).join(FACTS).join(ENVIRONMENTS, isouter=True).join(BASELINES, isouter=True))
+
+
+def _refuse_too_long(run: HistoryRun) -> None:
+    """Refuse names that not every database would keep whole."""
+    cells = [(run.run, RUNS.c.run), (run.commit or "", RUNS.c.commit), *((p.case, SERIES.c.case) for p in run.points)]
+    for text, column in cells:
+        most = getattr(column.type, "length", None)
+        if most is not None and len(text) > most:
+            raise HistoryError(f"expected a {column.name} of at most {most} characters, found {len(text)}")
 
 
 def _add_points(connection: Connection, run: int, points: Sequence[HistoryPoint]) -> None:

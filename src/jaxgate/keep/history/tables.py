@@ -10,7 +10,6 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
-    SmallInteger,
     String,
     Table,
     Text,
@@ -22,7 +21,7 @@ DIGEST = 32
 """Characters of a digest."""
 
 
-def _once(name: str, *columns: Column[str]) -> Table:
+def _once(name: str, *columns: Column[str] | Index) -> Table:
     """A table of what stands once."""
     return Table(
         f"jaxgate_{name}",
@@ -40,7 +39,12 @@ def _reference(table: Table, *, nullable: bool = False) -> Column[int]:
 SCHEMAS = Table("jaxgate_schema", METADATA, Column("version", Integer, nullable=False))
 """One row."""
 
-SERIES = _once("series", Column("case", Text, nullable=False), Column("folder", Text, nullable=False))
+SERIES = _once(
+    "series",
+    Column("case", String(400), nullable=False),
+    Column("folder", Text, nullable=False),
+    Index("jaxgate_series_case", "case"),  # else the history of one case reads that of all
+)
 """A case on one hardware and release line of jax."""
 
 ENVIRONMENTS = _once("environments", Column("content", Text, nullable=False))
@@ -67,7 +71,7 @@ RUNS = Table(
     Column("jaxgate", Text, nullable=False),
     Column("elsewhere", Text, nullable=False),
     Column("green", Boolean),
-    Column("gate_exit", SmallInteger),
+    Column("gate_exit", Integer),
     Column("source", Text, nullable=False),
     Index("jaxgate_runs_commit", "commit"),
 )
