@@ -81,6 +81,7 @@ def main() -> None:
             print(f"adding a run: {sorted(taken)[RUNS // 2] * 1000:.0f} ms, the slowest {max(taken) * 1000:.0f} ms")
             name = store.cases()[100].case
             timed("reading a case", lambda: store.points(name))
+            timed("reading all cases", lambda: store.points(None))
             timed("listing the cases", store.cases)
             timed("reading the run of a commit", lambda: store.at_commit(f"{100:040x}"))
 

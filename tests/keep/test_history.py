@@ -111,6 +111,8 @@ def test_a_case_is_apart_on_each_hardware(store):
     assert len(store.points(CASE)) == 2
     assert store.points(CASE, "nowhere") == ()
     assert store.points("scan/rn") == ()
+    assert [point.case for point in store.points(None, FOLDER)] == [CASE, "vmap/loss"]
+    assert len(store.points(None)) == 3
 
 
 def test_cases_are_listed_with_their_newest_status(store):

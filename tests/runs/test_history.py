@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -180,3 +181,22 @@ def test_a_database_that_does_not_answer_changes_nothing_and_keeps_its_password(
     for file in recorded.path.rglob("*"):
         if file.is_file():
             assert PASSWORD.encode() not in file.read_bytes(), file
+
+
+def test_a_revision_of_a_search_is_no_event_of_today(recorded, tmp_path):
+    """What ``jaxgate bisect`` judges of the past is a whole run of pytest, and adds nothing."""
+    from jaxgate.processes.pytest_child import Side, judge_test
+
+    side = Side(recorded.path, {}, "jaxgate bisect")
+    found = judge_test(side, "test_model.py::test_step", (), tmp_path, run=in_this_process(recorded))
+    assert [case["status"] for case in found["cases"]] == ["SAME"]
+    assert not (recorded.path / ".jaxgate").exists()
+
+
+def in_this_process(project):
+    """Runs a command of pytest here, without the option of this test's own that would keep it from remembering."""
+
+    def run(command, *, folder, variables):
+        return project.run_here(command, folder=folder, variables=dict(os.environ) | dict(variables))
+
+    return run

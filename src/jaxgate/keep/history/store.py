@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -19,6 +20,8 @@ from jaxgate.keep.history.tables import BASELINES, ENVIRONMENTS, FACTS, POINTS, 
 from jaxgate.model import BaselineName, HistoryCase, HistoryPoint, HistoryRun, RunRecord
 
 _COMMIT = re.compile(r"[0-9a-f]{4,64}")
+_OF_BASELINE = fields(BaselineName)
+_PLAIN = tuple(name for name in fields(HistoryPoint) if name not in {"baseline", "figures", "environment"})
 _NEWEST = (RUNS.c.moment.desc(), RUNS.c.id.desc())
 
 
@@ -73,18 +76,20 @@ class HistoryStore:
             _add_points(connection, number, run.points)
         return True
 
-    def points(self, case: str, folder: str | None = None, *, last: int | None = None) -> tuple[HistoryPoint, ...]:
+    def points(
+        self, case: str | None, folder: str | None = None, *, last: int | None = None
+    ) -> tuple[HistoryPoint, ...]:
         """What is known of a case, oldest first.
 
         Args:
-            case: Its whole name.
+            case: Its whole name; ``None`` for all cases.
             folder: Hardware and release line; ``None`` for all of them.
-            last: How many runs, the newest; ``None`` for all.
+            last: How many points, the newest; ``None`` for all.
         """
-        chosen = _POINTS.where(SERIES.c.case == case)
+        chosen = _POINTS if case is None else _POINTS.where(SERIES.c.case == case)
         if folder is not None:
             chosen = chosen.where(SERIES.c.folder == folder)
-        return _points(self._rows(chosen.order_by(*_NEWEST).limit(last)))
+        return _points(self._rows(chosen.order_by(*_NEWEST, POINTS.c.series_id.desc()).limit(last)))
 
     def cases(self) -> tuple[HistoryCase, ...]:
         """All cases, by name and folder."""
@@ -153,7 +158,7 @@ _POINTS = select(
     SERIES.c.folder,
     FACTS.c.content.label("facts"),
     ENVIRONMENTS.c.content.label("environment"),
-    *(BASELINES.c[name].label(f"baseline_{name}") for name in fields(BaselineName)),
+    *(BASELINES.c[name].label(f"baseline_{name}") for name in _OF_BASELINE),
 ).select_from(POINTS.join(RUNS).join(SERIES).join(FACTS).join(ENVIRONMENTS, isouter=True).join(BASELINES, isouter=True))
 
 
@@ -180,12 +185,11 @@ def _add_points(connection: Connection, run: int, points: Sequence[HistoryPoint]
         ENVIRONMENTS,
         [{"content": joined(point.environment)} if point.environment else None for point in chosen],
     )
-    names = fields(BaselineName)
     baselines = intern(
         connection,
         BASELINES,
         [
-            None if point.baseline is None else {name: plain(getattr(point.baseline, name)) for name in names}
+            None if point.baseline is None else {name: plain(getattr(point.baseline, name)) for name in _OF_BASELINE}
             for point in chosen
         ],
     )
@@ -216,16 +220,15 @@ def _run(row: Row[Any], points: tuple[HistoryPoint, ...] = ()) -> HistoryRun:
 def _points(rows: Sequence[Row[Any]]) -> tuple[HistoryPoint, ...]:
     """Points of rows that are newest first."""
     read = ReadOnce()
-    return tuple(_point(row, read) for row in reversed(rows))
+    return tuple(_point(row._mapping, read) for row in reversed(rows))  # noqa: SLF001 - public, so named for columns' sake
 
 
-def _point(row: Row[Any], read: ReadOnce) -> HistoryPoint:
-    names = ("run", "moment", "commit", "case", "folder", "status", "fails", "recorded", "elsewhere", "program")
-    known = {name: getattr(row, name) for name in (*names, "time_status", "ratio", "low", "high", "source")}
-    of_baseline = {name: getattr(row, f"baseline_{name}") for name in fields(BaselineName)}
+def _point(row: Mapping[str, Any], read: ReadOnce) -> HistoryPoint:
     return HistoryPoint(
-        **known,
-        baseline=None if row.baselines_id is None else BaselineName(**of_baseline),
-        figures={**read(row.facts), **read(row.times)},
-        environment={} if row.environment is None else read(row.environment),
+        **{name: row[name] for name in _PLAIN},
+        baseline=None
+        if row["baselines_id"] is None
+        else BaselineName(**{name: row[f"baseline_{name}"] for name in _OF_BASELINE}),
+        figures={**read(row["facts"]), **json.loads(row["times"])},
+        environment={} if row["environment"] is None else read(row["environment"]),
     )
