@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from support.git import commit
 from support.projects import model
 
+from jaxgate.cli.main import main
 from jaxgate.keep.history import HistoryStore, find_place
 from jaxgate.model import HISTORY_PLACE
 from jaxgate.plugin.options.table import HISTORY
@@ -166,8 +168,20 @@ def test_a_history_that_cannot_be_written_changes_no_verdict(recorded, how, says
     result = recorded.run()
     assert result.code == int(changed)
     assert says in result.line(NOT_ADDED)
+    assert result.line(NOT_ADDED).endswith("; add it later: jaxgate history --import perf-artifacts/results.json")
     assert result.text.count(NOT_ADDED) == 1
     assert (recorded.results()["problems"], recorded.results()["gate_exit"]) == ([], int(changed))
+
+
+def test_a_run_that_was_not_added_is_added_later(recorded, monkeypatch, capsys):
+    """By the command that its line names."""
+    broken(recorded.path / HISTORY_PLACE, "no database")
+    command = recorded.run().line(NOT_ADDED).partition("; add it later: jaxgate ")[2]
+    (recorded.path / HISTORY_PLACE).unlink()
+    monkeypatch.chdir(recorded.path)
+    assert main(shlex.split(command)) == 0
+    ((run, points),) = history(recorded)
+    assert (run.run, len(points)) == (recorded.results()["run"], 2)
 
 
 def test_a_database_that_does_not_answer_changes_nothing_and_keeps_its_password(recorded, monkeypatch, tmp_path):

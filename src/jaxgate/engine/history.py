@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxgate.keep import parse_results
@@ -12,12 +14,13 @@ if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
 
 
-def remember(session: GateSession, results: str) -> None:
+def remember(session: GateSession, results: str, file: Path) -> None:
     """Add a run to the history, if it judged or recorded anything.
 
     Args:
         session: The run, over.
-        results: Its ``results.json``.
+        results: What its ``results.json`` says.
+        file: Where that was written.
     """
     named = session.settings.history
     if named == HISTORY_OFF:
@@ -33,4 +36,5 @@ def remember(session: GateSession, results: str) -> None:
             with HistoryStore(place) as store:
                 store.append(record)
     except Exception as error:  # noqa: BLE001 - the run was judged, and its pages are written
-        session.evidence.problems.append(f"the run was not added to the history: {error}")
+        later = f"; add it later: jaxgate history --import {shlex.quote(session.short(file))}" if file.is_file() else ""
+        session.evidence.problems.append(f"the run was not added to the history: {error}{later}")

@@ -50,7 +50,7 @@ def write_result_files(
         session.evidence.write_page(name, text)
     if environ.get(RESULTS_INTO):
         write_atomic(Path(environ[RESULTS_INTO]), results.encode())
-    remember(session, results)
+    remember(session, results, session.evidence.artifacts.root / RESULTS)
     if environ.get(STEP_SUMMARY):
         try:
             append_page(Path(environ[STEP_SUMMARY]), page)
