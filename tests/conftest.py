@@ -53,6 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
         del os.environ[name]
     os.environ.setdefault("JAXGATE_OPINION", "0")  # a process more for each run; who tests it asks for it
+    os.environ["JAXGATE_HISTORY"] = "none"  # likewise
     os.environ["JAXGATE_MACHINE_HELD"] = "tests"  # several files at a time; they judge no times of this machine
     from support.fakes import import_everything  # not earlier: ``pytest --help`` loads this file too
 

@@ -74,12 +74,13 @@ def test_keeps_the_rules(path):
 
 
 def test_all_of_them_are_looked_at():
-    """Five workflows and the action: an empty folder would keep every rule."""
+    """All workflows and the action: an empty folder would keep every rule."""
     assert {path.name for path in FILES} == {
         "action.yml",
         "comment.yml",
         "gate.yml",
         "gpu.yml",
+        "history.yml",
         "nightly.yml",
         "tpu.yml",
     }
@@ -135,14 +136,30 @@ def test_a_fault_is_found(good, bad, expected):
     assert (expected or "") in "".join(found)
 
 
-def test_only_the_workflow_that_runs_no_foreign_code_may_write():
-    """Write permission is asked for in one place, and ``workflow_run`` checks out the default branch."""
+def test_only_workflows_that_run_no_foreign_code_may_write():
+    """Each of the two asks for what it needs, and ``workflow_run`` checks out the default branch."""
     writing = [path.name for path in WORKFLOWS if re.search(r"^\s*[\w-]+: write", path.read_text(), re.MULTILINE)]
-    assert writing == ["comment.yml"]
-    job = yaml.safe_load((REPOSITORY / ".github/workflows/comment.yml").read_text(encoding="utf-8"))["jobs"]["comment"]
-    assert job["permissions"] == {"actions": "read", "contents": "read", "pull-requests": "write"}
-    checkouts = [step["with"]["ref"] for step in job["steps"] if "checkout" in step.get("uses", "")]
-    assert checkouts == ["${{ github.event.repository.default_branch }}"]
+    may = {
+        "comment": {"actions": "read", "contents": "read", "pull-requests": "write"},
+        "history": {"actions": "read", "contents": "write"},
+    }
+    assert writing == [f"{name}.yml" for name in may]
+    for name, permissions in may.items():
+        file = yaml.safe_load((REPOSITORY / f".github/workflows/{name}.yml").read_text(encoding="utf-8"))
+        assert (file["permissions"], list(file[True]), list(file["jobs"])) == ({}, ["workflow_run"], [name])
+        job = file["jobs"][name]
+        assert job["permissions"] == permissions
+        checkouts = [step["with"]["ref"] for step in job["steps"] if "checkout" in step.get("uses", "")]
+        assert checkouts == ["${{ github.event.repository.default_branch }}"]
+
+
+def test_the_history_takes_runs_of_main_alone():
+    """A pull request's run, or a fork's branch that is called main, adds nothing to it."""
+    file = yaml.safe_load((REPOSITORY / ".github/workflows/history.yml").read_text(encoding="utf-8"))
+    assert file[True]["workflow_run"] == {"workflows": ["gate"], "types": ["completed"], "branches": ["main"]}
+    condition = file["jobs"]["history"]["if"]
+    assert "github.event.workflow_run.event == 'push'" in condition
+    assert "&& github.event.workflow_run.head_repository.full_name == github.repository" in condition
 
 
 def test_a_machine_does_one_job_at_a_time():

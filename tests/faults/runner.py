@@ -191,6 +191,7 @@ def run_slowdowns(faults: Sequence[Fault], folder: Path) -> tuple[list[Outcome],
         **kept,
         "JAXGATE_MACHINE_HELD": "faults",
         "JAXGATE_OPINION": "0",
+        "JAXGATE_HISTORY": "none",
     }  # not to wait for whoever else measures: no time is judged
 
     def gate(text: str, *options: str) -> subprocess.CompletedProcess[str]:

@@ -40,11 +40,11 @@ def test_collecting_initialises_no_backend():
 
 
 @pytest.mark.parametrize(
-    "module", ["jaxgate", "jaxgate.model", "jaxgate.judge", "jaxgate.report.text", "jaxgate.plugin"]
+    "module", ["jaxgate", "jaxgate.model", "jaxgate.judge", "jaxgate.report.text", "jaxgate.plugin", "jaxgate.cli.main"]
 )
 def test_light_modules_do_not_import_jax(module):
-    """What workloads, judges and reports need comes without JAX, and without what prints tables."""
-    done = run(f"import sys, {module}; sys.exit(not {{'jax', 'rich'}}.isdisjoint(sys.modules))")
+    """What workloads, judges and reports need comes without JAX, and without what prints tables and asks databases."""
+    done = run(f"import sys, {module}; sys.exit(not {{'jax', 'rich', 'sqlalchemy'}}.isdisjoint(sys.modules))")
     assert done.returncode == 0, done.stderr
 
 
@@ -55,7 +55,7 @@ SMALL |= {f"jaxgate.plugin.xdist.{name}" for name in ("devices", "messages", "no
 SMALL |= {f"jaxgate.plugin.{name}" for name in ("benchmark_rows", "gating", "guard_fixtures", "hooks", "options")}
 SMALL |= {f"jaxgate.plugin.{name}" for name in ("stash", "time_limit", "xdist")}
 """What a run without gates may load: every project pays for it whose environment has jaxgate."""
-HEAVY = {"filelock", "jax", "jinja2", "numpy", "pydantic", "rich", "scipy"}
+HEAVY = {"filelock", "jax", "jinja2", "numpy", "pydantic", "rich", "scipy", "sqlalchemy"}
 TELLS = """
     import os, pathlib, sys
 

@@ -103,7 +103,7 @@ class Project:
         """Run Python in a process of its own, as somebody at a terminal would; it is over within two minutes."""
         unwanted = ("PYTEST", "JAXGATE", "CI")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-        kept["JAXGATE_OPINION"] = "0"
+        kept |= {"JAXGATE_OPINION": "0", "JAXGATE_HISTORY": "none"}
         command, run = [sys.executable, *arguments], subprocess.run
         return run(command, cwd=self.path, env=kept | environ, capture_output=True, text=True, check=False, timeout=120)
 

@@ -18,6 +18,7 @@ from jaxgate.cli.console import complain, refuse
 from jaxgate.cli.diff_arguments import add_diff
 from jaxgate.cli.doctor import doctor
 from jaxgate.cli.gate import gate
+from jaxgate.cli.history import add_history
 from jaxgate.cli.init import asker, init
 from jaxgate.cli.pytest_arguments import SUITE, suite
 from jaxgate.cli.tensorboard import open_tensorboard
@@ -171,6 +172,7 @@ def _parser() -> argparse.ArgumentParser:
         help="bring baselines that an earlier jaxgate wrote into today's form and folders",
     )
     stored.add_argument("--json", action="store_true", help="everything, for machines")
+    add_history(command)
     board = command(
         "tensorboard",
         _tensorboard,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.keep import parse_toml, read_text
-from jaxgate.model import UsageError
+from jaxgate.model import HISTORY_PLACE, UsageError
 from jaxgate.processes.hardware_worker import ask_hardware
 
 SUITE = "perf"
@@ -100,6 +100,15 @@ def artifacts_folder(arguments: Sequence[str], environ: Mapping[str, str] = os.e
         return Path(ARTIFACTS)
 
 
+def history_place(start: Path, environ: Mapping[str, str] = os.environ) -> tuple[str, Path]:
+    """Where pytest would remember a run, and what a path among that is relative to.
+
+    Raises:
+        IniError: If ``pyproject.toml`` cannot be read.
+    """
+    return _named(start, environ, "history", HISTORY_PLACE), project_of(start)
+
+
 def usual_folder(start: Path, environ: Mapping[str, str] = os.environ) -> Path:
     """Where pytest would look: the environment, ``perf_baselines`` of the nearest ``pyproject.toml``, the default.
 
@@ -110,9 +119,12 @@ def usual_folder(start: Path, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def _usual(start: Path, environ: Mapping[str, str], name: str, default: str) -> Path:
-    project = project_of(start)
-    named = environ.get(f"JAXGATE_{name.upper()}") or _ini(project / "pyproject.toml", f"perf_{name}") or default
-    return project / named
+    return project_of(start) / _named(start, environ, name, default)
+
+
+def _named(start: Path, environ: Mapping[str, str], name: str, default: str) -> str:
+    pyproject = project_of(start) / "pyproject.toml"
+    return environ.get(f"JAXGATE_{name.upper()}", "").strip() or _ini(pyproject, f"perf_{name}") or default
 
 
 def _ini(file: Path, key: str) -> str:

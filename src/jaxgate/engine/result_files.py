@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jaxgate.engine.ending import Ending
 from jaxgate.engine.exit_status import unfit
+from jaxgate.engine.history import remember
 from jaxgate.engine.orphans import Orphans
 from jaxgate.judge import scaling
 from jaxgate.keep import append_page, merge_base, run_git, write_atomic
@@ -33,7 +34,7 @@ def write_result_files(
     exit_status: int,
     environ: Mapping[str, str] = os.environ,
 ) -> Outcome:
-    """Write what a run came to. A page that cannot be written is reported; the verdicts stay.
+    """Write what a run came to, and remember it. A page that cannot be written is reported; the verdicts stay.
 
     Args:
         session: The run, over.
@@ -49,6 +50,7 @@ def write_result_files(
         session.evidence.write_page(name, text)
     if environ.get(RESULTS_INTO):
         write_atomic(Path(environ[RESULTS_INTO]), results.encode())
+    remember(session, results, session.evidence.artifacts.root / RESULTS)
     if environ.get(STEP_SUMMARY):
         try:
             append_page(Path(environ[STEP_SUMMARY]), page)

@@ -55,7 +55,7 @@ from jaxgate.model.figures import BaselineName, CallTimes, Figures
 from jaxgate.model.former_names import at_least, at_most, cases, equal
 from jaxgate.model.gpus import GPUS, Gpu
 from jaxgate.model.hardware import HardwareKey, compiled_for
-from jaxgate.model.history import HistoryPoint, Source
+from jaxgate.model.history import HISTORY_OFF, HISTORY_PLACE, HistoryCase, HistoryPoint, HistoryRun, Source
 from jaxgate.model.inventory import Inventory, KeptCase, LogEntry, StoreChanges, StoredFile
 from jaxgate.model.jax_defaults import COMPILE_OPTIONS, CORES, UNKNOWN_SETTINGS, JaxDefaults
 from jaxgate.model.launched_program import CALL_FACTS, LaunchedProgram, call_facts, changed_programs, pair_programs

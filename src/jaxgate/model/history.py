@@ -1,4 +1,4 @@
-"""The history of a case: what each run said of it, oldest first."""
+"""The history of runs: what each said of its cases, oldest first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from jaxgate.model.figures import BaselineName
+
+HISTORY_OFF = "none"
+"""Stands for no place: no run is remembered."""
+HISTORY_PLACE = ".jaxgate/history.sqlite"
+"""Where runs are remembered by default, relative to the root folder of the tests."""
 
 Source = Literal["jaxgate", "pytest-benchmark"]
 """Who measured it; of what pytest-benchmark saved, only times are known."""
@@ -56,3 +61,49 @@ class HistoryPoint:
     figures: Mapping[str, float] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     source: Source = "jaxgate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRun:
+    """One run.
+
+    Attributes:
+        run: Names it; a run is remembered once.
+        moment: When it ended, UTC.
+        commit: What was checked out; ``None`` if nobody knows.
+        jaxgate: Version that ran; empty for another tool's run.
+        elsewhere: The options that chose something else to compare with than the stored baselines.
+        green: Whether it was; ``None`` if nobody knows.
+        gate_exit: What a gate ends with; ``None`` if nobody knows.
+        source: Who measured.
+        points: Its cases; empty where only the runs were asked for.
+    """
+
+    run: str
+    moment: str
+    commit: str | None = None
+    jaxgate: str = ""
+    elsewhere: str = ""
+    green: bool | None = None
+    gate_exit: int | None = None
+    source: Source = "jaxgate"
+    points: tuple[HistoryPoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryCase:
+    """A case that the history knows, on one hardware and release line of jax.
+
+    Attributes:
+        case: ``family/sentence``.
+        folder: Hardware and release line; empty where nobody knows.
+        runs: How many have it.
+        moment: Of the newest one.
+        status: Its verdict then; empty where there was none.
+    """
+
+    case: str
+    folder: str
+    runs: int
+    moment: str
+    status: str

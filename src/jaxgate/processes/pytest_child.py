@@ -152,6 +152,7 @@ def judge_test(
         "--perf-max-undecided=1",
         "--perf-profile=never",
         f"--perf-artifacts={folder / 'pages'}",
+        "--perf-history=none",  # a revision of the past is no event of today
     ]
     results.unlink(missing_ok=True)  # another revision's, of a run that was ended
     done = run(command, folder=side.project, variables=_variables(side) | {RESULTS_INTO: str(results)})

@@ -17,6 +17,7 @@ from jaxgate.report.checkup import checkup_text
 from jaxgate.report.comment import MARK, shortened
 from jaxgate.report.contrast import contrast_lines
 from jaxgate.report.energy import whole_energy
+from jaxgate.report.history import history_json, history_list, history_text, sparkline
 from jaxgate.report.inventory import inventory_json, inventory_text
 from jaxgate.report.opinions import opinion_lines
 from jaxgate.report.peaks import PeakOutcome, outcome_of, peak_table

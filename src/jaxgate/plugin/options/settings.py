@@ -77,6 +77,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
             folder=_artifacts(config, read(table.ARTIFACTS), baselines),
             captures=read(table.PROFILED),
         ),
+        history=read(table.HISTORY),
         time_limit_s=read(table.TIME_LIMIT),
         ranks=read_ranks(config, environ),
     )

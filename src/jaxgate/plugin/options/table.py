@@ -212,6 +212,12 @@ ARTIFACTS = Option(
     default="perf-artifacts",
     ini_help="folder of the bundles of failing cases, relative to the root folder",
 )
+HISTORY = Option(
+    "--perf-history JAXGATE_HISTORY perf_history",
+    Values(str, "", {"metavar": "PLACE"}),
+    "where the run is remembered: an SQLite file, relative to the root folder, a URL of SQLAlchemy's, or none {default}",
+    default=".jaxgate/history.sqlite",
+)
 PROFILED = Option(
     "--perf-captures",
     _count("a number of cases"),
@@ -277,6 +283,7 @@ OPTIONS = (
         PROFILE,
         ARTIFACTS,
         PROFILED,
+        HISTORY,
         DISTRIBUTED,
         RANK_TIMEOUT,
         MAX_UNDECIDED,

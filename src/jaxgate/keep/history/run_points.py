@@ -1,0 +1,76 @@
+"""What of a run's results is remembered."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from jaxgate.keep.history.place import HistoryError
+from jaxgate.model import CaseRecord, HistoryPoint, HistoryRun, RunRecord, folder_name, release_line
+
+
+def history_run(record: RunRecord) -> HistoryRun:
+    """Make a run of its results.
+
+    Raises:
+        HistoryError: If an earlier jaxgate wrote them: they do not say which run it was, and when.
+    """
+    if not record.run or not record.moment:
+        raise HistoryError(
+            f"expected results with `run` and `moment`, found those of jaxgate {record.jaxgate}, which wrote neither"
+        )
+    return HistoryRun(
+        run=record.run,
+        moment=utc(record.moment),
+        commit=record.commit,
+        jaxgate=record.jaxgate,
+        elsewhere=record.elsewhere,
+        green=record.green,
+        gate_exit=record.gate_exit,
+        points=tuple(_point(case, record) for case in record.cases),
+    )
+
+
+def utc(moment: str) -> str:
+    """A date and time as ISO 8601 has them, in UTC and to the second, so that texts are in the order of time.
+
+    Raises:
+        HistoryError: If it is something else.
+    """
+    try:
+        found = dt.datetime.fromisoformat(moment)
+    except ValueError:
+        raise HistoryError(f"expected date and time such as 2026-11-25T02:30:00+00:00, found {moment!r}") from None
+    aware = found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
+    return aware.astimezone(dt.UTC).isoformat(timespec="seconds")
+
+
+def _point(case: CaseRecord, record: RunRecord) -> HistoryPoint:
+    figures = case.figures
+    return HistoryPoint(
+        run=record.run,
+        moment=utc(record.moment),
+        commit=record.commit,
+        case=case.case,
+        folder=_folder(case),
+        status=case.status,
+        fails=case.fails,
+        recorded=case.recorded,
+        elsewhere=record.elsewhere,
+        program="" if figures is None else figures.program,
+        baseline=None if figures is None else figures.baseline,
+        time_status=case.time.status,
+        ratio=case.time.ratio,
+        low=case.time.low,
+        high=case.time.high,
+        figures={} if figures is None else figures.now,
+        environment={} if figures is None else figures.environment,
+    )
+
+
+def _folder(case: CaseRecord) -> str:
+    """Hardware and release line of jax; empty where one of them is not known, as of a case that could not be measured."""
+    version = "" if case.figures is None else case.figures.environment.get("jax", "")
+    try:
+        return folder_name(case.hardware, release_line(version)) if case.hardware and version else ""
+    except ValueError:  # a version without two numbers
+        return ""

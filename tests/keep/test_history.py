@@ -1,0 +1,311 @@
+"""The store of the history: the same answers from SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.histories import (
+    BASELINE,
+    CASE,
+    COMMIT,
+    DATABASE,
+    ENVIRONMENT,
+    FOLDER,
+    KINDS,
+    case,
+    database,
+    empty_place,
+    run,
+)
+
+from jaxgate.keep.history import HistoryError, HistoryStore, find_place
+from jaxgate.model import TimeRecord
+
+
+@pytest.fixture(params=KINDS)
+def place(request, tmp_path):
+    """An empty place of each kind."""
+    return empty_place(request.param, tmp_path)
+
+
+def test_postgresql_is_tried():
+    """All tests of this file, where there is a server."""
+    if not database():
+        pytest.skip(f"PostgreSQL: {DATABASE} is not set; `make test-postgresql` starts a server and sets it")
+    assert find_place(database(), Path()).url.get_backend_name() == "postgresql"
+
+
+@pytest.fixture
+def store(place):
+    """Open for the test."""
+    with HistoryStore(place) as found:
+        yield found
+
+
+def test_a_run_comes_back_whole(store):
+    """Every field of a point, of integers and floats to the last digit."""
+    store.append(run(1, case(run_ns=81_839.96153846153, recorded="refreshed"), elsewhere="--perf-against abc"))
+    (point,) = store.points(CASE)
+    assert (point.run, point.moment, point.commit) == ("run-0001", "2026-11-25T00:01:00+00:00", COMMIT)
+    assert (point.case, point.folder, point.status, point.fails) == (CASE, FOLDER, "SAME", False)
+    assert (point.recorded, point.elsewhere, point.program) == ("refreshed", "--perf-against abc", "p" * 32)
+    assert (point.time_status, point.ratio, point.low, point.high) == ("SAME", 1.01, 0.99, 1.03)
+    assert point.figures == {
+        "temp_bytes": 4_000,
+        "traces": 1,
+        "compile_ns": 50_000_000,
+        "run_ns": 81_839.96153846153,
+    }
+    assert (point.baseline, point.environment, point.source) == (BASELINE, ENVIRONMENT, "jaxgate")
+
+
+def test_a_run_is_added_once(store):
+    """The second time nothing is changed, whatever it says."""
+    assert store.append(run(1)) is True
+    assert store.append(run(1, case(status="REGRESSED"))) is False
+    assert [point.status for point in store.points(CASE)] == ["SAME"]
+    assert len(store.runs()) == 1
+
+
+def test_what_is_not_known_stays_unknown(store):
+    """A case without hardware and figures; a time without a duel; a commit that git does not know."""
+    bare = case(hardware=None, figures=None, status="INVALID", time=TimeRecord(status="UNDECIDED"))
+    store.append(run(1, bare, commit=None))
+    (point,) = store.points(CASE)
+    assert (point.folder, point.program, point.baseline, point.commit) == ("", "", None, None)
+    assert (point.ratio, point.low, point.high, point.figures, point.environment) == (None, None, None, {}, {})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_ratio_that_is_no_number_is_unknown(store, value):
+    """SQLite would keep one of the two as NULL."""
+    store.append(run(1, case(time=TimeRecord(status="SLOWER", ratio=value))))
+    assert store.points(CASE)[0].ratio is None
+
+
+def test_points_are_oldest_first_whenever_they_were_added(store):
+    """By the moment of the run; of one moment, as they were added."""
+    for number in (3, 1, 2):
+        store.append(run(number, case(temp_bytes=number)))
+    store.append(replace(run(2, case(temp_bytes=2.5)), run="the same minute"))
+    assert [point.figures["temp_bytes"] for point in store.points(CASE)] == [1, 2, 2.5, 3]
+    assert [point.figures["temp_bytes"] for point in store.points(CASE, last=2)] == [2.5, 3]
+    assert [one.run for one in store.runs(last=3)] == ["run-0002", "the same minute", "run-0003"]
+
+
+def test_a_moment_of_another_time_zone_is_put_into_utc(store):
+    """Else its text would stand in the wrong place."""
+    store.append(run(1, moment="2026-11-25T02:30:00+02:00"))
+    assert store.runs()[0].moment == "2026-11-25T00:30:00+00:00"
+
+
+def test_a_case_is_apart_on_each_hardware(store):
+    """And can be asked for on one."""
+    store.append(run(1, case(), case(hardware="gpu-nvidia-h200-1"), case("vmap/loss")))
+    assert [point.folder for point in store.points(CASE, "gpu-nvidia-h200-1-jax-0.10")] == [
+        "gpu-nvidia-h200-1-jax-0.10"
+    ]
+    assert len(store.points(CASE)) == 2
+    assert store.points(CASE, "nowhere") == ()
+    assert store.points("scan/rn") == ()
+    assert [point.case for point in store.points(None, FOLDER)] == [CASE, "vmap/loss"]
+    assert len(store.points(None)) == 3
+
+
+def test_cases_are_listed_with_their_newest_status(store):
+    """By name, whatever the order of the database; newest by moment, not by number."""
+    store.append(run(5, case("vmap/loss"), case("Vmap/loss"), case(status="SLOWER")))
+    store.append(run(2, case(status="REGRESSED")))
+    found = [(one.case, one.folder, one.runs, one.status, one.moment[11:16]) for one in store.cases()]
+    assert found == [
+        ("Vmap/loss", FOLDER, 1, "SAME", "00:05"),
+        (CASE, FOLDER, 2, "SLOWER", "00:05"),
+        ("vmap/loss", FOLDER, 1, "SAME", "00:05"),
+    ]
+
+
+def test_a_case_that_two_tests_have_stands_once(store):
+    """The run is red for that anyway."""
+    store.append(run(1, case(), case(status="REGRESSED")))
+    assert [point.status for point in store.points(CASE)] == ["REGRESSED"]
+
+
+def test_the_newest_run_of_a_commit(store):
+    """By the beginning of its id, with all of its points."""
+    store.append(run(2, case("vmap/loss"), case()))
+    store.append(run(1, case("other/one")))
+    store.append(run(3, commit="5bb" + COMMIT[3:]))
+    found = store.at_commit("5aa7")
+    assert (found.run, [point.case for point in found.points]) == ("run-0002", [CASE, "vmap/loss"])
+    assert (found.green, found.gate_exit, found.jaxgate) == (True, 0, "0.1.0")
+    assert store.at_commit(COMMIT).run == "run-0002"
+    assert store.at_commit("0123abcd") is None
+
+
+def test_what_is_no_commit_is_refused(store):
+    """Also signs that mean something to a database, and a beginning of two."""
+    store.append(run(1))
+    store.append(run(2, commit=COMMIT[:10] + "0" * 30))
+    for text in ("5aa", "HEAD", "5aa7%", "____", ""):
+        with pytest.raises(HistoryError, match="expected a commit by four or more characters"):
+            store.at_commit(text)
+    with pytest.raises(HistoryError, match=f"expected one commit that begins with 5aa7, found {COMMIT[:10]}0"):
+        store.at_commit("5aa7")
+
+
+def test_results_of_an_earlier_jaxgate_are_refused(store):
+    """They do not say which run it was: added twice it would stand twice."""
+    with pytest.raises(HistoryError, match="expected results with `run` and `moment`"):
+        store.append(run(1, run=""))
+    with pytest.raises(HistoryError, match="expected date and time"):
+        store.append(run(1, moment="yesterday"))
+    assert store.runs() == ()
+
+
+def test_signs_that_a_database_refuses(store):
+    """NUL, half a character, quotes and a statement: they are stored as text, and the run with them."""
+    hostile = case("scan/x'; DROP TABLE jaxgate_runs; --\0\ud800", recorded='"%s')
+    store.append(run(1, hostile, elsewhere="\0"))
+    (found,) = store.cases()
+    assert found.case.startswith("scan/x'; DROP TABLE")
+    assert store.points(found.case)[0].recorded == '"%s'
+
+
+def test_names_that_are_too_long_are_refused(store):
+    """By both databases alike, before anything is written."""
+    for wrong in (run(1, case("x" * 401)), run(1, run="x" * 121), run(1, commit="a" * 81)):
+        with pytest.raises(HistoryError, match=r"expected a (case|run|commit) of at most"):
+            store.append(wrong)
+    assert store.runs() == ()
+    assert store.append(run(1, case("x" * 400))) is True
+
+
+def test_nothing_was_remembered_yet(store, place):
+    """Reading finds nothing, and makes nothing."""
+    assert (store.cases(), store.runs(), store.points(CASE), store.at_commit(COMMIT)) == ((), (), (), None)
+    assert place.file is None or not place.file.exists()
+
+
+def test_a_run_without_cases(store):
+    """It is a run all the same."""
+    store.append(replace(run(1), cases=()))
+    assert [one.run for one in store.runs()] == ["run-0001"]
+    assert store.cases() == ()
+
+
+# --- the version of the tables
+
+
+def versions(store):
+    """What stands in the row of the version."""
+    from sqlalchemy import text
+
+    with store._database.reads() as connection:
+        return [row[0] for row in connection.execute(text("SELECT version FROM jaxgate_schema"))]
+
+
+def add_mood(connection):
+    """A step to a version that does not exist."""
+    from sqlalchemy import text
+
+    connection.execute(text("ALTER TABLE jaxgate_runs ADD COLUMN mood TEXT"))
+
+
+def fail(connection):
+    """A step that goes wrong, after another one has changed something."""
+    raise ZeroDivisionError
+
+
+def columns(store):
+    """The columns of the table of runs."""
+    from sqlalchemy import inspect
+
+    with store._database.reads() as connection:
+        return {column["name"] for column in inspect(connection).get_columns("jaxgate_runs")}
+
+
+@pytest.mark.parametrize("begins", ["reading", "writing"])
+def test_an_older_schema_is_brought_up_to_date_in_place(place, store, begins):
+    """Step by step, by whoever comes first; what was stored is there."""
+    store.append(run(1))
+    with HistoryStore(place, schema=3, steps={1: add_mood, 2: lambda connection: None}) as later:
+        if begins == "writing":
+            later.append(run(2))
+        assert later.points(CASE)[0].run == "run-0001"
+        assert versions(later) == [3]
+        assert "mood" in columns(later)
+
+
+def test_a_step_that_fails_leaves_the_older_schema(place, store):
+    """Whole: also what the steps before it did."""
+    store.append(run(1))
+    with HistoryStore(place, schema=3, steps={1: add_mood, 2: fail}) as later:
+        with pytest.raises(HistoryError, match="ZeroDivisionError"):
+            later.append(run(2))
+        with pytest.raises(HistoryError, match="ZeroDivisionError"):
+            later.points(CASE)
+    assert versions(store) == [1]
+    assert "mood" not in columns(store)
+    assert [one.run for one in store.runs()] == ["run-0001"]
+
+
+def test_a_schema_without_a_step_is_refused(place, store):
+    """Nothing is guessed."""
+    store.append(run(1))
+    with (
+        HistoryStore(place, schema=3, steps={2: add_mood}) as later,
+        pytest.raises(HistoryError, match="expected a history of schema 2 or newer, found 1"),
+    ):
+        later.append(run(2))
+    assert versions(store) == [1]
+
+
+def test_a_newer_schema_is_refused(place, store):
+    """By who reads and who writes, in one line that says what to do; nothing is written."""
+    with HistoryStore(place, schema=7) as later:
+        later.append(run(1))
+    for act in (lambda: store.append(run(2)), store.cases, store.runs, lambda: store.points(CASE)):
+        with pytest.raises(
+            HistoryError, match=r"expected a history of schema 1 or older, found 7, .*; nothing was"
+        ) as found:
+            act()
+        assert "\n" not in str(found.value)
+    with HistoryStore(place, schema=7) as later:
+        assert [one.run for one in later.runs()] == ["run-0001"]
+
+
+def test_a_run_that_fails_half_way_is_not_there(place, store, monkeypatch):
+    """Neither the run nor any of its points; the next one is added."""
+    from jaxgate.keep.history import store as module
+
+    store.append(run(1))
+    real = module.intern
+
+    def intern(connection, table, rows):
+        if table.name == "jaxgate_baselines":
+            raise KeyboardInterrupt
+        return real(connection, table, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "intern", intern)
+        with pytest.raises(KeyboardInterrupt):
+            store.append(run(2, case("vmap/new", temp_bytes=17)))
+    assert [one.run for one in store.runs()] == ["run-0001"]
+    assert [one.case for one in store.cases()] == [CASE]
+    assert store.append(run(2)) is True
+
+
+def test_all_answers_as_one(store):
+    """What one database says of a small history, to the letter: the other must say the same."""
+    for number in range(1, 6):
+        store.append(run(number, case(temp_bytes=4_000 + number % 2, run_ns=1_000 / number), case("b/ä")))
+    said = [[point.run, point.figures, point.ratio] for point in store.points(CASE)]
+    assert json.dumps(said[:2]) == (
+        '[["run-0001", {"temp_bytes": 4001, "traces": 1, "compile_ns": 50000000, "run_ns": 1000}, 1.01], '
+        '["run-0002", {"temp_bytes": 4000, "traces": 1, "compile_ns": 50000000, "run_ns": 500}, 1.01]]'
+    )
+    assert said[2][1]["run_ns"] == 1_000 / 3
+    assert [(one.case, one.runs) for one in store.cases()] == [("b/ä", 5), (CASE, 5)]

@@ -1,0 +1,214 @@
+"""A history is whole whatever happens: processes that are killed, two at once, a full disk, files that are none."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import history_child
+from support.histories import CASE, KINDS, empty_place, run
+from support.paths import REPOSITORY
+
+from jaxgate.keep.history import HistoryError, HistoryStore, find_place
+
+PASSWORD = "hunter2"
+KILLS = 40
+
+
+def child(*arguments):
+    """Run the program of ``support/history_child.py``."""
+    path = os.pathsep.join([str(REPOSITORY / "tests"), str(REPOSITORY / "src")])
+    command = [sys.executable, history_child.__file__, *map(str, arguments)]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(params=KINDS)
+def place(request, tmp_path):
+    """An empty place of each kind."""
+    return empty_place(request.param, tmp_path)
+
+
+def named(place):
+    """A place as an option names it."""
+    return str(place.file) if place.file is not None else place.url.render_as_string(hide_password=False)
+
+
+def runs(place):
+    """How many runs are there, each of them whole."""
+    with HistoryStore(place) as store:
+        found = len(store.runs())
+    history_child.whole(place, found)
+    return found
+
+
+def test_a_kill_at_any_moment_leaves_whole_runs(place):
+    """After each of many: what is stored is sound, no run was lost, and none is there in part."""
+    stored, inside = map(int, child("kill", named(place), KILLS, 7).split())
+    assert stored >= KILLS - 5  # before the first run is stored a kill may leave nothing
+    assert inside > 0 or place.file is None  # a journal was left: whoever opened the file next undid half a run
+    assert runs(place) == stored
+
+
+def test_two_processes_at_once_store_all(place):
+    """Those of both, and what both wanted to add once."""
+    assert child("race", named(place), 15) == "0 0"
+    assert runs(place) == 3 * 15
+
+
+def test_a_full_disk_loses_nothing(tmp_path):
+    """One line says it; what was stored is there, and the next run is added once there is room."""
+    file = tmp_path / "history.sqlite"
+    number, _, said = child("full", file, 3, 400_000).partition(" ")
+    assert re.fullmatch(f"{re.escape(str(file))}: OperationalError: (disk I/O error|database or disk is full)", said)
+    assert runs(find_place(str(file), tmp_path)) == int(number) > 3
+    with HistoryStore(find_place(str(file), Path())) as store:
+        assert store.append(history_child.wide(int(number))) is True
+
+
+def test_a_full_file_system_loses_nothing(tmp_path):
+    """The same of one that is really full, where this process may mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        number, _, said = child("full", disk / "history.sqlite", 3, 0).partition(" ")
+        assert said == f"{disk}/history.sqlite: OperationalError: database or disk is full"
+        assert runs(find_place("history.sqlite", disk)) == int(number) > 3
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_the_journal_is_gone_after_each_run(tmp_path):
+    """One file, which can be copied."""
+    with HistoryStore(find_place("history.sqlite", tmp_path)) as store:
+        store.append(run(1))
+        assert [path.name for path in tmp_path.iterdir()] == ["history.sqlite"]
+
+
+def test_a_writer_that_does_not_end_is_named(tmp_path):
+    """After as long as a run may wait; the run is not added, and can be later."""
+    place = find_place("history.sqlite", tmp_path)
+    with HistoryStore(place) as other, HistoryStore(place, busy_s=0.01) as store:
+        other.append(run(1))
+        with other._database.writes(), pytest.raises(HistoryError, match="database is locked"):
+            store.append(run(2))
+        assert store.append(run(2)) is True
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"not a database, but long enough to look like one" * 40, "file is not a database"),
+        (b"half", "file is not a database"),
+    ],
+)
+def test_a_file_that_is_no_database_is_left_alone(tmp_path, content, says):
+    """It is somebody's."""
+    file = tmp_path / "history.sqlite"
+    file.write_bytes(content)
+    with HistoryStore(find_place(str(file), tmp_path)) as store:
+        for act in (lambda: store.append(run(1)), store.cases):
+            with pytest.raises(HistoryError, match=says):
+                act()
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "device"])
+def test_a_place_that_is_no_file_is_refused(tmp_path, kind):
+    """A pipe would hang whoever opens it."""
+    path = tmp_path / "history.sqlite"
+    {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero")}[kind]()
+    with pytest.raises(HistoryError, match="no regular file"):
+        find_place(str(path), tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+    """In one line."""
+    (tmp_path / "file").write_text("")
+    with (
+        HistoryStore(find_place("file/history.sqlite", tmp_path)) as store,
+        pytest.raises(HistoryError, match=r"file/history.sqlite: .*(File exists|Not a directory)"),
+    ):
+        store.append(run(1))
+
+
+def test_the_own_folder_stays_out_of_git(tmp_path):
+    """Another one is the project's: it may be meant to be committed."""
+    for name in (".jaxgate/history.sqlite", "kept/history.sqlite"):
+        with HistoryStore(find_place(name, tmp_path)) as store:
+            store.append(run(1))
+    assert (tmp_path / ".jaxgate/.gitignore").read_text() == "*\n"
+    assert not (tmp_path / "kept/.gitignore").exists()
+
+
+def test_statements_that_a_file_brings_call_nothing_of_ours(tmp_path):
+    """A trigger in a file that a pull request left may not call what SQLAlchemy adds to SQLite: an expression can take for ever."""
+    place = find_place("history.sqlite", tmp_path)
+    with HistoryStore(place) as store:
+        store.append(run(1))
+        connection = sqlite3.connect(place.file)
+        connection.execute("CREATE TRIGGER t AFTER INSERT ON jaxgate_runs BEGIN SELECT regexp('(a+)+$', 'aaa'); END")
+        connection.commit()
+        connection.close()
+        with pytest.raises(HistoryError, match=r"unsafe use of regexp\(\)"):
+            store.append(run(2))
+        assert [point.run for point in store.points(CASE)] == ["run-0001"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql+psycopg://me:{PASSWORD}@127.0.0.1:1/runs",
+        f"postgresql+psycopg://me@127.0.0.1:1/runs?password={PASSWORD}",
+        f"postgresql+psycopg://me:{PASSWORD}@127.0.0.1:port/runs",
+        f"postgresql+psycopg://me:a@{PASSWORD}@127.0.0.1:1/runs",
+        f"postgresql+psycopg://me:1/{PASSWORD}@127.0.0.1/runs",
+        f"postgresql+psycopg://me:1?{PASSWORD}@127.0.0.1/runs",
+        f"postgresql+psycopg://me:1#{PASSWORD}@127.0.0.1/runs",
+        f"nosuchdatabase://me:{PASSWORD}@127.0.0.1/runs",
+        f"postgresql+nosuchdriver://me:{PASSWORD}@127.0.0.1/runs",
+        f"postgresql+psycopg://me:{PASSWORD}@127.0.0.1:1/runs?connect_timeout={PASSWORD}",
+    ],
+)
+def test_a_password_is_never_said(url, tmp_path):
+    """Neither by an error, nor by what stands for the place, nor in a traceback."""
+
+    def append():
+        place = find_place(url, tmp_path)
+        assert PASSWORD not in repr(place) + place.shown
+        with HistoryStore(place, busy_s=1) as store:
+            store.append(run(1))
+
+    with pytest.raises(HistoryError) as found:
+        append()
+    assert PASSWORD not in str(found.value) + repr(found.value)
+    assert found.value.__cause__ is None
+    assert "\n" not in str(found.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_without_a_file_is_refused(tmp_path):
+    """It would be forgotten with the process."""
+    for url in ("sqlite://", "sqlite:///:memory:"):
+        with pytest.raises(HistoryError, match="found SQLite without a file"):
+            find_place(url, tmp_path)
+
+
+def test_a_url_of_sqlite_is_a_path(tmp_path):
+    """With the same checks, relative to the same folder."""
+    place = find_place("sqlite:///some/history.sqlite", tmp_path)
+    assert place.file == tmp_path / "some/history.sqlite"
+    assert find_place("none", tmp_path) is None

@@ -1,0 +1,54 @@
+"""Runs for a history, and a place for each test: an SQLite file, or the database that ``JAXGATE_TEST_DATABASE`` names."""
+
+from __future__ import annotations
+
+import os
+
+from jaxgate.model import BaselineName, CaseRecord, Figures, RunRecord, TimeRecord
+
+DATABASE = "JAXGATE_TEST_DATABASE"
+"""Variable with the URL of a PostgreSQL database that tests may empty: ``make test-postgresql`` sets it."""
+FOLDER = "cpu-amd-epyc-1-jax-0.10"
+COMMIT = "5aa7a3fe294cd31197565ca014860cb587362288"
+CASE = "scan/rnn"
+ENVIRONMENT = {"jax": "0.10.2", "python": "3.11"}
+BASELINE = BaselineName(program="0" * 32, folder=FOLDER, commit=None, date="2026-11-20")
+
+
+def case(name=CASE, *, temp_bytes=4_000.0, run_ns=1_234.5, status="SAME", hardware="cpu-amd-epyc-1", **changes):
+    """A case of a run, with two facts, a phase and a time."""
+    now = {"temp_bytes": temp_bytes, "traces": 1.0, "compile_ns": 50_000_000.0, "run_ns": run_ns}
+    figures = Figures(now=now, environment=ENVIRONMENT, program="p" * 32, baseline=BASELINE)
+    time = changes.pop("time", TimeRecord(status="SAME", ratio=1.01, low=0.99, high=1.03))
+    about = {"figures": figures, "time": time, "fails": status == "REGRESSED"} | changes
+    return CaseRecord(case=name, status=status, hardware=hardware, **about)
+
+
+def run(number=1, *cases, **changes):
+    """Run number so and so, a minute after the one before; of one case where none are given."""
+    about = {"schema": 1, "jaxgate": "0.1.0", "green": True, "gate_exit": 0, "commit": COMMIT}
+    about |= {"run": f"run-{number:04}", "moment": f"2026-11-25T{number // 60:02}:{number % 60:02}:00+00:00"}
+    return RunRecord(cases=cases or (case(),), **(about | changes))
+
+
+def database():
+    """The URL of the database to test with; empty for none."""
+    return os.environ.get(DATABASE, "")
+
+
+KINDS = ["sqlite", "postgresql"] if database() else ["sqlite"]
+
+
+def empty_place(kind, folder):
+    """A place of a kind, with nothing in it."""
+    from sqlalchemy import create_engine
+
+    from jaxgate.keep.history import find_place
+    from jaxgate.keep.history.tables import METADATA
+
+    if kind == "sqlite":
+        return find_place("history.sqlite", folder)
+    engine = create_engine(database())
+    METADATA.drop_all(engine)
+    engine.dispose()
+    return find_place(database(), folder)
