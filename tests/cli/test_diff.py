@@ -110,6 +110,31 @@ def test_revisions(here, capsys):
     assert "temp_bytes 20 kB → 90 kB" in out
 
 
+def test_a_commit_of_the_history(here, capsys, monkeypatch):
+    """What a run of it measured goes before what it has stored; a commit without a run is taken for its baselines."""
+    monkeypatch.setenv("JAXGATE_HISTORY", "runs.sqlite")
+    save_baseline(here / "baselines", baseline(case="scan/a", facts={"temp_bytes": 90_000}))
+    stored = commit(here)
+    results(here / "a.json", "scan/a")
+    ran = json.loads((here / "a.json").read_text()) | {"run": "r1"}
+    (here / "a.json").write_text(json.dumps(ran))
+    assert main(["history", "--import", "a.json"]) == 0
+    assert main(["diff", "cccccccc", "HEAD"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "run of 2026-11-25 02:30 at cccccccccc, from the history, cpu-amd-epyc-1-jax-0.10" in lines[1]
+    assert f"1 baseline of {stored[:10]}" in lines[2]
+    assert "        temp_bytes 20 kB → 90 kB = 4.50 ×; peak_bytes 38.4 kB → 108 kB = 2.82 ×" in lines
+
+
+def test_a_history_that_cannot_be_read_is_said(here, capsys, monkeypatch):
+    """Another side must not be taken in its place."""
+    (here / "runs.sqlite").write_bytes(b"no database" * 100)
+    monkeypatch.setenv("JAXGATE_HISTORY", "runs.sqlite")
+    results(here / "a.json", "scan/a")
+    assert main(["diff", "a.json", "cccccccc"]) == 2
+    assert "the history cannot be asked for cccccccc:" in capsys.readouterr().err
+
+
 def test_a_revision_whose_baselines_cannot_be_read(here, capsys):
     """The file is named by its revision, not by a folder that is gone."""
     git(here, "init", "-q", "-b", "main")

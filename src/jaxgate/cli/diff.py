@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from jaxgate.cli.console import refuse, say, write
-from jaxgate.cli.pytest_arguments import IniError, usual_folder
-from jaxgate.engine.diff_sides import is_results, side_of_hardware, side_of_results, side_of_revision
+from jaxgate.cli.pytest_arguments import IniError, history_place, usual_folder
+from jaxgate.engine.diff_sides import is_results, side_of_commit, side_of_hardware, side_of_results, side_of_revision
 from jaxgate.judge import diff_sides
-from jaxgate.keep import CorruptBaselineError, UnreadableResultsError
+from jaxgate.keep import COMMIT, CorruptBaselineError, UnreadableResultsError, commit_of
 from jaxgate.model import DiffSide, RunDiff, UsageError
 from jaxgate.report import diff_json, diff_lines, diff_page
 
@@ -66,11 +67,28 @@ def _side(name: str, root: Path) -> DiffSide:
     path = Path(name)
     if is_results(path):
         return side_of_results(name, path)
-    finders: tuple[Callable[[str, Path], DiffSide | None], ...] = (side_of_hardware, side_of_revision)
+    finders: tuple[Callable[[str, Path], DiffSide | None], ...] = (side_of_hardware, _remembered, side_of_revision)
     for find in finders:
         if side := find(name, root):
             return side
     raise UsageError(EXPECTED.format(name=name))
+
+
+def _remembered(name: str, root: Path) -> DiffSide | None:
+    """The newest run of a commit, if the history has one."""
+    from jaxgate.keep.history import HistoryError, HistoryStore, find_place  # noqa: PLC0415 - imports SQLAlchemy
+
+    commit = commit_of(root, name) or name
+    named, folder = history_place(Path.cwd(), os.environ)
+    try:
+        place = find_place(named, folder)
+        if place is None or not COMMIT.fullmatch(commit):
+            return None
+        with HistoryStore(place) as store:
+            run = store.at_commit(commit)
+    except HistoryError as error:
+        raise UsageError(f"the history cannot be asked for {name}: {error}") from None
+    return side_of_commit(name, run) if run is not None and run.points else None
 
 
 def _alone(found: RunDiff) -> str:

@@ -13,6 +13,7 @@ from jaxgate.keep import CorruptBaselineError, read_all, read_results, revision_
 from jaxgate.model import (
     Baseline,
     DiffSide,
+    HistoryRun,
     RunRecord,
     SideCase,
     UsageError,
@@ -78,6 +79,25 @@ def side_of_hardware(name: str, root: Path) -> DiffSide | None:
     return DiffSide(name=name, about=about, cases=_cases(baselines)) if baselines else None
 
 
+def side_of_commit(name: str, run: HistoryRun) -> DiffSide:
+    """What the history remembers of a commit: its newest run."""
+    cases: dict[str, tuple[SideCase, ...]] = {}
+    for point in run.points:
+        one = SideCase(
+            folder=point.folder,
+            figures=point.figures,
+            status=point.status,
+            program=point.program,
+            environment=point.environment,
+        )
+        cases[point.case] = (*cases.get(point.case, ()), one)
+    hardware = sorted({point.folder for point in run.points if point.folder})
+    about = (
+        f"run of {_moment(run.moment)} at {(run.commit or '')[:10]}, from the history, {shortlist(hardware, MAX_NAMED)}"
+    )
+    return DiffSide(name=name, about=about, cases=cases)
+
+
 def side_of_revision(name: str, root: Path) -> DiffSide | None:
     """What a revision of git has stored, of all hardware; ``None`` if git does not know the revision, or it has nothing.
 
@@ -140,9 +160,12 @@ def _about_run(run: RunRecord) -> str:
     jax = Counter(case.figures.environment.get("jax", "?") for case in run.cases if case.figures is not None)
     hardware = sorted({case.hardware for case in run.cases if case.hardware})
     commit = f" at {run.commit[:10]}" if run.commit else ""
-    moment = run.moment[:16].replace("T", " ") or "a day that is not known"
     ends = "green" if run.green else "not green"
-    return f"run of {moment}{commit}, jax {', '.join(jax)}, {shortlist(hardware, MAX_NAMED)}, {ends}"
+    return f"run of {_moment(run.moment)}{commit}, jax {', '.join(jax)}, {shortlist(hardware, MAX_NAMED)}, {ends}"
+
+
+def _moment(moment: str) -> str:
+    return moment[:16].replace("T", " ") or "a day that is not known"
 
 
 def is_results(path: Path) -> bool:

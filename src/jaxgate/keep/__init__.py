@@ -36,7 +36,7 @@ from jaxgate.keep.duel_handoff import (
     write_results,
 )
 from jaxgate.keep.floors import DamagedFloorsError, FloorStore
-from jaxgate.keep.git import git_command, run_git
+from jaxgate.keep.git import COMMIT, git_command, run_git
 from jaxgate.keep.inventory import read_inventory
 from jaxgate.keep.jax_defaults import remembered_defaults
 from jaxgate.keep.log import LOG_FOLDER, append_log, last_line, log_trimmed
@@ -46,7 +46,7 @@ from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import TRUNKS, ignored, merge_base, read_provenance, uncommitted, utc_now, utc_today
 from jaxgate.keep.references import DuelCache, ReferenceCache
 from jaxgate.keep.results import UnreadableResultsError, parse_results, read_results
-from jaxgate.keep.revision_files import RevisionFiles, revision_files
+from jaxgate.keep.revision_files import RevisionFiles, commit_of, revision_files
 from jaxgate.keep.side_notes import add_note, read_notes
 from jaxgate.keep.strict import MIGRATE, CorruptBaselineError
 from jaxgate.keep.tensorboard_events import can_write_scalars, write_scalars

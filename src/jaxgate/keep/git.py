@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from itertools import takewhile
 from pathlib import Path
 
 TIMEOUT_S = 20.0
+COMMIT = re.compile(r"[0-9a-f]{4,64}")
+"""A commit by four or more characters of its id."""
 _NO_CODE = (
     "safe.bareRepository=explicit",
     "core.fsmonitor=false",

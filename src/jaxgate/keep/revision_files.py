@@ -38,11 +38,8 @@ def revision_files(root: Path, revision: str) -> Iterator[RevisionFiles | None]:
         root: The folder of the baselines; it need not exist in the checkout any more.
         revision: A commit, a branch, a tag.
     """
-    asked = next(folder for folder in (root.resolve(), *root.resolve().parents) if folder.is_dir())
-    top = run_git(asked, "rev-parse", "--show-toplevel")
-    commit = top and run_git(
-        Path(top), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
-    )
+    top = run_git(_nearest(root), "rev-parse", "--show-toplevel")
+    commit = commit_of(root, revision)
     packed = _pack(Path(top), commit, os.path.relpath(root.resolve(), top)) if top and commit else b""
     if not top or not commit or not packed:
         yield None
@@ -52,6 +49,17 @@ def revision_files(root: Path, revision: str) -> Iterator[RevisionFiles | None]:
         with tarfile.TarFile(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(folder, filter="data")
         yield RevisionFiles(folder=Path(folder) / os.path.relpath(root.resolve(), top), commit=commit, date=date)
+
+
+def commit_of(root: Path, revision: str) -> str | None:
+    """The full name of a revision; ``None`` if git does not know it."""
+    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    return run_git(_nearest(root), *asked)
+
+
+def _nearest(root: Path) -> Path:
+    """The folder, or the nearest one above it that is there."""
+    return next(folder for folder in (root.resolve(), *root.resolve().parents) if folder.is_dir())
 
 
 def _pack(top: Path, commit: str, folder: str) -> bytes:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from sqlalchemy import Connection, Row, Select, func, insert, select
 
+from jaxgate.keep import COMMIT
 from jaxgate.keep.history.cells import ReadOnce, divided, fields, finite, joined, plain
 from jaxgate.keep.history.database import BUSY_S, Database
 from jaxgate.keep.history.interned import intern
@@ -19,7 +19,6 @@ from jaxgate.keep.history.schema import SCHEMA, STEPS, Step, bring_up_to_date, r
 from jaxgate.keep.history.tables import BASELINES, ENVIRONMENTS, FACTS, POINTS, RUNS, SERIES
 from jaxgate.model import BaselineName, HistoryCase, HistoryPoint, HistoryRun, RunRecord
 
-_COMMIT = re.compile(r"[0-9a-f]{4,64}")
 _OF_BASELINE = fields(BaselineName)
 _PLAIN = tuple(name for name in fields(HistoryPoint) if name not in {"baseline", "figures", "environment"})
 _NEWEST = (RUNS.c.moment.desc(), RUNS.c.id.desc())
@@ -123,7 +122,7 @@ class HistoryStore:
         Raises:
             HistoryError: If it is no commit's id, or begins several.
         """
-        if not _COMMIT.fullmatch(commit):
+        if not COMMIT.fullmatch(commit):
             raise HistoryError(f"expected a commit by four or more characters of its id, found {commit!r}")
         found = self._rows(select(RUNS).where(RUNS.c.commit.startswith(commit)).order_by(*_NEWEST))
         commits = sorted({row.commit for row in found})
