@@ -30,6 +30,7 @@ from jaxgate.judge.energy import compare_energy, energy_of
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.figures import figures_of
 from jaxgate.judge.launches import judge_environment, may_be_faster, may_be_slower
+from jaxgate.judge.level_shifts import Shifts, find_shifts
 from jaxgate.judge.newer_jax import untested
 from jaxgate.judge.opinion import is_compiled_anew
 from jaxgate.judge.optimes import compare, divide, typical
@@ -68,6 +69,7 @@ from jaxgate.judge.stored import (
     stored_limit,
     unlike_accepted,
 )
+from jaxgate.judge.time_chain import Chain, ChainPoint, chain_times, drift_of
 from jaxgate.judge.upgrade import Both, asks_for_launches, differs_in_calls, find_both, judge_upgrade
 from jaxgate.judge.verdict import judge, judge_invalid, why_untimed
 from jaxgate.judge.waivers import apply_waivers, unneeded
