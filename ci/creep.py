@@ -88,7 +88,7 @@ class Told:
 
 def history(kind: str, noise: Callable[[Random], float], seed: int) -> tuple[int, tuple[HistoryPoint, ...]]:
     """A history, and the run from which on there is something to find."""
-    random = Random(f"{kind} {noise.__name__} {seed}")
+    random = Random(f"{kind} {noise.__name__} {seed}")  # noqa: S311 - the same histories every time
     begins = {"quiet": RUNS, "creep": CREEP_FROM, "step": random.randrange(*STEPS_AT)}[kind]
     baseline, accepted = _baseline(-1), 0.0
     points = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, inf, log, sqrt
 from statistics import median
 
@@ -66,7 +67,9 @@ class _Level:
     variance: float
 
 
-def find_shifts(series: Sequence[ChainPoint], quantity: str, split: Split, *, least_noise: float = TYPICAL_NOISE) -> Shifts:
+def find_shifts(
+    series: Sequence[ChainPoint], quantity: str, split: Split, *, least_noise: float = TYPICAL_NOISE
+) -> Shifts:
     """Look for steps, and for creep that goes on until the newest run.
 
     Args:
@@ -94,7 +97,7 @@ def noise_of(series: Sequence[ChainPoint]) -> float:
     """
     moves = [
         abs(after.value - before.value)
-        for before, after in zip(series, series[1:], strict=False)
+        for before, after in pairwise(series)
         if before.error and after.error and not after.links
     ]
     if len(moves) < LEAST_HISTORY:
@@ -126,9 +129,9 @@ class _Work:
 
     def moved(self, segments: Sequence[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         """Neighbouring levels that differ for sure."""
-        for left, right in zip(segments, segments[1:], strict=False):
+        for left, right in pairwise(segments):
             move, sure = self._step(left, right)
-            if sure >= SURE and abs(move) >= LEAST_MOVE:
+            if sure >= SURE and abs(move) >= LEAST_MOVE and self._begins(left, right):
                 yield left, right
 
     def step(self, quantity: str, left: tuple[int, int], right: tuple[int, int]) -> Step:
@@ -156,11 +159,7 @@ class _Work:
         rises = [(*self._rise(left, segments[-1]), left[1] - 1) for left in segments[:-1]]
         slopes = [(*self._slope(start), start) for start in flat if len(self._series) - start >= LEAST_HISTORY]
         held = [(right[0], self._step(left, right)[0]) for left, right in self.moved(segments)]
-        rises = [
-            rise
-            for rise in rises
-            if all(move < MOST_OF_IT * rise[0] for place, move in held if place > rise[2])
-        ]
+        rises = [rise for rise in rises if all(move < MOST_OF_IT * rise[0] for place, move in held if place > rise[2])]
         move, sure, first = max((*rises, *slopes), key=lambda rise: rise[1] if rise[0] > 0 else -1.0, default=(0, 0, 0))
         if move < LEAST_MOVE or sure < SURE:
             return None
@@ -176,6 +175,11 @@ class _Work:
             commits=tuple(dict.fromkeys([commits[0], commits[-1]])) if commits else (),
             sure=sure,
         )
+
+    def _begins(self, left: tuple[int, int], right: tuple[int, int]) -> bool:
+        """Whether a level's first run is on it. Two odd runs at the end need a third, and the search takes the one before."""
+        before, after, first = self._before(left).mean, self._after(right).mean, self._values[right[0]]
+        return abs(first - after) <= abs(first - before)
 
     def _step(self, left: tuple[int, int], right: tuple[int, int]) -> tuple[float, float]:
         """How far two neighbouring levels are apart, and how many standard errors that is."""
@@ -193,19 +197,19 @@ class _Work:
         Generalised least squares by the filter: its innovations are independent, of the values and of the line alike.
         A program that did not change counts as a measured one, lest its exact value says that nothing ever moves.
         """
-        level, line, variance = self._values[start], 0.0, self._noise**2
-        products = squares = 0.0
+        line = _Line(self._values[start], self._noise**2)
         for place in range(start + 1, len(self._series)):
-            own = max(self._variances[place], self._noise**2)
-            variance += self._jumps[place]
-            total = variance + own
-            moved, away = self._values[place] - level, place - start - line
-            products += moved * away / total
-            squares += away * away / total
-            level, line = level + moved * variance / total, line + away * variance / total
-            variance = variance * own / total
-        rise = products / squares * (len(self._series) - 1 - start)
-        return rise, abs(products) / sqrt(squares)
+            line.loosen(self._jumps[place])
+            if self._series[place].follows_link:
+                line.observe(self._series[place - 1].value, place - 1 - start, COMPILES**2)
+            if not self._is_link(place):
+                line.observe(self._values[place], place - start, max(self._variances[place], self._noise**2))
+        rise, sure = line.slope()
+        return rise * (len(self._series) - 1 - start), sure
+
+    def _is_link(self, place: int) -> bool:
+        """Whether a run's program became the next one's baseline: it is taken when that one is."""
+        return place + 1 < len(self._series) and self._series[place + 1].follows_link
 
     def _before(self, segment: tuple[int, int]) -> _Level:
         """The level that the run after a segment is held against, by all of the segment's.
@@ -220,8 +224,7 @@ class _Work:
             variance += links
             if links and self._series[place].follows_link:
                 mean, variance = _updated(mean, variance, self._series[place - 1].value, COMPILES**2)
-            is_link = place + 1 < len(self._series) and self._series[place + 1].follows_link
-            if place < end and not (is_link and variance < inf):
+            if place < end and not (self._is_link(place) and variance < inf):
                 mean, variance = _updated(mean, variance, self._values[place], self._variances[place])
         return _Level(mean, variance)
 
@@ -233,6 +236,30 @@ class _Work:
                 break
             mean, variance = _updated(mean, variance, self._values[place], self._variances[place])
         return _Level(mean, variance)
+
+
+class _Line:
+    """A level with a slope, and the regression on the innovations of both."""
+
+    def __init__(self, value: float, variance: float) -> None:
+        self._level, self._run, self._variance = value, 0.0, variance
+        self._products = self._squares = 0.0
+
+    def loosen(self, variance: float) -> None:
+        """Let the level move by so much."""
+        self._variance += variance
+
+    def observe(self, value: float, run: float, own: float) -> None:
+        """Take a value, and at which run it is."""
+        moved, away, total = value - self._level, run - self._run, self._variance + own
+        self._products += moved * away / total
+        self._squares += away * away / total
+        share = self._variance / total
+        self._level, self._run, self._variance = self._level + moved * share, self._run + away * share, own * share
+
+    def slope(self) -> tuple[float, float]:
+        """The slope a run, and how many standard errors it is."""
+        return self._products / self._squares, abs(self._products) / sqrt(self._squares)
 
 
 def _updated(mean: float, variance: float, value: float, own: float) -> tuple[float, float]:

@@ -166,9 +166,7 @@ class _Builder:
             follows = before is not None and len(links) == 1 and self._linking.get(baseline) is before.point
             value, error = found
             self._points.append(
-                ChainPoint(
-                    point=point, value=anchor.value + value, error=error, links=links, follows_link=follows
-                )
+                ChainPoint(point=point, value=anchor.value + value, error=error, links=links, follows_link=follows)
             )
         self._seen.append(point)
         self._newest = point
@@ -221,9 +219,7 @@ class _Builder:
             if point.baseline == old and point.program == new.program and (found := own_ratio(point)) is not None:
                 self._linking[new] = point
                 within = point.time_status != Status.SLOWER
-                return Accepted(
-                    ratio=exp(found[0]), error=found[1], date=new.date, commit=new.commit, within=within
-                )
+                return Accepted(ratio=exp(found[0]), error=found[1], date=new.date, commit=new.commit, within=within)
         return None
 
     def _between(self, before: BaselineName | None, anchor: Anchor) -> tuple[float, ...]:
