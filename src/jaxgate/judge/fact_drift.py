@@ -47,7 +47,7 @@ def fact_drift(points: Sequence[HistoryPoint], policy: FactPolicy) -> FactDrift 
         now=values[-1],
         since=first.moment[:10],
         steps=sum(before != after for before, after in pairwise(values)),
-        environment=environment_differences(today.environment, first.environment),
+        environment=environment_differences(today.environment, first.environment) if first.environment else (),
     )
 
 

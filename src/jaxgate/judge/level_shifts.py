@@ -2,8 +2,8 @@
 
 The search (least squares with a penalty; Killick, Fearnhead and Eckley 2012, PELT) knows nothing of links: it would
 call the error of one accepted refresh a step. So each boundary that it proposes is tested between the levels on both
-sides, which are estimated by a local-level filter (Durbin and Koopman, Time Series Analysis by State Space Methods, 2)
-whose level moves at refreshes only, by the error of the link.
+sides, which are estimated with the errors of runs and links; and a creep, which it makes stairs of, is a straight line
+that fits better than they do.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import exp, inf, log, sqrt
 from statistics import median
 
+from jaxgate.judge.local_level import Level, Line
 from jaxgate.judge.time_chain import COMPILES, LEVEL, ChainPoint
 from jaxgate.model import TIME, Creep, Step
 
@@ -39,6 +40,8 @@ _NEAR = 2
 """Neighbours on either side that say whether a run is odd."""
 _ODD = 3.0
 
+Segment = tuple[int, int]
+"""First run of a level, and the first after it."""
 Split = Callable[[Sequence[float], float, int], Sequence[int]]
 """Finds change points: values in units of their noise, the penalty of each, and the least runs of a level; gives the ends of
 all levels, the last being the number of values."""
@@ -59,14 +62,6 @@ class Shifts:
     noise: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """Estimated at one end of a segment: its mean and variance."""
-
-    mean: float
-    variance: float
-
-
 def find_shifts(
     series: Sequence[ChainPoint], quantity: str, split: Split, *, least_noise: float = TYPICAL_NOISE
 ) -> Shifts:
@@ -84,9 +79,7 @@ def find_shifts(
     values = _without_odd_runs([one.value for one in series], noise)
     ends = split([value / noise for value in values], SURE**2, LEAST_RUNS)
     segments = list(zip([0, *ends[:-1]], ends, strict=True))
-    work = _Work(series, values, noise)
-    steps = tuple(work.step(quantity, left, right) for left, right in work.moved(segments))
-    return Shifts(steps=steps, creep=work.creep(quantity, segments), noise=noise)
+    return _Work(series, values, noise).shifts(quantity, segments)
 
 
 def noise_of(series: Sequence[ChainPoint]) -> float:
@@ -127,23 +120,34 @@ class _Work:
         self._jumps = [sum(max(error, noise) ** 2 for error in one.links) for one in series]
         self._noise = noise
 
-    def moved(self, segments: Sequence[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    def shifts(self, quantity: str, segments: Sequence[Segment]) -> Shifts:
+        """Steps, and creep; the stairs by which levels follow a creep are no steps."""
+        moved = list(self._moved(segments))
+        creep, first = self._creep(quantity, segments, moved)
+        steps = tuple(self._step(quantity, *pair) for pair in moved if creep is None or pair[1][0] <= first)
+        return Shifts(steps=steps, creep=creep, noise=self._noise)
+
+    def _moved(self, segments: Sequence[Segment]) -> Iterator[tuple[Segment, Segment]]:
         """Neighbouring levels that differ for sure."""
         for left, right in pairwise(segments):
-            move, sure = self._step(left, right)
-            if sure >= SURE and abs(move) >= LEAST_MOVE and self._begins(left, right):
+            before, after, first = self._before(left), self._after(right), self._values[right[0]]
+            move, sure = before.apart(after)
+            # Two odd runs at the end need a third, and the search takes the one before them.
+            begins = abs(first - after.mean) <= abs(first - before.mean)
+            if sure >= SURE and abs(move) >= LEAST_MOVE and begins:
                 yield left, right
 
-    def step(self, quantity: str, left: tuple[int, int], right: tuple[int, int]) -> Step:
+    def _step(self, quantity: str, left: Segment, right: Segment) -> Step:
         """The move between two neighbouring levels."""
-        move, sure = self._step(left, right)
+        levels = self._before(left), self._after(right)
+        move, sure = levels[0].apart(levels[1])
         first, last = self._series[right[0]].point, self._series[left[1] - 1].point
-        absolute = quantity != TIME
+        before, after = (None, None) if quantity == TIME else (exp(level.mean) for level in levels)
         return Step(
             quantity=quantity,
             ratio=exp(move),
-            before=exp(self._before(left).mean) if absolute else None,
-            after=exp(self._after(right).mean) if absolute else None,
+            before=before,
+            after=after,
             run=first.run,
             moment=first.moment,
             commit=first.commit,
@@ -152,20 +156,27 @@ class _Work:
             sure=sure,
         )
 
-    def creep(self, quantity: str, segments: Sequence[tuple[int, int]]) -> Creep | None:
-        """The surest rise until the newest run, if no step holds most of it."""
-        steps = [right[0] for _, right in self.moved(segments)]
-        flat = [start for start, _ in segments if start >= max(steps, default=0)]
-        rises = [(*self._rise(left, segments[-1]), left[1] - 1) for left in segments[:-1]]
-        slopes = [(*self._slope(start), start) for start in flat if len(self._series) - start >= LEAST_HISTORY]
-        held = [(right[0], self._step(left, right)[0]) for left, right in self.moved(segments)]
-        rises = [rise for rise in rises if all(move < MOST_OF_IT * rise[0] for place, move in held if place > rise[2])]
-        move, sure, first = max((*rises, *slopes), key=lambda rise: rise[1] if rise[0] > 0 else -1.0, default=(0, 0, 0))
+    def _creep(
+        self, quantity: str, segments: Sequence[Segment], moved: Sequence[tuple[Segment, Segment]]
+    ) -> tuple[Creep | None, int]:
+        """The surest rise that goes on, and the run from which on; ``None`` if there is none.
+
+        By a straight line, where it fits better than levels do; else from one level to the newest, if no step holds most
+        of it. The two newest runs are left out: they may be odd, or a step that has just begun.
+        """
+        end = len(self._series) - LEAST_RUNS + 1
+        known = [(left, min(right, end)) for left, right in segments if left < end]
+        lines, stairs = list(self._lines(known)), list(self._rises(known, moved))
+        _, move, sure, first = max(lines or stairs, default=(0.0, 0.0, 0.0, 0))
         if move < LEAST_MOVE or sure < SURE:
-            return None
+            return None, 0
+        if lines:
+            first = self._bend(max((left for left, _ in known if left < first), default=first), first, end)
+            line = self._line(first, end)
+            move, sure = line.slope * (end - 1 - first), line.sure
         width = move / sure * LEVEL
         commits = [one.point.commit for one in self._series[first + 1 :] if one.point.commit]
-        return Creep(
+        creep = Creep(
             quantity=quantity,
             ratio=exp(move),
             low=exp(move - width),
@@ -175,101 +186,81 @@ class _Work:
             commits=tuple(dict.fromkeys([commits[0], commits[-1]])) if commits else (),
             sure=sure,
         )
+        return creep, first
 
-    def _begins(self, left: tuple[int, int], right: tuple[int, int]) -> bool:
-        """Whether a level's first run is on it. Two odd runs at the end need a third, and the search takes the one before."""
-        before, after, first = self._before(left).mean, self._after(right).mean, self._values[right[0]]
-        return abs(first - after) <= abs(first - before)
+    def _lines(self, segments: Sequence[Segment]) -> Iterator[tuple[float, float, float, int]]:
+        """Straight lines that rise for sure and cost less than the levels in their place: how much, rise, errors, start."""
+        end, levels = segments[-1][1], 0.0
+        for place in range(len(segments) - 1, -1, -1):
+            start = segments[place][0]
+            levels += self._line(start, segments[place][1]).misfit
+            line, changes = self._line(start, end), len(segments) - 1 - place
+            cheaper = levels + changes * SURE**2 - (line.misfit - line.sure**2 + SURE**2)
+            rise = line.slope * (end - 1 - start)
+            if end - start >= LEAST_HISTORY and cheaper > 0 and line.sure >= SURE and rise >= LEAST_MOVE:
+                yield cheaper, rise, line.sure, start
 
-    def _step(self, left: tuple[int, int], right: tuple[int, int]) -> tuple[float, float]:
-        """How far two neighbouring levels are apart, and how many standard errors that is."""
-        return _apart(self._before(left), self._after(right))
+    def _bend(self, flat: int, start: int, end: int) -> int:
+        """Where a level becomes a line: the search for levels sees a rise late, when it is far enough from the level."""
 
-    def _rise(self, left: tuple[int, int], newest: tuple[int, int]) -> tuple[float, float]:
-        """How far the newest run's level is from an earlier one, and how many standard errors that is."""
-        before = self._before(left)
-        links = sum(self._jumps[left[1] + 1 : newest[1]])
-        return _apart(_Level(before.mean, before.variance + links), self._before(newest))
+        def cost(place: int) -> float:
+            line = self._line(place, end)
+            return (self._line(flat, place).misfit if place > flat else 0.0) + line.misfit - line.sure**2
 
-    def _slope(self, start: int) -> tuple[float, float]:
-        """The rise from a run to the newest by a straight line, and how many standard errors it is.
+        return min(range(flat, start + 1), key=cost)
 
-        Generalised least squares by the filter: its innovations are independent, of the values and of the line alike.
+    def _rises(
+        self, segments: Sequence[Segment], moved: Sequence[tuple[Segment, Segment]]
+    ) -> Iterator[tuple[float, float, float, int]]:
+        """Rises from earlier levels to the newest of which no step holds most: errors, rise, errors, start."""
+        newest = segments[-1]
+        steps = [(right[0], self._before(left).apart(self._after(right))[0]) for left, right in moved]
+        for left in segments[:-1]:
+            before = self._before(left).loosened(sum(self._jumps[left[1] + 1 : newest[1] + 1]))
+            move, sure = before.apart(self._before(newest))
+            if move > 0 and all(step < MOST_OF_IT * move for place, step in steps if place >= left[1]):
+                yield sure, move, sure, left[1] - 1
+
+    def _line(self, start: int, end: int) -> Line:
+        """A straight line through some runs.
+
         A program that did not change counts as a measured one, lest its exact value says that nothing ever moves.
         """
-        line = _Line(self._values[start], self._noise**2)
-        for place in range(start + 1, len(self._series)):
+        line = Line(self._values[start], self._noise**2)
+        for place in range(start + 1, end):
             line.loosen(self._jumps[place])
             if self._series[place].follows_link:
                 line.observe(self._series[place - 1].value, place - 1 - start, COMPILES**2)
             if not self._is_link(place):
                 line.observe(self._values[place], place - start, max(self._variances[place], self._noise**2))
-        rise, sure = line.slope()
-        return rise * (len(self._series) - 1 - start), sure
+        return line
 
     def _is_link(self, place: int) -> bool:
         """Whether a run's program became the next one's baseline: it is taken when that one is."""
         return place + 1 < len(self._series) and self._series[place + 1].follows_link
 
-    def _before(self, segment: tuple[int, int]) -> _Level:
+    def _before(self, segment: Segment) -> Level:
         """The level that the run after a segment is held against, by all of the segment's.
 
         A run whose program became the next one's baseline is where the next epoch's ratios are counted from: they have its
         error, all of them, and what they are held against is its program, whatever its own duel said.
         """
-        mean, variance = 0.0, inf
+        level = Level()
         start, end = segment
         for place in range(start, min(end + 1, len(self._series))):
             links = self._jumps[place] if place > start else 0.0
-            variance += links
+            level = level.loosened(links)
             if links and self._series[place].follows_link:
-                mean, variance = _updated(mean, variance, self._series[place - 1].value, COMPILES**2)
-            if place < end and not (self._is_link(place) and variance < inf):
-                mean, variance = _updated(mean, variance, self._values[place], self._variances[place])
-        return _Level(mean, variance)
+                level = level.observe(self._series[place - 1].value, COMPILES**2)
+            if place < end and not (self._is_link(place) and level.variance < inf):
+                level = level.observe(self._values[place], self._variances[place])
+        return level
 
-    def _after(self, segment: tuple[int, int]) -> _Level:
+    def _after(self, segment: Segment) -> Level:
         """The level that a segment begins with: by its runs up to the first link, whose error all later ones share."""
-        mean, variance = 0.0, inf
+        level = Level()
         for place in range(*segment):
             if place > segment[0] and self._jumps[place]:
                 break
-            mean, variance = _updated(mean, variance, self._values[place], self._variances[place])
-        return _Level(mean, variance)
-
-
-class _Line:
-    """A level with a slope, and the regression on the innovations of both."""
-
-    def __init__(self, value: float, variance: float) -> None:
-        self._level, self._run, self._variance = value, 0.0, variance
-        self._products = self._squares = 0.0
-
-    def loosen(self, variance: float) -> None:
-        """Let the level move by so much."""
-        self._variance += variance
-
-    def observe(self, value: float, run: float, own: float) -> None:
-        """Take a value, and at which run it is."""
-        moved, away, total = value - self._level, run - self._run, self._variance + own
-        self._products += moved * away / total
-        self._squares += away * away / total
-        share = self._variance / total
-        self._level, self._run, self._variance = self._level + moved * share, self._run + away * share, own * share
-
-    def slope(self) -> tuple[float, float]:
-        """The slope a run, and how many standard errors it is."""
-        return self._products / self._squares, abs(self._products) / sqrt(self._squares)
-
-
-def _updated(mean: float, variance: float, value: float, own: float) -> tuple[float, float]:
-    """A level after one more observation of it."""
-    if variance == inf:
-        return value, own
-    share = variance / (variance + own)
-    return mean + share * (value - mean), variance * (1 - share)
-
-
-def _apart(before: _Level, after: _Level) -> tuple[float, float]:
-    move = after.mean - before.mean
-    return move, abs(move) / sqrt(before.variance + after.variance) if move else 0.0
+            level = level.observe(self._values[place], self._variances[place])
+        return level
