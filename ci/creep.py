@@ -29,6 +29,8 @@ from jaxgate.model import BaselineName, HistoryPoint
 RUNS = 200
 WEEK = 7
 REFRESHED = 14
+LOOKS = 20
+"""That are timed; the quickest says what a look costs, whoever else uses the machine."""
 CREEP_FROM = 60
 STEPS_AT = (60, 150)
 CREEP = log(1.01) / WEEK
@@ -189,6 +191,12 @@ def measure(histories: int, first_seed: int, processes: int) -> Iterator[Row]:
                 yield Row(kind=kind, noise=noise, told=tuple(told))
 
 
+def _timed(points: Sequence[HistoryPoint]) -> float:
+    start = time.perf_counter()
+    time_shifts(points)
+    return time.perf_counter() - start
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print the table, and what a look costs."""
     parser = argparse.ArgumentParser(prog="python -m ci.creep", description=(__doc__ or "").partition("\n")[0])
@@ -205,9 +213,7 @@ def main(arguments: Sequence[str]) -> int:
             broken.append(row.kind)
     _, points = history("quiet", normal, 0)
     time_shifts(points)  # imports ruptures
-    start = time.perf_counter()
-    time_shifts(points)
-    print(f"\nA look at {RUNS} runs takes {(time.perf_counter() - start) * 1e3:.1f} ms.")
+    print(f"\nA look at {RUNS} runs takes {min(map(_timed, [points] * LOOKS)) * 1e3:.1f} ms.")
     print(f"Not as promised: {', '.join(broken)}." if broken else "Everything is as promised at normal noise.")
     return 1 if broken else 0
 

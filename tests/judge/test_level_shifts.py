@@ -103,8 +103,10 @@ def test_a_case_noisier_than_usual_needs_more():
 
 
 def test_too_short_a_history_says_nothing():
-    """Nine runs, whatever they show."""
-    assert find_shifts(series(*[0.0] * 5, *[1.0] * 4), TIME, split).steps == ()
+    """Nineteen runs, whatever they show; the twentieth is enough."""
+    values = [0.0] * 10 + [1.0] * 10
+    assert find_shifts(series(*values[:19]), TIME, split).steps == ()
+    assert len(find_shifts(series(*values), TIME, split).steps) == 1
     assert time_shifts([]).steps == ()
 
 

@@ -140,3 +140,18 @@ def test_a_faster_program_drifts_the_other_way():
     assert found.ratio == pytest.approx(0.9)
     assert found.low < 0.9 < found.high
     assert found.low == pytest.approx(0.9 * exp(-Z * ERROR))
+
+
+def test_programs_without_a_fingerprint_are_never_the_same():
+    """Two empty names are two unknown programs: a gap, whatever stood beside them."""
+    seen = point(1, "", named("", 0), 1.3)
+    found = drift(seen, point(2, "", named("", 2)))
+    assert found.ratio == 1
+    assert found.gap
+
+
+def test_the_same_program_with_other_options_has_its_measured_ratio():
+    """Compiled otherwise it is another one for the clock: what was measured counts, not the name."""
+    found = drift(point(1, "p0", FIRST, 1.2, recorded="refreshed"), point(2, "p0", named("p0", 1)))
+    assert found.ratio == pytest.approx(1.2)
+    assert len(found.accepted) == 1

@@ -8,10 +8,23 @@ duels, links of refreshes have errors that no search knows of, and the test that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from math import log
 
-from jaxgate.judge import Chain, ChainPoint, Shifts, chain_times, find_shifts
-from jaxgate.model import TIME, HistoryPoint
+from jaxgate.judge import (
+    ARRIVAL_POLICIES,
+    POLICIES,
+    Chain,
+    ChainPoint,
+    Shifts,
+    chain_times,
+    comparable,
+    drift_of,
+    fact_drift,
+    fact_steps,
+    find_shifts,
+)
+from jaxgate.model import TIME, CaseChanges, HistoryPoint, Phases
 
 PHASE_NOISE = 0.05
 """Standard deviation below which no phase is taken to be: it is measured once in a process, on another day each time."""
@@ -26,6 +39,27 @@ def split(values: Sequence[float], penalty: float, least: int) -> Sequence[int]:
         return [len(values)]
     search = KernelCPD(kernel="linear", min_size=least)
     return [int(end) for end in search.fit(np.asarray(values, float).reshape(-1, 1)).predict(pen=penalty)]
+
+
+def changes_of(points: Sequence[HistoryPoint]) -> CaseChanges:
+    """All that the history of one case in one folder shows, of its newest run.
+
+    Args:
+        points: Its runs, oldest first.
+    """
+    chain, known = chain_times(points), comparable(points)
+    policies = (*POLICIES, *ARRIVAL_POLICIES)
+    facts = [drift for policy in policies if (drift := fact_drift(known, policy)) is not None and drift.steps]
+    shifts = [phase_shifts(points, field.name) for field in fields(Phases)]
+    shifts += [] if chain is None else [shifts_of(chain)]
+    steps = [step for one in shifts for step in one.steps]
+    steps += [step for policy in policies for step in fact_steps(points, policy.name)]
+    return CaseChanges(
+        drift=None if chain is None else drift_of(chain),
+        facts=tuple(facts),
+        steps=tuple(sorted(steps, key=lambda step: step.moment)),
+        creeps=tuple(one.creep for one in shifts if one.creep is not None),
+    )
 
 
 def time_shifts(points: Sequence[HistoryPoint]) -> Shifts:

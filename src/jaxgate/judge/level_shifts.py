@@ -23,8 +23,10 @@ SURE = 5.0
 of a last run and a boundary; the chance that any of them is beyond 5, either way, is at most 20,000 × 5.7e-7 = 1.1 %."""
 LEAST_RUNS = 3
 """Of a level: with fewer, one odd run would be one."""
-LEAST_HISTORY = 10
-"""Runs before anything is said."""
+LEAST_HISTORY = 20
+"""Runs before anything is said: with ten, the noise of a case is not known, and two of 100 noisy histories alarmed."""
+LEAST_KNOWN = 10
+"""Moves that say how noisy a case is, and runs that make a line."""
 LEAST_MOVE = log(1.01)
 """Less than 1 % is real at times, and nobody looks for its cause."""
 TYPICAL_NOISE = 0.006
@@ -93,7 +95,7 @@ def noise_of(series: Sequence[ChainPoint]) -> float:
         for before, after in pairwise(series)
         if before.error and after.error and not after.links
     ]
-    if len(moves) < LEAST_HISTORY:
+    if len(moves) < LEAST_KNOWN:
         return 0.0
     return _NORMAL_MAD * median(moves) / sqrt(2) * (1 + 2 / sqrt(len(moves)))
 
@@ -197,7 +199,7 @@ class _Work:
             line, changes = self._line(start, end), len(segments) - 1 - place
             cheaper = levels + changes * SURE**2 - (line.misfit - line.sure**2 + SURE**2)
             rise = line.slope * (end - 1 - start)
-            if end - start >= LEAST_HISTORY and cheaper > 0 and line.sure >= SURE and rise >= LEAST_MOVE:
+            if end - start >= LEAST_KNOWN and cheaper > 0 and line.sure >= SURE and rise >= LEAST_MOVE:
                 yield cheaper, rise, line.sure, start
 
     def _bend(self, flat: int, start: int, end: int) -> int:

@@ -198,10 +198,11 @@ class _Builder:
             self._baseline = baseline
             return
         before = self._anchors[self._baseline]
-        if baseline.program == self._baseline.program:  # recorded again: the same program, no link
+        link = self._link(baseline, self._baseline)
+        same = bool(baseline.program) and baseline.program == self._baseline.program
+        if same and (link is None or not link.error):  # recorded again: no refresh that anybody measured
             self._anchors[baseline], self._baseline = before, baseline
             return
-        link = self._link(baseline, self._baseline)
         if link is None:
             self._gap = f"no duel holds the baseline of {_named(baseline)} against that of {_named(self._baseline)}"
             self._anchors, self._points, self._seen, self._baseline = {}, [], [], None
@@ -213,9 +214,10 @@ class _Builder:
     def _link(self, new: BaselineName, old: BaselineName) -> Accepted | None:
         """The ratio that was accepted when one baseline took another's place.
 
-        The refreshed run itself, if it has one; else the last run before it with that program; never a guess.
+        The refreshed run itself, if it has one; else the last run before it with that program; never a guess: of programs
+        without a fingerprint nobody knows whether they are the same.
         """
-        for point in reversed(self._seen):
+        for point in reversed(self._seen if new.program else ()):
             if point.baseline == old and point.program == new.program and (found := own_ratio(point)) is not None:
                 self._linking[new] = point
                 within = point.time_status != Status.SLOWER

@@ -139,6 +139,23 @@ class Creep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaseChanges:
+    """All that a case's history shows.
+
+    Attributes:
+        drift: Of its time; ``None`` where no run speaks of stored baselines.
+        facts: Those that are not what they were at first.
+        steps: Of time, facts and phases, by the moment.
+        creeps: Of time and phases.
+    """
+
+    drift: Drift | None = None
+    facts: tuple[FactDrift, ...] = ()
+    steps: tuple[Step, ...] = ()
+    creeps: tuple[Creep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriftStart:
     """An accepted drift: one ``[[drift]]`` entry of ``waivers.toml``. What was before is not counted.
 

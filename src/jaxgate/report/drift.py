@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from jaxgate.model import TIME, Creep, Drift, FactDrift, Finding, Step, plural, shortlist
+from jaxgate.model import TIME, CaseChanges, Creep, Drift, FactDrift, Finding, Step, plural, shortlist
 from jaxgate.report.units import show, show_pair, show_ratio
 
 COMMIT = 7
 """Digits of a commit that are shown."""
 MAX_DIFFERENCES = 3
 _WHOLE_PERCENT = 10
+
+
+def change_lines(changes: CaseChanges) -> list[str]:
+    """All that a history shows, a line each: drift, facts, creep, steps with the newest first."""
+    drift = [] if changes.drift is None else [drift_line(changes.drift)]
+    lines = [*drift, *map(fact_drift_line, changes.facts), *map(creep_line, changes.creeps)]
+    return [*lines, *map(step_line, reversed(changes.steps))]
 
 
 def drift_line(drift: Drift) -> str:
