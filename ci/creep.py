@@ -1,6 +1,6 @@
 """How often the history's judge is right: synthetic histories of duels, looked at after each run as in life.
 
-Usage: python -m ci.creep [--histories 100] [--first-seed 0] [--processes 2]   (some minutes on a 2-core CPU)
+Usage: python -m ci.creep [--histories 100] [--first-seed 0] [--refreshed 14] [--processes 2]   (some minutes on a 2-core CPU)
 
 A history has 200 runs, one a day, so that a week is 7 runs. Each run has another program, whose duel with the baseline gives
 the true ratio times noise; the baseline is refreshed every 14 runs. ``quiet``: nothing happens. ``creep``: from run 60 on each
@@ -88,7 +88,9 @@ class Told:
         return None if self.first is None or self.is_false else self.first - self.begins + 1
 
 
-def history(kind: str, noise: Callable[[Random], float], seed: int) -> tuple[int, tuple[HistoryPoint, ...]]:
+def history(
+    kind: str, noise: Callable[[Random], float], seed: int, refreshed: int = REFRESHED
+) -> tuple[int, tuple[HistoryPoint, ...]]:
     """A history, and the run from which on there is something to find."""
     random = Random(f"{kind} {noise.__name__} {seed}")  # noqa: S311 - the same histories every time
     begins = {"quiet": RUNS, "creep": CREEP_FROM, "step": random.randrange(*STEPS_AT)}[kind]
@@ -97,9 +99,9 @@ def history(kind: str, noise: Callable[[Random], float], seed: int) -> tuple[int
     for run in range(RUNS):
         true = {"quiet": 0.0, "creep": CREEP * max(0, run - begins + 1), "step": STEP * (run >= begins)}[kind]
         ratio, error = true - accepted + noise(random), TYPICAL / 1.5 * exp(random.gauss(0, 0.25))
-        refreshed = run % REFRESHED == REFRESHED - 1
-        points.append(_point(run, baseline, ratio, error, recorded="refreshed" if refreshed else ""))
-        if refreshed:
+        accepts = run % refreshed == refreshed - 1
+        points.append(_point(run, baseline, ratio, error, recorded="refreshed" if accepts else ""))
+        if accepts:
             baseline, accepted = _baseline(run), true
     return begins, tuple(points)
 
@@ -130,9 +132,9 @@ def _point(run: int, baseline: BaselineName, ratio: float, error: float, *, reco
     )
 
 
-def watch(kind: str, noise: str, seed: int, look: Look = time_shifts) -> Told:
+def watch(kind: str, noise: str, seed: int, look: Look = time_shifts, refreshed: int = REFRESHED) -> Told:
     """Look at one history after each of its runs, until the first alarm."""
-    begins, points = history(kind, NOISES[noise], seed)
+    begins, points = history(kind, NOISES[noise], seed, refreshed)
     for run in range(RUNS):
         shifts = look(points[: run + 1])
         worse = [one for one in shifts.steps if one.ratio > 1 or kind == "quiet"]
@@ -181,13 +183,13 @@ class Row:
         yield f"{steps} of {len(delays)}"
 
 
-def measure(histories: int, first_seed: int, processes: int) -> Iterator[Row]:
+def measure(histories: int, first_seed: int, processes: int, refreshed: int) -> Iterator[Row]:
     """All kinds at all noises."""
     seeds = range(first_seed, first_seed + histories)
     with get_context("spawn").Pool(processes) as pool:
         for noise in NOISES:
             for kind in KINDS:
-                told = pool.map(partial(watch, kind, noise), seeds)
+                told = pool.map(partial(watch, kind, noise, refreshed=refreshed), seeds)
                 yield Row(kind=kind, noise=noise, told=tuple(told))
 
 
@@ -202,12 +204,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m ci.creep", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--histories", type=int, default=100, help="of each kind (default: 100)")
     parser.add_argument("--first-seed", type=int, default=0, help="another one gives other histories")
+    parser.add_argument("--refreshed", type=int, default=REFRESHED, help="runs between two refreshes (default: 14)")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
-    print("| history | noise | alarms before | found in time | runs to it, median | most | said as a step |")
+    print("| history | noise | alarms before | found in time | runs to it, median | at most | said as a step |")
     print("|---|---|---|---|---|---|---|")
     broken = []
-    for row in measure(options.histories, options.first_seed, options.processes):
+    for row in measure(options.histories, options.first_seed, options.processes, options.refreshed):
         print(f"| {' | '.join(row.cells())} |", flush=True)
         if row.noise == "normal" and not row.holds:
             broken.append(row.kind)
