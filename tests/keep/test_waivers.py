@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from jaxgate.keep import WaiverError, read_waivers
+from jaxgate.keep import WaiverError, read_drift_starts, read_waivers
 from jaxgate.model import Waiver
 
 ENTRY = """
@@ -87,7 +87,10 @@ BAD = {
         for key in ("case", "quantity", "up_to", "owner", "reason", "expires")
     },
     "unknown key": (f"{ENTRY}hardware = 'cpu'\n", f"{NAMED}unknown key `hardware`"),
-    "unknown table": (ENTRY.replace("waiver]]", "waivers]]"), "unknown key `waivers`; expected [[waiver]] entries"),
+    "unknown table": (
+        ENTRY.replace("waiver]]", "waivers]]"),
+        "unknown key `waivers`; expected [[waiver]] and [[drift]] entries",
+    ),
     "something beside": (f"schema = 1\n{ENTRY}", "unknown key `schema`"),
     "single brackets": (ENTRY.replace("[[waiver]]", "[waiver]"), "expected [[waiver]] entries, in double brackets"),
     "not tables": ("waiver = [1, 2]", "expected [[waiver]] entries"),
@@ -144,3 +147,42 @@ def test_a_file_that_cannot_be_read_is_no_absence(tmp_path):
     path.mkdir()
     with pytest.raises(WaiverError, match="cannot be read"):
         read_waivers(tmp_path)
+
+
+DRIFT = """
+[[drift]]
+case = "scan/rnn"
+since = 2026-11-01
+owner = "perf-team"
+reason = "the new kernel is worth it, issue 31"
+"""
+
+
+def test_an_accepted_drift(tmp_path):
+    """Beside a waiver, each read by its own; a later one of another case too."""
+    (tmp_path / "waivers.toml").write_text(ENTRY + DRIFT + DRIFT.replace("scan/rnn", "scan/loop"), encoding="utf-8")
+    assert [(one.case, one.since) for one in read_drift_starts(tmp_path)] == [
+        ("scan/rnn", date(2026, 11, 1)),
+        ("scan/loop", date(2026, 11, 1)),
+    ]
+    assert len(read_waivers(tmp_path)) == 1
+    assert read_drift_starts(tmp_path / "nowhere") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (DRIFT + DRIFT, "entry 2 (scan/rnn): key `case` is that of entry 1; keep one of them"),
+        (DRIFT.replace("2026-11-01", '"2026-11-01"'), "a date stands without quotes"),
+        (DRIFT.replace("owner", "owners"), "entry 1 (scan/rnn): "),
+        (DRIFT.replace("perf-team", " "), "key `owner`: expected some words, found none"),
+        (DRIFT.replace("scan/rnn", "rnn"), "key `case`: expected family/sentence, found 'rnn'"),
+        (DRIFT.replace("[[drift]]", "[drift]"), "expected [[drift]] entries, in double brackets"),
+    ],
+)
+def test_an_accepted_drift_is_read_strictly(tmp_path, text, message):
+    """A typo must not switch a budget off."""
+    (tmp_path / "waivers.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(WaiverError) as caught:
+        read_drift_starts(tmp_path)
+    assert message in str(caught.value)

@@ -55,7 +55,7 @@ SMALL |= {f"jaxgate.plugin.xdist.{name}" for name in ("devices", "messages", "no
 SMALL |= {f"jaxgate.plugin.{name}" for name in ("benchmark_rows", "gating", "guard_fixtures", "hooks", "options")}
 SMALL |= {f"jaxgate.plugin.{name}" for name in ("stash", "time_limit", "xdist")}
 """What a run without gates may load: every project pays for it whose environment has jaxgate."""
-HEAVY = {"filelock", "jax", "jinja2", "numpy", "pydantic", "rich", "scipy", "sqlalchemy"}
+HEAVY = {"filelock", "jax", "jinja2", "numpy", "pydantic", "rich", "ruptures", "scipy", "sqlalchemy"}
 TELLS = """
     import os, pathlib, sys
 

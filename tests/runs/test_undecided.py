@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.fakes import duel
 from support.projects import model
 
 MODEL = model("jnp.ones((16, 16))", step="x @ x", other="x + 1")
@@ -61,6 +62,11 @@ def test_what_another_machine_would_decide_still_counts(project):
     result.shows("3 cases: 1 SAME, 2 UNDECIDED", "50% of the cases are UNDECIDED, 40% may be")
 
 
-def test_a_recording_is_not_unfit(changed):
-    """Time is not judged when recording: that no duel was run leaves nothing open."""
+def test_a_recording_is_not_unfit(changed, lab):
+    """What is recorded is accepted: neither a duel that was not run nor one that decided nothing leaves anything open."""
+    assert changed.run("--perf-update", "--perf-strict", *NO_DUELS).code == 0
+    changed.edit("test_model.py", "return x @ x.T", "return x.T @ x")
+    lab.finds["baseline"] = duel(1.0, 4)
     assert changed.run("--perf-update", "--perf-strict").code == 0
+    first = changed.results()["cases"][0]
+    assert (lab.duelled, first["time"]["status"], first["status"]) == (["baseline"], "UNDECIDED", "SAME")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jaxgate.engine.exit_status import ExitStatus, exit_status
 from jaxgate.engine.orphans import Orphans, find_idle_waivers, find_orphans
 from jaxgate.engine.renames import add_renames
+from jaxgate.judge import worst_accepted
 from jaxgate.keep import (
     CALIBRATION,
     LOG_FOLDER,
@@ -21,11 +22,12 @@ from jaxgate.keep import (
     uncommitted,
 )
 from jaxgate.model import Collection, Energy, Review, Status, StoreChanges, Verdict, Waiver
-from jaxgate.report import describe_finding, whole_energy
+from jaxgate.report import accepted_figure, describe_finding, whole_energy
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
 
+_LOST = (Status.REGRESSED, Status.SLOWER)
 IGNORED = "ignored by git: git add --force"
 
 
@@ -142,7 +144,11 @@ def write_log(session: GateSession) -> None:
             refreshed=[verdict.case for verdict in here if verdict.recorded == "refreshed"],
             folder=folder,
             why=session.settings.why,
-            worse={verdict.case: describe_finding(verdict.worst) for verdict in recorded_worse(here) if verdict.worst},
+            worse={
+                verdict.case: describe_finding(worst) if worst.status in _LOST else accepted_figure(worst)
+                for verdict in here
+                if verdict.recorded == "refreshed" and (worst := worst_accepted(verdict)) is not None
+            },
             energy={
                 verdict.case: whole_energy(verdict.energy) for verdict in here if isinstance(verdict.energy, Energy)
             },
@@ -151,7 +157,7 @@ def write_log(session: GateSession) -> None:
 
 def recorded_worse(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Those whose baseline was replaced by one that is worse."""
-    return [one for one in verdicts if one.recorded == "refreshed" and one.status in (Status.REGRESSED, Status.SLOWER)]
+    return [one for one in verdicts if one.recorded == "refreshed" and one.status in _LOST]
 
 
 def adopt_baselines(session: GateSession) -> dict[str, str]:

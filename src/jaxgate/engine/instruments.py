@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from jaxgate.engine.drift_budget import PastPoints
 from jaxgate.engine.duel_processes import FreshDuel, open_sides, repeat_duel
+from jaxgate.engine.history import open_history
 from jaxgate.engine.progress import PATIENCE_S
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_now, utc_today
@@ -27,6 +29,7 @@ from jaxgate.processes.profile_worker import read_table
 from jaxgate.processes.pytest_child import RecordSelection, record_selection
 from jaxgate.processes.target_compiler import TargetProcess
 from jaxgate.processes.time_sessions import find_hardware
+from jaxgate.settings import Settings
 
 Ask = Callable[[str], str]
 
@@ -66,6 +69,7 @@ class Instruments:
         asker: Gives how to ask somebody about what moved.
         open_target: Starts the compiler of hardware that is not there.
         open_interpreter: Gives StableHLO's reference interpreter, which starts when it is first asked.
+        open_history: Opens what earlier runs stored; gives ``None`` where nothing is kept.
         second_opinion: Asks it, or a second compile, about a result.
     """
 
@@ -92,4 +96,5 @@ class Instruments:
     asker: Callable[[], Ask | None] = asker
     open_target: Callable[[Target], TargetCompiler] = TargetProcess
     open_interpreter: Callable[[], Interpreter] = InterpreterProcess
+    open_history: Callable[[Settings, Path], PastPoints | None] = open_history
     second_opinion: Callable[..., Opinion] = second_opinion

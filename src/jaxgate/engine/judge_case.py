@@ -133,6 +133,8 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         plain = judge_time(now, stored.baseline, None, timing.why_not, same_executable=timing.same_executable)
         plain = withdraw_identity(plain, verdict.findings)
         repeats.append(BackstopRepeat(again=session.again, test=test, now=now, stored=stored, plain=plain))
+    folder = session.store.folder(now.hardware)
+    verdict = session.drift_budget.judge(verdict, folder, case.tolerances, strict=session.strict)
     if settings.update is Update.REVIEW:
         made_from = partial(getattr, session, "provenance")
         session.result.candidates |= candidate(observed, verdict, stored, test=test, provenance=made_from)

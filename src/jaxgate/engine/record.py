@@ -103,7 +103,7 @@ def record_case(
 
     Args:
         observed: What was measured.
-        verdict: The verdict on it; time was not judged.
+        verdict: The verdict on it.
         stored: The baseline so far.
         test: pytest node id.
         provenance: Where the recording comes from.
@@ -118,7 +118,8 @@ def record_case(
     recorded = found.accept(store, programs, verdict)
     known = stored is not None and stored.own
     left_open = any(f.kind == "claim" and f.status is Status.UNDECIDED for f in verdict.findings)
-    worst = severest(finding.status for finding in verdict.findings)
+    # A time that was not decided leaves nothing open: it is accepted as it is.
+    worst = severest(f.status for f in verdict.findings if (f.kind, f.status) != ("time", Status.UNDECIDED))
     return replace(recorded, status=worst if known else Status.UNDECIDED if left_open else Status.SAME)
 
 

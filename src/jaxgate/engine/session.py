@@ -16,6 +16,7 @@ from typing import Final
 from jaxgate.engine.baseline_duel import BaselineDuels
 from jaxgate.engine.calibration_results import Calibrated
 from jaxgate.engine.case_names import CaseNames
+from jaxgate.engine.drift_budget import DriftBudget
 from jaxgate.engine.duel_budget import DuelBudget
 from jaxgate.engine.evidence import EvidenceCollector
 from jaxgate.engine.instruments import Instruments
@@ -39,7 +40,19 @@ from jaxgate.keep import (
     TimesStore,
     read_provenance,
 )
-from jaxgate.model import TIME, Case, Cost, Fingerprints, Provenance, Target, Tolerance, Verdict, Waiver, release_line
+from jaxgate.model import (
+    TIME,
+    Case,
+    Cost,
+    DriftStart,
+    Fingerprints,
+    Provenance,
+    Target,
+    Tolerance,
+    Verdict,
+    Waiver,
+    release_line,
+)
 from jaxgate.observe.duel import Opponents
 from jaxgate.observe.machine import know_defaults
 from jaxgate.observe.trace import TargetCompiler
@@ -140,6 +153,7 @@ class GateSession:
         instruments: What it looks at the world with; the real ones by default.
         comparison: What both environments recorded, where two are compared.
         waivers: All that are in the file and apply to this jax.
+        drift_starts: Drifts that were accepted.
         failed_there: What failed in the revision that is compared with, by test.
         known_provenance: Where a recording comes from, where another process of this run knew it first.
         selected: The tests that gate in this run.
@@ -158,6 +172,7 @@ class GateSession:
         instruments: Instruments | None = None,
         comparison: Comparison | None = None,
         waivers: tuple[Waiver, ...] = (),
+        drift_starts: tuple[DriftStart, ...] = (),
         failed_there: Mapping[str, str] = MappingProxyType({}),
         known_provenance: Provenance | None = None,
         selected: AbstractSet[str] = frozenset(),
@@ -195,6 +210,15 @@ class GateSession:
             variables=self.again.environment,
         )
         self.reference_duels: Final = ReferenceDuels(budget, DuelCache(self.references), self.instruments)
+        drift = None if settings.elsewhere else settings.drift_budget  # elsewhere no ratio is to a stored baseline
+        self.drift_budget: Final = DriftBudget(
+            drift,
+            None if drift is None else self.instruments.open_history(settings, project),
+            drift_starts,
+            today=self.today,
+            moment=self.instruments.moment,
+            commit=lambda: self.provenance.commit,
+        )
         self.opinions: Final = SecondOpinions(settings, self.instruments)
         quiet = () if settings.elsewhere else settings.quiet
         self.stored_times: Final = StoredTimesClock(quiet, TimesStore(settings.baselines, line), self.again)

@@ -25,11 +25,14 @@ from jaxgate.judge.contrast import (
     needs_another,
     unlike,
 )
+from jaxgate.judge.drift_budget import NO_HISTORY, judge_drift, since_accepted, unreadable
 from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
 from jaxgate.judge.energy import compare_energy, energy_of
+from jaxgate.judge.fact_drift import comparable, fact_drift, fact_steps
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.figures import figures_of, figures_of_baseline
 from jaxgate.judge.launches import judge_environment, may_be_faster, may_be_slower
+from jaxgate.judge.level_shifts import Shifts, find_shifts
 from jaxgate.judge.newer_jax import untested
 from jaxgate.judge.opinion import is_compiled_anew
 from jaxgate.judge.optimes import compare, divide, typical
@@ -69,6 +72,8 @@ from jaxgate.judge.stored import (
     stored_limit,
     unlike_accepted,
 )
+from jaxgate.judge.time_chain import Chain, ChainPoint, chain_times, drift_of
 from jaxgate.judge.upgrade import Both, asks_for_launches, differs_in_calls, find_both, judge_upgrade
 from jaxgate.judge.verdict import judge, judge_invalid, why_untimed
 from jaxgate.judge.waivers import apply_waivers, unneeded
+from jaxgate.judge.worst_accepted import worst_accepted

@@ -53,4 +53,4 @@ from jaxgate.keep.tensorboard_events import can_write_scalars, write_scalars
 from jaxgate.keep.times import TimesStore, times_beside
 from jaxgate.keep.unreferenced import collect, find_unreferenced, named_by, remove, remove_empty_folders
 from jaxgate.keep.untrusted import parse_toml, read_json, read_text
-from jaxgate.keep.waivers import FILE, WaiverError, read_waivers
+from jaxgate.keep.waivers import FILE, WaiverError, read_drift_starts, read_waivers

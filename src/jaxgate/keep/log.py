@@ -42,7 +42,7 @@ def append_log(
         refreshed: Cases whose baseline was replaced.
         folder: That of hardware and release line.
         why: The reason that was given; an empty one is written down as such.
-        worse: Of refreshed cases that are worse than before: the figure that is worst, in words.
+        worse: Of refreshed cases that are worse than before in something, within its tolerance or not: the figure that is worst.
         energy: Of cases whose energy is known: that of a call, in words; no baseline keeps it.
     """
 

@@ -1,23 +1,27 @@
-"""Waivers on disk: ``<baselines>/waivers.toml``. The reader is strict: a typo must not accept or refuse a loss."""
+"""Waivers and accepted drifts on disk: ``<baselines>/waivers.toml``. A typo must not accept or refuse a loss."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from jaxgate.keep.strict import first_problem
 from jaxgate.keep.untrusted import may_be_quoted, parse_toml, read_text
-from jaxgate.model import Waiver
+from jaxgate.model import DriftStart, Waiver
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 FILE = "waivers.toml"
-_TABLE = "waiver"
+_Entry = TypeVar("_Entry", Waiver, DriftStart)
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (Waiver, DriftStart)}
+_WAIVER, _DRIFT = "waiver", "drift"
+_TABLES = (_WAIVER, _DRIFT)
 
 
 class WaiverError(Exception):
@@ -30,9 +34,36 @@ def read_waivers(baselines: Path) -> tuple[Waiver, ...]:
     Raises:
         WaiverError: If the file is there and anything in it is not as expected.
     """
+    return tuple(_read_entries(baselines, _WAIVER, Waiver, ("case", "quantity")))
+
+
+def read_drift_starts(baselines: Path) -> tuple[DriftStart, ...]:
+    """Read from which day on the drift of a case counts, where what came before was accepted.
+
+    Raises:
+        WaiverError: As ``read_waivers``.
+    """
+    return tuple(_read_entries(baselines, _DRIFT, DriftStart, ("case",)))
+
+
+def _read_entries(baselines: Path, table: str, kind: type[_Entry], key: tuple[str, ...]) -> Iterator[_Entry]:
+    """The entries of one table; no two may have the same key."""
     path = baselines / FILE
+    found: dict[tuple[str, ...], int] = {}
+    for number, entry in enumerate(_entries(path, table), start=1):
+        read = _read(path, number, entry, kind)
+        first = found.setdefault(tuple(getattr(read, name) for name in key), number)
+        if first != number:
+            keys = f"keys {' and '.join(f'`{name}`' for name in key)} are" if len(key) > 1 else f"key `{key[0]}` is"
+            those = "those" if len(key) > 1 else "that"
+            one = "keep one of them"
+            raise WaiverError(f"{_where(path, number, entry)}: {keys} {those} of entry {first}; {one}")
+        yield read
+
+
+def _entries(path: Path, table: str) -> list[dict[str, Any]]:
     if not os.path.lexists(path):  # a link to nowhere is not "none"
-        return ()
+        return []
     try:
         text = read_text(path)
         content = parse_toml(text)
@@ -42,45 +73,37 @@ def read_waivers(baselines: Path) -> tuple[Waiver, ...]:
         line = re.search(r"line (\d+)", str(error)) if may_be_quoted(path) else None
         there = f": {text.splitlines()[int(line[1]) - 1].strip()}" if line else ""
         raise WaiverError(f"{path}: is not TOML (no such date, or merged badly?): {error}{there}") from error
-    unknown = sorted(set(content) - {_TABLE})
+    unknown = sorted(set(content) - set(_TABLES))
     if unknown:
-        raise WaiverError(f"{path}: unknown key `{unknown[0]}`; expected [[{_TABLE}]] entries and nothing else")
-    entries = content.get(_TABLE, [])
+        expected = " and ".join(f"[[{name}]]" for name in _TABLES)
+        raise WaiverError(f"{path}: unknown key `{unknown[0]}`; expected {expected} entries and nothing else")
+    entries = content.get(table, [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise WaiverError(f"{path}: expected [[{_TABLE}]] entries, in double brackets")
-    found: dict[tuple[str, str], int] = {}
-    waivers = []
-    for number, entry in enumerate(entries, start=1):
-        waiver = _read(path, number, entry)
-        first = found.setdefault((waiver.case, waiver.quantity), number)
-        if first != number:
-            raise WaiverError(
-                f"{_where(path, number, entry)}: keys `case` and `quantity` are those of entry {first}; keep one of them"
-            )
-        waivers.append(waiver)
-    return tuple(waivers)
+        raise WaiverError(f"{path}: expected [[{table}]] entries, in double brackets")
+    return entries
 
 
 @cache
-def _entry() -> type[BaseModel]:
+def _keys(name: str) -> type[BaseModel]:
     """The keys of an entry. Read strictly, pydantic takes a dataclass from JSON only, and JSON knows no dates."""
     from pydantic import ConfigDict, create_model  # noqa: PLC0415 - few projects waive anything
 
-    types = get_type_hints(Waiver)
+    kind = _KINDS[name]
+    types = get_type_hints(kind)
     keys: dict[str, Any] = {
-        field.name: (types[field.name], ... if field.default is MISSING else field.default) for field in fields(Waiver)
+        field.name: (types[field.name], ... if field.default is MISSING else field.default) for field in fields(kind)
     }
     return create_model("Entry", __config__=ConfigDict(strict=True, extra="forbid"), **keys)
 
 
-def _read(path: Path, number: int, entry: dict[str, Any]) -> Waiver:
+def _read(path: Path, number: int, entry: dict[str, Any], kind: type[_Entry]) -> _Entry:
     from pydantic import ValidationError  # noqa: PLC0415 - as above
 
     try:
-        return Waiver(**_entry().model_validate(entry).model_dump())
+        return kind(**_keys(kind.__name__).model_validate(entry).model_dump())
     except ValidationError as error:
         reason = first_problem(error)
-        if error.errors()[0]["loc"] == ("expires",):
+        if error.errors()[0]["loc"] in (("expires",), ("since",)):
             reason += "; a date stands without quotes, such as 2026-12-31"
     except ValueError as error:  # what the waiver itself refuses
         reason = str(error)

@@ -40,6 +40,7 @@ from jaxgate.model.contrast import (
 )
 from jaxgate.model.cost import Cost, Prediction
 from jaxgate.model.decision import Decision, Status
+from jaxgate.model.drift import Accepted, CaseChanges, Creep, Drift, DriftStart, FactDrift, Step
 from jaxgate.model.duel import (
     ACCELERATOR_BURST_NS,
     BURSTS,

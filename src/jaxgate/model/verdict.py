@@ -9,6 +9,7 @@ from jaxgate.model.claim import KnownBreak
 from jaxgate.model.computation import Amount
 from jaxgate.model.contrast import ContrastResult
 from jaxgate.model.decision import Decision, Status
+from jaxgate.model.drift import Drift, FactDrift
 from jaxgate.model.energy import Energy, EnergyRatio, NoEnergy
 from jaxgate.model.figures import Figures
 from jaxgate.model.hardware import HardwareKey
@@ -47,7 +48,8 @@ class Finding:
 
     Attributes:
         kind: A fact against its baseline, a claim about the code, or the state of the baseline itself; ``environment``
-            is a fact of the baseline's own program, which another compiler makes something else of.
+            is a fact of the baseline's own program, which another compiler makes something else of; ``drift`` is what a quantity
+            lost since the first run of the history.
         name: The fact's name or the claim's formula.
         status: The outcome.
         now: Today's number, if there is one.
@@ -62,9 +64,10 @@ class Finding:
         blames_machine: INVALID for no other reason than that the machine is the suspect.
         known_break: Of a claim: why it is known not to hold with this release; SAME is then an unexpected pass.
         not_waived: Why that waiver does not apply; empty if it does, and the status is then WAIVED.
+        drift: What the history says, where that is what was checked.
     """
 
-    kind: Literal["fact", "time", "phase", "claim", "baseline", "case", "environment"]
+    kind: Literal["fact", "time", "phase", "claim", "baseline", "case", "environment", "drift"]
     name: str
     status: Status
     now: float | None = None
@@ -79,6 +82,7 @@ class Finding:
     not_waived: Literal["", "expired", "exceeded"] = ""
     blames_machine: bool = False
     known_break: KnownBreak | None = None
+    drift: Drift | FactDrift | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from jaxgate.plugin import reports, session_end, session_start, terminal
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.contrasts import show_contrasts
 from jaxgate.plugin.distributed import plugin
+from jaxgate.plugin.drift import show_drift
 from jaxgate.plugin.modes.peak import Peaks
 from jaxgate.plugin.modes.plan import Plan
 from jaxgate.plugin.modes.record_times import TimesRecorder
@@ -141,4 +142,5 @@ class GatingRun:
         """Show what the run came to."""
         terminal.summarise(Console(out), self._config)
         show_opinions(Console(out), self._config)
+        show_drift(Console(out), self._config)
         show_contrasts(Console(out), self._config)

@@ -14,7 +14,7 @@ import pytest
 
 from jaxgate import keep
 from jaxgate.engine.progress import Progress
-from jaxgate.model import Provenance, Target, UsageError, Waiver
+from jaxgate.model import DriftStart, Provenance, Target, UsageError, Waiver
 from jaxgate.plugin.modes.plan import recall
 from jaxgate.plugin.options.table import AGAINST_ENV, TARGET
 from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, STDERR, TESTS, OtherSide
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
 
 _WAIVERS = pytest.StashKey[tuple[Waiver, ...]]()
+_DRIFT_STARTS = pytest.StashKey[tuple[DriftStart, ...]]()
 
 
 def gate_session(config: pytest.Config) -> GateSession:
@@ -55,6 +56,7 @@ def gate_session(config: pytest.Config) -> GateSession:
         instruments=config.stash.get(INSTRUMENTS, None),
         comparison=comparison,
         waivers=config.stash.get(_WAIVERS, ()),
+        drift_starts=config.stash.get(_DRIFT_STARTS, ()),
         failed_there={} if other is None else other.failed,
         known_provenance=config.stash.get(MADE_FROM, None),
         selected=config.stash[TESTS].selected,
@@ -118,6 +120,7 @@ def read_stored(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{TARGET.flag}: {error}") from error
     try:
         found = keep.read_waivers(config.stash[SETTINGS].baselines)
+        config.stash[_DRIFT_STARTS] = keep.read_drift_starts(config.stash[SETTINGS].baselines)
     except keep.WaiverError as error:
         raise pytest.UsageError(printable_line(str(error))) from error
     config.stash[_WAIVERS] = tuple(waiver for waiver in found if waiver.covers(version("jax")))

@@ -16,6 +16,7 @@ from jaxgate.report.case_page import BUFFERS, CHANGES, report, report_sections, 
 from jaxgate.report.checkup import checkup_text
 from jaxgate.report.comment import MARK, shortened
 from jaxgate.report.contrast import contrast_lines
+from jaxgate.report.drift import accepted_figure, change_lines, creep_line, drift_line, fact_drift_line, step_line
 from jaxgate.report.energy import whole_energy
 from jaxgate.report.history import history_json, history_list, history_text, sparkline
 from jaxgate.report.inventory import inventory_json, inventory_text

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from jaxgate.model import Outcome, Status, Verdict, plural
+from jaxgate.report.drift import describe_drift
 from jaxgate.report.markdown import code, fenced, fold, inline_code, plain
 from jaxgate.report.printable import printable
 from jaxgate.report.scaling import scaling_table
@@ -129,6 +130,8 @@ def _moved(verdict: Verdict) -> str:
     if worst is None:
         return " | | | "
     finding = next((f for f in verdict.findings if f.status is verdict.status), worst)
+    if finding.kind == "drift":
+        return f"{plain(describe_drift(finding))} | | | "
     if finding.now is None or finding.against is None:
         return f"{code(finding.name or finding.kind)} {plain(finding.detail)} | | | "
     quantity = finding.name.split(" ")[0]

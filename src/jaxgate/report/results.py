@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxgate.model import RESULTS_SCHEMA, CallTimes, Energy, EnergyRatio, Figures, Finding, Outcome, Status, Verdict
 from jaxgate.report.contrast import contrast_json
+from jaxgate.report.drift import describe_drift
 from jaxgate.report.energy import energy_json
 from jaxgate.report.printable import printable
 from jaxgate.report.text import explain
@@ -148,7 +149,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "against": finding.against,
         "allowed": finding.allowed,
         "recorded": finding.recorded,
-        "detail": finding.detail,
+        "detail": describe_drift(finding) if finding.kind == "drift" else finding.detail,
     }
 
 

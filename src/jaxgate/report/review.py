@@ -32,6 +32,6 @@ def why_not_acceptable(verdict: Verdict) -> str:
     A claim that is waived is broken all the same.
     """
     for finding in verdict.findings:
-        if finding.status in _NEVER or (finding.kind in ("claim", "case") and finding.status in _REFUSED):
+        if finding.status in _NEVER or (finding.kind in ("claim", "case", "drift") and finding.status in _REFUSED):
             return describe_finding(finding)
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxgate.model import EnergyRatio, Finding, Status, Verdict, detectable, plural, shortlist
+from jaxgate.report.drift import describe_drift
 from jaxgate.report.energy import call_energy, energy_details, energy_row, ratio_of_energy
 from jaxgate.report.optable import blame
 from jaxgate.report.printable import printable, shell_word
@@ -52,6 +53,8 @@ def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
 
 def describe_finding(finding: Finding) -> str:
     """One finding as a phrase: the number, what it is held against, what is allowed."""
+    if finding.kind == "drift":
+        return describe_drift(finding)
     if finding.now is None or finding.against is None:
         prefix = f"{finding.name}: " if finding.name and finding.kind in ("claim", "fact", "case") else ""
         return f"{prefix}{finding.detail}"
@@ -240,7 +243,7 @@ def _commands(verdict: Verdict, test: str, elsewhere: str) -> str:
         return reproduce
     wrong = {f.kind for f in verdict.findings if f.status in {*_UNMEASURED, Status.REGRESSED}}
     invalid = {f.kind for f in verdict.findings if f.status is Status.INVALID}
-    if wrong & {"claim", "case"} or "time" in invalid:  # what --perf-update refuses, or would only hide
+    if wrong & {"claim", "case", "drift"} or "time" in invalid:  # what --perf-update refuses, or would only hide
         return reproduce
     verb = "record" if verdict.status is Status.NO_BASELINE else "accept"
     return f"{reproduce}   {verb}: add --perf-update"

@@ -120,6 +120,7 @@ class Settings:
         max_undecided: Share of UNDECIDED cases above which the run is not green.
         opinion_s: Seconds that a second opinion on a result may take; 0 asks for none.
         budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
+        drift_budget: Share that a case may have lost since its first run in the history; ``None`` for any.
         strict: A missing, stale or orphaned baseline fails the run.
         notes_into: Where this process, which records for another one, writes what became of each of its tests; ``None`` for nowhere.
         peak_into: Where this process writes the peak of one case; ``None`` judges.
@@ -141,6 +142,7 @@ class Settings:
     strict: bool
     opinion_s: float
     budget_s: float | None
+    drift_budget: float | None
     max_undecided: float
     calibrate: int
     against: str

@@ -53,6 +53,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         strict=strict,
         opinion_s=read(table.OPINION),
         budget_s=read(table.BUDGET),
+        drift_budget=read(table.DRIFT_BUDGET),
         max_undecided=(STRICT_UNDECIDED if strict else 1.0) if undecided is None else undecided,
         against=read(table.AGAINST),
         calibrate=read(table.CALIBRATE),

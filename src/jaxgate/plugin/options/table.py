@@ -35,6 +35,14 @@ def _truth(found: bool | str) -> bool:  # noqa: FBT001 - what stands in a place
     return word in _TRUE
 
 
+def _share(found: str) -> float:
+    """``10%`` or ``0.1``; a bare 10 would be either."""
+    share = float(found.removesuffix("%")) / 100 if found.endswith("%") else float(found)
+    if not 0 < share < (math.inf if found.endswith("%") else 1):
+        raise ValueError(found)
+    return share
+
+
 def _items(found: str | list[str]) -> tuple[str, ...]:
     items = found.split(",") if isinstance(found, str) else found
     return tuple(item.strip() for item in items if item.strip())
@@ -258,6 +266,14 @@ OPINION = Option(
     default=OPINION_S,
     ini_help="seconds that a second opinion on a result may take; 0 asks for none",
 )
+DRIFT_BUDGET = Option(
+    "--perf-drift-budget JAXGATE_DRIFT_BUDGET perf_drift_budget",
+    Values(_share, "a share such as 10% or 0.1", {"metavar": "SHARE"}),
+    "fail a case that lost more than this share since its first run in the history, over all refreshes of its baseline together: "
+    "in time, or in a fact of which more is worse {default}",
+    unset="none",
+    ini_help="share, such as 10%, that a case may have lost since its first run in the history",
+)
 OPTIONS = (
     *(
         UPDATE,
@@ -290,6 +306,7 @@ OPTIONS = (
     ),
     BUDGET,
     OPINION,
+    DRIFT_BUDGET,
 )
 """In the order of ``--help``; its ini keys begin with that of ``QUIET``."""
 
