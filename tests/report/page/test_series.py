@@ -74,7 +74,9 @@ def test_three_ways_to_do_one_thing_are_variants():
 
 def test_one_of_the_variants_may_have_nothing_of_its_own():
     """It is the thing as it is."""
-    (found,) = find_variants(["f/train-step", "f/train-step-with-remat", "f/train-step-in-halves", "f/train-step-fused"])
+    (found,) = find_variants(
+        ["f/train-step", "f/train-step-with-remat", "f/train-step-in-halves", "f/train-step-fused"]
+    )
     assert [own for own, _ in found.members] == ["as it is", "with-remat", "in-halves", "fused"]
 
 

@@ -85,9 +85,7 @@ def _duel(case: CaseRecord) -> dict[str, Any]:
     return {"duel": shown, "confirmed": [round(ratio, 4) for ratio in time.confirmed]}
 
 
-def _figures(
-    figures: Figures, names: dict[str, int], environments: list[Mapping[str, str]]
-) -> dict[str, Any]:
+def _figures(figures: Figures, names: dict[str, int], environments: list[Mapping[str, str]]) -> dict[str, Any]:
     """Today's numbers as pairs of a place among the names and a value; of the others what differs, ``null`` for unknown."""
     for side in (figures.now, figures.stored, figures.reference):
         for name in side:

@@ -1,4 +1,4 @@
-"""What a suite exists to show, as curves: a quantity over a number in the names, variants side by side, bandwidth, scaling."""
+"""What a suite exists to show: a quantity over a number in the names as a curve, variants side by side as bars."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxgate.model import CaseRecord, RunRecord
-from jaxgate.report import show, show_rate_of, show_share
+from jaxgate.report import show
 from jaxgate.report.page.parts import Cell, Chart, Column, Group, Table
 from jaxgate.report.page.series import BYTES, Series, Variants, find_series, find_variants
 from jaxgate.report.page.specs import NOW, REFERENCE, bars, curve, unit_of
@@ -31,7 +31,7 @@ _VERSUS = "-vs-"
 def curve_groups(run: RunRecord, *, apart: str = "") -> tuple[Group, ...]:
     """Quantities over the number in which names differ: today's program and the reference."""
     found = []
-    for place, (hardware, series, cases) in enumerate(_series(run)):
+    for place, (hardware, series, cases) in enumerate(series_of(run)):
         members = [(value, cases[name]) for value, name in series.members]
         charts = [
             chart
@@ -40,12 +40,17 @@ def curve_groups(run: RunRecord, *, apart: str = "") -> tuple[Group, ...]:
         ]
         if charts:
             found.append(
-                Group(title=_on(series.name, hardware), charts=charts, table=_numbers(series.name, _named(series, members)))
+                Group(
+                    title=on_hardware(series.name, hardware),
+                    charts=charts,
+                    table=_numbers(series.name, _named(series, members)),
+                )
             )
     return tuple(found)
 
 
-def _series(run: RunRecord) -> Iterator[tuple[str, Series, Mapping[str, CaseRecord]]]:
+def series_of(run: RunRecord) -> Iterator[tuple[str, Series, Mapping[str, CaseRecord]]]:
+    """The curves of a run: their hardware, what they are, and the cases of that hardware by name."""
     for hardware, cases in _by_hardware(run):
         for series in find_series(cases):
             yield hardware, series, cases
@@ -60,15 +65,20 @@ def _by_hardware(run: RunRecord) -> Iterator[tuple[str, Mapping[str, CaseRecord]
     yield from found.items()
 
 
-def _on(name: str, hardware: str) -> str:
+def on_hardware(name: str, hardware: str) -> str:
+    """A title with the hardware that it is about."""
     return f"{name} on {hardware}" if hardware else name
 
 
-def _curve(
-    key: str, series: Series, members: Sequence[tuple[float, CaseRecord]], quantity: str
-) -> Chart | None:
-    rows = [
-        {"x": value, "at": _at(series, value), "y": amount * unit_of(quantity)[0], "line": line, "shown": show(quantity, amount)}
+def _curve(key: str, series: Series, members: Sequence[tuple[float, CaseRecord]], quantity: str) -> Chart | None:
+    rows: list[dict[str, Any]] = [
+        {
+            "x": value,
+            "at": _at(series, value),
+            "y": amount * unit_of(quantity)[0],
+            "line": line,
+            "shown": show(quantity, amount),
+        }
         for line, side in _sides(series.name)
         for value, case in members
         if (amount := _figure(case, side, quantity)) is not None
@@ -82,11 +92,11 @@ def _curve(
         key=key,
         title=title,
         spec=curve(rows, over=series.unit, quantity=quantity, lines=lines),
-        label=f"{title} over {series.unit or 'the number in the name'}, {series.name}: {_spoken(rows)}",
+        label=f"{title} over {series.unit or 'the number in the name'}, {series.name}: {spoken_curve(rows)}",
     )
 
 
-def _spoken(rows: Sequence[Mapping[str, Any]]) -> str:
+def spoken_curve(rows: Sequence[Mapping[str, Any]]) -> str:
     """A curve in words: each line from its first point to its last."""
     parts = []
     for line in dict.fromkeys(row["line"] for row in rows):
@@ -136,7 +146,10 @@ def _numbers(title: str, members: Sequence[tuple[Cell, CaseRecord]]) -> Table:
         Column(title=QUANTITIES[quantity] + ("" if side == "now" else f", {other}"), number=True)
         for quantity, side in known
     ]
-    rows = [[name, *(_amount(quantity, _figure(case, side, quantity)) for quantity, side in known)] for name, case in members]
+    rows = [
+        [name, *(_amount(quantity, _figure(case, side, quantity)) for quantity, side in known)]
+        for name, case in members
+    ]
     return Table(caption=f"Numbers of {title}", columns=columns, rows=rows)
 
 
@@ -161,12 +174,12 @@ def variant_groups(run: RunRecord, *, apart: str = "") -> tuple[Group, ...]:
             table = _numbers(variants.name, [(Cell(text=own), case) for own, case in members])
             left = len(variants.members) - len(members)
             note = f"{left} more are in the table of all cases." if left else ""
-            found.append(Group(title=_on(variants.name, hardware), charts=charts, table=table, note=note))
+            found.append(Group(title=on_hardware(variants.name, hardware), charts=charts, table=table, note=note))
     return tuple(found)
 
 
 def _bars(key: str, variants: Variants, members: Sequence[tuple[str, CaseRecord]], quantity: str) -> Chart | None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": own, "y": amount * unit_of(quantity)[0], "line": line, "shown": show(quantity, amount)}
         for own, case in members
         for line, side in _sides(variants.name)
@@ -183,69 +196,3 @@ def _bars(key: str, variants: Variants, members: Sequence[tuple[str, CaseRecord]
         spec=bars(rows, quantity=quantity, lines=lines),
         label=f"{title} of the variants of {variants.name}: {spoken}",
     )
-
-
-def bandwidth_groups(run: RunRecord, *, apart: str = "") -> tuple[Group, ...]:
-    """Bus bandwidth of collectives over the size of the message, the curves of a family in one chart."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for hardware, series, cases in _series(run):
-        for case in (cases[name] for _, name in series.members):
-            rate = _bus_rate(case)
-            if series.unit == BYTES and rate is not None and case.amount is not None:
-                line = series.name.rpartition("/")[2]
-                family = case.case.rpartition("/")[0]
-                size = case.amount.count
-                row = {"x": size, "at": show(BYTES, size), "y": rate, "line": line, "shown": show_rate_of(rate, "B")}
-                found.setdefault((family, hardware), []).append(row)
-    groups = []
-    for place, ((family, hardware), rows) in enumerate(found.items()):
-        lines = list(dict.fromkeys(row["line"] for row in rows))
-        spec = curve(rows, over=BYTES, quantity="bandwidth_bytes", lines=lines, sides=False)
-        title = f"Bus bandwidth over message size, {_on(family, hardware)}"
-        cells = [[row["line"], Cell(text=row["at"], order=row["x"]), Cell(text=row["shown"], order=row["y"])] for row in rows]
-        columns = (Column(title="collective"), Column(title="message", number=True), Column(title="bus bandwidth", number=True))
-        chart = Chart(key=f"bandwidth{apart}-{place}", title="Bytes per second on the bus", spec=spec, label=f"{title}: {_spoken(rows)}")
-        groups.append(Group(title=title, charts=(chart,), table=Table(caption=title, columns=columns, rows=cells)))
-    return tuple(groups)
-
-
-def _bus_rate(case: CaseRecord) -> float | None:
-    """Bytes per second that cross the bus; ``None`` of what is no collective, or was not timed."""
-    amount = case.amount
-    if amount is None or amount.bus_factor is None or not case.run_ns:
-        return None
-    return amount.count * amount.bus_factor * 1e9 / case.run_ns
-
-
-def scaling_groups(run: RunRecord, *, apart: str = "") -> tuple[Group, ...]:
-    """Rates over the number of devices, with what they would be if each device did as much as on the fewest."""
-    groups = []
-    for place, series in enumerate(run.scaling):
-        first = series.points[0] if series.points else None
-        if first is None:
-            continue
-        ideal = first.per_second / first.devices
-        lines = ("measured", "as on the fewest devices")
-        rows = [
-            {"x": point.devices, "at": str(point.devices), "y": rate, "line": line, "shown": show_rate_of(rate, series.unit)}
-            for line, rates in zip(
-                lines,
-                ([p.per_second for p in series.points], [ideal * p.devices for p in series.points]),
-                strict=True,
-            )
-            for point, rate in zip(series.points, rates, strict=True)
-        ]
-        title = f"{series.series}: {series.unit} per second over devices"
-        cells = [
-            [
-                Cell(text=str(point.devices), order=point.devices),
-                Cell(text=show_rate_of(point.per_second, series.unit), order=point.per_second),
-                Cell(text=show_share(point.efficiency), order=point.efficiency),
-            ]
-            for point in series.points
-        ]
-        columns = (Column(title="devices", number=True), Column(title="rate", number=True), Column(title="efficiency", number=True))
-        spec = curve(rows, over="devices", quantity="", lines=lines, sides=False)
-        chart = Chart(key=f"scaling{apart}-{place}", title="Rate", spec=spec, label=f"{title}: {_spoken(rows)}")
-        groups.append(Group(title=title, charts=(chart,), table=Table(caption=title, columns=columns, rows=cells)))
-    return tuple(groups)

@@ -53,7 +53,7 @@ def moved_table(case: CaseRecord) -> Table | None:
     figures = case.figures
     if figures is None:
         return None
-    rows = []
+    rows: list[list[Cell | str]] = []
     for name, now in figures.now.items():
         stored = figures.stored.get(name)
         if stored is None or stored == now or name in _NO_PHASES:
@@ -64,5 +64,8 @@ def moved_table(case: CaseRecord) -> Table | None:
             name, Cell(text=left, order=now), Cell(text=right, order=stored), Cell(text=show_ratio(now, stored)),
             Cell(text="–" if reference is None else show(name, reference), order=reference),
         ])  # fmt: skip
-    columns = [Column(title="quantity"), *(Column(title=one, number=True) for one in ("now", "baseline", "ratio", "reference"))]
+    columns = [
+        Column(title="quantity"),
+        *(Column(title=one, number=True) for one in ("now", "baseline", "ratio", "reference")),
+    ]
     return Table(caption=f"What moved in {case.case}", columns=columns, rows=rows) if rows else None

@@ -9,10 +9,11 @@ from typing import Any
 from jaxgate.model import RunRecord, plural
 from jaxgate.report.page.case_data import TextBudget, case_data
 from jaxgate.report.page.case_table import rows_of, table_values
-from jaxgate.report.page.curves import MOST_GROUPS, bandwidth_groups, curve_groups, scaling_groups, variant_groups
+from jaxgate.report.page.curves import MOST_GROUPS, curve_groups, variant_groups
 from jaxgate.report.page.document import document
 from jaxgate.report.page.failures import failure_values
 from jaxgate.report.page.parts import Group, Section
+from jaxgate.report.page.rates import bandwidth_groups, scaling_groups
 from jaxgate.report.page.side_by_side import side_by_side
 from jaxgate.report.page.specs import of_one_case
 
@@ -84,7 +85,9 @@ def _several(results: Sequence[Result]) -> bool:
 
 
 def _chart_sections(results: Sequence[Result]) -> list[Section]:
-    beside = () if len(results) == 1 else side_by_side({_name(one, at): one.run.cases for at, one in enumerate(results)})
+    beside = (
+        () if len(results) == 1 else side_by_side({_name(one, at): one.run.cases for at, one in enumerate(results)})
+    )
     found: dict[str, list[Group]] = {"curves": [], "variants": [], "bandwidth": [], "scaling": []}
     for place, result in enumerate(results):
         apart = f"-{place}" if len(results) > 1 else ""
@@ -121,7 +124,9 @@ def _name(result: Result, place: int) -> str:
 
 
 def _title(results: Sequence[Result]) -> str:
-    return f"jaxgate: {plural(len(results), 'result')} side by side" if len(results) > 1 else headline(results[0].run)[1]
+    return (
+        f"jaxgate: {plural(len(results), 'result')} side by side" if len(results) > 1 else headline(results[0].run)[1]
+    )
 
 
 def headline(run: RunRecord) -> tuple[str, str]:

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-_NUMBER = re.compile(r"(?<![A-Za-z0-9_.])(\d+(?:\.\d+)?)(?:[-_ ]?([kKMGT]?i?B|bytes?)(?![A-Za-z0-9]))?(?![A-Za-z0-9_]|\.\d)")
+_NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.])(\d+(?:\.\d+)?)(?:[-_ ]?([kKMGT]?i?B|bytes?)(?![A-Za-z0-9]))?(?![A-Za-z0-9_]|\.\d)"
+)
 """A number that is a word of its own, with a unit of size: not the ``16`` of ``bfloat16``, the ``2`` of ``2x4``."""
 _DECIMAL = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"": 1, "k": 2**10, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -113,9 +115,7 @@ def find_variants(names: Sequence[str]) -> tuple[Variants, ...]:
     return tuple(found)
 
 
-def _branches(
-    names: list[list[str]], shared: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], list[list[str]]]]:
+def _branches(names: list[list[str]], shared: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[list[str]]]]:
     """The first forks of a tree of words that have enough branches; what lies above is looked at first."""
     following: dict[str, list[list[str]]] = defaultdict(list)
     for words in names:

@@ -39,7 +39,9 @@ def side_by_side(results: Mapping[str, Sequence[CaseRecord]]) -> tuple[Group, ..
     charts = tuple(filter(None, (_chart(quantity, shared, list(results)) for quantity in QUANTITIES)))
     left = max(0, len(shared) - MOST_ROWS)
     note = f"{left} more cases that several results have are in the table of all cases." if left else ""
-    return (Group(title="The same cases in each result", charts=charts, table=_table(shared, list(results)), note=note),)
+    return (
+        Group(title="The same cases in each result", charts=charts, table=_table(shared, list(results)), note=note),
+    )
 
 
 def _value(case: CaseRecord | None, quantity: str) -> float | None:
@@ -53,7 +55,9 @@ def _value(case: CaseRecord | None, quantity: str) -> float | None:
 
 def _chart(quantity: str, shared: Mapping[str, Mapping[str, CaseRecord]], results: list[str]) -> Chart | None:
     known = {name: list(_values(sides, quantity, results)) for name, sides in shared.items()}
-    apart = {name: max(v) / min(v) for name, pairs in known.items() if (v := [x for _, x in pairs if x > 0]) and len(v) > 1}
+    apart = {
+        name: max(v) / min(v) for name, pairs in known.items() if (v := [x for _, x in pairs if x > 0]) and len(v) > 1
+    }
     chosen = sorted((name for name in apart if apart[name] > 1), key=lambda name: -apart[name])[:MOST_BARS]
     if not chosen:
         return None
@@ -80,7 +84,9 @@ def _values(sides: Mapping[str, CaseRecord], quantity: str, results: Sequence[st
 
 def _table(shared: Mapping[str, Mapping[str, CaseRecord]], results: Sequence[str]) -> Table:
     listed = list(shared.items())[:MOST_ROWS]
-    known = [q for q in QUANTITIES if any(_value(case, q) is not None for _, sides in listed for case in sides.values())]
+    known = [
+        q for q in QUANTITIES if any(_value(case, q) is not None for _, sides in listed for case in sides.values())
+    ]
     columns = [Column(title="case"), *(Column(title=f"verdict, {result}") for result in results)]
     columns += [Column(title=f"{QUANTITIES[q]}, {result}", number=True) for q in known for result in results]
     rows = []

@@ -53,7 +53,11 @@ def unit_of(quantity: str) -> tuple[float, str]:
 
 def axis(unit: str, **more: Any) -> Spec:
     """An axis whose labels have prefixes and the unit: ``50 ms``."""
-    label = f"replace(format(datum.value, '.3~s'), /([a-zµ]?)$/i, ' $1') + '{unit}'" if unit else "format(datum.value, '.3~s')"
+    label = (
+        f"replace(format(datum.value, '.3~s'), /([a-zµ]?)$/i, ' $1') + '{unit}'"
+        if unit
+        else "format(datum.value, '.3~s')"
+    )
     return {"labelExpr": label, "tickCount": 5, **more}
 
 
@@ -120,9 +124,13 @@ def _lines(lines: Sequence[str], *, sides: bool) -> Spec:
     colours = _SIDE_COLOURS if sides else _COLOURS
     chosen = [colours[place % len(colours)] for place in range(len(lines))]
     if sides:
-        chosen = [_SIDE_COLOURS[next((p for p, side in enumerate(SIDES) if line.startswith(side)), 0)] for line in lines]
+        chosen = [
+            _SIDE_COLOURS[next((p for p, side in enumerate(SIDES) if line.startswith(side)), 0)] for line in lines
+        ]
     domain = {"domain": list(lines)}
-    legend = None if len(lines) == 1 else {"columns": 1 if max(map(len, lines)) > len("baseline of its recording") else 0}
+    legend = (
+        None if len(lines) == 1 else {"columns": 1 if max(map(len, lines)) > len("baseline of its recording") else 0}
+    )
     return {
         "color": {"field": "line", "type": "nominal", "scale": {**domain, "range": chosen}, "legend": legend},
         "strokeDash": {"field": "line", "type": "nominal", "legend": legend,
@@ -145,7 +153,11 @@ def bars(rows: Sequence[Mapping[str, Any]], *, quantity: str, lines: Sequence[st
     mark: Spec = {"type": "bar", "tooltip": True, "cornerRadiusEnd": 2}
     if scale["type"] == "log":  # a bar from nowhere to a logarithm says nothing by its length
         mark = {"type": "point", "filled": True, "size": POINT * 1.5, "opacity": 1, "tooltip": True}
-    encoding = {key: value for key, value in _lines(lines, sides=sides).items() if key == "color" or (key == "shape" and mark["type"] == "point")}
+    encoding = {
+        key: value
+        for key, value in _lines(lines, sides=sides).items()
+        if key == "color" or (key == "shape" and mark["type"] == "point")
+    }
     return {
         **_WIDE,
         "height": {"step": 13 if len(lines) > 1 and mark["type"] == "bar" else 20},
@@ -162,7 +174,12 @@ def bars(rows: Sequence[Mapping[str, Any]], *, quantity: str, lines: Sequence[st
 
 
 def _sides() -> Spec:
-    return {"field": "side", "type": "nominal", "scale": {"domain": list(SIDES), "range": _SIDE_COLOURS}, "legend": None}
+    return {
+        "field": "side",
+        "type": "nominal",
+        "scale": {"domain": list(SIDES), "range": _SIDE_COLOURS},
+        "legend": None,
+    }
 
 
 def of_one_case() -> dict[str, Spec]:
@@ -174,8 +191,19 @@ def of_one_case() -> dict[str, Spec]:
     rows: Spec = {**_WIDE, "data": {"values": []}}
     by_side: Spec = {"field": "side", "type": "nominal", "title": None, "sort": list(SIDES)}
     seconds: Spec = {"field": "x", "type": "quantitative", "title": None, "axis": axis("s"), "scale": {"zero": False}}
-    ratio: Spec = {"type": "quantitative", "title": None, "axis": {"format": "~g", "tickCount": 6}, "scale": {"zero": False, "padding": 20}}
-    phase: Spec = {"field": "phase", "type": "nominal", "sort": None, "scale": {"range": _COLOURS[:5]}, "legend": {"columns": 3}}
+    ratio: Spec = {
+        "type": "quantitative",
+        "title": None,
+        "axis": {"format": "~g", "tickCount": 6},
+        "scale": {"zero": False, "padding": 20},
+    }
+    phase: Spec = {
+        "field": "phase",
+        "type": "nominal",
+        "sort": None,
+        "scale": {"range": _COLOURS[:5]},
+        "legend": {"columns": 3},
+    }
     return {
         "times": {
             **rows, "height": {"step": 40},
