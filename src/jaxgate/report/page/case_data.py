@@ -6,7 +6,9 @@ differs from today's numbers is written.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxgate.model import CaseRecord, Figures
@@ -18,6 +20,9 @@ MOST_CALLS = 60
 """Strokes in one line of a chart; of more calls every so manieth is drawn."""
 MOST_TEXT = 1_500_000
 """Characters of failure texts and differences of programs on a page: the bundles have them whole."""
+_LEAST_TEXT = 300_000
+_BYTES_OF_A_CASE = 600
+"""By so much less: 2,000 cases, each with calls of two sides, have 4.4 MB with the library, and 5 MB are the limit."""
 MOST_LINES = 400
 """Of one difference."""
 LEFT_OUT = "left out here, because this page would be too large; the bundle of the case has it"
@@ -28,6 +33,11 @@ class TextBudget:
 
     def __init__(self, characters: int = MOST_TEXT) -> None:
         self._left = characters
+
+    @classmethod
+    def beside(cls, cases: int) -> TextBudget:
+        """What is left beside the rows and the figures of so many cases."""
+        return cls(max(_LEAST_TEXT, MOST_TEXT - cases * _BYTES_OF_A_CASE))
 
     def lines(self, lines: Sequence[str]) -> list[str]:
         """The first lines of a text that there is room for, with a word about the rest."""
@@ -55,11 +65,14 @@ def case_data(rows: Sequence[Row], *, already: Mapping[str, Any], budget: TextBu
         budget: Room for the words of the others.
     """
     names: dict[str, int] = {}
-    environments: list[Mapping[str, str]] = []
+    shared = Shared()
     cases = []
     for row in rows:
         case = row.case
-        one: dict[str, Any] = {"test": case.test, "baseline": case.baseline, "time": case.time.reason}
+        one: dict[str, Any] = {"test": case.test}
+        one |= {
+            key: shared.place(text) for key, text in (("baseline", case.baseline), ("time", case.time.reason)) if text
+        }
         if row.bundle:
             one |= {"bundle": row.bundle, "page": row.page}
         if row.key not in already:
@@ -71,9 +84,34 @@ def case_data(rows: Sequence[Row], *, already: Mapping[str, Any], budget: TextBu
             }
         one |= _duel(case)
         if case.figures is not None:
-            one |= _figures(case.figures, names, environments)
+            one |= _figures(case.figures, names, shared)
         cases.append({key: value for key, value in one.items() if value not in ("", [], None, {})})
-    return {"names": list(names), "environments": [dict(one) for one in environments], "cases": cases}
+    return {
+        "names": list(names),
+        "layouts": [list(layout) for layout in shared.layouts],
+        "words": list(shared.words),
+        "environments": [dict(one) for one in shared.environments],
+        "cases": cases,
+    }
+
+
+@dataclass(slots=True)
+class Shared:
+    """What many cases have in common stands once: texts, environments, and the names of the figures that a case has."""
+
+    words: dict[str, int] = field(default_factory=dict)
+    layouts: dict[tuple[int, ...], int] = field(default_factory=dict)
+    environments: list[Mapping[str, str]] = field(default_factory=list)
+
+    def place(self, text: str) -> int:
+        """The place of a text among those that stand once."""
+        return self.words.setdefault(text, len(self.words))
+
+    def environment(self, one: Mapping[str, str]) -> int:
+        """The place of an environment."""
+        if one not in self.environments:
+            self.environments.append(one)
+        return self.environments.index(one)
 
 
 def _duel(case: CaseRecord) -> dict[str, Any]:
@@ -85,20 +123,20 @@ def _duel(case: CaseRecord) -> dict[str, Any]:
     return {"duel": shown, "confirmed": [round(ratio, 4) for ratio in time.confirmed]}
 
 
-def _figures(figures: Figures, names: dict[str, int], environments: list[Mapping[str, str]]) -> dict[str, Any]:
-    """Today's numbers as pairs of a place among the names and a value; of the others what differs, ``null`` for unknown."""
+def _figures(figures: Figures, names: dict[str, int], shared: Shared) -> dict[str, Any]:
+    """Today's numbers after the place of their layout; of the others what differs, ``null`` for unknown."""
     for side in (figures.now, figures.stored, figures.reference):
         for name in side:
             names.setdefault(name, len(names))
-    if figures.environment and figures.environment not in environments:
-        environments.append(figures.environment)
-    found: dict[str, Any] = {"now": _pairs(figures.now, names)}
+    layout = shared.layouts.setdefault(tuple(names[name] for name in figures.now), len(shared.layouts))
+    found: dict[str, Any] = {"now": [layout, *map(_number, figures.now.values())]}
     if figures.stored:
         found["stored"] = _apart(figures.now, figures.stored, names)
     if figures.reference:
         found["reference"] = _apart(figures.now, figures.reference, names)
+    found |= {"known": (bool(figures.stored) << 1) | bool(figures.reference)}
     if figures.environment:
-        found["environment"] = environments.index(figures.environment)
+        found["environment"] = shared.environment(figures.environment)
     if figures.times.now or figures.times.stored:
         found["calls"] = [_calls(figures.times.now), _calls(figures.times.stored), int(figures.times.in_turn)]
     return found
@@ -125,6 +163,9 @@ def _number(value: float) -> float:
     return int(value) if value == int(value) else float(f"{value:.5g}")
 
 
-def _calls(times: Sequence[float]) -> list[float]:
+def _calls(times: Sequence[float]) -> list[int]:
+    """A power of ten, and the times in it, of four digits each."""
     step = max(1, -(-len(times) // MOST_CALLS))
-    return [_number(float(f"{time:.{_DIGITS}g}")) for time in times[::step]]
+    shown = [time for time in times[::step] if math.isfinite(time)]
+    power = max(0, math.floor(math.log10(max(shown))) - _DIGITS + 1) if shown and max(shown) > 0 else 0
+    return [power, *(round(time / 10**power) for time in shown)]

@@ -17,6 +17,8 @@ from jaxgate.report.page.rates import bandwidth_groups, scaling_groups
 from jaxgate.report.page.side_by_side import side_by_side
 from jaxgate.report.page.specs import of_one_case
 
+MOST_CHARTS = 72
+"""Of a section: more would make the page too large."""
 MOST_LISTED = 50
 """Of one kind of problem."""
 _SCRIPT = "cases.js"
@@ -51,7 +53,7 @@ def run_page(results: Sequence[Result], *, library: str) -> str:
     """
     rows = rows_of([(result.run.cases, result.folder) for result in results])
     failed = [row for row in rows if row.case.fails]
-    budget = TextBudget()
+    budget = TextBudget.beside(len(rows))
     sections: list[Section] = []
     told: Mapping[str, Any] = {}
     if failed:
@@ -107,7 +109,10 @@ def _chart_sections(results: Sequence[Result]) -> list[Section]:
 
 def charts_section(key: str, title: str, groups: Sequence[Group], *, note: str = "") -> Section:
     """A section of groups of charts, the first of them open."""
-    shown = list(groups)[:MOST_GROUPS]
+    shown: list[Group] = []
+    for group in groups[:MOST_GROUPS]:
+        if sum(len(one.charts) for one in (*shown, group)) <= MOST_CHARTS:
+            shown.append(group)
     left = len(groups) - len(shown)
     notes = [note, f"{left} more are left out." if left else ""]
     return Section(

@@ -160,7 +160,7 @@ def bars(rows: Sequence[Mapping[str, Any]], *, quantity: str, lines: Sequence[st
     }
     return {
         **_WIDE,
-        "height": {"step": 13 if len(lines) > 1 and mark["type"] == "bar" else 20},
+        "height": len({row["name"] for row in rows}) * (13 * len(lines) + 6 if len(lines) > 1 and mark["type"] == "bar" else 20),
         "data": {"values": list(rows)},
         "mark": mark,
         "encoding": {
@@ -239,7 +239,7 @@ def of_one_case() -> dict[str, Spec]:
             ],
         },
         "memory": {
-            **rows, "height": {"step": 11},
+            **rows, "height": 160,
             "mark": {"type": "bar", "tooltip": True, "cornerRadiusEnd": 2},
             "encoding": {
                 "y": {"field": "name", "type": "nominal", "title": None, "sort": None},

@@ -2,7 +2,7 @@
 "use strict";
 const cases = (() => {
   const { given, say, element, chart, sortTables } = page;
-  const { names, environments, cases: all } = given.cases;
+  const { names, layouts, words: shared, environments, cases: all } = given.cases;
   const unitOf = (name) => name.slice(name.lastIndexOf("_") + 1);
   const scales = {
     ns: [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]],
@@ -39,14 +39,18 @@ const cases = (() => {
     return side;
   }
   function figures(one) {
-    const now = unpack(one.now);
-    return { now, stored: one.stored ? unpack(one.stored, now) : new Map(), reference: one.reference ? unpack(one.reference, now) : new Map() };
+    const [layout, ...values] = one.now ?? [];
+    const now = new Map(values.map((value, at) => [names[layouts[layout][at]], value]));
+    const side = (key, bit) => (one.known & bit ? unpack(one[key], now) : new Map());
+    return { now, stored: side("stored", 2), reference: side("reference", 1) };
   }
 
   function plot(title, label, name, values, about = "") {
     if (typeof window.vegaEmbed !== "function") return [];
     const place = element("div", { class: "plot", role: "img", "aria-label": label });
-    chart(place, { ...structuredClone(given.specs[name]), data: { values } });
+    const spec = { ...structuredClone(given.specs[name]), data: { values } };
+    if (spec.height.step) spec.height = spec.height.step * new Set(values.map((row) => row.side)).size;
+    chart(place, spec);
     const made = element("figure", { class: "chart" }, element("figcaption", {}, title), place);
     if (about) made.append(element("p", { class: "about" }, about));
     return [made];
@@ -59,7 +63,8 @@ const cases = (() => {
 
   function times(one) {
     if (!one.calls) return [];
-    const [now, stored, inTurn] = one.calls;
+    const [now, stored] = one.calls.slice(0, 2).map(([power, ...calls]) => calls.map((time) => time * 10 ** power));
+    const inTurn = one.calls[2];
     const rows = [], spoken = [];
     for (const [side, calls] of [["now", now], ["baseline", stored]]) {
       if (!calls.length) continue;
@@ -155,8 +160,8 @@ const cases = (() => {
     }
     const about = [];
     if (one.test) about.push(element("code", {}, one.test));
-    if (one.baseline) about.push(`baseline ${one.baseline}`);
-    if (one.time) about.push(`time: ${one.time}`);
+    if (one.baseline !== undefined) about.push(`baseline ${shared[one.baseline]}`);
+    if (one.time !== undefined) about.push(`time: ${shared[one.time]}`);
     const line = element("p", { class: "note" });
     about.forEach((part, at) => line.append(at ? " · " : "", part));
     if (about.length) made.push(line);

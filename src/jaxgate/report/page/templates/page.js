@@ -94,9 +94,11 @@ const page = (() => {
   function draw(plot, spec) {
     last = last.then(async () => {
       try {
-        await window.vegaEmbed(plot, spec, {
+        const canvas = element("div", { "aria-hidden": "true" }); // the plot around it says in words what is drawn
+        plot.replaceChildren(canvas);
+        await window.vegaEmbed(canvas, spec, {
           mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false, config: given.config, tooltip,
-          logLevel: 1, // errors; that a height is discrete is nobody's business
+          logLevel: 1, // errors
         });
         plot.dataset.drawn = "";
       } catch (error) {
