@@ -7,10 +7,12 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -22,6 +24,15 @@ _FLAGS = (
     "--no-first-run",
     "--hide-scrollbars",
 )
+
+
+_CONNECT = """
+import fcntl, os, sys
+read, write = (fcntl.fcntl(int(one), fcntl.F_DUPFD, 50) for one in sys.argv[1:3])
+os.dup2(read, 3), os.dup2(write, 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+"""A browser reads its commands from descriptor 3, and answers on 4."""
 
 
 class BrowserError(RuntimeError):
@@ -49,6 +60,7 @@ class Page:
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for part in ("Page", "Runtime", "Log"):
             self.send(f"{part}.enable")
+        self.send("Page.bringToFront")
 
     def send(self, method: str, **given: Any) -> dict[str, Any]:
         """Give a command, and wait for its answer.
@@ -126,24 +138,27 @@ class Page:
 
 
 @contextmanager
-def browser(program: str) -> Iterator[Page]:
-    """Start it with one page, in a folder of its own, and end it."""
+def browser(program: str, patience_s: float = 1800.0) -> Iterator[Page]:
+    """Start it with one page, in a folder of its own, and end it, after a while in any case."""
     from_us, to_them = os.pipe()
     from_them, to_us = os.pipe()
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         arguments = [program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
         process = subprocess.Popen(
-            ["/bin/sh", "-c", f'exec "$@" 3<&{from_us} 4>&{to_us}', "sh", *arguments],
+            [sys.executable, "-c", _CONNECT, str(from_us), str(to_us), *arguments],
             pass_fds=(from_us, to_us),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         os.close(from_us)
         os.close(to_us)
+        watch = Timer(patience_s, process.kill)
+        watch.start()
         try:
             yield Page(to_them, from_them)
         finally:
+            watch.cancel()
             process.kill()
             process.wait()
             os.close(to_them)

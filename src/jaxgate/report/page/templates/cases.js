@@ -256,7 +256,7 @@ const cases = (() => {
       rows[at].cells[0].querySelector("a").focus({ preventScroll: true });
     };
     window.addEventListener("hashchange", follow);
-    follow();
+    window.addEventListener("load", follow); // later than the browser's own jump, which takes the focus
   }
   document.addEventListener("DOMContentLoaded", start);
   return { show };
