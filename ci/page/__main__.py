@@ -20,15 +20,19 @@ from jaxgate.report.page import Result, run_page
 WIDTHS = (1440, 390)
 MOST_SECONDS, MOST_BYTES = 2.0, 5_000_000
 MANY = 2000
+TRIES = 2
+"""The faster one counts: others work on the machine, too."""
 _OPEN_ALL = """(async () => {
   document.querySelectorAll("details.group, details.failure").forEach((part, at) => { if (at < 6) part.open = true; });
   document.querySelector("#table tbody tr:last-child a").click();
-  for (const plot of [...document.querySelectorAll(".plot")].slice(0, 30)) {
+  await new Promise((done) => setTimeout(done, 50));
+  const shown = [...document.querySelectorAll(".plot")].filter((plot) => !plot.closest("details:not([open])")).slice(0, 30);
+  for (const plot of shown) {
     plot.scrollIntoView();
-    for (let turn = 0; turn < 100 && !plot.querySelector("svg"); turn++) await new Promise((done) => setTimeout(done, 30));
+    for (let turn = 0; turn < 400 && plot.dataset.drawn === undefined; turn++) await new Promise((done) => setTimeout(done, 25));
   }
   scrollTo(0, 0);
-  return [...document.querySelectorAll(".plot")].slice(0, 30).filter((plot) => plot.offsetParent && !plot.querySelector("svg")).length;
+  return shown.filter((plot) => plot.dataset.drawn === undefined).length;
 })()"""
 _AXE = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map((one) =>
   `${one.id} (${one.impact}): ${one.nodes.length} × ${one.nodes[0].target} ${one.nodes[0].failureSummary}`))"""
@@ -53,9 +57,7 @@ def look(page: Page, file: Path, axe: str, pictures: Path) -> list[str]:
     for width, dark in product(WIDTHS, (False, True)):
         where = f"{file.stem}-{width}-{'dark' if dark else 'light'}"
         page.size(width, 1000 if width > WIDTHS[1] else 844, dark=dark)
-        begin = perf_counter()
-        page.open(file)
-        took = perf_counter() - begin
+        took = min(_opened(page, file) for _ in range(TRIES))
         shown = page.ask("performance.getEntriesByType('paint').at(-1)?.startTime ?? 0") / 1000
         missing = page.ask(_OPEN_ALL)
         (pictures / f"{where}.png").write_bytes(page.picture())
@@ -80,6 +82,13 @@ def look(page: Page, file: Path, axe: str, pictures: Path) -> list[str]:
     print(f"{file.stem:<24} with scripts blocked: {rows} rows of the table are shown")
     (pictures / f"{file.stem}-blocked.png").write_bytes(page.picture())
     return wrong if rows else [*wrong, f"{file.stem}: no row is shown with scripts blocked"]
+
+
+def _opened(page: Page, file: Path) -> float:
+    """Seconds that a page takes to load."""
+    begin = perf_counter()
+    page.open(file)
+    return perf_counter() - begin
 
 
 def main() -> int:

@@ -12,6 +12,7 @@ from jaxgate.model import (
     CaseRecord,
     Figures,
     FindingRecord,
+    OperationRecord,
     Point,
     RunRecord,
     Scaling,
@@ -119,6 +120,7 @@ def _case(name: str, place: int, hardware: str, chance: random.Random, *, red: b
         findings=(FindingRecord(kind="fact", name="temp_bytes", status="REGRESSED", now=now["temp_bytes"], against=temp, allowed=temp),)
         if red and not slower
         else (),
+        operations=(OperationRecord(name="attention/softmax/sort", line="model.py:41", now_ns=2.1e6, other_ns=1e5),) if slower else (),
         causes=("argument state (float32[512,512], 1.05 MB): donated, not reused, no output has its shape",) if red else (),
         baseline="592fcf569b of 2026-11-22 (jax 0.10.2, n=20)",
         bundle=f"perf-artifacts/{name}" if red else "",
@@ -167,6 +169,7 @@ def hostile_run() -> RunRecord:
                 allocations=(mark,),
                 time=replace(case.time, reason=mark),
                 findings=(FindingRecord(kind="fact", name=mark, status=mark, detail=mark),),
+                operations=(OperationRecord(name=mark, line=mark, now_ns=2.0, other_ns=1.0),),
                 amount=AmountRecord(count=1, unit=mark, series=mark),
                 figures=replace(
                     figures,

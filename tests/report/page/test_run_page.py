@@ -116,7 +116,9 @@ def test_what_failed_is_read_without_a_script():
     run = sample_run(8, red=2)
     page = shown(run)
     failed = page[page.index('<section id="failed"') : page.index('<section id="cases"')]
-    for text in ("culprit   argument state", "donated, not reused, no output", "2.00 ×", "fusion.3  model.py:41"):
+    for text in (
+        "culprit   argument state", "donated, not reused, no output", "2.00 ×", "fusion.3  model.py:41", "attention/softmax/sort", "+2 ms",
+    ):  # fmt: skip
         assert text in failed
     assert '<span class="gone">-  %4 = add %3, %0</span>' in failed
     assert '<span class="add">+  %4 = transpose %3</span>' in failed

@@ -37,6 +37,7 @@ def _failure(row: Row, budget: TextBudget) -> dict[str, Any]:
         "row": row,
         "text": budget.text(case.text) or "\n".join(map(finding_text, case.findings)),
         "causes": case.causes,
+        "operations": operations_table(case),
         "changes": [(_sign(line), line) for line in budget.lines(case.changes)],
         "buffers": budget.lines(case.allocations),
         "table": moved_table(case),
@@ -48,11 +49,28 @@ def _sign(line: str) -> str:
     return {"+": "add", "-": "gone"}.get(line.lstrip()[:1], "")
 
 
+def operations_table(case: CaseRecord) -> Table | None:
+    """The operations that a profile blames; ``None`` without a profile."""
+    rows: list[list[Cell | str]] = [
+        [
+            f"gap after {row.name}" if row.gap else row.name,
+            row.line or "–",
+            *(Cell(text=show("run_ns", time), order=time) for time in (row.now_ns, row.other_ns)),
+            Cell(text=f"+{show('run_ns', row.now_ns - row.other_ns)}", order=row.now_ns - row.other_ns),
+        ]
+        for row in case.operations
+    ]
+    columns = [Column(title="operation"), Column(title="line")]
+    columns += [Column(title=title, number=True) for title in ("now", "other side", "longer by")]
+    return Table(caption=f"Operations of {case.case} that take longer", columns=columns, rows=rows) if rows else None
+
+
 def moved_table(case: CaseRecord) -> Table | None:
     """The figures that are not the baseline's; ``None`` if there is none."""
     figures = case.figures
     if figures is None:
         return None
+    with_reference = bool(figures.reference)
     rows: list[list[Cell | str]] = []
     for name, now in figures.now.items():
         stored = figures.stored.get(name)
@@ -60,12 +78,11 @@ def moved_table(case: CaseRecord) -> Table | None:
             continue
         left, right = show_pair(name, now, stored)
         reference = figures.reference.get(name)
-        rows.append([
-            name, Cell(text=left, order=now), Cell(text=right, order=stored), Cell(text=show_ratio(now, stored)),
-            Cell(text="–" if reference is None else show(name, reference), order=reference),
-        ])  # fmt: skip
-    columns = [
-        Column(title="quantity"),
-        *(Column(title=one, number=True) for one in ("now", "baseline", "ratio", "reference")),
-    ]
+        cells: list[Cell | str] = [name, Cell(text=left, order=now), Cell(text=right, order=stored)]
+        cells.append(show_ratio(now, stored))
+        if with_reference:
+            cells.append(Cell(text="–" if reference is None else show(name, reference), order=reference))
+        rows.append(cells)
+    titles = ("now", "baseline", "ratio", "reference") if with_reference else ("now", "baseline", "ratio")
+    columns = [Column(title="quantity"), *(Column(title=one, number=True) for one in titles)]
     return Table(caption=f"What moved in {case.case}", columns=columns, rows=rows) if rows else None

@@ -36,6 +36,7 @@ CONFIG: Spec = {
         "titleFontSize": 12,
         "titleFontWeight": "normal",
         "labelLimit": 190,
+        "labelSeparation": 8,
     },
     "legend": {"labelColor": "var(--ink)", "titleColor": "var(--ink)", "labelFontSize": 12, "orient": "top", "title": None,
                "labelLimit": 260, "symbolStrokeWidth": 0},
@@ -194,7 +195,7 @@ def of_one_case() -> dict[str, Spec]:
     ratio: Spec = {
         "type": "quantitative",
         "title": None,
-        "axis": {"format": "~g", "tickCount": 6},
+        "axis": {"labelExpr": "format(datum.value, '.4~r') + ' ×'", "tickCount": 5},
         "scale": {"zero": False, "padding": 20},
     }
     phase: Spec = {

@@ -49,7 +49,12 @@ const cases = (() => {
     if (typeof window.vegaEmbed !== "function") return [];
     const place = element("div", { class: "plot", role: "img", "aria-label": label });
     const spec = { ...structuredClone(given.specs[name]), data: { values } };
-    if (spec.height.step) spec.height = spec.height.step * new Set(values.map((row) => row.side)).size;
+    const present = new Set(values.map((row) => row.side));
+    for (const scale of [spec.encoding?.color, spec.encoding?.yOffset].filter((one) => one?.field === "side").map((one) => one.scale)) {
+      if (scale.range) scale.range = scale.range.filter((_, at) => present.has(scale.domain[at]));
+      scale.domain = scale.domain.filter((side) => present.has(side));
+    }
+    if (spec.height.step) spec.height = spec.height.step * present.size;
     chart(place, spec);
     const made = element("figure", { class: "chart" }, element("figcaption", {}, title), place);
     if (about) made.append(element("p", { class: "about" }, about));

@@ -62,6 +62,7 @@ const page = (() => {
 
   function sortTables(root) {
     for (const table of root.querySelectorAll("table.sorts")) {
+      if (table.tBodies[0].rows.length < 3 && table.id !== "table") continue;
       const heads = [...table.tHead.rows[0].cells];
       heads.forEach((head, column) => {
         const name = head.textContent;
