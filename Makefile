@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 K      ?=
 ARGS   ?=
+RESULTS ?=
 SHUFFLE ?=
 ALL_PLANTS ?=
 # One more than CI has cores: some tests wait.
@@ -21,7 +22,7 @@ RUN   := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
 DOCS  := $(VENV)/.docs
 
-.PHONY: perf perf-target test test-postgresql test-quick evaluate lint docs ready clean
+.PHONY: perf perf-target test test-postgresql test-quick evaluate lint docs page-check ready clean
 
 perf: $(READY)
 	@$(RUN) pytest perf $(if $(K),-k "$(K)") $(ARGS)
@@ -54,6 +55,12 @@ docs: $(DOCS)
 	@$(RUN) sphinx --fail-on-warning --keep-going --nitpicky --fresh-env --quiet --builder html \
 	  --conf-dir docs/site --doctree-dir build/doctrees . build/docs
 	@echo "build/docs/index.html"
+
+# Opens pages of sample runs in Chromium, wide and narrow, light and dark, and asks axe-core what is wrong with them.
+# Chromium and npm must be there (apt-get install chromium npm). RESULTS names further results.json to look at.
+page-check: $(READY)
+	@npm install --silent --no-save --prefix build/page-check axe-core@4
+	@$(RUN) ci.page $(RESULTS) $(ARGS)
 
 ready: $(READY)
 

@@ -8,6 +8,7 @@ import random
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,6 +55,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         del os.environ[name]
     os.environ.setdefault("JAXGATE_OPINION", "0")  # a process more for each run; who tests it asks for it
     os.environ["JAXGATE_HISTORY"] = "none"  # likewise
+    os.environ.setdefault(
+        "XDG_CACHE_HOME", str(Path.home() / ".cache")
+    )  # the charts' library is made once, not by each run
     os.environ["JAXGATE_MACHINE_HELD"] = "tests"  # several files at a time; they judge no times of this machine
     from support.fakes import import_everything  # not earlier: ``pytest --help`` loads this file too
 

@@ -123,6 +123,7 @@ def test_a_green_run_removes_the_last_bundles_and_keeps_the_history(red):
         HISTORY,
         IGNORED,
         MARKER,
+        "report.html",
         "results.json",
         "summary.md",
     }

@@ -50,6 +50,40 @@ def test_a_page_that_fails_does_not_take_the_run_with_it(recorded, monkeypatch):
     result.shows("2 cases: 2 SAME", "the results of the run could not be written: ")
 
 
+def test_a_run_leaves_a_page_to_look_at(recorded):
+    """Of all its cases; it is named in the terminal where something is red, or more is asked for."""
+    result = recorded.run()
+    page = (recorded.path / "perf-artifacts/report.html").read_text()
+    assert "jaxgate: 2 cases passed" in page
+    assert '<tr id="model/step">' in page
+    assert "report.html" not in result.text
+    recorded.run("-v").shows("The run on one page: perf-artifacts/report.html")
+    recorded.edit("test_model.py", *MORE)
+    red = recorded.run()
+    red.shows("The run on one page: perf-artifacts/report.html")
+    assert red.text.count("report.html") == 1
+    page = (recorded.path / "perf-artifacts/report.html").read_text()
+    assert "1 of 2 cases failed" in page
+    assert 'href="./model/step/report.md"' in page
+    assert (recorded.path / "perf-artifacts/model/step/report.md").is_file()
+
+
+def test_a_page_to_look_at_that_cannot_be_made_is_one_line(recorded, monkeypatch):
+    """Verdict, exit code and results are what they are without it."""
+    from jaxgate.report import page
+
+    def fail(*_, **__):
+        raise RuntimeError("no room\nfor it")
+
+    monkeypatch.setattr(page, "run_page", fail)
+    result = recorded.run("-v")
+    assert result.code == 0
+    result.shows("2 cases: 2 SAME", "jaxgate: report.html could not be made: ")
+    assert "one page" not in result.text
+    assert recorded.results()["green"]
+    assert not (recorded.path / "perf-artifacts/report.html").exists()
+
+
 def test_the_schema_is_documented():
     """Every key of a real file stands in the page."""
     from jaxgate.model import Outcome

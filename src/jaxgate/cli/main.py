@@ -149,6 +149,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     commenting.add_argument("--artifacts", default="perf-artifacts", metavar="DIR", help="default: perf-artifacts")
     commenting.add_argument("--commit", default="", metavar="SHA", help="the results must be of this commit")
+    reporting = command(
+        "report",
+        _report,
+        help="write one HTML page to look at, of a run or of several results side by side",
+        description="Write the page of a run from what it left: all cases, distributions, curves, what failed. With several "
+        "results, for example of two targets, the same cases stand side by side. Exit code 2 if results cannot be read.",
+    )
+    reporting.add_argument(
+        "results",
+        nargs="*",
+        default=["perf-artifacts"],
+        metavar="RESULTS",
+        help="files results.json, or folders that hold one (default: perf-artifacts)",
+    )
+    reporting.add_argument(
+        "--output", default=None, metavar="FILE", help="default: report.html, beside the results of one run"
+    )
     add_bisect(command)
     command("policy", _policy, help="print what gates, and by how much it may move, as Markdown")
     add_diff(command)
@@ -243,6 +260,13 @@ def _record(known: argparse.Namespace, rest: list[str]) -> int:
 
 def _comment(known: argparse.Namespace, rest: list[str]) -> int:
     return _unknown("comment", rest) or comment(Path(known.artifacts), known.commit)
+
+
+def _report(known: argparse.Namespace, rest: list[str]) -> int:
+    from jaxgate.cli.report import report  # noqa: PLC0415 - reads results with pydantic
+
+    output = None if known.output is None else Path(known.output)
+    return _unknown("report", rest) or report([Path(name) for name in known.results], output)
 
 
 def _init(_: argparse.Namespace, rest: list[str]) -> int:

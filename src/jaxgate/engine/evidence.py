@@ -54,6 +54,7 @@ class EvidenceCollector:
         taken: Cases that have a bundle, in order.
         profiled: How many of them have profiles.
         left: Cases that were not profiled because enough were.
+        pages: Files about the run as a whole that were written.
         problems: Why there are no bundles, or no scalars of this run.
         scalars: Metrics of this run, by case.
     """
@@ -76,6 +77,7 @@ class EvidenceCollector:
         self.taken: list[str] = []
         self.profiled = 0
         self.left: list[str] = []
+        self.pages: list[str] = []
         self.problems: list[str] = []
         self.artifacts = Artifacts(root) if settings is None else Artifacts(settings.folder, settings.run)
         self._writes = settings is not None
@@ -116,12 +118,18 @@ class EvidenceCollector:
         except Exception as error:  # noqa: BLE001 - TensorBoard's writer, a full disk: the run was judged all the same
             self.problems.append(f"the scalars of this run could not be written: {describe(error)}")
 
+    @property
+    def writes_pages(self) -> bool:
+        """Whether files about the run as a whole are written: not by a process that measures for another one."""
+        return self._settings is not None and self._writes
+
     def write_page(self, name: str, text: str) -> None:
         """Write a file about the run as a whole, where bundles may be written."""
-        if self._settings is None or not self._writes:
+        if not self.writes_pages:
             return
         try:
             self.artifacts.write_page(name, text)
+            self.pages.append(name)
         except OSError as error:
             self.problems.append(f"{name} could not be written: {describe(error)}")
 

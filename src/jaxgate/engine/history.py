@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxgate.keep import parse_results
-from jaxgate.model import HISTORY_OFF, HistoryPoint
+from jaxgate.model import HISTORY_OFF, HistoryPoint, RunRecord
 from jaxgate.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,21 +48,18 @@ def open_history(settings: Settings, root: Path) -> StoredRuns | None:
     return None if settings.history == HISTORY_OFF else StoredRuns(settings.history, root)
 
 
-def remember(session: GateSession, results: str, file: Path) -> None:
+def remember(session: GateSession, record: RunRecord, file: Path) -> None:
     """Add a run to the history, if it judged or recorded anything. Whatever goes wrong is one line, and changes no verdict.
 
     Args:
         session: The run, over.
-        results: What its ``results.json`` says.
+        record: What its ``results.json`` says.
         file: Where that was written.
     """
     named = session.settings.history
-    if named == HISTORY_OFF:
+    if named == HISTORY_OFF or not record.cases:
         return
     try:
-        record = parse_results(json.loads(results))
-        if not record.cases:
-            return
         from jaxgate.keep.history import HistoryStore, find_place  # noqa: PLC0415 - imports SQLAlchemy
 
         place = find_place(named, session.project)

@@ -1,7 +1,8 @@
-"""The end of a run, for others to read: ``summary.md`` and ``results.json`` beside the bundles, and what GitHub shows."""
+"""The end of a run, for others to read: ``summary.md``, ``results.json`` and ``report.html`` beside the bundles, and what GitHub shows."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
@@ -14,15 +15,16 @@ from jaxgate.engine.exit_status import unfit
 from jaxgate.engine.history import remember
 from jaxgate.engine.orphans import Orphans
 from jaxgate.judge import scaling
-from jaxgate.keep import append_page, merge_base, run_git, write_atomic
-from jaxgate.model import Outcome
+from jaxgate.keep import append_page, chart_library, merge_base, parse_results, run_git, write_atomic
+from jaxgate.model import Outcome, RunRecord
+from jaxgate.observe.errors import describe
 from jaxgate.report import error_commands, explain, pull_request_page, results_json
 from jaxgate.settings.variables import RESULTS_INTO, STEP_SUMMARY
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
 
-SUMMARY, RESULTS = "summary.md", "results.json"
+SUMMARY, RESULTS, PAGE = "summary.md", "results.json", "report.html"
 ACTIONS = "GITHUB_ACTIONS"
 
 
@@ -50,13 +52,33 @@ def write_result_files(
         session.evidence.write_page(name, text)
     if environ.get(RESULTS_INTO):
         write_atomic(Path(environ[RESULTS_INTO]), results.encode())
-    remember(session, results, session.evidence.artifacts.root / RESULTS)
+    record = parse_results(
+        json.loads(results)
+    )  # page and history know of the run what its results say, and nothing else
+    _write_page(session, record)
+    remember(session, record, session.evidence.artifacts.root / RESULTS)
     if environ.get(STEP_SUMMARY):
         try:
             append_page(Path(environ[STEP_SUMMARY]), page)
         except OSError as error:
             session.evidence.problems.append(f"the job's summary could not be written: {error}")
     return outcome
+
+
+def _write_page(session: GateSession, record: RunRecord) -> None:
+    """Write the page to look at; nothing that goes wrong here changes anything else of the run."""
+    evidence = session.evidence
+    if not evidence.writes_pages:
+        return
+    try:
+        from jaxgate.report.page import Result, run_page  # noqa: PLC0415 - only a run that is over has a page
+
+        shown = Result(run=record, logdir=session.short(evidence.artifacts.root))
+        text = run_page([shown], library=chart_library())
+    except Exception as error:  # noqa: BLE001 - a page is no part of a verdict
+        evidence.problems.append(f"{PAGE} could not be made: {describe(error)}")
+        return
+    evidence.write_page(PAGE, text)
 
 
 def workflow_commands(outcome: Outcome, environ: Mapping[str, str] = os.environ) -> list[str]:

@@ -1,7 +1,7 @@
 """The only room that touches disk: baselines, their log, and what is remembered between runs."""
 
 from jaxgate.keep.adopt import adopt_revision
-from jaxgate.keep.artifacts import CALIBRATION, Artifacts, ForeignFolderError
+from jaxgate.keep.artifacts import CALIBRATION, Artifacts, ForeignFolderError, is_own_page
 from jaxgate.keep.atomic import append_page, write_atomic
 from jaxgate.keep.baselines import (
     BaselineStore,
@@ -23,6 +23,7 @@ from jaxgate.keep.bisections import (
     search_folder,
 )
 from jaxgate.keep.calibrations import write_calibration
+from jaxgate.keep.chart_library import chart_library
 from jaxgate.keep.duel_handoff import (
     RESULTS_BYTES,
     Job,

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.machine import lock_of
-from jaxgate.keep.untrusted import read_json
+from jaxgate.keep.untrusted import read_bytes, read_json
 
 MARKER = ".jaxgate-artifacts"
 """Says that the folder is jaxgate's to empty; its number counts the runs."""
@@ -22,6 +22,10 @@ CLAIMS = ".profiled"
 """One empty file for each case that was profiled: several processes count them together."""
 CALIBRATION = "calibration"
 """Results of a calibration."""
+PAGE_MARK = '<meta name="generator" content="jaxgate">'
+"""Stands at the beginning of every page, which may be written over."""
+RESULTS_PAGE_BYTES = 64 * 1024**2
+_HEAD_BYTES = 1024
 _KEPT = frozenset({HISTORY, CALIBRATION})
 """What other runs than this one are about: a calibration takes minutes, and is worth keeping."""
 
@@ -138,6 +142,18 @@ class Artifacts:
         write_atomic(self.root / MARKER, json.dumps(about).encode())
         if not (self.root / IGNORED).exists():
             write_atomic(self.root / IGNORED, b"*\n")
+
+
+def is_own_page(path: Path) -> bool:
+    """Whether a file may be written over: there is none, or it is a page of ours.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    try:
+        return PAGE_MARK.encode() in read_bytes(path, limit=RESULTS_PAGE_BYTES)[:_HEAD_BYTES]
+    except FileNotFoundError:
+        return True
 
 
 def _remove(path: Path) -> None:

@@ -56,6 +56,19 @@ class AmountRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRecord:
+    """An operation that a profile shows to take longer: see ``OpRow``."""
+
+    __pydantic_config__: ClassVar[Any] = KEPT
+
+    name: str
+    line: str
+    now_ns: float
+    other_ns: float
+    gap: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRecord:
     """One case of a run.
 
@@ -65,6 +78,7 @@ class CaseRecord:
         recorded: ``created`` or ``refreshed`` by this run; empty if it was judged.
         findings: What was not the same, worst first.
         causes: Suspects, the one that explains most first.
+        operations: What a profile shows to take longer, where one was taken.
         text: The failure text, where it fails.
         changes: What changed in the program, as lines of a difference, where it fails.
         allocations: The largest buffers, where memory decides.
@@ -85,6 +99,7 @@ class CaseRecord:
     run_ns: float | None = None
     findings: tuple[FindingRecord, ...] = ()
     causes: tuple[str, ...] = ()
+    operations: tuple[OperationRecord, ...] = ()
     baseline: str = ""
     origin: str | None = None
     bundle: str = ""

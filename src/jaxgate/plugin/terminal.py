@@ -16,7 +16,7 @@ from jaxgate.engine.ending import Ending, recorded_worse
 from jaxgate.engine.exit_status import lost, unfit
 from jaxgate.engine.orphans import Orphans
 from jaxgate.engine.renames import Renamed
-from jaxgate.engine.result_files import workflow_commands
+from jaxgate.engine.result_files import PAGE, workflow_commands
 from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling, untested
 from jaxgate.keep import FILE
 from jaxgate.model import Status, plural, shortlist
@@ -259,6 +259,9 @@ def _bundles(out: Console, session: GateSession, folder: Path, *, on_pages: bool
         )
         more = ", with the difference of each program and its largest buffers (-v prints them)" if on_pages else ""
         out.write_line(f"{plural(len(captures.taken), 'bundle')} in {where}{more}{profiles}")
+    red = any(verdict.fails for verdict in session.result.verdicts)
+    if PAGE in captures.pages and (red or out.verbose):
+        out.write_line(f"The run on one page: {os.path.relpath(captures.artifacts.root / PAGE, folder)}")
     if captures.left:
         more = ", ".join(captures.left[:MAX_LEFT]) + (" …" if len(captures.left) > MAX_LEFT else "")
         out.write_line(f"NOT PROFILED, {len(captures.left)} of them (--perf-captures): {more}", yellow=True)

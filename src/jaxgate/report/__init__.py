@@ -37,6 +37,6 @@ from jaxgate.report.stored import RecordingOutcome, RecordingRow, recording_tabl
 from jaxgate.report.summary import count, moved, shared_differences, summary
 from jaxgate.report.table import count_outcomes
 from jaxgate.report.text import describe_finding, details, explain, in_short
-from jaxgate.report.units import show
+from jaxgate.report.units import show, show_pair, show_rate, show_rate_of, show_ratio, show_share
 from jaxgate.report.upgrade import upgrade_json, upgrade_lines, upgrade_page
 from jaxgate.report.waivers import expected_failures, unexpected_passes

@@ -1,0 +1,182 @@
+"""The page as a whole: nothing that a name holds can run or lead elsewhere, and nothing else than ours may."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from ci.page.samples import MARKS, hostile_run, sample_run
+from jaxgate.report.page import Result, Section, Table, document, fragments, run_page, to_file, to_fragment
+from jaxgate.report.page.document import script_json, script_text
+from jaxgate.report.page.parts import Cell, Column
+
+LIBRARY = "window.vegaEmbed = async () => {}; // </script><script>document.title='ran'</script> <!-- \r\n"
+PLAIN_ELEMENTS = {
+    "a", "b", "body", "button", "caption", "circle", "code", "col", "colgroup", "dd", "details", "div", "dl", "dt", "figcaption",
+    "figure", "h1", "h2", "h3", "h4", "head", "header", "html", "input", "label", "li", "main", "meta", "nav", "noscript", "ol",
+    "p", "path", "pre", "script", "section", "small", "span", "style", "summary", "svg", "table", "tbody", "td", "th", "thead",
+    "title", "tr", "ul",
+}  # fmt: skip
+"""Nothing among them loads anything by itself; scripts have no address, as is tested."""
+
+
+class Read(HTMLParser):
+    """What a browser would make of a page: its elements with their attributes, and its scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.texts: list[str] = []
+        self._within = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        assert len({name for name, _ in attrs}) == len(attrs), "an attribute that stands twice"
+        self.elements.append((tag, dict(attrs)))
+        self._within = tag
+        if tag in ("script", "style"):
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self._within = ""
+
+    def handle_data(self, data):
+        if self._within in ("script", "style"):
+            self.scripts[-1] += data
+        else:
+            self.texts.append(data)
+
+    def attributes(self, name):
+        """All values of an attribute."""
+        return [found[name] for _, found in self.elements if name in found]
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """A page whose every text attacks it."""
+    return Read(
+        run_page([Result(run=hostile_run(), name=MARKS[0]), Result(run=hostile_run(), name=MARKS[1])], library=LIBRARY)
+    )
+
+
+def test_hostile_texts_make_no_element(hostile):
+    """All elements are those that templates write; none has an attribute that runs."""
+    assert {tag for tag, _ in hostile.elements} <= PLAIN_ELEMENTS
+    names = {name for _, attributes in hostile.elements for name in attributes}
+    assert [
+        name for name in names if name.startswith("on") or name in ("src", "srcdoc", "action", "formaction", "style")
+    ] == []
+
+
+def test_hostile_texts_lead_nowhere(hostile):
+    """Each link is a fragment, or a path below the folder of the bundles."""
+    links = hostile.attributes("href")
+    assert len(links) > 20
+    assert [
+        link for link in links if not re.fullmatch(r"#[\w%/.~@:=,\[\]-]*|\./[\w%/.~-]*", link, flags=re.ASCII)
+    ] == []
+    assert [link for link in links if link[0] != "#" and ".." in link.split("/")] == []
+
+
+def test_hostile_texts_close_no_script(hostile):
+    """There are our two programs, the library, the data and the style; the data says what the names were."""
+    kinds = [attributes.get("type") for tag, attributes in hostile.elements if tag == "script"]
+    assert kinds == ["application/json", None, None, None]
+    data = json.loads(next(text for text in hostile.scripts if text.startswith('{"charts"')))
+    assert any("<img src=x" in case["test"] for case in data["cases"]["cases"])
+
+
+def test_hostile_texts_are_shown_as_they_are_written(hostile):
+    """To the letter, but for what acts on the reader's screen."""
+    whole = "".join(hostile.texts)
+    assert "</script><script>document.title='ran'</script>" in whole
+    assert "{{ 7*7 }}{% raw %}" in whole
+    for sign in ("\u202e", "\u2066", "\x1b", "\x00", "\u2028"):
+        assert sign not in whole
+        assert not any(sign in text for text in hostile.scripts)
+
+
+def policy(read):
+    """The page's policy: what each directive allows."""
+    content = next(a["content"] for tag, a in read.elements if a.get("http-equiv") == "Content-Security-Policy")
+    return {part.split()[0]: part.split()[1:] for part in content.split(";")}
+
+
+def test_nothing_but_our_scripts_may_run(hostile):
+    """The policy names the hash of each script as a browser reads it, and allows no network."""
+    hashes = [
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in hostile.scripts
+    ]
+    style, _, *programs = hashes
+    allowed = policy(hostile)
+    assert allowed["script-src"] == programs
+    assert allowed["style-src-elem"] == [style]
+    assert allowed["default-src"] == ["'none'"]
+    assert "connect-src" not in allowed
+
+
+def test_a_page_names_no_address():
+    """Nothing is loaded, and no link leaves the page."""
+    page = run_page([Result(run=sample_run(red=3))], library="")
+    assert re.findall(r"(?:https?:)?//[\w-]+\.\w+", page) == []
+
+
+@pytest.mark.parametrize("text", [*MARKS, "&amp;", "\u2029", '"'])
+def test_json_in_a_page_reads_back(text):
+    """What a program reads is the text, and no character of it is one that the element ends with."""
+    written = script_json({"name": text})
+    assert not set("<>&\u2028\u2029\x00\u202e") & set(written)
+    assert json.loads(written)["name"].replace("\\u", "") == json.loads(script_json(text)).replace("\\u", "")
+
+
+def test_a_program_does_not_end_its_element():
+    """Whatever stands in it; lines end as a browser reads them."""
+    assert script_text("a = '</script>';\r\nb = '<!--'") == r"a = '<\/script>';" + "\n" + r"b = '<\!--'"
+
+
+def test_fragments_are_unlike_and_without_gaps():
+    """A name keeps its own; the same name elsewhere has its hardware, and a third one a number."""
+    found = fragments([("scan/a b", "cpu"), ("scan/a b", "gpu"), ("scan/a b", "gpu"), ("", "x"), ("c", "")])
+    assert found == ["scan/a-b", "scan/a-b@gpu", "scan/a-b@gpu~2", "unnamed", "c"]
+    assert to_fragment("scan/a[b=1]") == "#scan/a[b=1]"
+    assert to_fragment('x"<') == "#x%22%3C"
+
+
+@pytest.mark.parametrize("case", ["../x", "a/../../x", "a//x", "/etc/passwd", "a\\x", "a/\0", ".", ""])
+def test_a_name_that_leads_elsewhere_has_no_link(case):
+    """It would not be a bundle of ours."""
+    assert to_file("", case) == ""
+
+
+def test_links_to_bundles_are_relative():
+    """To the page, also where the bundles lie elsewhere; a name is quoted."""
+    assert to_file("", "scan/rnn") == "./scan/rnn"
+    assert to_file("../perf-artifacts", "scan/a:b #1", "report.md") == "./../perf-artifacts/scan/a%3Ab%20%231/report.md"
+
+
+def test_another_page_is_made_of_the_same_parts():
+    """A title, a section of a table, no chart: nothing of a run is needed."""
+    table = Table(
+        caption="Sides",
+        columns=(Column(title="a"), Column(title="b", number=True)),
+        rows=[["<x>", Cell(text="2 kB", order=2e3)]],
+    )
+    section = Section(
+        key="diff",
+        title="Difference",
+        template="groups.html",
+        values={"note": "<i>", "groups": [{"title": "g", "charts": (), "table": table, "note": ""}]},
+    )
+    page = document(title="A <b> against B", sections=[section], library="")
+    read = Read(page)
+    assert "A <b> against B" in read.texts
+    assert "<x>" in read.texts
+    assert "2000.0" in read.attributes("data-v")
+    assert "adds them" not in page
