@@ -12,8 +12,8 @@ from pathlib import Path
 
 from jaxgate.engine.drift_budget import PastPoints
 from jaxgate.engine.duel_processes import FreshDuel, open_sides, repeat_duel
-from jaxgate.engine.history import open_history
 from jaxgate.engine.progress import PATIENCE_S
+from jaxgate.engine.stored_runs import open_history
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_now, utc_today
 from jaxgate.model import Duel, HardwareKey, JaxDefaults, Opinion, OpTable, RepeatOutcome, Target

@@ -52,11 +52,13 @@ def write_result_files(
         session.evidence.write_page(name, text)
     if environ.get(RESULTS_INTO):
         write_atomic(Path(environ[RESULTS_INTO]), results.encode())
-    record = parse_results(
-        json.loads(results)
-    )  # page and history know of the run what its results say, and nothing else
-    _write_page(session, record)
-    remember(session, record, session.evidence.artifacts.root / RESULTS)
+    try:  # page and history know of the run what its results say, and nothing else
+        record = parse_results(json.loads(results))
+    except ValueError as error:
+        session.evidence.problems.append(f"there is no page, and the history does not have the run: {RESULTS}: {error}")
+    else:
+        _write_page(session, record)
+        remember(session, record, session.evidence.artifacts.root / RESULTS)
     if environ.get(STEP_SUMMARY):
         try:
             append_page(Path(environ[STEP_SUMMARY]), page)
