@@ -77,6 +77,15 @@ def test_markdown_and_json(here, capsys):
     assert (case["way"], case["facts"][0]["second"], case["facts"][0]["ratio"]) == ("WORSE", 40_000, 2.0)
 
 
+def test_a_page(here, capsys):
+    """The same as a page in one file."""
+    results(here / "a.json", "scan/a")
+    results(here / "b.json", "scan/a", temp_bytes=40_000)
+    assert main(["diff", "a.json", "b.json", "--page", "diff.html"]) == 0
+    assert capsys.readouterr().out == "diff.html\n"
+    assert ">40 kB<" in (here / "diff.html").read_text()
+
+
 def test_hardware_and_targets(here, capsys):
     """All folders of some hardware of the newest line; a target by its name; nothing is called worse."""
     for line in ("0.10.2", "0.12.0.1"):

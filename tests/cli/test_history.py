@@ -60,6 +60,10 @@ def test_a_case_is_shown_with_curves_and_runs(project, capsys):
         ["run_ns", "▁▄██", "1.23 µs to 3 µs", "last 3 µs"],
         ["temp_bytes", "▁▁██", "4 kB to 8 kB", "last 8 kB"],
         [],
+        ["time: 1 % [-1.3, 3.3] since 2026-11-20, against the first baseline"],
+        ["temp_bytes 4 kB → 8 kB = 2.00 × in 1 step since 2026-11-25"],
+        ["temp_bytes 4 kB → 8 kB = 2.00 × on 2026-11-25 (commit 5aa7a3f, not yet in 5aa7a3f), in 2 runs since"],
+        [],
         ["run", "commit", "status", "against the baseline", "run_ns", "moved most since the run before", "baseline"],
         ["2026-11-25 00:01", COMMIT[:10], "SAME", "1.23 µs", "created"],
         ["2026-11-25 00:02", COMMIT[:10], "SAME", "1.01 × [0.99, 1.03]", "2 µs"],
@@ -71,7 +75,7 @@ def test_a_case_is_shown_with_curves_and_runs(project, capsys):
 
 def test_each_machine_is_shown_apart(project, capsys):
     """Facts of two are not compared."""
-    heads = [line for line in said(capsys, "scan/rnn").splitlines() if " on " in line]
+    heads = [line for line in said(capsys, "scan/rnn").splitlines() if line.startswith("scan/rnn on ")]
     assert heads == [
         f"scan/rnn on {FOLDER}: 4 runs, 2026-11-25 00:01 to 2026-11-25 00:04",
         f"scan/rnn on {OTHER}-jax-0.10: 1 run, 2026-11-25 00:04",
@@ -268,3 +272,33 @@ def test_nothing_of_a_run_is_lost_by_a_second_one_of_the_same_moment(project, ca
     with HistoryStore(find_place(HISTORY_PLACE, project)) as store:
         store.append(replace(run(3, case("scan/lstm")), run="another"))
     assert "4 runs" in said(capsys, "lstm")
+
+
+def test_what_moved_in_all_cases_and_since_when(project, capsys):
+    """Cases in which nothing moved are counted, and no case is no error."""
+    lines = said(capsys, "--changes").splitlines()
+    assert lines[0] == f"scan/rnn on {FOLDER}"
+    assert any("temp_bytes 4 kB → 8 kB = 2.00 × in 1 step since 2026-11-25" in line for line in lines)
+    assert lines[-1] == "3 histories: 1 moved"
+    assert said(capsys, "lstm", "--changes") == "1 history: 0 moved\n"
+    assert said(capsys, "rnn", "--changes", "--last", "1").endswith("2 histories: 0 moved\n")
+
+
+def test_what_moved_stands_above_the_runs_of_a_case(project, capsys):
+    """The terminal and the page say the same."""
+    line = "temp_bytes 4 kB → 8 kB = 2.00 × in 1 step since 2026-11-25"
+    assert line in said(capsys, "rnn", "--folder", FOLDER)
+    assert said(capsys, "rnn", "--folder", FOLDER, "--page", "rnn.html") == "rnn.html\n"
+    assert line in (project / "rnn.html").read_text()
+
+
+def test_a_page_is_written_over_a_page_of_ours_only(project, capsys):
+    """Nothing else is lost by a typing mistake; a page needs a case."""
+    (project / "notes.html").write_text("mine")
+    assert "notes.html is no page of jaxgate's" in said(
+        capsys, "rnn", "--folder", FOLDER, "--page", "notes.html", code=2
+    )
+    assert (project / "notes.html").read_text() == "mine"
+    for _ in range(2):
+        assert said(capsys, "lstm", "--page", "lstm.html") == "lstm.html\n"
+    assert "expected CASE before --page" in said(capsys, "--page", "all.html", code=2)

@@ -27,7 +27,7 @@ def test_everything_that_a_history_shows():
     assert changes.creeps == ()
     where = "on 2026-03-22 (commit 1414141, not yet in 1313131), in 5 runs since"
     assert change_lines(changes) == [
-        "8 % a step over one accepted refresh: 8 % [6.4, 9.6] since 2026-03-02; each was within its tolerance (commit 1414141)",
+        "time: 8 % a step over one accepted refresh: 8 % [6.4, 9.6] since 2026-03-02; each was within its tolerance (commit 1414141)",
         "temp_bytes 1 MB → 1.2 MB = 1.20 × in 1 step since 2026-03-02",
         f"temp_bytes 1 MB → 1.2 MB = 1.20 × {where}",
         f"time 8 % up {where}",

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxgate.cli.console import refuse, say, write
+from jaxgate.cli.pages import write_page
 from jaxgate.cli.pytest_arguments import IniError, history_place, usual_folder
 from jaxgate.engine.diff_sides import is_results, side_of_commit, side_of_hardware, side_of_results, side_of_revision
 from jaxgate.judge import diff_sides
 from jaxgate.keep import COMMIT, CorruptBaselineError, UnreadableResultsError, commit_of
 from jaxgate.model import DiffSide, RunDiff, UsageError
-from jaxgate.report import diff_json, diff_lines, diff_page
+from jaxgate.report import diff_json, diff_lines, diff_page, diff_summary
 
 EXPECTED = (
     "expected results.json or the folder that has it, a revision of git, hardware as the folders of baselines name it "
@@ -29,11 +30,13 @@ class Shown:
         everything: All cases, and all facts of each.
         as_json: For machines.
         as_markdown: For a pull request.
+        page: An HTML page; ``None`` for none.
     """
 
     everything: bool = False
     as_json: bool = False
     as_markdown: bool = False
+    page: Path | None = None
 
 
 def diff(first: str, second: str, folder: str | None, shown: Shown) -> int:
@@ -55,6 +58,10 @@ def diff(first: str, second: str, folder: str | None, shown: Shown) -> int:
         return refuse("diff", str(error), 2)
     if not found.cases:
         return refuse("diff", f"{first} and {second} share no case: {_alone(found)}", 2)
+    if shown.page is not None:
+        from jaxgate.report.page import diff_document  # noqa: PLC0415 - imports the templates
+
+        return write_page("diff", shown.page, diff_document(found, diff_summary(found)))
     if shown.as_json or shown.as_markdown:
         write(diff_json(found) if shown.as_json else diff_page(found))
         return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 from jaxgate.cli.console import refuse
 
@@ -25,6 +26,7 @@ def add_diff(command: Callable[..., argparse.ArgumentParser]) -> None:
     form = comparing.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="everything, for machines")
     form.add_argument("--markdown", action="store_true", help="everything, for a pull request")
+    form.add_argument("--page", type=Path, default=None, metavar="FILE", help="everything, as an HTML page")
     comparing.add_argument("--baselines", default=None, metavar="DIR", help="folder of the baselines")
 
 
@@ -33,5 +35,5 @@ def _diff(known: argparse.Namespace, rest: list[str]) -> int:
 
     if rest:
         return refuse("diff", f"unknown arguments {' '.join(rest)}", 2)
-    shown = Shown(everything=known.all, as_json=known.json, as_markdown=known.markdown)
+    shown = Shown(everything=known.all, as_json=known.json, as_markdown=known.markdown, page=known.page)
     return diff(known.first, known.second, known.baselines, shown)

@@ -6,13 +6,17 @@ import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxgate.cli.console import complain, refuse, say, write
+from jaxgate.cli.pages import write_page
 from jaxgate.cli.pytest_arguments import IniError, history_place
-from jaxgate.model import HISTORY_OFF, plural
-from jaxgate.report import history_json, history_list, history_text
+from jaxgate.judge import chain_times
+from jaxgate.keep import chart_library
+from jaxgate.model import HISTORY_OFF, HistoryPoint, plural
+from jaxgate.report import change_lines, changes_text, history_json, history_list, history_text
 
 if TYPE_CHECKING:
     from jaxgate.keep.history import HistoryStore
@@ -31,6 +35,8 @@ class Asked:
         folder: Hardware and release line of jax; ``None`` for all.
         last: How many runs, the newest; ``None`` for all.
         as_json: For machines.
+        changes: What moved, of all cases, or of those with this word in their names.
+        page: An HTML page of one case.
     """
 
     case: str = ""
@@ -39,6 +45,8 @@ class Asked:
     folder: str | None = None
     last: int | None = None
     as_json: bool = False
+    changes: bool = False
+    page: Path | None = None
 
 
 def add_history(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -55,7 +63,12 @@ def add_history(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     one.add_argument("--folder", default=None, metavar="DIR", help="hardware and release line, cpu-amd-epyc-1-jax-0.12")
     one.add_argument("--last", type=_runs, default=None, metavar="N", help="the newest N runs")
-    one.add_argument("--json", action="store_true", help="everything, for machines")
+    form = one.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="everything, for machines")
+    form.add_argument(
+        "--changes", action="store_true", help="what moved and since when, of every case: drift, facts, creep and steps"
+    )
+    form.add_argument("--page", type=Path, default=None, metavar="FILE", help="write an HTML page of CASE")
     one.add_argument(
         "--history",
         default=None,
@@ -85,6 +98,8 @@ def _history(known: argparse.Namespace, rest: list[str]) -> int:
             folder=known.folder,
             last=known.last,
             as_json=known.json,
+            changes=known.changes,
+            page=known.page,
         )
     )
 
@@ -134,6 +149,10 @@ def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
         return refuse(
             COMMAND, f"{shown}: expected runs{where}, found none; each run of pytest that judges adds itself", 1
         )
+    if asked.changes:
+        return _show_changes(store, asked)
+    if not asked.case and asked.page is not None:
+        return refuse(COMMAND, "expected CASE before --page, found none; list them: jaxgate history", 2)
     if not asked.case:
         write(history_json(cases) if asked.as_json else history_list(cases))
         return 0
@@ -147,8 +166,47 @@ def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
             complain(f"  {name}")
         return 1
     points = store.points(names[0], asked.folder, last=asked.last)
-    write(history_json(points) if asked.as_json else history_text(points, asked.last))
+    if asked.as_json:
+        write(history_json(points))
+        return 0
+    changes = {folder: lines for (_, folder), lines in _changes(points).items()}
+    if asked.page is not None:
+        from jaxgate.report.page import history_document  # noqa: PLC0415 - imports the templates
+
+        text = history_document(points, changes, _relative(points), library=chart_library())
+        return write_page(COMMAND, asked.page, text)
+    write(history_text(points, asked.last, changes))
     return 0
+
+
+def _relative(points: Sequence[HistoryPoint]) -> dict[str, dict[str, float]]:
+    """By folder and run, the time of a call as a multiple of the first baseline's."""
+    found = {}
+    for folder in dict.fromkeys(point.folder for point in points):
+        chain = chain_times([point for point in points if point.folder == folder])
+        found[folder] = {} if chain is None else {one.point.run: exp(one.value) for one in chain.points}
+    return found
+
+
+def _show_changes(store: HistoryStore, asked: Asked) -> int:
+    """What moved in all cases. Nothing that moved is no error: so it should be."""
+    points = [point for point in store.points(None, asked.folder) if asked.case in point.case]
+    cases = len({(point.case, point.folder) for point in points})
+    found = _changes(points, asked.last)
+    write(changes_text(found))
+    say(f"{plural(cases, 'history', 'histories')}: {len(found)} moved")
+    return 0
+
+
+def _changes(points: Sequence[HistoryPoint], last: int | None = None) -> dict[tuple[str, str], list[str]]:
+    """By case and folder what moved, of all or the last runs, in words; what did not is left out."""
+    from jaxgate.engine.change_points import changes_of  # noqa: PLC0415 - imports the rooms of the judge
+
+    series: dict[tuple[str, str], list[HistoryPoint]] = {}
+    for point in points:
+        series.setdefault((point.case, point.folder), []).append(point)
+    changes = {name: changes_of(one[-last:] if last else one) for name, one in sorted(series.items())}
+    return {name: change_lines(one) for name, one in changes.items() if one.is_moved}
 
 
 def _runs(text: str) -> int:

@@ -154,6 +154,12 @@ class CaseChanges:
     steps: tuple[Step, ...] = ()
     creeps: tuple[Creep, ...] = ()
 
+    @property
+    def is_moved(self) -> bool:
+        """Whether anything moved: a fact, a step, creep, or a time whose interval leaves out what it was at first."""
+        drifted = self.drift is not None and not self.drift.low <= 1 <= self.drift.high
+        return drifted or bool(self.facts or self.steps or self.creeps)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftStart:

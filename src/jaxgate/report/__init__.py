@@ -18,7 +18,7 @@ from jaxgate.report.comment import MARK, shortened
 from jaxgate.report.contrast import contrast_lines
 from jaxgate.report.drift import accepted_figure, change_lines, creep_line, drift_line, fact_drift_line, step_line
 from jaxgate.report.energy import whole_energy
-from jaxgate.report.history import history_json, history_list, history_text, sparkline
+from jaxgate.report.history import changes_text, history_json, history_list, history_text, sparkline
 from jaxgate.report.inventory import inventory_json, inventory_text
 from jaxgate.report.opinions import opinion_lines
 from jaxgate.report.peaks import PeakOutcome, outcome_of, peak_table
@@ -30,7 +30,7 @@ from jaxgate.report.reduced import reduced_text
 from jaxgate.report.repro_file import repro_file
 from jaxgate.report.results import results_json, verdict_properties
 from jaxgate.report.review import review_lines, why_not_acceptable
-from jaxgate.report.run_diff import diff_json, diff_lines, diff_page
+from jaxgate.report.run_diff import diff_json, diff_lines, diff_page, diff_summary
 from jaxgate.report.scaling import scaling_lines
 from jaxgate.report.side_by_side import side_by_side
 from jaxgate.report.stored import RecordingOutcome, RecordingRow, recording_table

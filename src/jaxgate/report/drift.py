@@ -13,7 +13,7 @@ _WHOLE_PERCENT = 10
 
 def change_lines(changes: CaseChanges) -> list[str]:
     """All that a history shows, a line each: drift, facts, creep, steps with the newest first."""
-    drift = [] if changes.drift is None else [drift_line(changes.drift)]
+    drift = [] if changes.drift is None else [f"time: {drift_line(changes.drift)}"]
     lines = [*drift, *map(fact_drift_line, changes.facts), *map(creep_line, changes.creeps)]
     return [*lines, *map(step_line, reversed(changes.steps))]
 

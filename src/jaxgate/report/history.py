@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
+from types import MappingProxyType
 
 from jaxgate.model import HistoryCase, HistoryPoint, plural
-from jaxgate.report.printable import printable
+from jaxgate.report.printable import printable, printable_line
 from jaxgate.report.table import aligned
 from jaxgate.report.units import show, show_ratio
 
@@ -21,6 +22,7 @@ ROWS = 20
 _LEVELS = "▁▂▃▄▅▆▇█"
 _CLOCK = "_ns"
 _SCHEMA = 1
+_NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 def history_list(cases: Sequence[HistoryCase]) -> str:
@@ -30,16 +32,30 @@ def history_list(cases: Sequence[HistoryCase]) -> str:
     return "".join(f"{line}\n" for line in aligned(rows, right={2}))
 
 
-def history_text(points: Sequence[HistoryPoint], rows: int | None = None) -> str:
-    """The history of one case: for each hardware and release line the curves, then the table.
+def history_text(
+    points: Sequence[HistoryPoint], rows: int | None = None, changes: Mapping[str, Sequence[str]] = _NOTHING
+) -> str:
+    """The history of one case: for each hardware and release line the curves, what moved in words, then the table.
 
     Args:
         points: Of the case, oldest first.
         rows: Runs of each table, the newest; ``None`` for a few.
+        changes: By folder, drift, facts, creep and steps in words.
     """
     folders = dict.fromkeys(point.folder for point in points)
-    parts = (_of_folder([p for p in points if p.folder == folder], rows or ROWS) for folder in folders)
+    parts = (
+        _of_folder([p for p in points if p.folder == folder], rows or ROWS, changes.get(folder, ()))
+        for folder in folders
+    )
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts)
+
+
+def changes_text(changes: Mapping[tuple[str, str], Sequence[str]]) -> str:
+    """What moved in all cases: each case with its hardware, and its lines below it."""
+    lines = []
+    for (case, folder), found in changes.items():
+        lines += [f"{case} on {folder or 'hardware that is not known'}", *(f"  {line}" for line in found)]
+    return "".join(f"{printable_line(line)}\n" for line in lines)
 
 
 def history_json(found: Sequence[HistoryCase] | Sequence[HistoryPoint]) -> str:
@@ -75,12 +91,15 @@ def _condensed(values: Sequence[float | None], width: int) -> list[float | None]
     return found
 
 
-def _of_folder(points: Sequence[HistoryPoint], most: int) -> Iterator[str]:
+def _of_folder(points: Sequence[HistoryPoint], most: int, changes: Sequence[str]) -> Iterator[str]:
     first, last = points[0], points[-1]
     when = _when(last.moment) if len(points) == 1 else f"{_when(first.moment)} to {_when(last.moment)}"
     yield f"{last.case} on {last.folder or 'hardware that is not known'}: {plural(len(points), 'run')}, {when}"
     yield from aligned(list(_curves(points)))
     yield ""
+    if changes:
+        yield from (printable_line(line) for line in changes)
+        yield ""
     moved = ["", *(_moved(before, now) for before, now in pairwise(points))]
     rows = [_row(point, what) for point, what in zip(points, moved, strict=True)]
     head = ["run", "commit", "status", "against the baseline", "run_ns", "moved most since the run before", "baseline"]

@@ -57,9 +57,13 @@ def diff_page(diff: RunDiff) -> str:
     if rows:
         head = ["| | case | fact | first | second | ratio |", "|---|---|---|---:|---:|---:|"]
         parts.append("\n".join([*head, *(_row(case, fact) for case, fact in rows)]))
-    ends = [*_alone(diff, everything=True), *_unknown(diff), *_times(diff)]
-    parts += [plain(line) for line in ends if line]
+    parts += [plain(line) for line in diff_summary(diff)[1:]]
     return printable("\n\n".join(parts)) + "\n"
+
+
+def diff_summary(diff: RunDiff) -> list[str]:
+    """Both sides as a whole: counts, what only one side has or knows, times."""
+    return [_counts(diff), *_alone(diff, everything=True), *_unknown(diff), *_times(diff)]
 
 
 def diff_json(diff: RunDiff) -> str:
