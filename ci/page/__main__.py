@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
+from math import exp
 from pathlib import Path
 from time import perf_counter
 
 from ci.page.browser import Page, browser, find_browser
+from ci.page.sample_history import FOLDER, sample_history
 from ci.page.samples import hostile_run, sample_run
+from jaxgate.engine.change_points import changes_of
+from jaxgate.engine.diff_sides import side_of_hardware
+from jaxgate.judge import chain_times, diff_sides
 from jaxgate.keep import chart_library, read_results
-from jaxgate.report.page import Result, run_page
+from jaxgate.report import change_lines, diff_summary
+from jaxgate.report.page import Result, diff_document, history_document, run_page
 
 WIDTHS = (1440, 390)
 MOST_SECONDS, MOST_BYTES = 2.0, 5_000_000
@@ -24,7 +30,7 @@ TRIES = 2
 """The faster one counts: others work on the machine, too."""
 _OPEN_ALL = """(async () => {
   document.querySelectorAll("details.group, details.failure").forEach((part, at) => { if (at < 6) part.open = true; });
-  document.querySelector("#table tbody tr:last-child a").click();
+  document.querySelector("#table tbody tr:last-child a")?.click();
   await new Promise((done) => setTimeout(done, 50));
   const shown = [...document.querySelectorAll(".plot")].filter((plot) => !plot.closest("details:not([open])")).slice(0, 30);
   for (const plot of shown) {
@@ -38,17 +44,39 @@ _AXE = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found
   `${one.id} (${one.impact}): ${one.nodes.length} × ${one.nodes[0].target} ${one.nodes[0].failureSummary}`))"""
 
 
-def samples(results: list[Path]) -> Iterator[tuple[str, list[Result]]]:
-    """The pages to look at, by their names."""
-    yield "green", [Result(run=sample_run())]
-    yield "red", [Result(run=sample_run(red=6))]
-    yield "many", [Result(run=sample_run(MANY, red=60))]
-    yield "targets", [
-        Result(run=sample_run(hardware=name, seed=seed), name=name) for seed, name in enumerate(("tpu-v5e-2x4-8", "gpu-h200-8-8"))
-    ]  # fmt: skip
-    yield "hostile", [Result(run=hostile_run())]
+def samples(results: list[Path], library: str) -> Iterator[tuple[str, Callable[[], str]]]:
+    """What makes the pages to look at, by their names."""
+    runs = {
+        "green": lambda: [Result(run=sample_run())],
+        "red": lambda: [Result(run=sample_run(red=6))],
+        "many": lambda: [Result(run=sample_run(MANY, red=60))],
+        "targets": lambda: [
+            Result(run=sample_run(hardware=name, seed=seed), name=name)
+            for seed, name in enumerate(("tpu-v5e-2x4-8", "gpu-h200-8-8"))
+        ],
+        "hostile": lambda: [Result(run=hostile_run())],
+    }
     if results:
-        yield "given", [Result(run=read_results(file), name=str(file)) for file in results]
+        runs["given"] = lambda: [Result(run=read_results(file), name=str(file)) for file in results]
+    for name, shown in runs.items():
+        yield name, lambda shown=shown: run_page(shown(), library=library)
+    yield "history", lambda: _history(library)
+    yield "diff", _diff
+
+
+def _history(library: str) -> str:
+    points = sample_history()
+    chain = chain_times(points)
+    relative = {} if chain is None else {one.point.run: exp(one.value) for one in chain.points}
+    changes = change_lines(changes_of(points))
+    return history_document(points, {FOLDER: changes}, {FOLDER: relative}, library=library)
+
+
+def _diff() -> str:
+    sides = [side_of_hardware(name, Path("baselines")) for name in ("cpu-amd-epyc-jax-0.10", "cpu-amd-epyc-jax-0.12")]
+    first, second = (side for side in sides if side is not None)
+    diff = diff_sides(first, second)
+    return diff_document(diff, diff_summary(diff))
 
 
 def look(page: Page, file: Path, axe: str, pictures: Path) -> list[str]:
@@ -78,7 +106,9 @@ def look(page: Page, file: Path, axe: str, pictures: Path) -> list[str]:
     page.scripts(blocked=True)
     page.open(file)
     page.scripts(blocked=False)
-    rows = page.ask("[...document.querySelectorAll('#table tbody tr')].filter((row) => row.offsetHeight > 0).length")
+    rows = page.ask(
+        "[...document.querySelectorAll('table.sorts tbody tr, #table tbody tr')].filter((row) => row.offsetHeight > 0).length"
+    )
     print(f"{file.stem:<24} with scripts blocked: {rows} rows of the table are shown")
     (pictures / f"{file.stem}-blocked.png").write_bytes(page.picture())
     return wrong if rows else [*wrong, f"{file.stem}: no row is shown with scripts blocked"]
@@ -112,13 +142,13 @@ def main() -> int:
     given.into.mkdir(parents=True, exist_ok=True)
     wrong = []
     with browser(program) as page:
-        for name, results in samples(given.results):
+        for name, made in samples(given.results, library):
             if given.only not in ("", name):
                 continue
             file = given.into / f"{name}.html"
-            file.write_text(run_page(results, library=library), encoding="utf-8")
+            file.write_text(made(), encoding="utf-8")
             size = file.stat().st_size
-            print(f"{name:<24} {size / 1e6:.2f} MB, {sum(len(one.run.cases) for one in results)} cases")
+            print(f"{name:<24} {size / 1e6:.2f} MB")
             wrong += [f"{name}: {size} bytes"] if size > MOST_BYTES else []
             wrong += look(page, file, given.axe.read_text(encoding="utf-8"), given.into)
     for line in dict.fromkeys(wrong):
