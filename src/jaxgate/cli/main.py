@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -21,6 +20,8 @@ from jaxgate.cli.gate import gate
 from jaxgate.cli.history import add_history
 from jaxgate.cli.init import asker, init
 from jaxgate.cli.pytest_arguments import SUITE, suite
+from jaxgate.cli.report_arguments import add_report
+from jaxgate.cli.repro_arguments import add_repro
 from jaxgate.cli.tensorboard import open_tensorboard
 from jaxgate.cli.upgrade import upgrade
 from jaxgate.judge import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
@@ -149,23 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commenting.add_argument("--artifacts", default="perf-artifacts", metavar="DIR", help="default: perf-artifacts")
     commenting.add_argument("--commit", default="", metavar="SHA", help="the results must be of this commit")
-    reporting = command(
-        "report",
-        _report,
-        help="write one HTML page to look at, of a run or of several results side by side",
-        description="Write the page of a run from what it left: all cases, distributions, curves, what failed. With several "
-        "results, for example of two targets, the same cases stand side by side. Exit code 2 if results cannot be read.",
-    )
-    reporting.add_argument(
-        "results",
-        nargs="*",
-        default=["perf-artifacts"],
-        metavar="RESULTS",
-        help="files results.json, or folders that hold one (default: perf-artifacts)",
-    )
-    reporting.add_argument(
-        "--output", default=None, metavar="FILE", help="default: report.html, beside the results of one run"
-    )
+    add_report(command)
     add_bisect(command)
     command("policy", _policy, help="print what gates, and by how much it may move, as Markdown")
     add_diff(command)
@@ -202,54 +187,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     board.add_argument("--port", type=int, default=None, help="default: 6006, or any free one")
     board.add_argument("--links", action="store_true", help="print the links and start nothing")
-    reproducing = command(
-        "repro",
-        _repro,
-        help="write one file that shows anybody what changed in a case, without anything of yours in it",
-        description="Record a case as it is now, and write both programs, today's and the baseline's, into one Python file "
-        "that needs jax and NumPy only: no names, no paths, no data. Exit codes: 0 written, 1 a program cannot be had or "
-        "cannot be given away, 2 the file does not run here.",
-    )
-    reproducing.add_argument("case", metavar="CASE", help="its name, as the line in the terminal says it")
-    reproducing.add_argument("--output", default=None, metavar="FILE", help="default: repro-CASE.py, in this folder")
-    reproducing.add_argument("--issue", action="store_true", help="print the text of a bug report around the file")
-    reproducing.add_argument("--baselines", default=None, metavar="DIR", help="folder of the baselines")
-    reproducing.add_argument(
-        "--reduce",
-        action="store_true",
-        help="write the smallest part of the programs that still shows it; verified step by step",
-    )
-    reproducing.add_argument(
-        "--budget",
-        type=_positive,
-        default=300.0,
-        metavar="SECONDS",
-        help="time for that (default: 300); Ctrl-C ends it, too",
-    )
-    reproducing.add_argument(
-        "--python", default=None, metavar="PYTHON", help="interpreter of another environment: what today's program does there "
-        "is what it is held against; it needs jax and NumPy only"
-    )  # fmt: skip
-    reproducing.add_argument(
-        "--about", default="", metavar="WHAT", help="what is to be shown: a fact such as temp_bytes, results or time; by "
-        "default whatever is worst"
-    )  # fmt: skip
-    reproducing.add_argument(
-        "--at-least", type=_positive, default=None, metavar="RATIO", help="how much worse a fact must stay (default: the "
-        "square root of its ratio now)"
-    )  # fmt: skip
+    add_repro(command)
     return parser
-
-
-def _repro(known: argparse.Namespace, rest: list[str]) -> int:
-    from jaxgate.cli.repro import Asked, repro  # noqa: PLC0415 - the rooms that it needs take a while
-
-    asked = Asked(
-        case=known.case, output=None if known.output is None else Path(known.output), issue=known.issue,
-        folder=known.baselines, reduce=known.reduce, budget_s=known.budget,
-        python=None if known.python is None else Path(known.python), about=known.about, least=known.at_least,
-    )  # fmt: skip
-    return _unknown("repro", rest) or repro(asked)
 
 
 def _record(known: argparse.Namespace, rest: list[str]) -> int:
@@ -260,13 +199,6 @@ def _record(known: argparse.Namespace, rest: list[str]) -> int:
 
 def _comment(known: argparse.Namespace, rest: list[str]) -> int:
     return _unknown("comment", rest) or comment(Path(known.artifacts), known.commit)
-
-
-def _report(known: argparse.Namespace, rest: list[str]) -> int:
-    from jaxgate.cli.report import report  # noqa: PLC0415 - reads results with pydantic
-
-    output = None if known.output is None else Path(known.output)
-    return _unknown("report", rest) or report([Path(name) for name in known.results], output)
 
 
 def _init(_: argparse.Namespace, rest: list[str]) -> int:
@@ -315,16 +247,6 @@ def _become_pytest(own: list[str], rest: list[str]) -> NoReturn:
     command = [sys.executable, "-m", "pytest", *suite(rest), *own, *rest]
     sys.stdout.flush()
     os.execv(sys.executable, command)  # noqa: S606 - a fixed command line, no shell
-
-
-def _positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number above 0, found {text!r}")
-    return number
 
 
 def _count(text: str) -> int:

@@ -18,6 +18,7 @@ from jaxgate.plugin.options import table
 from jaxgate.plugin.options.command_line import STARTED, Started
 from jaxgate.plugin.options.kinds import read_kind
 from jaxgate.plugin.options.option import Option
+from jaxgate.plugin.options.values import FALSE
 from jaxgate.settings import ArtifactSettings, RankSettings, RunKind, Settings
 from jaxgate.settings.variables import AS_MEASURED, NAMED_LIKE, NAMESAKES, NOT_FROM, NOTES_INTO, OTHER_SIDE, PEAK_INTO
 
@@ -40,7 +41,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
     baselines = config.rootpath / read(table.BASELINES)
     strict = read(table.STRICT)
     if strict is None:
-        strict = environ.get("CI", "").strip().lower() not in table.FALSE
+        strict = environ.get("CI", "").strip().lower() not in FALSE
     undecided = read(table.MAX_UNDECIDED)
     started = config.stash.get(STARTED, Started(dict(environ), ()))
     return Settings(

@@ -8,104 +8,25 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
 from jaxgate.plugin.options.option import Option, Values
+from jaxgate.plugin.options.values import AUTO, Once, count, items, number, one_of, rank, share, truth
 from jaxgate.settings import LAUNCHES, ProfileWhen, Size, Update
 
 MODES = (Update.CREATE, Update.REFRESH, Update.TRIM, Update.REVIEW)
-AUTO = "auto"
 RANK_TIMEOUT_S = 300.0
 """Longer than most programs take to compile; a stage of a case that takes longer needs the option."""
 CAPTURES = 8
 """Cases that are profiled in a run: a broken machine fails them all, and a few say it."""
 OPINION_S = 20.0
 """A second compile takes as long as the first: nobody waits longer for it than for a program that compiles slowly anyway."""
-FALSE = frozenset({"", "0", "false", "no", "off"})
-_TRUE = frozenset({"1", "true", "yes", "on"})
-
-
-def _truth(found: bool | str) -> bool:  # noqa: FBT001 - what stands in a place
-    word = str(found).lower()
-    if word not in _TRUE | FALSE:
-        raise ValueError(found)
-    return word in _TRUE
-
-
-def _share(found: str) -> float:
-    """``10%`` or ``0.1``; a bare 10 would be either."""
-    share = float(found.removesuffix("%")) / 100 if found.endswith("%") else float(found)
-    if not 0 < share < (math.inf if found.endswith("%") else 1):
-        raise ValueError(found)
-    return share
-
-
-def _items(found: str | list[str]) -> tuple[str, ...]:
-    items = found.split(",") if isinstance(found, str) else found
-    return tuple(item.strip() for item in items if item.strip())
-
-
-class _Once(argparse.Action):
-    """Takes one value: of several argparse would keep the last without a word. pytest parses the same line several times."""
-
-    def __call__(
-        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None
-    ) -> None:
-        """Keep the value.
-
-        Raises:
-            pytest.UsageError: If another one is there.
-        """
-        del parser
-        before = getattr(namespace, self.dest, None)
-        if before not in (None, values):
-            raise pytest.UsageError(
-                f"{option_string}: expected one in a run of pytest, found {before!r} and {values!r}; `jaxgate gate` takes "
-                "several and runs once for each"
-            )
-        setattr(namespace, self.dest, values)
-
-
-def _rank(text: str) -> tuple[str, int, int] | None:
-    """Coordinator, count and rank; ``None`` lets JAX find them."""
-    if text == AUTO:
-        return None
-    coordinator, count, rank = text.split(",")
-    host, _, port = coordinator.rpartition(":")
-    if not host or not 0 < int(port) < 1 << 16 or not 0 <= int(rank) < int(count) or int(count) == 1:
-        raise ValueError(text)
-    return coordinator, int(count), int(rank)
-
-
-def _number(expected: str, metavar: str, fits: Callable[[float], bool]) -> Values:
-    return Values(_fitting(float, fits), expected, {"metavar": metavar})
-
-
-def _count(expected: str, metavar: str = "N", *, least: int = 0, default: int | None = 0) -> Values:
-    return Values(_fitting(int, lambda count: count >= least), expected, {"metavar": metavar, "type": int}, default)
-
-
-def _fitting(make: Callable[[Any], float], fits: Callable[[float], bool]) -> Callable[[Any], float]:
-    def parse(found: float | str) -> float:
-        number = make(found)
-        if not fits(number):
-            raise ValueError(found)
-        return number
-
-    return parse
-
-
-def _one_of(words: tuple[str, ...]) -> Values:
-    return Values(lambda text: words[words.index(text)], f"one of {', '.join(words)}", {"choices": words})
-
-
 _SWITCH = Values(bool, form={"action": "store_true"}, default=False)
 _UPDATE = {"nargs": "?", "const": str(Update.BOTH), "metavar": "|".join(MODES)}
 _FOLDER = Values(str, "a folder of its own", {"metavar": "DIR"})
-_LIMIT = _number("a number of seconds above 0", "SECONDS", lambda number: 0 < number < math.inf)
+_LIMIT = number("a number of seconds above 0", "SECONDS", lambda number: 0 < number < math.inf)
 _HARDWARE = "hardware as verdicts name it, for example gpu-nvidia-h200-1"
 _RANK = f"HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two processes) or {AUTO}"
 
@@ -126,7 +47,7 @@ BASELINES = Option(
 )
 STRICT = Option(
     "--perf-strict JAXGATE_STRICT perf_strict",
-    Values(_truth, "true or false", {"action": argparse.BooleanOptionalAction}),
+    Values(truth, "true or false", {"action": argparse.BooleanOptionalAction}),
     "fail on missing, stale and orphaned baselines {default}",
     unset="where CI=true",
     ini_help="true or false: fail on missing, stale and orphaned baselines",
@@ -152,12 +73,12 @@ UPGRADE = Option(
 )
 PROCESSES = Option(
     "--perf-launches",
-    _count("1 or more", least=1, default=LAUNCHES),
+    count("1 or more", least=1, default=LAUNCHES),
     f"fresh processes of each environment (default: {LAUNCHES}; fewer than 4 judge facts only)",
 )
 CALIBRATE = Option(
     "--perf-calibrate",
-    _count("a number of duels"),
+    count("a number of duels"),
     "judge nothing; run N duels of each selected case with itself and print the gate's error rates",
 )
 PLAN = Option("--perf-plan", _SWITCH, "run nothing; predict what each selected gate will cost, in seconds")
@@ -169,20 +90,20 @@ PEAK = Option(
 )
 RECORD_TIMES = Option(
     "--perf-record-times",
-    _count("1 or more", "K"),
+    count("1 or more", "K"),
     "judge nothing; store the times of the selected cases from K fresh processes, on hardware that "
     "perf_quiet (JAXGATE_QUIET) names as quiet and exclusive",
 )
 BUSY_OK = Option("--perf-busy-ok", _SWITCH, "store times though the machine is busy or throttled, and note it")
 QUIET = Option(
     "JAXGATE_QUIET perf_quiet",
-    Values(_items, _HARDWARE, default=()),
+    Values(items, _HARDWARE, default=()),
     "hardware, as verdicts name it, where stored times are recorded and judged",
     ini_type="args",
 )
 SIZE = Option(
     "--perf-size JAXGATE_SIZE perf_size",
-    _one_of(get_args(Size)),
+    one_of(get_args(Size)),
     "size of the catalogue's workloads {default}; in another size than the hardware's usual one a case has a baseline "
     "of its own",
     unset="small on CPU, full elsewhere",
@@ -190,13 +111,13 @@ SIZE = Option(
 )
 TARGET = Option(
     "--perf-target JAXGATE_TARGET",
-    Values(str, "", {"metavar": "PLATFORM:CHIP:TOPOLOGY", "action": _Once}, ""),
+    Values(str, "", {"metavar": "PLATFORM:CHIP:TOPOLOGY", "action": Once}, ""),
     "compile the cases for TPUs or GPUs that are not attached, call nothing, and judge what their compiler decides: memory, "
     "communication, FLOPs, donation. For example tpu:v5e:2x4, with jaxgate[tpu-aot], or gpu:h200:8, with jaxgate[cuda-aot]",
 )
 CPU_DEVICES = Option(
     "JAXGATE_CPU_DEVICES perf_cpu_devices",
-    _count("1 or more", least=1, default=None),
+    count("1 or more", least=1, default=None),
     "virtual devices that JAX divides the CPU into, for cases on several devices",
 )
 TIME_LIMIT = Option(
@@ -208,7 +129,7 @@ TIME_LIMIT = Option(
 )
 PROFILE = Option(
     "--perf-profile JAXGATE_PROFILE perf_profile",
-    _one_of(get_args(ProfileWhen)),
+    one_of(get_args(ProfileWhen)),
     "profile today's program and the one it is held against: of failing cases, always, or never {default}",
     default="failing",
     ini_help="failing, always or never: which cases are profiled",
@@ -228,13 +149,13 @@ HISTORY = Option(
 )
 PROFILED = Option(
     "--perf-captures",
-    _count("a number of cases"),
+    count("a number of cases"),
     "cases that are profiled at most; the others are listed {default}",
     default=CAPTURES,
 )
 DISTRIBUTED = Option(
     "--perf-distributed JAXGATE_DISTRIBUTED",
-    Values(_rank, _RANK, {"metavar": "HOST:PORT,COUNT,RANK"}),
+    Values(rank, _RANK, {"metavar": "HOST:PORT,COUNT,RANK"}),
     "run the cases in lock-step on several processes, this one being RANK of COUNT, with jax.distributed's "
     f"coordinator at HOST:PORT; `{AUTO}` lets JAX find that out from the cluster {{default}}",
 )
@@ -246,20 +167,20 @@ RANK_TIMEOUT = Option(
 )
 MAX_UNDECIDED = Option(
     "--perf-max-undecided JAXGATE_MAX_UNDECIDED perf_max_undecided",
-    _number("a share between 0 and 1", "SHARE", lambda number: 0 <= number <= 1),
+    number("a share between 0 and 1", "SHARE", lambda number: 0 <= number <= 1),
     "end with exit code 2 if more than this share of the cases that a machine can decide is UNDECIDED {default}",
     unset="0.5 where strict, else 1",
     ini_help="share of UNDECIDED cases, of those that a machine can decide, above which the run ends with exit code 2",
 )
 BUDGET = Option(
     "--perf-budget JAXGATE_BUDGET perf_budget",
-    _number("a number of seconds", "SECONDS", lambda number: 0 <= number < math.inf),
+    number("a number of seconds", "SECONDS", lambda number: 0 <= number < math.inf),
     "seconds that all duels of the run may take {default}",
     unset="no limit",
 )
 OPINION = Option(
     "--perf-opinion JAXGATE_OPINION perf_opinion",
-    _number("a number of seconds, 0 or more", "SECONDS", lambda number: 0 <= number < math.inf),
+    number("a number of seconds, 0 or more", "SECONDS", lambda number: 0 <= number < math.inf),
     "seconds that a second opinion on the result of a case may take, where it has no reference and is recorded or compiled to "
     "something new: a second compile by what the first took, a tenth of it for the reference interpreter; 0 asks for none "
     "{default}",
@@ -268,7 +189,7 @@ OPINION = Option(
 )
 DRIFT_BUDGET = Option(
     "--perf-drift-budget JAXGATE_DRIFT_BUDGET perf_drift_budget",
-    Values(_share, "a share such as 10% or 0.1", {"metavar": "SHARE"}),
+    Values(share, "a share such as 10% or 0.1", {"metavar": "SHARE"}),
     "fail a case that lost more than this share since its first run in the history, over all refreshes of its baseline together: "
     "in time, or in a fact of which more is worse {default}",
     unset="none",
