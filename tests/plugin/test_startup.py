@@ -50,7 +50,9 @@ def test_light_modules_do_not_import_jax(module):
 
 SMALL = {"jaxgate", "jaxgate.plugin", "jaxgate.settings"}
 SMALL |= {f"jaxgate.settings.{name}" for name in ("run", "variables")}
-SMALL |= {f"jaxgate.plugin.options.{name}" for name in ("command_line", "kinds", "option", "settings", "table", "values")}
+SMALL |= {
+    f"jaxgate.plugin.options.{name}" for name in ("command_line", "kinds", "option", "settings", "table", "values")
+}
 SMALL |= {f"jaxgate.plugin.xdist.{name}" for name in ("devices", "messages", "nodes")}
 SMALL |= {f"jaxgate.plugin.{name}" for name in ("benchmark_rows", "gating", "guard_fixtures", "hooks", "options")}
 SMALL |= {f"jaxgate.plugin.{name}" for name in ("stash", "time_limit", "xdist")}
