@@ -6,13 +6,13 @@ import random
 from dataclasses import replace
 
 from jaxgate.model import (
-    AmountRecord,
+    Amount,
     BaselineName,
     CallTimes,
     CaseRecord,
     Figures,
     FindingRecord,
-    OperationRecord,
+    OpRow,
     Point,
     RunRecord,
     Scaling,
@@ -120,14 +120,14 @@ def _case(name: str, place: int, hardware: str, chance: random.Random, *, red: b
         findings=(FindingRecord(kind="fact", name="temp_bytes", status="REGRESSED", now=now["temp_bytes"], against=temp, allowed=temp),)
         if red and not slower
         else (),
-        operations=(OperationRecord(name="attention/softmax/sort", line="model.py:41", now_ns=2.1e6, other_ns=1e5),) if slower else (),
+        operations=(OpRow(name="attention/softmax/sort", line="model.py:41", now_ns=2.1e6, other_ns=1e5),) if slower else (),
         causes=("argument state (float32[512,512], 1.05 MB): donated, not reused, no output has its shape",) if red else (),
         baseline="592fcf569b of 2026-11-22 (jax 0.10.2, n=20)",
         bundle=f"perf-artifacts/{name}" if red else "",
         text=f"{status}  {name}  on {hardware}\n  culprit   argument state: donated, not reused\n  next      reproduce: pytest" if red else "",
         changes=("@@ -12,3 +12,4 @@", "   %3 = dot_general %1, %2", "-  %4 = add %3, %0", "+  %4 = transpose %3", "+  %5 = add %4, %0") if red else (),
         allocations=("1.05 MB  temp  float32[512,512]  fusion.3  model.py:41",) if red else (),
-        amount=AmountRecord(count=size, unit="B", bus_factor=1.75) if "psum" in name else AmountRecord(count=32, unit="samples"),
+        amount=Amount(count=size, unit="B", bus_factor=1.75) if "psum" in name else Amount(count=32, unit="samples"),
         figures=figures,
     )  # fmt: skip
 
@@ -169,8 +169,8 @@ def hostile_run() -> RunRecord:
                 allocations=(mark,),
                 time=replace(case.time, reason=mark),
                 findings=(FindingRecord(kind="fact", name=mark, status=mark, detail=mark),),
-                operations=(OperationRecord(name=mark, line=mark, now_ns=2.0, other_ns=1.0),),
-                amount=AmountRecord(count=1, unit=mark, series=mark),
+                operations=(OpRow(name=mark, line=mark, now_ns=2.0, other_ns=1.0),),
+                amount=Amount(count=1, unit=mark, series=mark),
                 figures=replace(
                     figures,
                     now={**figures.now, **attacked},

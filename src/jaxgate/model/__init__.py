@@ -109,7 +109,7 @@ from jaxgate.model.release_line import distance, folder_name, release_line, spli
 from jaxgate.model.repro import ABOUT, REDUCED_FACTS, AnonymousProgram, ArrayOf, Axes, MeshOf, Reduced
 from jaxgate.model.roofline import RESOURCES, Demand, Resource, Roofline
 from jaxgate.model.run_diff import CaseDiff, DiffSide, QuantityDiff, RunDiff, SideCase, Way
-from jaxgate.model.run_record import AmountRecord, CaseRecord, FindingRecord, OperationRecord, RunRecord, TimeRecord
+from jaxgate.model.run_record import CaseRecord, FindingRecord, RunRecord, TimeRecord
 from jaxgate.model.stored_program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.stored_times import TIMES_SCHEMA, StoredTimes, TimedSession
 from jaxgate.model.target import CHIPS, Target

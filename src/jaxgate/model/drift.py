@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
+from jaxgate.model.waiver import check_account
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
@@ -179,9 +181,4 @@ class DriftStart:
 
     def __post_init__(self) -> None:
         """Refuse what could never apply, or says nothing."""
-        family, _, sentence = self.case.partition("/")
-        if not family.strip() or not sentence.strip():
-            raise ValueError(f"key `case`: expected family/sentence, found {self.case!r}")
-        for name in ("owner", "reason"):
-            if not getattr(self, name).strip():
-                raise ValueError(f"key `{name}`: expected some words, found none")
+        check_account(self.case, owner=self.owner, reason=self.reason)

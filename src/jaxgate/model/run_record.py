@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from jaxgate.model.computation import Amount
 from jaxgate.model.figures import KEPT, Figures
 from jaxgate.model.outcome import Scaling
+from jaxgate.model.profile import OpRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,31 +46,6 @@ class FindingRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AmountRecord:
-    """What a call gets done: see ``Amount``."""
-
-    __pydantic_config__: ClassVar[Any] = KEPT
-
-    count: float
-    unit: str
-    bus_factor: float | None = None
-    series: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRecord:
-    """An operation that a profile shows to take longer: see ``OpRow``."""
-
-    __pydantic_config__: ClassVar[Any] = KEPT
-
-    name: str
-    line: str
-    now_ns: float
-    other_ns: float
-    gap: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRecord:
     """One case of a run.
 
@@ -99,14 +76,14 @@ class CaseRecord:
     run_ns: float | None = None
     findings: tuple[FindingRecord, ...] = ()
     causes: tuple[str, ...] = ()
-    operations: tuple[OperationRecord, ...] = ()
+    operations: tuple[OpRow, ...] = ()
     baseline: str = ""
     origin: str | None = None
     bundle: str = ""
     text: str = ""
     changes: tuple[str, ...] = ()
     allocations: tuple[str, ...] = ()
-    amount: AmountRecord | None = None
+    amount: Amount | None = None
     roofline: Mapping[str, Any] | None = None
     figures: Figures | None = None
 

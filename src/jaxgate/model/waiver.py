@@ -17,6 +17,20 @@ TIME = "time"
 _SIGNS = frozenset("<>=≤≥")
 
 
+def check_account(case: str, *, owner: str, reason: str) -> None:
+    """Refuse what is accepted of no case, by nobody or for no reason.
+
+    Raises:
+        ValueError: With the key.
+    """
+    family, _, sentence = case.partition("/")
+    if not family.strip() or not sentence.strip():
+        raise ValueError(f"key `case`: expected family/sentence, found {case!r}")
+    for name, words in (("owner", owner), ("reason", reason)):
+        if not words.strip():
+            raise ValueError(f"key `{name}`: expected some words, found none")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiver:
     """One entry of ``waivers.toml``.
@@ -42,12 +56,7 @@ class Waiver:
 
     def __post_init__(self) -> None:
         """Refuse what could never apply, or would apply to anything."""
-        family, _, sentence = self.case.partition("/")
-        if not family.strip() or not sentence.strip():
-            raise ValueError(f"key `case`: expected family/sentence, found {self.case!r}")
-        for name in ("owner", "reason"):
-            if not getattr(self, name).strip():
-                raise ValueError(f"key `{name}`: expected some words, found none")
+        check_account(self.case, owner=self.owner, reason=self.reason)
         if self.is_claim:
             try:
                 object.__setattr__(self, "quantity", str(claim(self.quantity)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from jaxgate.model import Amount, AmountRecord
+from jaxgate.model import Amount
 
 _SCALES = {
     "ns": ((1, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")),
@@ -29,7 +29,7 @@ def show(quantity: str, value: float | None) -> str:
     return f"{_digits(value / factor, whole=factor == scales[0][0])} {unit}"
 
 
-def show_rate(amount: Amount | AmountRecord, run_ns: float) -> str:
+def show_rate(amount: Amount, run_ns: float) -> str:
     """What is done per second: ``3.88 M samples/s``; of a collective its algorithm and bus bandwidth, in ``GB/s``."""
     if run_ns <= 0:
         return "rate unknown"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ci.page.samples import sample_run
-from jaxgate.model import AmountRecord, Point, Scaling
+from jaxgate.model import Amount, Point, Scaling
 from jaxgate.report.page.curves import curve_groups, variant_groups
 from jaxgate.report.page.rates import bandwidth_groups, scaling_groups
 from jaxgate.report.page.specs import CONFIG, bars, curve, of_one_case, scale_of
@@ -89,7 +89,7 @@ def test_bandwidth_is_that_of_the_bus():
             f"pmap/psum-of-{size}-KiB-by-{how}",
             {"run_ns": 1e6},
             run_ns=1e6,
-            amount=AmountRecord(count=size * 1024, unit="B", bus_factor=1.75),
+            amount=Amount(count=size * 1024, unit="B", bus_factor=1.75),
         )
         for size in (4, 64)
         for how in ("pmap", "jit")
@@ -107,8 +107,7 @@ def test_bandwidth_is_that_of_the_bus():
 def test_what_was_not_timed_has_no_bandwidth():
     """No rate is made up."""
     cases = [
-        case(f"pmap/psum-of-{n}-KiB", {}, run_ns=None, amount=AmountRecord(count=n, unit="B", bus_factor=1))
-        for n in (4, 64)
+        case(f"pmap/psum-of-{n}-KiB", {}, run_ns=None, amount=Amount(count=n, unit="B", bus_factor=1)) for n in (4, 64)
     ]
     assert bandwidth_groups(run_of(*cases)) == ()
 
