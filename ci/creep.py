@@ -24,7 +24,7 @@ from statistics import median
 
 from jaxgate.engine.change_points import time_shifts
 from jaxgate.judge import Shifts
-from jaxgate.model import BaselineName, HistoryPoint
+from jaxgate.model import BaselineName, HistoryPoint, Step
 
 RUNS = 200
 WEEK = 7
@@ -60,6 +60,8 @@ def heavy(random: Random) -> float:
     return TYPICAL / STUDENT_SPREAD * random.gauss(0, 1) / sqrt(chi / 3)
 
 
+NEAR = 3
+"""Runs by which a step may be said to be off: as many as a level has at least."""
 NOISES = {"normal": normal, "double": double, "heavy tails": heavy}
 
 
@@ -137,10 +139,19 @@ def watch(kind: str, noise: str, seed: int, look: Look = time_shifts, refreshed:
     begins, points = history(kind, NOISES[noise], seed, refreshed)
     for run in range(RUNS):
         shifts = look(points[: run + 1])
-        worse = [one for one in shifts.steps if one.ratio > 1 or kind == "quiet"]
-        if shifts.creep is not None or worse:
-            return Told(begins, run, "step" if worse else "creep")
+        steps = [one for one in shifts.steps if _is_found(kind, begins, one)]
+        creeps = shifts.creep is not None and (kind == "quiet" or shifts.creep.ratio > 1)
+        if creeps or steps:
+            return Told(begins, run, "step" if steps else "creep")
     return Told(begins, None, "")
+
+
+def _is_found(kind: str, begins: int, step: Step) -> bool:
+    """Whether a step is an alarm: any at all in a quiet history, one of several upwards in a creep, and of one step that step."""
+    if kind == "quiet":
+        return True
+    early, near = int(step.run) < begins, abs(int(step.run) - begins) <= NEAR
+    return step.ratio > 1 and (kind == "creep" or early or near)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +213,9 @@ def _timed(points: Sequence[HistoryPoint]) -> float:
 def main(arguments: Sequence[str]) -> int:
     """Print the table, and what a look costs."""
     parser = argparse.ArgumentParser(prog="python -m ci.creep", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--histories", type=int, default=100, help="of each kind (default: 100)")
+    parser.add_argument(
+        "--histories", type=int, default=100, choices=range(1, 10_001), metavar="N", help="of each kind (default: 100)"
+    )
     parser.add_argument("--first-seed", type=int, default=0, help="another one gives other histories")
     parser.add_argument("--refreshed", type=int, default=REFRESHED, help="runs between two refreshes (default: 14)")
     parser.add_argument("--processes", type=int, default=2)

@@ -140,17 +140,23 @@ def main() -> int:
         )
         return 2
     given.into.mkdir(parents=True, exist_ok=True)
-    wrong = []
+    wrong, looked = [], 0
     with browser(program) as page:
         for name, made in samples(given.results, library):
             if given.only not in ("", name):
                 continue
+            looked += 1
             file = given.into / f"{name}.html"
             file.write_text(made(), encoding="utf-8")
             size = file.stat().st_size
             print(f"{name:<24} {size / 1e6:.2f} MB")
             wrong += [f"{name}: {size} bytes"] if size > MOST_BYTES else []
             wrong += look(page, file, given.axe.read_text(encoding="utf-8"), given.into)
+    if not looked:
+        print(
+            f"expected one of {', '.join(name for name, _ in samples(given.results, ''))} after --only, found {given.only!r}"
+        )
+        return 2
     for line in dict.fromkeys(wrong):
         print(f"WRONG  {line}")
     print(f"{len(wrong)} found" if wrong else "nothing found")

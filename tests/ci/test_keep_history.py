@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from support.git import git
@@ -56,7 +57,7 @@ def keep(remote, *files):
 
 def kept(remote):
     """The runs of the branch, and how many commits it has."""
-    where = remote.parent / "look"
+    where = Path(mkdtemp(dir=remote.parent))
     git(remote.parent, "clone", "--quiet", "--branch", "perf-history", str(remote), str(where))
     with HistoryStore(find_place(str(where / "history.sqlite"), Path())) as store:
         runs = [run.run for run in store.runs()]
@@ -97,12 +98,19 @@ def test_a_repository_that_does_not_answer_begins_no_new_history(remote):
     assert "the branch perf-history cannot be looked for" in done.stderr
 
 
-def test_results_that_cannot_be_read_leave_the_branch(remote):
-    """The run of another file is not pushed alone: the call is repeated whole."""
+def test_results_that_cannot_be_read_keep_no_others_out(remote):
+    """One leg of a job that left half a file loses that leg, not the run of all others; the exit code says so."""
     folder = remote.parent
-    assert keep(remote, results(folder, "one")).returncode == 0
-    assert keep(remote, results(folder, "two"), folder / "none.json").returncode == 1
+    assert keep(remote, folder / "none.json", results(folder, "one")).returncode == 1
     assert kept(remote)[0] == ["one"]
+    assert keep(remote, results(folder, "two"), folder / "none.json").returncode == 1
+    assert kept(remote)[0] == ["one", "two"]
+
+
+def test_nothing_to_keep_makes_no_branch(remote):
+    """All files unreadable, and no history yet."""
+    assert keep(remote, remote.parent / "none.json").returncode == 1
+    assert "perf-history" not in git(remote, "branch", "--list", "perf-history")
 
 
 def test_it_needs_results(remote):

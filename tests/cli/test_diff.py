@@ -130,7 +130,7 @@ def test_a_commit_of_the_history(here, capsys, monkeypatch):
     assert main(["history", "--import", "a.json"]) == 0
     assert main(["diff", "cccccccc", "HEAD"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "run of 2026-11-25 02:30 at cccccccccc, from the history, cpu-amd-epyc-1-jax-0.10" in lines[1]
+    assert "history of cccccccccc, 2026-11-25 02:30, cpu-amd-epyc-1-jax-0.10" in lines[1]
     assert f"1 baseline of {stored[:10]}" in lines[2]
     assert "        temp_bytes 20 kB → 90 kB = 4.50 ×; peak_bytes 38.4 kB → 108 kB = 2.82 ×" in lines
 
@@ -142,6 +142,36 @@ def test_a_history_that_cannot_be_read_is_said(here, capsys, monkeypatch):
     results(here / "a.json", "scan/a")
     assert main(["diff", "a.json", "cccccccc"]) == 2
     assert "the history cannot be asked for cccccccc:" in capsys.readouterr().err
+
+
+def test_a_revision_that_git_cannot_hand_over(here, capsys):
+    """A folder that .gitattributes keeps out of archives, and a link that leads elsewhere: one line, no traceback."""
+    save_baseline(here / "baselines", baseline(case="scan/a"))
+    (here / ".gitattributes").write_text("baselines export-ignore\n")
+    commit(here)
+    assert main(["diff", "HEAD", "HEAD"]) == 2
+    assert "expected baselines in HEAD, found what git archive cannot hand over" in capsys.readouterr().err
+    (here / ".gitattributes").unlink()
+    (here / "baselines/cpu-amd-epyc-1-jax-0.10/scan/l.json").symlink_to("/etc/hostname")
+    commit(here)
+    assert main(["diff", "HEAD", "HEAD"]) == 2
+    assert "or has it links?" in capsys.readouterr().err
+
+
+def test_cases_without_facts_are_not_called_the_same(here, capsys, monkeypatch):
+    """What could not be measured, or was only timed, has nothing that could differ: it is left out."""
+    monkeypatch.setenv("JAXGATE_HISTORY", "runs.sqlite")
+    results(here / "a.json", "scan/a", "scan/b")
+    content = json.loads((here / "a.json").read_text()) | {"run": "r1"}
+    content["cases"][1]["figures"] = None
+    (here / "a.json").write_text(json.dumps(content))
+    assert main(["history", "--import", "a.json"]) == 0
+    results(here / "b.json", "scan/a", "scan/b")
+    capsys.readouterr()
+    assert main(["diff", "cccccccc", "b.json"]) == 0
+    out = capsys.readouterr().out
+    assert "1 case on both sides: 1 the same" in out
+    assert "only on the second side: 1 case: scan/b" in out
 
 
 def test_a_revision_whose_baselines_cannot_be_read(here, capsys):

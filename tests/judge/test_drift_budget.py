@@ -50,8 +50,8 @@ def test_a_gap_is_never_silently_green():
     before = point(0, "p0", BASELINE)
     calm = one(judge_drift((before, point(2, "p1", named("p1", 1))), 0.1))
     assert calm.status is Status.UNDECIDED
-    assert calm.detail.startswith("no duel holds the baseline of 2026-03-03 (01010101")
-    assert calm.detail.endswith(f"the drift from before is unknown; {BEGIN_ANEW}")
+    assert calm.drift.gap.startswith("no duel holds the baseline of 2026-03-03 (01010101")
+    assert calm.detail == f"the drift from before is unknown; {BEGIN_ANEW}"
     assert one(judge_drift((before, point(2, "p2", named("p1", 1), 1.3)), 0.1)).status is Status.REGRESSED
 
 

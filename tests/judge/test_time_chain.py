@@ -155,3 +155,11 @@ def test_the_same_program_with_other_options_has_its_measured_ratio():
     found = drift(point(1, "p0", FIRST, 1.2, recorded="refreshed"), point(2, "p0", named("p0", 1)))
     assert found.ratio == pytest.approx(1.2)
     assert len(found.accepted) == 1
+
+
+def test_a_waived_loss_was_beyond_the_tolerance():
+    """Somebody accepted it by name; nobody may read later that the gate had let it pass."""
+    first = point(0, "p0", None, recorded="created")
+    waived = point(1, "p1", named("p0", 0), 1.3, time_status="WAIVED", recorded="refreshed")
+    found = drift_of(chain_times([first, waived, point(2, "p1", named("p1", 1))]))
+    assert ([one.ratio for one in found.accepted], found.each_within) == ([pytest.approx(1.3)], False)

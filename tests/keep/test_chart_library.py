@@ -61,3 +61,15 @@ def test_the_real_one_can_draw_under_a_strict_policy():
     program = chart_library()
     assert "expressionInterpreter" in program
     assert "window.vegaEmbed" in program
+
+
+@pytest.mark.usefixtures("made")
+def test_a_library_that_raises_is_none(tmp_path, monkeypatch):
+    """A page without charts is better than none, and nothing of it is kept."""
+
+    def broken():
+        raise ValueError("no bundle")
+
+    monkeypatch.setitem(sys.modules, "vl_convert", SimpleNamespace(javascript_bundle=broken))
+    assert chart_library(tmp_path) == ""
+    assert list(tmp_path.iterdir()) == []

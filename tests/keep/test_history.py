@@ -92,7 +92,7 @@ def test_points_are_oldest_first_whenever_they_were_added(store):
         store.append(run(number, case(temp_bytes=number)))
     store.append(replace(run(2, case(temp_bytes=2.5)), run="the same minute"))
     assert [point.figures["temp_bytes"] for point in store.points(CASE)] == [1, 2, 2.5, 3]
-    assert [point.figures["temp_bytes"] for point in store.points(CASE, last=2)] == [2.5, 3]
+    assert [point.figures["temp_bytes"] for point in store.points(CASE)[-2:]] == [2.5, 3]
     assert [one.run for one in store.runs(last=3)] == ["run-0002", "the same minute", "run-0003"]
 
 
@@ -133,16 +133,18 @@ def test_a_case_that_two_tests_have_stands_once(store):
     assert [point.status for point in store.points(CASE)] == ["REGRESSED"]
 
 
-def test_the_newest_run_of_a_commit(store):
-    """By the beginning of its id, with all of its points."""
-    store.append(run(2, case("vmap/loss"), case()))
-    store.append(run(1, case("other/one")))
-    store.append(run(3, commit="5bb" + COMMIT[3:]))
-    found = store.at_commit("5aa7")
-    assert (found.run, [point.case for point in found.points]) == ("run-0002", [CASE, "vmap/loss"])
-    assert (found.green, found.gate_exit, found.jaxgate) == (True, 0, "0.1.0")
-    assert store.at_commit(COMMIT).run == "run-0002"
-    assert store.at_commit("0123abcd") is None
+def test_the_newest_figures_of_a_commit(store):
+    """By the beginning of its id: of each case the newest, from whichever run has it; a run of one case hides no other."""
+    store.append(run(2, case("vmap/loss", temp_bytes=2), case(temp_bytes=2)))
+    store.append(run(1, case("other/one"), case(temp_bytes=1)))
+    store.append(run(3, case(temp_bytes=3, hardware="tpu-v5e-2x4-1")))
+    store.append(run(4, case(temp_bytes=4), commit="5bb" + COMMIT[3:]))
+    store.append(run(5, case(temp_bytes=5), dirty=True))
+    store.append(run(6, case(temp_bytes=6), elsewhere="--perf-against=main"))
+    found = [(point.case, point.folder[:3], point.figures["temp_bytes"]) for point in store.at_commit("5aa7")]
+    assert found == [("other/one", "cpu", 4000), (CASE, "cpu", 2), (CASE, "tpu", 3), ("vmap/loss", "cpu", 2)]
+    assert store.at_commit(COMMIT) == store.at_commit("5aa7")
+    assert store.at_commit("0123abcd") == ()
 
 
 def test_what_is_no_commit_is_refused(store):
@@ -185,7 +187,7 @@ def test_names_that_are_too_long_are_refused(store):
 
 def test_nothing_was_remembered_yet(store, place):
     """Reading finds nothing, and makes nothing."""
-    assert (store.cases(), store.runs(), store.points(CASE), store.at_commit(COMMIT)) == ((), (), (), None)
+    assert (store.cases(), store.runs(), store.points(CASE), store.at_commit(COMMIT)) == ((), (), (), ())
     assert place.file is None or not place.file.exists()
 
 
@@ -309,3 +311,18 @@ def test_all_answers_as_one(store):
     )
     assert said[2][1]["run_ns"] == 1_000 / 3
     assert [(one.case, one.runs) for one in store.cases()] == [("b/ä", 5), (CASE, 5)]
+
+
+def test_a_slow_down_that_was_not_confirmed_is_none(store):
+    """Its ratio would become a link, and turn a budget red for what fresh processes did not see."""
+
+    def timed(status, low):
+        return TimeRecord(status=status, ratio=1.3, low=low, high=1.33, margin=0.03)
+
+    for number, time in enumerate((timed("UNDECIDED", 1.28), timed("UNDECIDED", 1.01), timed("SLOWER", 1.28)), 1):
+        store.append(run(number, case(time=time)))
+    assert [(point.ratio, point.low, point.high) for point in store.points(CASE)] == [
+        (None, None, None),
+        (1.3, 1.01, 1.33),
+        (1.3, 1.28, 1.33),
+    ]

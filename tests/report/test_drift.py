@@ -126,7 +126,12 @@ def test_findings_name_the_budget_and_what_to_do():
     )
     gap = words(first, point(3, "p1", named("p1", 2)))
     assert gap.count("no duel holds the baseline of") == 1
-    assert "0 % [0, 0] since 2026-03-04, against the first baseline, budget 10 %; no duel holds" in gap
+    assert "0 % [0, 0] since 2026-03-04, against the first baseline; no duel holds the baseline of" in gap
+    beyond = words(first, point(3, "p2", named("p1", 2), 1.3))
+    assert "30 % [" in beyond
+    assert beyond.count("no duel holds the baseline of") == 1, (
+        "what came before is unknown, also where the rest is too much"
+    )
     assert words(first) == "drift: no earlier run is in the history: nothing to add up yet"
 
 

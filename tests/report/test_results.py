@@ -109,6 +109,12 @@ def test_results_of_an_earlier_jaxgate_are_read():
     assert (found.run, found.cases[0].figures, found.cases[0].case) == ("", None, CASE)
 
 
+def with_run_ns(content, value):
+    """The same with another time of its case."""
+    content["cases"][0]["figures"]["now"]["run_ns"] = value
+    return content
+
+
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
@@ -118,6 +124,8 @@ def test_results_of_an_earlier_jaxgate_are_read():
         (lambda content: content | {"cases": [{"case": 1}]}, "cases.0"),
         (lambda content: content | {"environments": []}, "expected the place of an environment"),
         (lambda content: content | {"green": "yes"}, "green"),
+        (lambda content: with_run_ns(content, float("inf")), "finite number"),
+        (lambda content: with_run_ns(content, float("nan")), "run_ns"),
     ],
 )
 def test_anything_else_is_refused_with_its_key(broken, says):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jaxgate.cli.console import write
-from jaxgate.keep import read_json, read_text
+from jaxgate.keep import read_run_file, read_text
 from jaxgate.report import MARK, shortened
 
 
@@ -30,7 +30,7 @@ def comment(folder: Path, commit: str = "") -> int:
 def _text(folder: Path, commit: str) -> str:
     try:
         page = read_text(folder / "summary.md")
-        found = read_json(folder / "results.json")["commit"]
+        found = read_run_file(folder / "results.json")["commit"]
     except (OSError, ValueError, KeyError, TypeError):
         return "## ❌ jaxgate: no result\n\nThe gate ended without judging; the log of its job says why."
     if commit and found != commit:

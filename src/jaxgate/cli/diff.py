@@ -61,7 +61,7 @@ def diff(first: str, second: str, folder: str | None, shown: Shown) -> int:
     if shown.page is not None:
         from jaxgate.report.page import diff_document  # noqa: PLC0415 - imports the templates
 
-        return write_page("diff", shown.page, diff_document(found, diff_summary(found)))
+        return write_page("diff", shown.page, lambda _: diff_document(found, diff_summary(found)), charts=False)
     if shown.as_json or shown.as_markdown:
         write(diff_json(found) if shown.as_json else diff_page(found))
         return 0
@@ -82,7 +82,7 @@ def _side(name: str, root: Path) -> DiffSide:
 
 
 def _remembered(name: str, root: Path) -> DiffSide | None:
-    """The newest run of a commit, if the history has one."""
+    """What the history has of a commit."""
     from jaxgate.keep.history import HistoryError, HistoryStore, find_place  # noqa: PLC0415 - imports SQLAlchemy
 
     commit = commit_of(root, name) or name
@@ -92,10 +92,10 @@ def _remembered(name: str, root: Path) -> DiffSide | None:
         if place is None or not COMMIT.fullmatch(commit):
             return None
         with HistoryStore(place) as store:
-            run = store.at_commit(commit)
+            points = store.at_commit(commit)
     except HistoryError as error:
         raise UsageError(f"the history cannot be asked for {name}: {error}") from None
-    return side_of_commit(name, run) if run is not None and run.points else None
+    return side_of_commit(name, points)
 
 
 def _alone(found: RunDiff) -> str:

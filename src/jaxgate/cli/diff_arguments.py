@@ -16,7 +16,7 @@ def add_diff(command: Callable[..., argparse.ArgumentParser]) -> None:
         _diff,
         help="show two runs, two revisions or two kinds of hardware side by side",
         description="Hold the facts of each case on one side against those on the other: what a run left (results.json or its "
-        "folder), a revision of git (a commit, a branch; its newest run, if the history has one), or what is stored of some hardware (cpu-amd-epyc, "
+        "folder), a revision of git (a commit, a branch; what the history has of it, or what it stores), or what is stored of some hardware (cpu-amd-epyc, "
         "cpu-amd-epyc-1-jax-0.12, tpu:v5e:2x4). Times are shown, not judged. Exit codes: 0 compared, whatever differs, 2 a "
         "side cannot be read or no case is on both.",
     )

@@ -18,7 +18,7 @@ from typing import Any
 from jaxgate.cli.console import refuse, say
 from jaxgate.cli.gate_targets import HERE, TARGET_OPTION, judge_each
 from jaxgate.cli.pytest_arguments import baselines_folder, has_option, platform, suite, value_of, values_of
-from jaxgate.keep import append_page, baseline_files, merge_base, read_json, read_provenance
+from jaxgate.keep import append_page, baseline_files, merge_base, read_provenance, read_run_file
 from jaxgate.model import GateExit, plural
 from jaxgate.settings.variables import RESULTS_INTO, STEP_SUMMARY, TARGET, TIME_LIMIT
 
@@ -103,7 +103,7 @@ def _limit(arguments: Sequence[str], environ: Mapping[str, str]) -> float:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = read_json(path)
+        found = read_run_file(path)
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

@@ -14,7 +14,6 @@ from jaxgate.cli.console import complain, refuse, say, write
 from jaxgate.cli.pages import write_page
 from jaxgate.cli.pytest_arguments import IniError, history_place
 from jaxgate.judge import chain_times
-from jaxgate.keep import chart_library
 from jaxgate.model import HISTORY_OFF, HistoryPoint, plural
 from jaxgate.report import change_lines, changes_text, history_json, history_list, history_text
 
@@ -62,7 +61,13 @@ def add_history(command: Callable[..., argparse.ArgumentParser]) -> None:
         "case", nargs="?", default="", metavar="CASE", help="family/sentence, or a part of it that no other has"
     )
     one.add_argument("--folder", default=None, metavar="DIR", help="hardware and release line, cpu-amd-epyc-1-jax-0.12")
-    one.add_argument("--last", type=_runs, default=None, metavar="N", help="the newest N runs")
+    one.add_argument(
+        "--last",
+        type=_runs,
+        default=None,
+        metavar="N",
+        help="show the newest N runs of each hardware; what moved is said of all, with --changes of these",
+    )
     form = one.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="everything, for machines")
     form.add_argument(
@@ -130,12 +135,11 @@ def _add(store: HistoryStore, files: Sequence[Path], shown: str) -> int:
     new = known = failed = 0
     for file in files:
         try:
-            run = read_saved_run(file)
+            added = store.add(read_saved_run(file))
         except HistoryError as error:
             complain(f"jaxgate {COMMAND}: {error}")
             failed += 1
             continue
-        added = store.add(run)
         new, known = new + added, known + (not added)
     unread = f", {plural(failed, 'file was', 'files were')} not read" if failed else ""
     say(f"{shown}: {plural(new, 'run')} added, {known} known already{unread}")
@@ -143,8 +147,8 @@ def _add(store: HistoryStore, files: Sequence[Path], shown: str) -> int:
 
 
 def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
-    cases = [case for case in store.cases() if asked.folder in (None, case.folder)]
-    if not cases:
+    known = [case for case, folder in store.series() if asked.folder in (None, folder)]
+    if not known:
         where = f" on {asked.folder}" if asked.folder else ""
         return refuse(
             COMMAND, f"{shown}: expected runs{where}, found none; each run of pytest that judges adds itself", 1
@@ -154,58 +158,68 @@ def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
     if not asked.case and asked.page is not None:
         return refuse(COMMAND, "expected CASE before --page, found none; list them: jaxgate history", 2)
     if not asked.case:
+        cases = [case for case in store.cases() if asked.folder in (None, case.folder)]
         write(history_json(cases) if asked.as_json else history_list(cases))
         return 0
-    names = sorted({case.case for case in cases if asked.case in case.case})
-    if asked.case in names:
-        names = [asked.case]
+    names = [asked.case] if asked.case in known else sorted({name for name in known if asked.case in name})
     if len(names) != 1:
         found = f"found {len(names)}:" if names else "found none; list them: jaxgate history"
         complain(f"jaxgate {COMMAND}: expected one case with {asked.case!r} in its name, {found}")
         for name in names:
             complain(f"  {name}")
         return 1
-    points = store.points(names[0], asked.folder, last=asked.last)
+    whole = _by_series(store.points(names[0], asked.folder))
+    points = [point for one in whole.values() for point in one[-(asked.last or len(one)) :]]
     if asked.as_json:
         write(history_json(points))
         return 0
-    changes = {folder: lines for (_, folder), lines in _changes(points).items()}
+    changes = {folder: lines for (_, folder), lines in _changes(whole).items()}
     if asked.page is not None:
         from jaxgate.report.page import history_document  # noqa: PLC0415 - imports the templates
 
-        text = history_document(points, changes, _relative(points), library=chart_library())
-        return write_page(COMMAND, asked.page, text)
-    write(history_text(points, asked.last, changes))
+        return write_page(
+            COMMAND,
+            asked.page,
+            lambda charts: history_document(points, changes, _relative(whole), library=charts),
+        )
+    write(history_text(points, asked.last, changes, {folder: len(one) for (_, folder), one in whole.items()}))
     return 0
 
 
-def _relative(points: Sequence[HistoryPoint]) -> dict[str, dict[str, float]]:
+Series = Mapping[tuple[str, str], Sequence[HistoryPoint]]
+"""By case and folder the points, oldest first."""
+
+
+def _by_series(points: Sequence[HistoryPoint]) -> Series:
+    series: dict[tuple[str, str], list[HistoryPoint]] = {}
+    for point in points:
+        series.setdefault((point.case, point.folder), []).append(point)
+    return dict(sorted(series.items()))
+
+
+def _relative(whole: Series) -> dict[str, dict[str, float]]:
     """By folder and run, the time of a call as a multiple of the first baseline's."""
-    found = {}
-    for folder in dict.fromkeys(point.folder for point in points):
-        chain = chain_times([point for point in points if point.folder == folder])
-        found[folder] = {} if chain is None else {one.point.run: exp(one.value) for one in chain.points}
-    return found
+    chains = {folder: chain_times(points) for (_, folder), points in whole.items()}
+    return {
+        folder: {} if chain is None else {one.point.run: exp(one.value) for one in chain.points}
+        for folder, chain in chains.items()
+    }
 
 
 def _show_changes(store: HistoryStore, asked: Asked) -> int:
     """What moved in all cases. Nothing that moved is no error: so it should be."""
-    points = [point for point in store.points(None, asked.folder) if asked.case in point.case]
-    cases = len({(point.case, point.folder) for point in points})
-    found = _changes(points, asked.last)
+    whole = _by_series([point for point in store.points(None, asked.folder) if asked.case in point.case])
+    found = _changes({name: points[-(asked.last or len(points)) :] for name, points in whole.items()})
     write(changes_text(found))
-    say(f"{plural(cases, 'history', 'histories')}: {len(found)} moved")
+    say(f"{plural(len(whole), 'history', 'histories')}: {len(found)} moved")
     return 0
 
 
-def _changes(points: Sequence[HistoryPoint], last: int | None = None) -> dict[tuple[str, str], list[str]]:
-    """By case and folder what moved, of all or the last runs, in words; what did not is left out."""
+def _changes(series: Series) -> dict[tuple[str, str], list[str]]:
+    """By case and folder what moved, in words; what did not is left out."""
     from jaxgate.engine.change_points import changes_of  # noqa: PLC0415 - imports the rooms of the judge
 
-    series: dict[tuple[str, str], list[HistoryPoint]] = {}
-    for point in points:
-        series.setdefault((point.case, point.folder), []).append(point)
-    changes = {name: changes_of(one[-last:] if last else one) for name, one in sorted(series.items())}
+    changes = {name: changes_of(points) for name, points in series.items()}
     return {name: change_lines(one) for name, one in changes.items() if one.is_moved}
 
 

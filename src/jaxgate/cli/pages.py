@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 from jaxgate.cli.console import refuse, say
-from jaxgate.keep import is_own_page, write_atomic
+from jaxgate.keep import chart_library, is_own_page, write_atomic
 
 
-def write_page(command: str, page: Path, text: str) -> int:
-    """Write a page and print its path.
+def write_page(command: str, page: Path, make: Callable[[str], str], *, charts: bool = True) -> int:
+    """Make a page, write it and print its path.
 
     Args:
         command: Whose page it is, for the error.
         page: The file.
-        text: HTML.
+        make: Makes the page, given the JavaScript that draws its charts, which is empty where that cannot be had.
+        charts: Whether it has any.
 
     Returns:
         The exit code: 2 if it cannot be written.
     """
-    no = partial(refuse, command)
     try:
         if not is_own_page(page):
-            return no(f"{page} is no page of jaxgate's; choose another file", 2)
-        write_atomic(page, text.encode())
+            return refuse(command, f"{page} is no page of jaxgate's; choose another file", 2)
+        from jaxgate.report.page import ADDS_CHARTS  # noqa: PLC0415 - only who makes a page needs it
+
+        library = chart_library() if charts else ""
+        write_atomic(page, make(library).encode())
     except OSError as error:
-        return no(f"{page} cannot be written: {error.strerror or error}", 2)
+        return refuse(command, f"{page} cannot be written: {error.strerror or error}", 2)
     say(str(page))
+    if charts and not library:
+        say(f"without charts: {ADDS_CHARTS} adds them")
     return 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
-from jaxgate.cli.console import refuse, say
-from jaxgate.keep import UnreadableResultsError, chart_library, is_own_page, read_results, write_atomic
+from jaxgate.cli.console import refuse
+from jaxgate.cli.pages import write_page
+from jaxgate.keep import UnreadableResultsError, read_results
 from jaxgate.model import RunRecord
 
 RESULTS, PAGE = "results.json", "report.html"
@@ -30,14 +30,12 @@ def report(paths: Sequence[Path], output: Path | None) -> int:
     try:
         runs = [read_results(file) for file in files]
     except UnreadableResultsError as error:
-        return _refuse(str(error), 2)
-    try:
-        if not is_own_page(page):
-            return _refuse(f"{page} is no page of jaxgate's; choose another file with --output", 2)
-        from jaxgate.report.page import ADDS_CHARTS, Result, run_page  # noqa: PLC0415 - only who makes a page needs it
+        return refuse("report", str(error), 2)
+    names = result_names(files, runs)
 
-        library = chart_library()
-        names = result_names(files, runs)
+    def make(library: str) -> str:
+        from jaxgate.report.page import Result, run_page  # noqa: PLC0415 - only who makes a page needs it
+
         results = [
             Result(
                 run=run,
@@ -47,13 +45,9 @@ def report(paths: Sequence[Path], output: Path | None) -> int:
             )
             for file, run, name in zip(files, runs, names, strict=True)
         ]
-        write_atomic(page, run_page(results, library=library).encode())
-    except OSError as error:
-        return _refuse(f"{page} cannot be written: {error.strerror or error}", 2)
-    say(str(page))
-    if not library:
-        say(f"without charts: {ADDS_CHARTS} adds them")
-    return 0
+        return run_page(results, library=library)
+
+    return write_page("report", page, make)
 
 
 def result_names(files: Sequence[Path], runs: Sequence[RunRecord]) -> list[str]:
@@ -69,6 +63,3 @@ def result_names(files: Sequence[Path], runs: Sequence[RunRecord]) -> list[str]:
 
 def _numbered(files: Sequence[Path]) -> list[str]:
     return [f"{place}: {file}" for place, file in enumerate(files, 1)]
-
-
-_refuse = partial(refuse, "report")

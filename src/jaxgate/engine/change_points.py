@@ -47,10 +47,11 @@ def changes_of(points: Sequence[HistoryPoint]) -> CaseChanges:
     Args:
         points: Its runs, oldest first.
     """
-    chain, known = chain_times(points), comparable(points)
+    known = comparable(points)
+    chain = chain_times(known)
     policies = (*POLICIES, *ARRIVAL_POLICIES)
     facts = [drift for policy in policies if (drift := fact_drift(known, policy)) is not None and drift.steps]
-    shifts = [phase_shifts(points, field.name) for field in fields(Phases)]
+    shifts = [phase_shifts(known, field.name) for field in fields(Phases)]
     shifts += [] if chain is None else [shifts_of(chain)]
     steps = [step for one in shifts for step in one.steps]
     steps += [step for policy in policies for step in fact_steps(points, policy.name)]
@@ -78,6 +79,6 @@ def phase_shifts(points: Sequence[HistoryPoint], phase: str) -> Shifts:
     series = [
         ChainPoint(point=point, value=log(point.figures[phase]), error=PHASE_NOISE)
         for point in points
-        if point.source == "jaxgate" and point.figures.get(phase, 0) > 0
+        if point.figures.get(phase, 0) > 0
     ]
     return find_shifts(series, phase, split, least_noise=PHASE_NOISE)

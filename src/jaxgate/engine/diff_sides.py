@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jaxgate.judge import figures_of_baseline
 from jaxgate.keep import CorruptBaselineError, read_all, read_results, revision_files
 from jaxgate.model import (
+    FACT_NAMES,
     Baseline,
     DiffSide,
-    HistoryRun,
+    HistoryPoint,
     RunRecord,
     SideCase,
     UsageError,
-    folder_name,
     plural,
-    release_line,
     shortlist,
     split_folder_name,
 )
@@ -36,18 +34,20 @@ def side_of_results(name: str, path: Path) -> DiffSide:
         UsageError: If no case of it has figures: an earlier jaxgate wrote none.
     """
     run = read_results(path / RESULTS if path.is_dir() else path)
-    cases: dict[str, tuple[SideCase, ...]] = {}
-    for case in run.cases:
-        if case.figures is None:
-            continue
-        one = SideCase(
-            folder=_folder(case.hardware, case.figures.environment),
-            figures=case.figures.now,
-            status=case.status,
-            program=case.figures.program,
-            environment=case.figures.environment,
+    cases = _grouped(
+        (
+            case.case,
+            SideCase(
+                folder=case.folder,
+                figures=case.figures.now,
+                status=case.status,
+                program=case.figures.program,
+                environment=case.figures.environment,
+            ),
         )
-        cases[case.case] = (*cases.get(case.case, ()), one)
+        for case in run.cases
+        if case.figures is not None
+    )
     if not cases:
         raise UsageError(f"{name}: expected figures of cases, found none; run the suite again with this jaxgate")
     return DiffSide(name=name, about=_about_run(run), cases=cases)
@@ -79,22 +79,32 @@ def side_of_hardware(name: str, root: Path) -> DiffSide | None:
     return DiffSide(name=name, about=about, cases=_cases(baselines)) if baselines else None
 
 
-def side_of_commit(name: str, run: HistoryRun) -> DiffSide:
-    """What the history remembers of a commit: its newest run."""
-    cases: dict[str, tuple[SideCase, ...]] = {}
-    for point in run.points:
-        one = SideCase(
-            folder=point.folder,
-            figures=point.figures,
-            status=point.status,
-            program=point.program,
-            environment=point.environment,
+def side_of_commit(name: str, points: Sequence[HistoryPoint]) -> DiffSide | None:
+    """What the history remembers of a commit; ``None`` if no case of it has facts.
+
+    Args:
+        name: The commit, as the user named it.
+        points: Of each case the newest.
+    """
+    cases = _grouped(
+        (
+            point.case,
+            SideCase(
+                folder=point.folder,
+                figures=point.figures,
+                status=point.status,
+                program=point.program,
+                environment=point.environment,
+            ),
         )
-        cases[point.case] = (*cases.get(point.case, ()), one)
-    hardware = sorted({point.folder for point in run.points if point.folder})
-    about = (
-        f"run of {_moment(run.moment)} at {(run.commit or '')[:10]}, from the history, {shortlist(hardware, MAX_NAMED)}"
+        for point in points
     )
+    if not cases:
+        return None
+    moments = sorted({_moment(point.moment) for point in points})
+    when = moments[0] if len(moments) == 1 else f"{moments[0]} to {moments[-1]}"
+    hardware = sorted({point.folder for point in points if point.folder})
+    about = f"history of {(points[0].commit or '')[:10]}, {when}, {shortlist(hardware, MAX_NAMED)}"
     return DiffSide(name=name, about=about, cases=cases)
 
 
@@ -128,15 +138,26 @@ def _read(root: Path, folder: str) -> list[Baseline]:
 
 
 def _cases(baselines: Iterable[Baseline]) -> dict[str, tuple[SideCase, ...]]:
-    cases: dict[str, tuple[SideCase, ...]] = {}
-    for baseline in baselines:
-        one = SideCase(
-            folder=baseline.folder,
-            figures=figures_of_baseline(baseline),
-            program=baseline.fingerprints.program,
-            environment=baseline.environment,
+    return _grouped(
+        (
+            baseline.case,
+            SideCase(
+                folder=baseline.folder,
+                figures=figures_of_baseline(baseline),
+                program=baseline.fingerprints.program,
+                environment=baseline.environment,
+            ),
         )
-        cases[baseline.case] = (*cases.get(baseline.case, ()), one)
+        for baseline in baselines
+    )
+
+
+def _grouped(found: Iterable[tuple[str, SideCase]]) -> dict[str, tuple[SideCase, ...]]:
+    """By name; a case without facts is left out, as it has nothing that could differ."""
+    cases: dict[str, tuple[SideCase, ...]] = {}
+    for name, one in found:
+        if FACT_NAMES & one.figures.keys():
+            cases[name] = (*cases.get(name, ()), one)
     return cases
 
 
@@ -147,12 +168,6 @@ def _names(key: str, slug: str) -> bool:
 
 def _as_numbers(line: str) -> tuple[int, ...]:
     return tuple(map(int, line.split(".")))
-
-
-def _folder(hardware: str | None, environment: Mapping[str, str]) -> str:
-    with suppress(ValueError):
-        return folder_name(hardware, release_line(environment.get("jax", ""))) if hardware else ""
-    return ""
 
 
 def _about_run(run: RunRecord) -> str:

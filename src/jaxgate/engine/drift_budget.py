@@ -82,8 +82,8 @@ class DriftBudget:
 def point_of(verdict: Verdict, folder: str, *, moment: str, commit: str | None) -> HistoryPoint:
     """Today's run as a point of the history.
 
-    The ratio of a slow-down that fresh processes have still to confirm does not count: if they do, the case fails for that;
-    if they do not, it was none.
+    The ratio of a slow-down that fresh processes have still to confirm does not count yet: if they do, the case fails for that,
+    or a waiver covers it, and it counts from the next run on; if they do not, it was none.
     """
     figures, decision = verdict.figures, verdict.time.decision
     counts = decision is not None and verdict.time.status is not Status.SLOWER

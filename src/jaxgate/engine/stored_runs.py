@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jaxgate.model import HISTORY_OFF, HistoryPoint
 from jaxgate.settings import Settings
-
-if TYPE_CHECKING:
-    from jaxgate.keep.history import HistoryStore
 
 
 class StoredRuns:
@@ -23,7 +19,8 @@ class StoredRuns:
     def __init__(self, named: str, root: Path) -> None:
         self._named = named
         self._root = root
-        self._store: HistoryStore | None = None
+        self._known: dict[str, dict[str, tuple[HistoryPoint, ...]]] = {}
+        self._problem: Exception | None = None
 
     def points(self, case: str, folder: str) -> tuple[HistoryPoint, ...]:
         """The runs of a case in a folder, oldest first.
@@ -31,14 +28,28 @@ class StoredRuns:
         Raises:
             HistoryError: If they cannot be read.
         """
+        if self._problem is not None:  # a database that does not answer is waited for once, not by each case
+            raise self._problem
+        if folder not in self._known:
+            try:
+                self._known[folder] = self._read(folder)
+            except Exception as error:
+                self._problem = error
+                raise
+        return self._known[folder].get(case, ())
+
+    def _read(self, folder: str) -> dict[str, tuple[HistoryPoint, ...]]:
+        """All cases of a folder by one query: nearly all of them are asked for."""
         from jaxgate.keep.history import HistoryError, HistoryStore, find_place  # noqa: PLC0415 - imports SQLAlchemy
 
-        if self._store is None:
-            place = find_place(self._named, self._root)
-            if place is None:
-                raise HistoryError("no history is kept")
-            self._store = HistoryStore(place)
-        return self._store.points(case, folder)
+        place = find_place(self._named, self._root)
+        if place is None:
+            raise HistoryError("no history is kept")
+        found: dict[str, tuple[HistoryPoint, ...]] = {}
+        with HistoryStore(place) as store:
+            for point in store.points(None, folder):
+                found[point.case] = (*found.get(point.case, ()), point)
+        return found
 
 
 def open_history(settings: Settings, root: Path) -> StoredRuns | None:

@@ -71,7 +71,7 @@ def _time(points: Sequence[HistoryPoint], budget: float) -> Iterator[Finding]:
     elif drift.ratio > 1 + budget:
         status, detail = Status.UNDECIDED, "its interval does not show it to be beyond the budget"
     elif drift.gap:
-        status, detail = Status.UNDECIDED, f"{drift.gap}: the drift from before is unknown; {BEGIN_ANEW}"
+        status, detail = Status.UNDECIDED, f"the drift from before is unknown; {BEGIN_ANEW}"
     else:
         return
     yield Finding(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, hypot, log, sqrt
 
+from jaxgate.judge.fact_drift import comparable
 from jaxgate.model import Accepted, BaselineName, Drift, HistoryPoint, Status
 
 LEVEL = 2.21
@@ -85,9 +86,8 @@ def chain_times(points: Iterable[HistoryPoint]) -> Chain | None:
     begins a new chain.
     """
     builder = _Builder()
-    for point in points:
-        if point.source == "jaxgate" and not point.elsewhere and point.status != Status.INVALID:
-            builder.add(point)
+    for point in comparable(points):
+        builder.add(point)
     return builder.chain()
 
 
@@ -220,7 +220,7 @@ class _Builder:
         for point in reversed(self._seen if new.program else ()):
             if point.baseline == old and point.program == new.program and (found := own_ratio(point)) is not None:
                 self._linking[new] = point
-                within = point.time_status != Status.SLOWER
+                within = point.time_status not in (Status.SLOWER, Status.WAIVED)
                 return Accepted(ratio=exp(found[0]), error=found[1], date=new.date, commit=new.commit, within=within)
         return None
 

@@ -46,7 +46,7 @@ from jaxgate.keep.migration import Migrated, describe_old, migrate
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import TRUNKS, ignored, merge_base, read_provenance, uncommitted, utc_now, utc_today
 from jaxgate.keep.references import DuelCache, ReferenceCache
-from jaxgate.keep.results import UnreadableResultsError, parse_results, read_results
+from jaxgate.keep.results import UnreadableResultsError, parse_results, read_results, read_run_file
 from jaxgate.keep.revision_files import RevisionFiles, commit_of, revision_files
 from jaxgate.keep.side_notes import add_note, read_notes
 from jaxgate.keep.strict import MIGRATE, CorruptBaselineError

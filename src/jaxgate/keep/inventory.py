@@ -12,7 +12,7 @@ from jaxgate.keep.log import read_log
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import last_committers
 from jaxgate.keep.unreferenced import find_unreferenced, named_by
-from jaxgate.keep.waivers import FILE, WaiverError, read_waivers
+from jaxgate.keep.waivers import FILE, WaiverError, read_drift_starts, read_waivers
 from jaxgate.model import Baseline, Inventory, KeptCase, StoredFile, Waiver
 
 
@@ -66,6 +66,7 @@ def _kept(
 def _waivers(root: Path, today: date) -> tuple[tuple[Waiver, ...], str]:
     """Those in force; or why they cannot be read."""
     try:
+        read_drift_starts(root)  # the other entries of the file
         return tuple(waiver for waiver in read_waivers(root) if today <= waiver.expires), ""
     except WaiverError as error:
         return (), str(error).replace(str(root / FILE), FILE)

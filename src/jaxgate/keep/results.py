@@ -7,15 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.keep.strict import adapter_of, first_problem
-from jaxgate.keep.untrusted import read_json
+from jaxgate.keep.untrusted import RUN_BYTES, read_json
 from jaxgate.model import RESULTS_SCHEMA, RunRecord
-
-RESULTS_BYTES = 64 * 1024**2
-"""A run of 2,000 cases leaves about 8 MB."""
 
 
 class UnreadableResultsError(ValueError):
     """A file that is no run's results; the text says what was expected and found."""
+
+
+def read_run_file(path: Path) -> Any:
+    """Read a file that a run left, ours or pytest-benchmark's, as JSON.
+
+    Raises:
+        OSError: If it cannot be read, or is larger than any run's.
+        ValueError: If it is not JSON.
+    """
+    return read_json(path, limit=RUN_BYTES)
 
 
 def read_results(path: Path) -> RunRecord:
@@ -25,7 +32,7 @@ def read_results(path: Path) -> RunRecord:
         UnreadableResultsError: If the file cannot be read, or is something else.
     """
     try:
-        content = read_json(path, limit=RESULTS_BYTES)
+        content = read_run_file(path)
     except (OSError, ValueError) as error:
         raise UnreadableResultsError(f"{path}: expected the results.json of a run: {error}") from None
     try:

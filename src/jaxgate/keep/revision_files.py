@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from jaxgate.keep.git import TIMEOUT_S, git_command, run_git
+from jaxgate.model import UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,9 @@ def revision_files(root: Path, revision: str) -> Iterator[RevisionFiles | None]:
     Args:
         root: The folder of the baselines; it need not exist in the checkout any more.
         revision: A commit, a branch, a tag.
+
+    Raises:
+        UsageError: If git cannot hand them over.
     """
     top = run_git(_nearest(root), "rev-parse", "--show-toplevel")
     commit = commit_of(root, revision)
@@ -46,8 +50,16 @@ def revision_files(root: Path, revision: str) -> Iterator[RevisionFiles | None]:
         return
     date = (run_git(Path(top), "show", "--no-patch", "--format=%cs", commit) or "")[:10]
     with TemporaryDirectory(prefix="jaxgate-") as folder:
-        with tarfile.TarFile(fileobj=io.BytesIO(packed)) as archive:
-            archive.extractall(folder, filter="data")
+        try:
+            with tarfile.TarFile(fileobj=io.BytesIO(packed)) as archive:
+                archive.extractall(folder, filter="data")
+        except (
+            tarfile.TarError
+        ) as error:  # links that lead elsewhere; nothing at all, where .gitattributes says export-ignore
+            raise UsageError(
+                f"expected baselines in {revision}, found what git archive cannot hand over ({error}): is their folder marked "
+                "export-ignore in .gitattributes, or has it links?"
+            ) from None
         yield RevisionFiles(folder=Path(folder) / os.path.relpath(root.resolve(), top), commit=commit, date=date)
 
 

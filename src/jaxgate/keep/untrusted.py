@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 TEXT_BYTES = 10_000_000
-"""JSON, TOML, Markdown: the largest baseline of this project has 30 kB, a run of 5000 cases some MB of results."""
+"""JSON, TOML, Markdown: the largest baseline of this project has 190 kB."""
+RUN_BYTES = 64 * 1024**2
+"""The results of a run: 5.3 kB a case."""
 PROGRAM_BYTES = 64 * 1024**2
 """A program, packed or not: this project's largest has 51 kB, and what one captures is limited to 64 kB."""
 ARRAYS_BYTES = 1024**3

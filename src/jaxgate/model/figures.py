@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-KEPT: dict[str, Any] = {"extra": "ignore", "strict": True}
-"""How what a run left is read back: a later jaxgate may have added keys, and no value may be of another type."""
+KEPT: dict[str, Any] = {"extra": "ignore", "strict": True, "allow_inf_nan": False}
+"""How what a run left is read back: a later jaxgate may have added keys; no value may be of another type, and each is a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,7 @@ class HistoryRun:
         run: Names it; a run is remembered once.
         moment: When it ended, UTC.
         commit: What was checked out; ``None`` if nobody knows.
+        dirty: Whether tracked files differed from it.
         jaxgate: Version that ran; empty for another tool's run.
         elsewhere: The options that chose something else to compare with than the stored baselines.
         green: Whether it was; ``None`` if nobody knows.
@@ -82,6 +83,7 @@ class HistoryRun:
     run: str
     moment: str
     commit: str | None = None
+    dirty: bool = False
     jaxgate: str = ""
     elsewhere: str = ""
     green: bool | None = None

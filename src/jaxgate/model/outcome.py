@@ -43,6 +43,7 @@ class Outcome:
         elsewhere: The options that chose something else to compare with than the stored baselines.
         exit_status: pytest's.
         commit: What was checked out; ``None`` if git does not know.
+        dirty: Whether tracked files differed from it.
         scaling: Rates of each series of cases on several numbers of devices.
         run: Names the run among all runs of the project.
         moment: When it ended, UTC, ``2026-11-25T02:30:00+00:00``.
@@ -59,6 +60,7 @@ class Outcome:
     elsewhere: str = ""
     exit_status: int = 0
     commit: str | None = None
+    dirty: bool = False
     scaling: tuple[Scaling, ...] = ()
     run: str = ""
     moment: str = ""

@@ -10,6 +10,7 @@ from jaxgate.model.computation import Amount
 from jaxgate.model.figures import KEPT, Figures
 from jaxgate.model.outcome import Scaling
 from jaxgate.model.profile import OpRow
+from jaxgate.model.release_line import folder_name, release_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,15 @@ class CaseRecord:
     roofline: Mapping[str, Any] | None = None
     figures: Figures | None = None
 
+    @property
+    def folder(self) -> str:
+        """Hardware and release line of jax; empty where one of them is not known, as of a case that could not be measured."""
+        version = "" if self.figures is None else self.figures.environment.get("jax", "")
+        try:
+            return folder_name(self.hardware, release_line(version)) if self.hardware and version else ""
+        except ValueError:  # a version without two numbers
+            return ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
@@ -100,6 +110,7 @@ class RunRecord:
         green: Whether it was.
         gate_exit: What a gate ends with; see ``GateExit``.
         commit: What was checked out; ``None`` if git does not know.
+        dirty: Whether tracked files differed from it.
         elsewhere: The options that chose something else to compare with than the stored baselines.
         needs_commit: Files of the baselines that the commit does not have as they are.
     """
@@ -114,6 +125,7 @@ class RunRecord:
     run: str = ""
     moment: str = ""
     commit: str | None = None
+    dirty: bool = False
     elsewhere: str = ""
     not_judged: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jaxgate.keep import HELD, read_json
+from jaxgate.keep import HELD, read_run_file
 from jaxgate.model import UsageError
 from jaxgate.processes.child import Finished, run_child
 from jaxgate.settings import Settings
@@ -157,7 +157,7 @@ def judge_test(
     results.unlink(missing_ok=True)  # another revision's, of a run that was ended
     done = run(command, folder=side.project, variables=_variables(side) | {RESULTS_INTO: str(results)})
     try:
-        found = read_json(results)
+        found = read_run_file(results)
     except (OSError, ValueError):
         raise UsageError(f"{side.option}: the comparison came to no result:\n{_tail(done)}") from None
     finally:

@@ -32,7 +32,7 @@ def drift_line(drift: Drift) -> str:
         return f"{total}, against the first baseline{today}{known}"
     refreshes = f"the last {count} accepted refreshes" if count > 1 else "one accepted refresh"
     beyond = sum(not one.within for one in drift.accepted)
-    each = "each was within its tolerance" if not beyond else f"{beyond} of {count} beyond the gate's margin"
+    each = "each was within its tolerance" if drift.each_within else f"{beyond} of {count} beyond the gate's margin"
     where = _commits([one.commit for one in drift.accepted])
     return f"{_percent(drift.step)} % a step over {refreshes}: {total}; {each}{where}{today}{known}"
 
@@ -84,8 +84,7 @@ def describe_drift(finding: Finding) -> str:
     if isinstance(drift, FactDrift):
         return f"drift: {fact_drift_line(drift)}, allowed {show(drift.name, finding.allowed)} in all{detail}"
     if isinstance(drift, Drift) and finding.allowed is not None:
-        line = drift_line(drift).removesuffix(f"; {drift.gap}")
-        return f"drift: {line}, budget {_percent(finding.allowed)} %{detail}"
+        return f"drift: {drift_line(drift)}, budget {_percent(finding.allowed)} %{detail}"
     return f"drift: {finding.detail}"
 
 

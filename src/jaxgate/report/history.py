@@ -23,6 +23,7 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 _CLOCK = "_ns"
 _SCHEMA = 1
 _NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
+_NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 
 
 def history_list(cases: Sequence[HistoryCase]) -> str:
@@ -33,7 +34,10 @@ def history_list(cases: Sequence[HistoryCase]) -> str:
 
 
 def history_text(
-    points: Sequence[HistoryPoint], rows: int | None = None, changes: Mapping[str, Sequence[str]] = _NOTHING
+    points: Sequence[HistoryPoint],
+    rows: int | None = None,
+    changes: Mapping[str, Sequence[str]] = _NOTHING,
+    known: Mapping[str, int] = _NO_COUNTS,
 ) -> str:
     """The history of one case: for each hardware and release line the curves, what moved in words, then the table.
 
@@ -41,10 +45,13 @@ def history_text(
         points: Of the case, oldest first.
         rows: Runs of each table, the newest; ``None`` for a few.
         changes: By folder, drift, facts, creep and steps in words.
+        known: By folder, how many runs there are in all; those that are given by default.
     """
     folders = dict.fromkeys(point.folder for point in points)
     parts = (
-        _of_folder([p for p in points if p.folder == folder], rows or ROWS, changes.get(folder, ()))
+        _of_folder(
+            [p for p in points if p.folder == folder], rows or ROWS, changes.get(folder, ()), known.get(folder, 0)
+        )
         for folder in folders
     )
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts)
@@ -91,7 +98,7 @@ def _condensed(values: Sequence[float | None], width: int) -> list[float | None]
     return found
 
 
-def _of_folder(points: Sequence[HistoryPoint], most: int, changes: Sequence[str]) -> Iterator[str]:
+def _of_folder(points: Sequence[HistoryPoint], most: int, changes: Sequence[str], known: int) -> Iterator[str]:
     first, last = points[0], points[-1]
     when = _when(last.moment) if len(points) == 1 else f"{_when(first.moment)} to {_when(last.moment)}"
     yield f"{last.case} on {last.folder or 'hardware that is not known'}: {plural(len(points), 'run')}, {when}"
@@ -104,8 +111,9 @@ def _of_folder(points: Sequence[HistoryPoint], most: int, changes: Sequence[str]
     rows = [_row(point, what) for point, what in zip(points, moved, strict=True)]
     head = ["run", "commit", "status", "against the baseline", "run_ns", "moved most since the run before", "baseline"]
     yield from aligned([head, *rows[-most:]], right={4})
-    if len(rows) > most:
-        yield f"{plural(len(rows) - most, 'earlier run')}; all of them: --last {len(rows)}"
+    count = max(len(rows), known)
+    if count > min(most, len(rows)):
+        yield f"{plural(count - min(most, len(rows)), 'earlier run')}; all of them: --last {count}"
 
 
 def _curves(points: Sequence[HistoryPoint]) -> Iterator[list[str]]:

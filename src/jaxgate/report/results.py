@@ -32,6 +32,7 @@ def results_json(outcome: Outcome) -> str:
         "exit_status": outcome.exit_status,
         "gate_exit": int(outcome.gate_exit),
         "commit": outcome.commit,
+        "dirty": outcome.dirty,
         "elsewhere": outcome.elsewhere,
         "not_judged": list(outcome.not_judged),
         "problems": list(outcome.problems),

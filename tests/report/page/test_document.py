@@ -11,9 +11,10 @@ from html.parser import HTMLParser
 import pytest
 
 from ci.page.samples import MARKS, hostile_run, sample_run
-from jaxgate.report.page import Result, Section, Table, document, fragments, run_page, to_file, to_fragment
-from jaxgate.report.page.document import script_json, script_text
-from jaxgate.report.page.parts import Cell, Column
+from jaxgate.report.page import Result, run_page
+from jaxgate.report.page.addresses import fragments, to_file, to_fragment
+from jaxgate.report.page.document import document, script_json, script_text
+from jaxgate.report.page.parts import Cell, Column, Section, Table
 
 LIBRARY = "window.vegaEmbed = async () => {}; // </script><script>document.title='ran'</script> <!-- \r\n"
 PLAIN_ELEMENTS = {

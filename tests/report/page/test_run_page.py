@@ -10,9 +10,10 @@ import pytest
 
 from ci.page.samples import sample_run
 from jaxgate.model import CallTimes, FindingRecord, RunRecord, TimeRecord
-from jaxgate.report.page import Result, headline, run_page
+from jaxgate.report.page import Result, run_page
 from jaxgate.report.page.case_data import LEFT_OUT, MOST_LINES, TextBudget
 from jaxgate.report.page.case_table import finding_text, rows_of
+from jaxgate.report.page.run_page import headline
 from jaxgate.report.page.side_by_side import side_by_side
 
 LIBRARY = "window.vegaEmbed = async () => {};"
@@ -69,7 +70,7 @@ def test_the_interval_stands_on_one_axis():
     places = []
     for ratio in (1.0, 2.0, 0.5, 64.0):
         case = replace(sample_run(1).cases[0], time=TimeRecord(status="SAME", ratio=ratio, low=ratio, high=ratio))
-        places.append(rows_of([((case,), "")])[0].interval["at"])
+        places.append(rows_of([((case,), "", "")])[0].interval["at"])
     assert places == [50, 96, 4, 96]
 
 
@@ -196,8 +197,8 @@ def test_single_calls_keep_four_digits():
     times = CallTimes(now=(123_456.0, 98_765.0), stored=tuple(float(time) for time in range(1, 1001)), in_turn=True)
     case = data_of(shown(changed(run, figures=replace(run.cases[0].figures, times=times))))["cases"]["cases"][0]
     now, stored, in_turn = case["calls"]
-    assert now == [2, 1235, 988]
-    assert len(stored) - 1 <= 60
+    assert now == [2, 2, 1235, 988]
+    assert (stored[1], len(stored) - 2 <= 60) == (1000, True), "the page says how many of them are drawn"
     assert in_turn == 1
 
 
@@ -262,3 +263,17 @@ def test_a_run_of_an_earlier_jaxgate_has_a_page():
     page = shown(RunRecord(schema=1, jaxgate="0.1.0", green=True, gate_exit=0, cases=(case,)))
     assert "unknown" in page
     assert case.case in page
+
+
+def test_each_case_names_its_own_environment_and_folder():
+    """By the numbers of the page's list, also where a red case of a later result comes first; and its own --logdir."""
+    calm, red = sample_run(1), sample_run(1, red=1)
+    other = replace(red.cases[0].figures, environment={"jax": "0.12.0"})
+    first = Result(run=calm, name="a", folder="a", logdir="here/a")
+    second = Result(run=changed(red, figures=other, bundle="x"), name="b", folder="b", logdir="here/b")
+    page = run_page([first, second], library="")
+    assert "jaxgate tensorboard --logdir here/b" in page
+    assert "--logdir here/a" not in page
+    environments = [first.run.cases[0].figures.environment, other.environment]
+    assert page.index(environments[0]["jax"]) < page.index("0.12.0")
+    assert [case["environment"] for case in data_of(page)["cases"]["cases"]] == [1, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from jaxgate.keep.history.place import HistoryError
-from jaxgate.model import CaseRecord, HistoryPoint, HistoryRun, RunRecord, folder_name, release_line
+from jaxgate.model import CaseRecord, HistoryPoint, HistoryRun, RunRecord, Status, TimeRecord
 
 
 def history_run(record: RunRecord) -> HistoryRun:
@@ -22,6 +22,7 @@ def history_run(record: RunRecord) -> HistoryRun:
         run=record.run,
         moment=utc(record.moment),
         commit=record.commit,
+        dirty=record.dirty,
         jaxgate=record.jaxgate,
         elsewhere=record.elsewhere,
         green=record.green,
@@ -44,14 +45,20 @@ def utc(moment: str) -> str:
     return aware.astimezone(dt.UTC).isoformat(timespec="seconds")
 
 
+def _is_unconfirmed(time: TimeRecord) -> bool:
+    """Whether it was a slow-down that fresh processes did not confirm: then there was none, and its ratio says nothing."""
+    beyond = time.low is not None and time.margin is not None and time.low > 1 + time.margin
+    return beyond and time.status == Status.UNDECIDED
+
+
 def _point(case: CaseRecord, record: RunRecord) -> HistoryPoint:
-    figures = case.figures
+    figures, unconfirmed = case.figures, _is_unconfirmed(case.time)
     return HistoryPoint(
         run=record.run,
         moment=utc(record.moment),
         commit=record.commit,
         case=case.case,
-        folder=_folder(case),
+        folder=case.folder,
         status=case.status,
         fails=case.fails,
         recorded=case.recorded,
@@ -59,18 +66,9 @@ def _point(case: CaseRecord, record: RunRecord) -> HistoryPoint:
         program="" if figures is None else figures.program,
         baseline=None if figures is None else figures.baseline,
         time_status=case.time.status,
-        ratio=case.time.ratio,
-        low=case.time.low,
-        high=case.time.high,
+        ratio=None if unconfirmed else case.time.ratio,
+        low=None if unconfirmed else case.time.low,
+        high=None if unconfirmed else case.time.high,
         figures={} if figures is None else figures.now,
         environment={} if figures is None else figures.environment,
     )
-
-
-def _folder(case: CaseRecord) -> str:
-    """Hardware and release line of jax; empty where one of them is not known, as of a case that could not be measured."""
-    version = "" if case.figures is None else case.figures.environment.get("jax", "")
-    try:
-        return folder_name(case.hardware, release_line(version)) if case.hardware and version else ""
-    except ValueError:  # a version without two numbers
-        return ""

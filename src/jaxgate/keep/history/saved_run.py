@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxgate.keep import UnreadableResultsError, parse_results, read_json
+from jaxgate.keep import UnreadableResultsError, parse_results, read_run_file
 from jaxgate.keep.history.place import HistoryError
 from jaxgate.keep.history.run_points import history_run, utc
 from jaxgate.model import HistoryPoint, HistoryRun, case_name
@@ -17,8 +17,6 @@ from jaxgate.model import HistoryPoint, HistoryRun, case_name
 _EXPECTED = "expected JSON that pytest-benchmark saved, or the results.json of a run"
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _NS = 1e9
-_BYTES = 64 * 1024**2
-"""As of a run's results; pytest-benchmark with --benchmark-save-data keeps each sample."""
 _MACHINE = ("system", "machine", "node", "python_implementation", "python_version")
 """What is kept of the machine, beside its processor."""
 
@@ -32,7 +30,7 @@ def read_saved_run(path: Path) -> HistoryRun:
         HistoryError: If it cannot be read, or is something else.
     """
     try:
-        content = read_json(path, limit=_BYTES)
+        content = read_run_file(path)
     except (OSError, ValueError, RecursionError) as error:
         raise HistoryError(f"{path}: {_EXPECTED}: {error}") from None
     try:

@@ -67,7 +67,9 @@ class HistoryStore:
             bring_up_to_date(connection, self._schema, self._steps)
             if connection.execute(select(RUNS.c.id).where(RUNS.c.run == plain(run.run))).first() is not None:
                 return False
-            about = {name: getattr(run, name) for name in ("jaxgate", "elsewhere", "green", "gate_exit", "source")}
+            about = {
+                name: getattr(run, name) for name in ("dirty", "jaxgate", "elsewhere", "green", "gate_exit", "source")
+            }
             row = {"run": run.run, "moment": run.moment, "commit": run.commit, **about}
             cells = {name: plain(value) for name, value in row.items()}
             connection.execute(insert(RUNS).values(**cells))
@@ -75,20 +77,21 @@ class HistoryStore:
             _add_points(connection, number, run.points)
         return True
 
-    def points(
-        self, case: str | None, folder: str | None = None, *, last: int | None = None
-    ) -> tuple[HistoryPoint, ...]:
+    def points(self, case: str | None, folder: str | None = None) -> tuple[HistoryPoint, ...]:
         """What is known of a case, oldest first.
 
         Args:
             case: Its whole name; ``None`` for all cases.
             folder: Hardware and release line; ``None`` for all of them.
-            last: How many points, the newest; ``None`` for all.
         """
         chosen = _POINTS if case is None else _POINTS.where(SERIES.c.case == case)
         if folder is not None:
             chosen = chosen.where(SERIES.c.folder == folder)
-        return _points(self._rows(chosen.order_by(*_NEWEST, POINTS.c.series_id.desc()).limit(last)))
+        return _points(self._rows(chosen.order_by(*_NEWEST, POINTS.c.series_id.desc())))
+
+    def series(self) -> tuple[tuple[str, str], ...]:
+        """Name and folder of all cases."""
+        return tuple((row.case, row.folder) for row in self._rows(select(SERIES.c.case, SERIES.c.folder)))
 
     def cases(self) -> tuple[HistoryCase, ...]:
         """All cases, by name and folder."""
@@ -110,28 +113,30 @@ class HistoryStore:
         """The runs without their points, oldest first; at most so many, the newest."""
         return tuple(_run(row) for row in reversed(self._rows(select(RUNS).order_by(*_NEWEST).limit(last))))
 
-    def at_commit(self, commit: str) -> HistoryRun | None:
-        """The newest run of a commit, with its points.
+    def at_commit(self, commit: str) -> tuple[HistoryPoint, ...]:
+        """What is known of a commit: of each case on each hardware the newest point, from whichever run has it.
+
+        Runs of a checkout with changes, and those against something else than stored baselines, do not speak of a commit.
 
         Args:
             commit: Its id, or the first four or more characters of it.
-
-        Returns:
-            The run; ``None`` if no run has this commit.
 
         Raises:
             HistoryError: If it is no commit's id, or begins several.
         """
         if not COMMIT.fullmatch(commit):
             raise HistoryError(f"expected a commit by four or more characters of its id, found {commit!r}")
-        found = self._rows(select(RUNS).where(RUNS.c.commit.startswith(commit)).order_by(*_NEWEST))
-        commits = sorted({row.commit for row in found})
+        beginning = (
+            RUNS.c.commit >= commit,
+            RUNS.c.commit < f"{commit}g",
+        )  # as an index can find it; "g" follows all digits
+        clean = (RUNS.c.dirty.is_(False), RUNS.c.elsewhere == "")
+        points = _points(self._rows(_POINTS.where(*beginning, *clean).order_by(*_NEWEST)))
+        commits = sorted({point.commit for point in points if point.commit})
         if len(commits) > 1:
             raise HistoryError(f"expected one commit that begins with {commit}, found {', '.join(commits)}")
-        if not found:
-            return None
-        points = _points(self._rows(_POINTS.where(RUNS.c.id == found[0].id)))
-        return _run(found[0], tuple(sorted(points, key=lambda point: (point.case, point.folder))))
+        newest = {(point.case, point.folder): point for point in points}
+        return tuple(newest[name] for name in sorted(newest))
 
     def _rows(self, chosen: Select[Any]) -> Sequence[Row[Any]]:
         """What a query finds; nothing where no run was added yet."""

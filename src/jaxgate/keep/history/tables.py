@@ -68,6 +68,7 @@ RUNS = Table(
     Column("run", String(120), nullable=False, unique=True),
     Column("moment", String(40), nullable=False),
     Column("commit", String(80)),
+    Column("dirty", Boolean, nullable=False),
     Column("jaxgate", Text, nullable=False),
     Column("elsewhere", Text, nullable=False),
     Column("green", Boolean),

@@ -56,16 +56,20 @@ class TextBudget:
         return "\n".join(self.lines(text.splitlines()))
 
 
-def case_data(rows: Sequence[Row], *, already: Mapping[str, Any], budget: TextBudget) -> dict[str, Any]:
+def case_data(
+    rows: Sequence[Row], environments: Sequence[Mapping[str, str]], *, already: Mapping[str, Any], budget: TextBudget
+) -> dict[str, Any]:
     """All cases, in the order of the table.
 
     Args:
         rows: The rows of the table.
+        environments: Those of the page, in the order in which it numbers them.
         already: Keys of the cases whose words stand on the page.
         budget: Room for the words of the others.
     """
     names: dict[str, int] = {}
     shared = Shared()
+    numbers = {_sorted(one): place for place, one in enumerate(environments)}
     cases = []
     for row in rows:
         case = row.case
@@ -74,7 +78,7 @@ def case_data(rows: Sequence[Row], *, already: Mapping[str, Any], budget: TextBu
             key: shared.place(text) for key, text in (("baseline", case.baseline), ("time", case.time.reason)) if text
         }
         if row.bundle:
-            one |= {"bundle": row.bundle, "page": row.page}
+            one |= {"bundle": row.bundle, "page": row.page, "logdir": shared.place(row.logdir)}
         if row.key not in already:
             one |= {
                 "text": budget.text(case.text),
@@ -85,33 +89,31 @@ def case_data(rows: Sequence[Row], *, already: Mapping[str, Any], budget: TextBu
         one |= _duel(case)
         if case.figures is not None:
             one |= _figures(case.figures, names, shared)
+            if len(environments) > 1 and case.figures.environment:
+                one["environment"] = numbers[_sorted(case.figures.environment)]
         cases.append({key: value for key, value in one.items() if value not in ("", [], None, {})})
     return {
         "names": list(names),
         "layouts": [list(layout) for layout in shared.layouts],
         "words": list(shared.words),
-        "environments": [dict(one) for one in shared.environments],
         "cases": cases,
     }
 
 
 @dataclass(slots=True)
 class Shared:
-    """What many cases have in common stands once: texts, environments, and the names of the figures that a case has."""
+    """What many cases have in common stands once: texts, and the names of the figures that a case has."""
 
     words: dict[str, int] = field(default_factory=dict)
     layouts: dict[tuple[int, ...], int] = field(default_factory=dict)
-    environments: list[Mapping[str, str]] = field(default_factory=list)
 
     def place(self, text: str) -> int:
         """The place of a text among those that stand once."""
         return self.words.setdefault(text, len(self.words))
 
-    def environment(self, one: Mapping[str, str]) -> int:
-        """The place of an environment."""
-        if one not in self.environments:
-            self.environments.append(one)
-        return self.environments.index(one)
+
+def _sorted(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(environment.items()))
 
 
 def _duel(case: CaseRecord) -> dict[str, Any]:
@@ -135,8 +137,6 @@ def _figures(figures: Figures, names: dict[str, int], shared: Shared) -> dict[st
     if figures.reference:
         found["reference"] = _apart(figures.now, figures.reference, names)
     found |= {"known": (bool(figures.stored) << 1) | bool(figures.reference)}
-    if figures.environment:
-        found["environment"] = shared.environment(figures.environment)
     if figures.times.now or figures.times.stored:
         found["calls"] = [_calls(figures.times.now), _calls(figures.times.stored), int(figures.times.in_turn)]
     return found
@@ -164,8 +164,8 @@ def _number(value: float) -> float:
 
 
 def _calls(times: Sequence[float]) -> list[int]:
-    """A power of ten, and the times in it, of four digits each."""
+    """A power of ten, how many calls there are, and the times of some of them in that power, of four digits each."""
     step = max(1, -(-len(times) // MOST_CALLS))
     shown = [time for time in times[::step] if math.isfinite(time)]
     power = max(0, math.floor(math.log10(max(shown))) - _DIGITS + 1) if shown and max(shown) > 0 else 0
-    return [power, *(round(time / 10**power) for time in shown)]
+    return [power, len(times), *(round(time / 10**power) for time in shown)]

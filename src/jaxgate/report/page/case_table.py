@@ -27,12 +27,14 @@ class Row:
         link: The link to that.
         case: What the run says of it.
         folder: The run's own, as a path from the page.
+        logdir: The same folder as the reader types it.
     """
 
     key: str
     link: str
     case: CaseRecord
     folder: str
+    logdir: str
 
     @property
     def word(self) -> str:
@@ -126,18 +128,18 @@ def finding_text(finding: FindingRecord) -> str:
     return f"{name} {show(quantity, finding.now)} against {show(quantity, finding.against)}{ratio and ' = '}{ratio}"
 
 
-def rows_of(runs: Sequence[tuple[Sequence[CaseRecord], str]]) -> tuple[Row, ...]:
+def rows_of(runs: Sequence[tuple[Sequence[CaseRecord], str, str]]) -> tuple[Row, ...]:
     """A row for each case of each run, red ones first.
 
     Args:
-        runs: The cases of each run, and its folder as a path from the page.
+        runs: The cases of each run, its folder as a path from the page, and as the reader types it.
     """
-    cases = [(case, folder) for cases, folder in runs for case in cases]
-    cases.sort(key=lambda pair: not pair[0].fails)
-    keys = fragments((case.case, case.hardware or "") for case, _ in cases)
+    cases = [(case, folder, logdir) for cases, folder, logdir in runs for case in cases]
+    cases.sort(key=lambda one: not one[0].fails)
+    keys = fragments((case.case, case.hardware or "") for case, *_ in cases)
     return tuple(
-        Row(key=key, link=to_fragment(key), case=case, folder=folder)
-        for key, (case, folder) in zip(keys, cases, strict=True)
+        Row(key=key, link=to_fragment(key), case=case, folder=folder, logdir=logdir)
+        for key, (case, folder, logdir) in zip(keys, cases, strict=True)
     )
 
 

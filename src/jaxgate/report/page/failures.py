@@ -19,16 +19,15 @@ _NO_PHASES = frozenset({"trace_wait_ns", "yardstick_ns"})
 """They measure the machine, and always move."""
 
 
-def failure_values(rows: Sequence[Row], budget: TextBudget, *, logdir: str) -> dict[str, Any]:
+def failure_values(rows: Sequence[Row], budget: TextBudget) -> dict[str, Any]:
     """What the template of the failures is given.
 
     Args:
         rows: Of the cases that failed.
         budget: Room for their texts.
-        logdir: Folder of the bundles as the reader types it.
     """
     shown = [_failure(row, budget) for row in rows[:MOST]]
-    return {"failures": shown, "more": len(rows) - len(shown), "open": OPEN, "logdir": logdir}
+    return {"failures": shown, "more": len(rows) - len(shown), "open": OPEN}
 
 
 def _failure(row: Row, budget: TextBudget) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def _runs(points: Sequence[HistoryPoint]) -> Table:
     ]
     head = [
         Column(title="run"),
-        *map(_column, ("commit", "status", "baseline")),
+        *(Column(title=title) for title in ("commit", "status", "baseline")),
         Column(title=RATIO, number=True),
         *(Column(title=name, number=True) for name in moved),
     ]
@@ -140,10 +140,6 @@ def _runs(points: Sequence[HistoryPoint]) -> Table:
         for point in reversed(points)
     ]
     return Table(caption=f"All {plural(len(points), 'run')}, the newest first", columns=head, rows=rows, shown=True)
-
-
-def _column(title: str) -> Column:
-    return Column(title=title)
 
 
 def _amount(name: str, value: float | None) -> Cell:

@@ -25,12 +25,10 @@ class Cell:
     Attributes:
         text: What it shows.
         order: What it is sorted by, where that is not its text.
-        link: Where it leads: a fragment or a relative path, made by ``addresses``; empty if nowhere.
     """
 
     text: str
     order: float | None = None
-    link: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +48,19 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart with the table of the same numbers, for who cannot see it and where scripts are blocked.
+    """A chart. A table beside it has the same numbers, for who cannot see it and where scripts are blocked.
 
     Attributes:
         key: Names it on its page, as in ``id``.
         title: What it shows, as its heading.
         spec: Its specification, with its data.
         label: What it shows, in a sentence, for a screen reader.
-        table: Its numbers; ``None`` where a table beside it has them.
     """
 
     key: str
     title: str
     spec: Spec
     label: str
-    table: Table | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

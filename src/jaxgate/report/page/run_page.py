@@ -51,13 +51,13 @@ def run_page(results: Sequence[Result], *, library: str) -> str:
     Returns:
         HTML in one file.
     """
-    rows = rows_of([(result.run.cases, result.folder) for result in results])
+    rows = rows_of([(result.run.cases, result.folder, result.logdir) for result in results])
     failed = [row for row in rows if row.case.fails]
     budget = TextBudget.beside(len(rows))
     sections: list[Section] = []
     told: Mapping[str, Any] = {}
     if failed:
-        values = failure_values(failed, budget, logdir=results[0].logdir)
+        values = failure_values(failed, budget)
         told = {failure["row"].key: failure for failure in values["failures"]}
         sections.append(Section(key="failed", title="What failed", template="failures.html", values=values))
     sections.append(
@@ -76,7 +76,7 @@ def run_page(results: Sequence[Result], *, library: str) -> str:
         header="run_header.html",
         about={"results": [_about(result) for result in results], "title": _title(results)},
         scripts=(_SCRIPT,),
-        data={"cases": case_data(rows, already=told, budget=budget), "logdir": results[0].logdir},
+        data={"cases": case_data(rows, environments, already=told, budget=budget)},
         specs=of_one_case() if any(row.case.figures is not None for row in rows) else {},
     )
 

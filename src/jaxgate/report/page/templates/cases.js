@@ -2,7 +2,7 @@
 "use strict";
 const cases = (() => {
   const { given, say, element, chart, sortTables } = page;
-  const { names, layouts, words: shared, environments, cases: all } = given.cases;
+  const { names, layouts, words: shared, cases: all } = given.cases;
   const unitOf = (name) => name.slice(name.lastIndexOf("_") + 1);
   const scales = {
     ns: [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]],
@@ -68,18 +68,21 @@ const cases = (() => {
 
   function times(one) {
     if (!one.calls) return [];
-    const [now, stored] = one.calls.slice(0, 2).map(([power, ...calls]) => calls.map((time) => time * 10 ** power));
+    const [now, stored] = one.calls.slice(0, 2).map(([power, count, ...calls]) => calls.map((time) => time * 10 ** power));
+    const counts = one.calls.slice(0, 2).map(([, count]) => count);
     const inTurn = one.calls[2];
     const rows = [], spoken = [];
-    for (const [side, calls] of [["now", now], ["baseline", stored]]) {
+    for (const [side, calls, count] of [["now", now, counts[0]], ["baseline", stored, counts[1]]]) {
       if (!calls.length) continue;
       const middle = median(calls);
       rows.push(...calls.map((time) => ({ side, x: time / 1e9, shown: show("_ns", time) })));
       rows.push({ side, x: middle / 1e9, shown: show("_ns", middle), median: true });
-      spoken.push(`${side} ${calls.length} calls, median ${show("_ns", middle)}, from ${show("_ns", Math.min(...calls))} to ${show("_ns", Math.max(...calls))}`);
+      spoken.push(`${side} ${calls.length === count ? count : `${calls.length} of ${count}`} calls, median ${show("_ns", middle)}, from ${show("_ns", Math.min(...calls))} to ${show("_ns", Math.max(...calls))}`);
     }
     const how = inTurn ? "Taken in turn, by a duel." : !now.length ? "Of the day of the baseline's recording; today nothing was timed." : stored.length ? "Taken on two days: the baseline's are of the day of its recording, and decide nothing." : "";
-    return plot("Single calls, and their median", `Single calls: ${spoken.join("; ")}`, "times", rows, how);
+    const some = [["today's", now, counts[0]], ["the baseline's", stored, counts[1]]].filter(([, calls, count]) => calls.length < count);
+    const drawn = some.map(([whose, calls, count]) => ` ${calls.length} of ${whose} ${count} are drawn.`).join("");
+    return plot("Single calls, and their median", `Single calls: ${spoken.join("; ")}`, "times", rows, how + drawn);
   }
 
   function duel(one) {
@@ -171,7 +174,7 @@ const cases = (() => {
     about.forEach((part, at) => line.append(at ? " · " : "", part));
     if (about.length) made.push(line);
     if (one.bundle) {
-      made.push(element("p", {}, element("a", { href: one.page }, "Its report"), ", ", element("a", { href: one.bundle }, "its bundle"), ", ", element("code", {}, `jaxgate tensorboard --logdir ${given.logdir}`), " opens its profiles"));
+      made.push(element("p", {}, element("a", { href: one.page }, "Its report"), ", ", element("a", { href: one.bundle }, "its bundle"), ", ", element("code", {}, `jaxgate tensorboard --logdir ${shared[one.logdir]}`), " opens its profiles"));
     }
     if (one.causes) made.push(element("p", {}, "Suspects, the one that explains most first:"), element("ol", {}, ...one.causes.map((cause) => element("li", {}, cause))));
     return made;
@@ -188,7 +191,7 @@ const cases = (() => {
       if (there) return;
       const one = all[place.get(row.id)];
       const inner = element("div", { class: "inner" }, ...words(one, row), ...drawn(one), ...folded("What changed in the program since its baseline", one.changes, true), ...folded("The largest buffers", one.buffers));
-      if (environments.length > 1 && one.environment !== undefined) {
+      if (one.environment !== undefined) {
         inner.append(element("p", { class: "note" }, `Environment ${one.environment + 1}`));
       }
       row.after(element("tr", { class: "detail" }, element("td", { colspan: String(row.cells.length) }, inner)));
