@@ -7,10 +7,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support.factories import CASE, TEST, measurement, record
 
 from jaxgate.cli.comment import comment
 from jaxgate.cli.gate import gate
+from jaxgate.judge import judge
 from jaxgate.keep import Artifacts
+from jaxgate.model import Outcome
+from jaxgate.report import results_json
 
 V5E, H200 = "tpu:v5e:2x4", "gpu:h200:8"
 
@@ -167,3 +171,40 @@ def test_until_all_runs_are_over_the_page_is_red_and_no_old_one_stands_for_a_bro
     assert f"page of {H200}" not in page
     Artifacts(tmp_path / "perf-artifacts").begin()
     assert not (tmp_path / "perf-artifacts/tpu-v5e-2x4").exists()
+
+
+def a_whole_run():
+    """What a run of one case really leaves."""
+    verdict = judge(CASE, [], measurement(), record(), strict=False)
+    return json.loads(results_json(Outcome(verdicts=(verdict,), tests={CASE: TEST}, texts={}, commit="c" * 40)))
+
+
+def test_one_page_to_look_at_has_all_runs_that_left_something(played, tmp_path, capsys):
+    """Named by their targets; one that left nothing, and one that cannot be read, are told of and change no exit code."""
+    run, _, left = played
+    left[V5E] = a_whole_run()
+    left["here"] = a_whole_run() | {"cases": [a_case()]}
+    assert run([f"--perf-target={V5E}", f"--perf-target={H200}", "--perf-target=here"]) == 0
+    told = capsys.readouterr()
+    assert "perf-artifacts/report.html is without gpu:h200:8: expected the results.json of a run" in told.err
+    assert "perf-artifacts/report.html is without here" in told.err
+    assert "all runs side by side: perf-artifacts/report.html" in told.out
+    left["here"] = left[V5E]
+    assert run([f"--perf-target={V5E}", "--perf-target=here"]) == 0
+    page = (tmp_path / "perf-artifacts/report.html").read_text()
+    assert "2 results side by side" in page
+    assert f"<h2>{V5E}</h2>" in page
+    assert "<h2>here</h2>" in page
+
+
+def test_a_page_that_cannot_be_made_is_one_line(played, monkeypatch, capsys):
+    """Whatever is wrong with it: the verdicts stand."""
+    run, _, left = played
+    left[V5E] = left[H200] = a_whole_run()
+
+    def broken(*_, **__):
+        raise KeyError("calls")
+
+    monkeypatch.setattr("jaxgate.cli.gate_targets.results_page", broken)
+    assert run([f"--perf-target={V5E}", f"--perf-target={H200}"]) == 0
+    assert "perf-artifacts/report.html could not be made: KeyError: 'calls'" in capsys.readouterr().err

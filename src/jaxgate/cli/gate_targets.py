@@ -9,7 +9,15 @@ from typing import Any
 
 from jaxgate.cli.console import complain, say
 from jaxgate.cli.pytest_arguments import artifacts_folder, values_of, without_option
-from jaxgate.keep import Artifacts, ForeignFolderError, read_text
+from jaxgate.cli.report import PAGE, RESULTS, results_page
+from jaxgate.keep import (
+    Artifacts,
+    ForeignFolderError,
+    UnreadableResultsError,
+    chart_library,
+    parse_results,
+    read_text,
+)
 from jaxgate.model import GateExit, Target, plural
 from jaxgate.report import side_by_side
 from jaxgate.settings.variables import STEP_SUMMARY, TARGET
@@ -59,6 +67,8 @@ def judge_each(
         _part(name, root / folder) for name, folder in folders.items() if runs[name] is not None
     )
     _leave(artifacts, page, runs, code)
+    if artifacts is not None:
+        _draw(artifacts, folders, runs)
     bad = [name for name, (found, _) in meanings.items() if found is not GateExit.FINE]
     why = f"not fine: {', '.join(bad)}" if bad else f"{plural(len(runs), 'run')} passed"
     return code, why, page
@@ -110,6 +120,27 @@ def _begin(root: Path) -> Artifacts | None:
     return artifacts
 
 
+def _draw(artifacts: Artifacts, folders: Mapping[str, str], runs: Mapping[str, dict[str, Any] | None]) -> None:
+    """Write the page to look at, of all runs that left something; what goes wrong here changes no exit code."""
+    page = artifacts.root / PAGE
+    shown = []
+    for name, found in runs.items():
+        if found is None:
+            continue
+        try:
+            shown.append((artifacts.root / folders[name] / RESULTS, name, parse_results(found)))
+        except UnreadableResultsError as error:
+            complain(f"jaxgate gate: {page} is without {name}: {error}")
+    if not shown:
+        return
+    try:
+        artifacts.write_page(PAGE, results_page(shown, page, library=chart_library()))
+    except Exception as error:  # noqa: BLE001 - a page is no part of a verdict
+        complain(f"jaxgate gate: {page} could not be made: {type(error).__name__}: {error}")
+    else:
+        say(f"jaxgate gate: all runs side by side: {page}")
+
+
 def _leave(artifacts: Artifacts | None, page: str, runs: Mapping[str, dict[str, Any] | None], code: GateExit) -> None:
     """Write the page and the results of all runs where ``jaxgate comment`` looks for them."""
     if artifacts is None:
@@ -118,6 +149,6 @@ def _leave(artifacts: Artifacts | None, page: str, runs: Mapping[str, dict[str, 
     content = {"gate_exit": int(code), "commit": commits.pop() if len(commits) == 1 else None, "runs": runs}
     try:
         artifacts.write_page("summary.md", page)
-        artifacts.write_page("results.json", json.dumps(content, indent=2))
+        artifacts.write_page(RESULTS, json.dumps(content, indent=2))
     except OSError as error:
         complain(f"jaxgate gate: the page of all runs could not be written: {error}")

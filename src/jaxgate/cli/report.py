@@ -31,23 +31,36 @@ def report(paths: Sequence[Path], output: Path | None) -> int:
         runs = [read_results(file) for file in files]
     except UnreadableResultsError as error:
         return refuse("report", str(error), 2)
-    names = result_names(files, runs)
+    names = result_names(files, runs) if len(runs) > 1 else [""]
+    shown = list(zip(files, names, runs, strict=True))
+    return write_page("report", page, lambda library: results_page(shown, page, library=library))
 
-    def make(library: str) -> str:
-        from jaxgate.report.page import Result, run_page  # noqa: PLC0415 - only who makes a page needs it
 
-        results = [
+def results_page(results: Sequence[tuple[Path, str, RunRecord]], page: Path, *, library: str) -> str:
+    """The page of some results.
+
+    Args:
+        results: Of each its file, what it is called on the page, and what it says.
+        page: Where the page will lie: its links lead from there to the bundles.
+        library: The charts' JavaScript; empty leaves the charts out.
+
+    Returns:
+        HTML in one file.
+    """
+    from jaxgate.report.page import Result, run_page  # noqa: PLC0415 - only who makes a page needs it
+
+    return run_page(
+        [
             Result(
                 run=run,
-                name=name if len(runs) > 1 else "",
+                name=name,
                 folder=Path(os.path.relpath(file.parent, page.parent)).as_posix(),
                 logdir=str(file.parent),
             )
-            for file, run, name in zip(files, runs, names, strict=True)
-        ]
-        return run_page(results, library=library)
-
-    return write_page("report", page, make)
+            for file, name, run in results
+        ],
+        library=library,
+    )
 
 
 def result_names(files: Sequence[Path], runs: Sequence[RunRecord]) -> list[str]:
