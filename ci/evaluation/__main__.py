@@ -2,7 +2,7 @@
 
 Usage: python -m ci.evaluation [PART ...] [--quick] [--fresh] [--page FILE]   (``make evaluate``; about an hour on 2 cores)
 
-Parts: planted, peers, unchanged, power, attacks, broken; all of them if none is named. Each runs in a process of its own and is
+Parts: planted, peers, elsewhere, unchanged, power, attacks, broken; all of them if none is named. Each runs in a process of its own and is
 kept in ``build/evaluation``; one that was measured at this commit, with these versions on this machine, is not measured
 again, so that a run that was ended goes on. Exit status 0 if everything that must hold does, 1 if something does not.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -11,7 +12,15 @@ from matplotlib.figure import Figure
 
 from ci.evaluation.result import Result
 
-JAXGATE = "**jaxgate**"
+COMPARED = frozenset({"planted", "peers", "elsewhere"})
+"""The parts from which the gate and its peers are compared."""
+KINDS = {
+    "look_different": "looks different",
+    "other_data": "other data",
+    "same": "the same again",
+    "elsewhere": "another machine",
+}
+"""The kinds of false alarms, as results and as the page call them."""
 CAUGHT, SEEN = "evaluation-peers.png", "evaluation-power.png"
 COLORS = ("#0072b2", "#d55e00")
 
@@ -25,7 +34,10 @@ hour: the small programs of `tests/faults/programs`, with a mistake, with a chan
 
 - *caught*: mistakes that turn red. *named*: red ones whose first clause is the planted cause; the others name none.
 - *looks different*: the same programs renamed, reordered or spelled differently: each alarm is false.
+- *other data*: the same programs with other numbers of the same shapes: each alarm is false.
 - *the same again*: the same text, looked at again some minutes later: each alarm is false.
+- *another machine*: the same text, recorded on all cores and looked at again on one of them, which stands for a smaller machine.
+  jaxgate got the baselines as those of other hardware; each program that is red or UNDECIDED counts as an alarm.
 - The rules of others decide on calls timed in a loop for half a second, on the text of the executable, or on XLA's sum of its
   memory. What they would need beside that (a store, a place in CI, a comment) is not counted. CodSpeed compares on its server, so it
   is not here. jaxgate's own row judges facts, compiled with little optimisation of machine code, which no fact speaks of; what is
@@ -34,6 +46,31 @@ hour: the small programs of `tests/faults/programs`, with a mistake, with a chan
   third of the mistakes by chance.
 - The mistakes are ours, of kinds that jaxgate looks for; [regressions.md](regressions.md) has those that other people reported.
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What one tool did: pairs of a count and the number that it is of.
+
+    Attributes:
+        tool: Its name.
+        caught: Mistakes that turned red.
+        named: Red ones whose first clause is the planted cause; ``None`` if the tool names none.
+        false: False alarms, by kind; ``None`` where no clock was asked, as the programs were identical.
+        seconds: For one program.
+    """
+
+    tool: str
+    caught: Sequence[int]
+    named: Sequence[int] | None
+    false: Mapping[str, Sequence[int] | None]
+    seconds: float
+
+    @property
+    def alarms(self) -> tuple[int, int]:
+        """False alarms of all kinds."""
+        pairs = [pair for pair in self.false.values() if pair is not None]
+        return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
 
 
 def page(kept: Kept, wanted: Sequence[str]) -> str:
@@ -62,13 +99,9 @@ def _of_line(python: str, parts: Mapping[str, Result], wanted: Sequence[str]) ->
     of = ", ".join(f"{name} {value}" for name, value in first.of.items() if name != "machine")
     date = max(result.date for result in parts.values())
     lines = [f"## Python {python[2]}.{python[3:]}", "", f"{date}, {first.of['machine']}: {of}.", ""]
-    if {"planted", "peers"} <= set(parts):
-        lines += [
-            *table(parts["planted"].rows, parts["peers"].rows),
-            "",
-            *where_not(parts["planted"].rows, parts["peers"].rows),
-            "",
-        ]
+    if set(parts) >= COMPARED:
+        rows = compared(parts)
+        lines += [*table(rows), "", *where_not(rows), ""]
         lines += [f"![What each tool caught, and its false alarms]({CAUGHT})", ""] if python == "py311" else []
     if "power" in parts and python == "py311":
         lines += [f"![Share of duels that saw extra work of a known size]({SEEN})", ""]
@@ -81,33 +114,63 @@ def _of_line(python: str, parts: Mapping[str, Result], wanted: Sequence[str]) ->
     return lines
 
 
-def table(planted: Mapping[str, Any], peers: Mapping[str, Any]) -> list[str]:
-    """The gate and its peers, a row each."""
-    caught, named, quiet = planted["small"], planted["small_blamed"], planted["unchanged"]
-    rows = [
-        "| tool | caught | named | false alarms: looks different | false alarms: the same again | s a program |",
-        "|---|---|---|---|---|---|",
-        f"| {JAXGATE} | {_of(caught)} | {_of(named)} | {_of([quiet[1] - quiet[0], quiet[1]])} | none: identical | "
-        f"{planted['seconds_a_program']:.1f} |",
+def compared(parts: Mapping[str, Result]) -> list[Row]:
+    """What the gate and each of its peers did with the same programs, the gate first."""
+    planted, peers, elsewhere = (parts[name].rows for name in ("planted", "peers", "elsewhere"))
+    gate = Row(
+        tool="jaxgate",
+        caught=planted["small"],
+        named=planted["small_blamed"],
+        false={
+            "look_different": _others(planted["unchanged"]),
+            "other_data": _others(planted["other_data"]),
+            "same": None,
+            "elsewhere": elsewhere["jaxgate"],
+        },
+        seconds=planted["seconds_a_program"],
+    )
+    return [
+        gate,
+        *(
+            Row(
+                tool=rule,
+                caught=found["caught"],
+                named=None,
+                false={**{kind: found[kind] for kind in KINDS if kind in found}, "elsewhere": elsewhere["rules"][rule]},
+                seconds=peers["seconds_a_program"],
+            )
+            for rule, found in peers["rules"].items()
+        ),
     ]
-    for rule, found in peers["rules"].items():
-        cells = [_of(found["caught"]), "–", _of(found["look_different"]), _of(found["same"])]
-        rows.append(f"| {rule} | {' | '.join(cells)} | {peers['seconds_a_program']:.1f} |")
-    return rows
 
 
-def where_not(planted: Mapping[str, Any], peers: Mapping[str, Any]) -> list[str]:
+def table(rows: Sequence[Row]) -> list[str]:
+    """The gate and its peers, a row each."""
+    lines = [
+        f"| tool | caught | named | {' | '.join(f'false alarms: {name}' for name in KINDS.values())} | s a program |",
+        f"|{'---|' * (len(KINDS) + 4)}",
+    ]
+    for place, row in enumerate(rows):
+        false = ("none: identical" if pair is None else _of(pair) for pair in (row.false[kind] for kind in KINDS))
+        tool = row.tool if place else f"**{row.tool}**"
+        named = "–" if row.named is None else _of(row.named)
+        lines.append(f"| {tool} | {_of(row.caught)} | {named} | {' | '.join(false)} | {row.seconds:.1f} |")
+    return lines
+
+
+def where_not(rows: Sequence[Row]) -> list[str]:
     """The rules that the gate is not better than, in mistakes caught and in false alarms; one line where there is none."""
-    (caught, number), quiet = planted["small"], planted["unchanged"]
-    false = (quiet[1] - quiet[0]) / quiet[1]
+    gate, *others = rows
     lines = []
-    for rule, found in peers["rules"].items():
-        theirs = _rate(found["caught"])
-        alarms = _rate([a + b for a, b in zip(found["look_different"], found["same"], strict=True)])
-        if theirs >= caught / number:
-            lines.append(f"- {rule} catches as many mistakes: {theirs:.0%} against {caught / number:.0%}.")
-        if alarms <= false:
-            lines.append(f"- {rule} has as few false alarms: {alarms:.1%} against {false:.1%}.")
+    for row in others:
+        if _rate(row.caught) >= _rate(gate.caught):
+            lines.append(
+                f"- {row.tool} catches as many mistakes: {_rate(row.caught):.0%} against {_rate(gate.caught):.0%}."
+            )
+        if _rate(row.alarms) <= _rate(gate.alarms):
+            lines.append(
+                f"- {row.tool} has as few false alarms: {_rate(row.alarms):.1%} against {_rate(gate.alarms):.1%}."
+            )
     return lines or ["Against each of them: more mistakes caught, and fewer false alarms."]
 
 
@@ -115,29 +178,22 @@ def pictures(kept: Kept) -> dict[str, bytes]:
     """The two pictures, of the first Python line that has what they show."""
     drawn = {}
     for parts in kept.values():
-        if {"planted", "peers"} <= set(parts) and CAUGHT not in drawn:
-            drawn[CAUGHT] = _caught(parts["planted"].rows, parts["peers"].rows)
+        if set(parts) >= COMPARED and CAUGHT not in drawn:
+            drawn[CAUGHT] = _caught(compared(parts))
         if "power" in parts and SEEN not in drawn:
             drawn[SEEN] = _seen(parts["power"].rows)
     return drawn
 
 
-def _caught(planted: Mapping[str, Any], peers: Mapping[str, Any]) -> bytes:
-    quiet = planted["unchanged"]
-    rows = {"jaxgate": (planted["small"], [quiet[1] - quiet[0], quiet[1]])}
-    for rule, found in peers["rules"].items():
-        rows[rule.replace("`", "")] = (
-            found["caught"],
-            [a + b for a, b in zip(found["look_different"], found["same"], strict=True)],
-        )
+def _caught(rows: Sequence[Row]) -> bytes:
     figure = Figure(figsize=(10, 4.2), dpi=120, layout="constrained")
     axes = figure.subplots()
     places = range(len(rows), 0, -1)
     for shift, color, index, what in ((0.2, COLORS[0], 0, "mistakes caught"), (-0.2, COLORS[1], 1, "false alarms")):
-        shares = [100 * _rate(pair[index]) for pair in rows.values()]
+        shares = [100 * _rate((row.caught, row.alarms)[index]) for row in rows]
         bars = axes.barh([place + shift for place in places], shares, height=0.38, color=color, label=what)
         axes.bar_label(bars, labels=[f"{share:.0f} %" for share in shares], padding=3, fontsize=9)
-    axes.set_yticks(list(places), list(rows))
+    axes.set_yticks(list(places), [row.tool.replace("`", "") for row in rows])
     axes.set_xlim(0, 112)
     axes.set_xlabel("% of the programs")
     axes.legend(loc="lower right", frameon=False)
@@ -168,9 +224,14 @@ def _png(figure: Figure) -> bytes:
     return written.getvalue()
 
 
-def _of(pair: list[int]) -> str:
+def _others(pair: Sequence[int]) -> list[int]:
+    """Those of a number that are not counted."""
+    return [pair[1] - pair[0], pair[1]]
+
+
+def _of(pair: Sequence[int]) -> str:
     return f"{pair[0]} of {pair[1]}"
 
 
-def _rate(pair: list[int]) -> float:
+def _rate(pair: Sequence[int]) -> float:
     return pair[0] / pair[1] if pair[1] else 0.0

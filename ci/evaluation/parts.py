@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ci.evaluation.elsewhere import elsewhere
 from ci.evaluation.looking import look
 from ci.evaluation.result import REPOSITORY, Requirement, Result
 from ci.evaluation.rules import RULES, alarms
@@ -40,15 +41,17 @@ def planted(*, quick: bool) -> Result:
     begin = time.perf_counter()
     mistakes = itertools.chain(programs.FAULTS, *catalogue.FAULTS.values())
     faults = programs.FAULTS[::6] if quick else tuple(mistakes)
-    controls = tuple(programs.controls(quick=True))
-    score = run(faults, controls[::6] if quick else controls)
+    controls = tuple(programs.controls(quick=True))[:: 6 if quick else 1]
+    other_data = tuple(programs.other_data())[:: 6 if quick else 1]
+    score = run(faults, (*controls, *other_data))
     small = [outcome for fault, outcome in zip(faults, score.faults, strict=True) if not fault.file]
     rows = {
         "small": _share(small, "caught"),
         "small_blamed": _share(small, "blamed"),
         "all": _share(score.faults, "caught"),
         "all_blamed": _share(score.faults, "blamed"),
-        "unchanged": _share(score.unchanged, "caught"),
+        "unchanged": _share(score.unchanged[: len(controls)], "caught"),
+        "other_data": _share(score.unchanged[len(controls) :], "caught"),
         "identical": _share(score.unchanged, "identical"),
         "seconds_a_program": sum(each.seconds for each in (*small, *score.unchanged)) / len((*small, *score.unchanged)),
     }
@@ -70,7 +73,9 @@ def of_planted(faults: Sequence[Outcome], controls: Sequence[Outcome]) -> tuple[
             "mistakes that change the program are not called the same program",
             [not each.identical for each in other_programs],
         ),
-        _counted("programs that only look different do not alarm", [each.caught for each in controls]),
+        _counted(
+            "programs that only look different, or have other data, do not alarm", [each.caught for each in controls]
+        ),
     )
 
 
@@ -79,6 +84,7 @@ def peers(*, quick: bool) -> Result:
     begin = time.perf_counter()
     faults = programs.FAULTS[::6] if quick else programs.FAULTS
     controls = tuple(programs.controls(quick=True))[:: 6 if quick else 1]
+    other_data = tuple(programs.other_data())[:: 6 if quick else 1]
     give_cpu_devices(DEVICES, alone=True)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder))
@@ -88,16 +94,21 @@ def peers(*, quick: bool) -> Result:
             return alarms(before[case], look(bench, path, case, source), harmless=harmless)
 
         red = [said(each.case, each.path, each.planted(), harmless=False) for each in faults]
-        look_different = [said(each.case, each.path, each.source, harmless=True) for each in controls]
+        look_different, other = (
+            [said(each.case, each.path, each.source, harmless=True) for each in group]
+            for group in (controls, other_data)
+        )
         again = list(PROGRAMS.items()) * AGAIN
         same = [said(name, file, file.read_text(), harmless=True) for name, file in again]
     took = time.perf_counter() - begin
-    looks = len(before) + len(red) + len(look_different) + len(same)
+    looks = sum(map(len, (before, red, look_different, other, same)))
     rows = {
         rule: {
             "caught": [sum(each[rule] for each in red), len(red)],
-            "look_different": [sum(each[rule] for each in look_different), len(look_different)],
-            "same": [sum(each[rule] for each in same), len(same)],
+            **{
+                name: [sum(each[rule] for each in group), len(group)]
+                for name, group in (("look_different", look_different), ("other_data", other), ("same", same))
+            },
         }
         for rule in RULES
     }
@@ -195,6 +206,7 @@ def attacks(*, quick: bool) -> Result:
 PARTS: Mapping[str, Callable[..., Result]] = {
     "planted": planted,
     "peers": peers,
+    "elsewhere": elsewhere,
     "unchanged": unchanged,
     "power": power,
     "attacks": attacks,

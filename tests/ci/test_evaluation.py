@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import jax
 import pytest
 
 from ci.evaluation import broken as breaking
+from ci.evaluation.elsewhere import of_elsewhere, one_core
 from ci.evaluation.looking import look
-from ci.evaluation.page import page, pictures, table, where_not
+from ci.evaluation.page import compared, page, pictures, table, where_not
 from ci.evaluation.parts import of_planted, of_power
 from ci.evaluation.result import Requirement, Result, read
-from ci.evaluation.rules import RULES, Look, alarms
+from ci.evaluation.rules import Look, alarms
 from tests.faults.model import Outcome
-from tests.faults.programs import FAULTS
+from tests.faults.programs import FAULTS, OTHER_SEED, PROGRAMS, SEED, other_data
 from tests.faults.runner import Bench
 
 HLO = 'HloModule jit_f\n\nENTRY main {\n  ROOT add = f32[] add(x, y), metadata={op_name="add" source_line=3}\n}\n'
@@ -24,10 +27,16 @@ TIMED = ("mean:5%", "mean:10%", "asv", "benchstat")
 GOOD = Outcome(name="a", kind="memory", case="one", caught=True, blamed=True, moved=("temp_bytes",))
 QUIET = Outcome(name="b", kind="unchanged", case="one", caught=True, identical=True)
 
-WANTED = ("planted", "peers", "unchanged", "power", "attacks", "broken")
+WANTED = ("planted", "peers", "elsewhere", "unchanged", "power", "attacks", "broken")
 OF = {"commit": "abc", "python": "3.11.7", "machine": "2 cores, x86_64"}
-PLANTED = {"small": [9, 10], "small_blamed": [9, 10], "unchanged": [20, 20], "seconds_a_program": 0.5}
-RULE = {"caught": [3, 10], "look_different": [2, 20], "same": [1, 20]}
+PLANTED = {
+    "small": [9, 10],
+    "small_blamed": [9, 10],
+    "unchanged": [20, 20],
+    "other_data": [4, 4],
+    "seconds_a_program": 0.5,
+}
+RULE = {"caught": [3, 10], "look_different": [2, 20], "other_data": [1, 4], "same": [1, 20]}
 
 
 def result(part: str, rows: dict, *, held: bool = True) -> Result:
@@ -40,6 +49,18 @@ def result(part: str, rows: dict, *, held: bool = True) -> Result:
         of=OF,
         date="2026-11-24",
     )
+
+
+QUIET_RULE = {**RULE, "look_different": [0, 20], "other_data": [0, 4], "same": [0, 20]}
+
+
+def measured(rule: dict, *, alarms: int = 1) -> dict[str, Result]:
+    """The parts from which the gate is compared with one rule."""
+    elsewhere = {"jaxgate": [0, 4], "rules": {"by time": [alarms, 4]}}
+    peers = {"rules": {"by time": rule}, "seconds_a_program": 0.7}
+    return {
+        name: result(name, rows) for name, rows in (("planted", PLANTED), ("peers", peers), ("elsewhere", elsewhere))
+    }
 
 
 def names(found: dict[str, bool]) -> set[str]:
@@ -123,6 +144,44 @@ def test_what_must_hold_of_duels(false, seen, held):
 
 
 @pytest.mark.parametrize(
+    ("cases", "held"),
+    [
+        ([("SAME", False, "a CPU"), ("SAME", False, "a CPU")], True),
+        ([("SAME", False, "a CPU")], False),
+        ([("SAME", False, "a CPU"), ("SAME", False, "")], False),
+        ([("SAME", False, "a CPU"), ("UNDECIDED", False, "a CPU")], False),
+        ([("SAME", False, "a CPU"), ("REGRESSED", True, "a CPU")], False),
+    ],
+    ids=["as measured", "one is missing", "one has a baseline of its own", "undecided", "red"],
+)
+def test_what_must_hold_on_another_machine(cases, held):
+    """Both programs were judged by a baseline of it, and neither alarms."""
+    found = [{"status": status, "fails": fails, "recorded": recorded} for status, fails, recorded in cases]
+    assert of_elsewhere(found, 2).held is held
+    assert not of_elsewhere([], 0).held
+
+
+def test_another_machine_has_one_core():
+    """For processes that are started meanwhile; afterwards all is as before."""
+
+    def seen() -> int:
+        script = "import os; print(len(os.sched_getaffinity(0)))"
+        return int(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
+
+    before = seen()
+    with one_core():
+        assert seen() == 1
+    assert seen() == before
+
+
+def test_other_data_is_another_text_of_each_program():
+    """Of the same program: all that differs is the seed of its numbers."""
+    found = list(other_data())
+    assert {each.case for each in found} == {*PROGRAMS}
+    assert all(each.source.replace(OTHER_SEED, SEED) == each.path.read_text() != each.source for each in found)
+
+
+@pytest.mark.parametrize(
     ("faults", "controls", "failing"),
     [
         ([GOOD], [QUIET], 0),
@@ -187,10 +246,13 @@ def test_a_part_without_a_requirement_holds_nothing(requirements, held):
 
 
 def test_the_table_has_the_gate_first():
-    """Caught, named, and false alarms of both kinds."""
-    _, _, gate, peer = table(PLANTED, {"rules": {"by time": RULE}, "seconds_a_program": 0.7})
-    assert gate == "| **jaxgate** | 9 of 10 | 9 of 10 | 0 of 20 | none: identical | 0.5 |"
-    assert peer == "| by time | 3 of 10 | – | 2 of 20 | 1 of 20 | 0.7 |"
+    """Caught, named, and false alarms of all kinds."""
+    head, _, gate, peer = table(compared(measured(RULE)))
+    assert head.endswith(
+        "looks different | false alarms: other data | false alarms: the same again | false alarms: another machine | s a program |"
+    )
+    assert gate == "| **jaxgate** | 9 of 10 | 9 of 10 | 0 of 20 | 0 of 4 | none: identical | 0 of 4 | 0.5 |"
+    assert peer == "| by time | 3 of 10 | – | 2 of 20 | 1 of 4 | 1 of 20 | 1 of 4 | 0.7 |"
 
 
 @pytest.mark.parametrize(
@@ -198,20 +260,26 @@ def test_the_table_has_the_gate_first():
     [
         (RULE, "Against each of them: more mistakes caught, and fewer false alarms."),
         ({**RULE, "caught": [9, 10]}, "- by time catches as many mistakes: 90% against 90%."),
-        ({**RULE, "look_different": [0, 20], "same": [0, 20]}, "- by time has as few false alarms: 0.0% against 0.0%."),
+        (QUIET_RULE, "- by time has as few false alarms: 0.0% against 0.0%."),
     ],
 )
 def test_the_page_says_where_the_gate_is_not_better(rule, says):
     """A tie is no win."""
-    assert where_not(PLANTED, {"rules": {"by time": rule}}) == [says]
+    assert where_not(compared(measured(rule, alarms=int(rule is not QUIET_RULE)))) == [says]
+
+
+def test_an_alarm_on_another_machine_is_one_as_any():
+    """A rule that is quiet here alone has not as few."""
+    assert where_not(compared(measured(QUIET_RULE))) == [
+        "Against each of them: more mistakes caught, and fewer false alarms."
+    ]
 
 
 def test_the_page_and_its_pictures():
     """All that was measured, by Python line; what did not hold stands out."""
     kept = {
         "py311": {
-            "planted": result("planted", PLANTED),
-            "peers": result("peers", {"rules": dict.fromkeys(RULES, RULE), "seconds_a_program": 0.7}),
+            **measured(RULE),
             "power": result("power", {"false": [0, 21], "seen": {"3%": [1, 5], "20%": [5, 5]}}, held=False),
         },
         "py312": {},
@@ -221,7 +289,7 @@ def test_the_page_and_its_pictures():
     assert "## Python 3.12" not in text
     assert "| power | it is so | **no** |" in text
     assert "2026-11-24, 2 cores, x86_64: commit abc, python 3.11.7." in text
-    assert "Took 3 minutes." in text
+    assert "Took 4 minutes." in text
     assert "Not measured: unchanged, attacks, broken." in text
     drawn = pictures(kept)
     assert set(drawn) == {"evaluation-peers.png", "evaluation-power.png"}

@@ -378,6 +378,18 @@ def test_the_same_executable_needs_no_duel():
     assert verdict.reason == "the same executable as the baseline's (program changed)"
 
 
+def test_the_same_executable_hides_what_a_setting_does():
+    """On other hardware both sides were compiled with today's: nothing here shows it, and the command that does is named."""
+    now = measurement(environment={**ENVIRONMENT, "XLA_FLAGS": "--xla_new"})
+    before = baseline(hardware=OTHER_CPU)
+    verdict = judge_time(now, before, None, "no duel was run", same_executable=True)
+    assert verdict.status is Status.UNDECIDED
+    assert verdict.reason == (
+        "environment and hardware changed [XLA_FLAGS absent → --xla_new] and a duel would give both sides today's "
+        "settings: --perf-against-env NAME=VALUE times both"
+    )
+
+
 def test_a_stored_time_says_more_than_the_same_executable():
     """It was taken in the old environment, and so speaks of what the new one does."""
     verdict = judge_time(changed(environment=RELEASE), baseline(), decision(), "no duel was run", same_executable=True)

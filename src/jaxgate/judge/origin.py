@@ -27,6 +27,8 @@ OUTSIDE = "options or values that the function's source does not have"
 RELEASES = frozenset({"jax", "jaxlib"})
 OTHER_EXECUTABLE = "the same program compiles to another executable here, and nothing that is known explains it"
 OTHER_VALUES = " (input values changed; no operation's work depends on them)"
+BOTH_OF_TODAY = "a duel would give both sides today's settings: --perf-against-env NAME=VALUE times both"
+"""Why nothing is timed where other hardware recorded a baseline with other settings."""
 ONLY_SOURCE = "the test's own source did not change"
 """Where a difference comes from, if no program is known that could be compared."""
 _RESULTS = {
@@ -271,6 +273,7 @@ def judge_time(
     if same_executable and decision is None and not settings_changed(now, baseline):  # a stored time speaks of both
         return TimeVerdict(status=Status.SAME, reason=f"the same executable as the baseline's ({difference})")
     if decision is None:
+        no_duel = BOTH_OF_TODAY if same_executable else no_duel
         anywhere = now.hardware.is_virtual or now.compiled_only or now.only_raises or bool(_uncovered(now, baseline))
         return TimeVerdict(status=Status.UNDECIDED, reason=f"{difference} and {no_duel}", anywhere=anywhere)
     return TimeVerdict(status=decision.status, reason=_reason(decision, difference), decision=decision)
