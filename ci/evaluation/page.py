@@ -37,7 +37,7 @@ hour: the small programs of `tests/faults/programs`, with a mistake, with a chan
 - *other data*: the same programs with other numbers of the same shapes: each alarm is false.
 - *the same again*: the same text, looked at again some minutes later: each alarm is false.
 - *another machine*: the same text, recorded on all cores and looked at again on one of them, which stands for a smaller machine.
-  jaxgate got the baselines as those of other hardware; each program that is red or UNDECIDED counts as an alarm.
+  jaxgate got the baselines as those of other hardware.
 - The rules of others decide on calls timed in a loop for half a second, on the text of the executable, or on XLA's sum of its
   memory. What they would need beside that (a store, a place in CI, a comment) is not counted. CodSpeed compares on its server, so it
   is not here. jaxgate's own row judges facts, compiled with little optimisation of machine code, which no fact speaks of; what is
