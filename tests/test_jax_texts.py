@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 
 import pytest
 from support.paths import REPOSITORY
@@ -21,6 +22,7 @@ def rows():
             yield what, file.strip("`"), name.strip("`"), re.findall(r"`([^`]+)`", tests)
 
 
+@cache
 def marked():
     """Every test that carries the mark, as the page names it."""
     found = set()

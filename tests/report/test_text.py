@@ -28,6 +28,7 @@ from jaxgate.model import (
     Culprits,
     ExhaustedError,
     Finding,
+    HardwareKey,
     InvalidCaseError,
     Origin,
     Status,
@@ -236,6 +237,24 @@ def test_the_command_can_be_pasted(test):
     last = explain(judged(known=record(), now=measurement(facts={"xla_bytes": 10**6})), test=test).splitlines()[-1]
     command = last.partition("reproduce: ")[2].partition("   accept")[0]
     assert shlex.split(command) == ["pytest", test]
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "options"),
+    [
+        ("model/step", "v5e:2x4", "--perf-target tpu:v5e:2x4"),
+        ("model/step.tpu-v5e-2x4", "v5e:2x4", ""),
+        ("training/step.full", "v5e:2x4", "--perf-size full --perf-target tpu:v5e:2x4"),
+        ("training/step.full", "TPU v5e", "--perf-size full"),
+        ("model/step", "TPU v5e", ""),
+    ],
+)
+def test_the_command_compiles_the_same_again(case, kind, options):
+    """The target of the run, and a size that is not the usual one, stand in no test; a gate names its own targets itself."""
+    hardware = HardwareKey(platform="tpu", device_kind=kind, devices=8)
+    made = replace(judged(now=measurement(facts={"xla_bytes": 10**6})), case=case, hardware=hardware)
+    command = rows(made)[1]["next"].partition("   ")[0]
+    assert command == f"reproduce: pytest {shlex.quote(TEST)} {options}".strip()
 
 
 def test_the_baseline_row_names_four_differences():

@@ -105,8 +105,10 @@ def test_the_report_holds_what_a_person_asks_for(red):
 
 
 def test_the_verdict_is_there_as_data(red):
-    """With its schema."""
+    """With its schema; the results of the run say which sides were profiled."""
     red.run()
+    (case,) = red.results()["cases"]
+    assert case["profiled"] == ["now", "baseline"]
     verdict = json.loads((bundle(red) / "verdict.json").read_text())
     assert (verdict["schema"], verdict["case"], verdict["status"]) == (1, "model/step", "REGRESSED")
     assert verdict["capture"]["table"]["other"] == "baseline"

@@ -61,6 +61,7 @@ class CaseRecord:
         changes: What changed in the program, as lines of a difference, where it fails.
         allocations: The largest buffers, where memory decides.
         bundle: Folder of its profiles and programs, relative to the project; empty if there is none.
+        profiled: The sides whose profiles are there: today's, the baseline's or the reference's.
         roofline: Of a target, the least times, as ``docs/results.md`` has them.
         figures: Every number of it; ``None`` in results of an earlier jaxgate, and where nothing was measured.
     """
@@ -81,6 +82,7 @@ class CaseRecord:
     baseline: str = ""
     origin: str | None = None
     bundle: str = ""
+    profiled: tuple[str, ...] = ()
     text: str = ""
     changes: tuple[str, ...] = ()
     allocations: tuple[str, ...] = ()

@@ -81,6 +81,7 @@ def _case(verdict: Verdict, outcome: Outcome, environments: Sequence[Mapping[str
         "opinion": None if verdict.opinion is None else {**asdict(verdict.opinion), "by": str(verdict.opinion.by)},
         **({} if verdict.contrast is None else {"contrast": contrast_json(verdict.contrast)}),
         "bundle": verdict.capture.folder if verdict.capture is not None else "",
+        "profiled": list(verdict.capture.sides) if verdict.capture is not None else [],
         "text": _text(verdict, outcome),
         "changes": list(verdict.changes),
         "allocations": list(verdict.allocations) if verdict.fails else [],

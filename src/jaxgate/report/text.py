@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
-from jaxgate.model import EnergyRatio, Finding, Status, Verdict, detectable, plural, shortlist
+from jaxgate.model import EnergyRatio, Finding, Size, Status, Verdict, detectable, plural, shortlist
 from jaxgate.report.drift import describe_drift
 from jaxgate.report.energy import call_energy, energy_details, energy_row, ratio_of_energy
 from jaxgate.report.optable import blame
@@ -233,10 +234,19 @@ def _culprit(verdict: Verdict) -> str:
     return f"{found}; comes from: {verdict.origin.place}{separate}"
 
 
+def _options(verdict: Verdict) -> Iterator[str]:
+    """What the test needs to do the same again: it says itself neither the size nor, mostly, the target."""
+    suffix, hardware = verdict.case.rpartition(".")[2], verdict.hardware
+    if suffix in get_args(Size):
+        yield f"--perf-size {suffix}"
+    if hardware is not None and hardware.target and suffix != hardware.slug.rpartition("-")[0]:
+        yield f"--perf-target {hardware.target}"
+
+
 def _commands(verdict: Verdict, test: str, elsewhere: str) -> str:
-    reproduce = f"reproduce: pytest {shell_word(test)}"
-    if elsewhere:
-        reproduce = f"{reproduce} {elsewhere}"
+    reproduce = " ".join(
+        ["reproduce: pytest", shell_word(test), *_options(verdict), *([elsewhere] if elsewhere else [])]
+    )
     if verdict.opinion is not None and verdict.opinion.wrong:
         return f"{reproduce}   reduce: jaxgate repro {shell_word(verdict.case)} --reduce"
     if elsewhere:

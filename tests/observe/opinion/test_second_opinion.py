@@ -48,14 +48,25 @@ DEAD = "StableHLO's reference interpreter gave no result: a process of its own e
 ASKED = {OpinionBy.INTERPRETER: Here, OpinionBy.SECOND_COMPILE: Nobody}
 
 
+MADE = {}
+"""What was compiled and called, by function and identities of the arguments, with the arguments: most tests ask the same."""
+
+
+def made(function, arguments):
+    """A function's lowering, its program and its result."""
+    key = (function, *map(id, arguments))
+    if key not in MADE:
+        lowered = lower(function, arguments, {}, role="subject", clock=time.perf_counter_ns)
+        program = compile_program(lowered, clocks=CLOCKS)
+        copies = [one.copy() if isinstance(one, jax.Array) else one for one in arguments]
+        result = jax.tree.map(on_host, jax.block_until_ready(function(*copies)))
+        MADE[key] = arguments, (lowered, program, result)
+    return MADE[key][1]
+
+
 def question(function, *arguments, wrong=lambda result: result, **changes):
     """A function's result for its arguments, or what a wrong compiler would have made of it."""
-    lowered = lower(function, arguments, {}, role="subject", clock=time.perf_counter_ns)
-    program = compile_program(lowered, clocks=CLOCKS)
-    result = jax.tree.map(
-        on_host,
-        jax.block_until_ready(function(*[one.copy() if isinstance(one, jax.Array) else one for one in arguments])),
-    )
+    lowered, program, result = made(function, arguments)
     about = {
         "lowered": lowered,
         "call": (arguments, {}),

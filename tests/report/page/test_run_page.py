@@ -270,10 +270,24 @@ def test_each_case_names_its_own_environment_and_folder():
     calm, red = sample_run(1), sample_run(1, red=1)
     other = replace(red.cases[0].figures, environment={"jax": "0.12.0"})
     first = Result(run=calm, name="a", folder="a", logdir="here/a")
-    second = Result(run=changed(red, figures=other, bundle="x"), name="b", folder="b", logdir="here/b")
+    second = Result(
+        run=changed(red, figures=other, bundle="x", profiled=("now",)), name="b", folder="b", logdir="here/b"
+    )
     page = run_page([first, second], library="")
     assert "jaxgate tensorboard --logdir here/b" in page
     assert "--logdir here/a" not in page
     environments = [first.run.cases[0].figures.environment, other.environment]
     assert page.index(environments[0]["jax"]) < page.index("0.12.0")
     assert [case["environment"] for case in data_of(page)["cases"]["cases"]] == [1, 0]
+
+
+@pytest.mark.parametrize("profiled", [(), ("now",)])
+def test_only_where_a_case_was_profiled_are_there_profiles_to_open(profiled):
+    """One that was compiled for a target has none; its report and its bundle are there all the same."""
+    red = changed(sample_run(1, red=1), bundle="x", profiled=profiled)
+    page = run_page([Result(run=red, logdir="here")], library="")
+    (case,) = data_of(page)["cases"]["cases"]
+    assert ("jaxgate tensorboard --logdir here" in page) is bool(profiled)
+    assert ("logdir" in case) is bool(profiled)
+    assert "its bundle" in page
+    assert "bundle" in case

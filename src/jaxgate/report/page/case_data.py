@@ -78,7 +78,8 @@ def case_data(
             key: shared.place(text) for key, text in (("baseline", case.baseline), ("time", case.time.reason)) if text
         }
         if row.bundle:
-            one |= {"bundle": row.bundle, "page": row.page, "logdir": shared.place(row.logdir)}
+            one |= {"bundle": row.bundle, "page": row.page}
+            one |= {"logdir": shared.place(row.logdir)} if case.profiled else {}
         if row.key not in already:
             one |= {
                 "text": budget.text(case.text),

@@ -174,7 +174,8 @@ const cases = (() => {
     about.forEach((part, at) => line.append(at ? " · " : "", part));
     if (about.length) made.push(line);
     if (one.bundle) {
-      made.push(element("p", {}, element("a", { href: one.page }, "Its report"), ", ", element("a", { href: one.bundle }, "its bundle"), ", ", element("code", {}, `jaxgate tensorboard --logdir ${shared[one.logdir]}`), " opens its profiles"));
+      const profiles = one.logdir === undefined ? [] : [", ", element("code", {}, `jaxgate tensorboard --logdir ${shared[one.logdir]}`), " opens its profiles"];
+      made.push(element("p", {}, element("a", { href: one.page }, "Its report"), ", ", element("a", { href: one.bundle }, "its bundle"), ...profiles));
     }
     if (one.causes) made.push(element("p", {}, "Suspects, the one that explains most first:"), element("ol", {}, ...one.causes.map((cause) => element("li", {}, cause))));
     return made;
