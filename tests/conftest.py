@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import random
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,9 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         del os.environ[name]
     os.environ.setdefault("JAXGATE_OPINION", "0")  # a process more for each run; who tests it asks for it
     os.environ["JAXGATE_HISTORY"] = "none"  # likewise
-    os.environ.setdefault(
-        "XDG_CACHE_HOME", str(Path.home() / ".cache")
-    )  # the charts' library is made once, not by each run
+    os.environ["XDG_CACHE_HOME"] = str(_cache_with_charts())
     os.environ["JAXGATE_MACHINE_HELD"] = "tests"  # several files at a time; they judge no times of this machine
     from support.fakes import import_everything  # not earlier: ``pytest --help`` loads this file too
 
@@ -72,6 +74,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         random.Random(seed).shuffle(items)
     gc.collect()
     gc.freeze()  # what is imported is no garbage: looking at it takes every full collection 0.1 s, and a run makes several
+
+
+def _cache_with_charts() -> Path:
+    """A cache for all runs in these tests, whose charts are drawn by a stand-in: the real one is 1 MB in each page."""
+    folder = Path(tempfile.mkdtemp(prefix="jaxgate-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if find_spec("vl_convert") is not None:
+        charts = folder / "jaxgate" / "charts" / f"{version('vl-convert-python')}.js"
+        charts.parent.mkdir(parents=True)
+        charts.write_text("window.vegaEmbed = async () => {};")
+    return folder
 
 
 @pytest.fixture(autouse=True)
