@@ -131,6 +131,17 @@ def test_a_waiver_whose_case_is_gone_is_listed(recorded):
     )
 
 
+def test_an_accepted_drift_whose_case_is_gone_is_listed(recorded):
+    """As a waiver is; that of a case which is there is not."""
+    account = 'since = 2026-11-01\nowner = "ml"\nreason = "a better loss"\n'
+    waive(recorded, *(f'[[drift]]\ncase = "model/{name}"\n{account}' for name in ("gone", "step")))
+    result = recorded.run("--perf-strict")
+    assert result.code == 0
+    assert [line for line in result.text.splitlines() if line.startswith("DRIFT")] == [
+        "DRIFT since 2026-11-01 of model/gone: no test has this case; remove it from baselines/waivers.toml"
+    ]
+
+
 PARTS = {
     "one is deselected": ["-k", "other"],
     "one test": ["test_model.py::test_other", "test_model.py::test_step"],

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxgate.engine.exit_status import ExitStatus, exit_status
-from jaxgate.engine.orphans import Orphans, find_idle_waivers, find_orphans
+from jaxgate.engine.orphans import Orphans, find_idle_entries, find_orphans
 from jaxgate.engine.renames import add_renames
 from jaxgate.judge import worst_accepted
 from jaxgate.keep import (
@@ -21,7 +21,7 @@ from jaxgate.keep import (
     ignored,
     uncommitted,
 )
-from jaxgate.model import Collection, Energy, Review, Status, StoreChanges, Verdict, Waiver
+from jaxgate.model import Collection, Energy, Review, Status, StoreChanges, Verdict
 from jaxgate.report import accepted_figure, describe_finding, whole_energy
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Ending:
         adopted: What became of baselines of another revision, by hardware.
         review: What came of asking about each case that moved.
         orphans: Baselines without a test; ``None`` if they were not looked for.
-        idle_waivers: Waivers that nobody needs any more, each with the reason.
+        idle_entries: Waivers and accepted drifts that nobody needs any more, each with the reason.
     """
 
     status: ExitStatus
@@ -49,7 +49,7 @@ class Ending:
     adopted: Mapping[str, str] = field(default_factory=dict)
     review: Review | None = None
     orphans: Orphans | None = None
-    idle_waivers: tuple[tuple[Waiver, str], ...] = ()
+    idle_entries: tuple[tuple[str, str], ...] = ()
 
 
 def end_unfinished(session: GateSession, code: int) -> Ending:
@@ -84,11 +84,11 @@ def look_around(
     settings, result = session.settings, session.result
     orphans = find_orphans(session, collection)
     result.verdicts[:] = add_renames(result.verdicts, orphans.renamed)
-    idle = find_idle_waivers(session, collection) if session.waivers else []
+    idle = find_idle_entries(session, collection)
     wrong = wrong or bool(orphans.unreadable or result.clashes)
     wrong = wrong or (settings.strict and bool(orphans) and not settings.against)
     status = exit_status(ending.status.code, session, tests_failed=tests_failed, wrong=wrong)
-    return replace(ending, status=status, orphans=orphans, idle_waivers=tuple(idle))
+    return replace(ending, status=status, orphans=orphans, idle_entries=tuple(idle))
 
 
 def tidy(session: GateSession) -> StoreChanges:

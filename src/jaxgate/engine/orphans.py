@@ -1,4 +1,4 @@
-"""What nobody needs any more: baselines whose test is gone, and waivers of what is no loss."""
+"""What nobody needs any more: baselines whose test is gone, waivers of what is no loss, accepted drifts of no case."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from jaxgate.engine.renames import Renamed, find_renamed
 from jaxgate.judge import unneeded
 from jaxgate.keep import CorruptBaselineError, read_all
-from jaxgate.model import Baseline, Collection, Waiver
+from jaxgate.model import Baseline, Collection, DriftStart, Waiver
 
 if TYPE_CHECKING:
     from jaxgate.engine.session import GateSession
@@ -90,23 +90,30 @@ def is_inside(test: str, root: str) -> bool:
     return root in ("", ".") or file == root or file.startswith(f"{root}/")
 
 
-def find_idle_waivers(session: GateSession, collection: Collection) -> list[tuple[Waiver, str]]:
-    """Find the waivers that should be removed, each with the reason.
+def find_idle_entries(session: GateSession, collection: Collection) -> list[tuple[str, str]]:
+    """Find the waivers and the accepted drifts that should be removed, each with the reason.
 
     Nothing is found where the stored baselines are not what was compared with.
     """
-    if session.settings.elsewhere:
+    if session.settings.elsewhere or not (session.waivers or session.drift_starts):
         return []
-    found = [pair for verdict in session.result.verdicts for pair in unneeded(verdict, session.waivers)]
-    return found + list(_without_case(session, collection))
+    idle = (pair for verdict in session.result.verdicts for pair in unneeded(verdict, session.waivers))
+    return [*((_name(waiver), why) for waiver, why in idle), *_without_case(session, collection)]
 
 
-def _without_case(session: GateSession, collection: Collection) -> Iterator[tuple[Waiver, str]]:
-    """The waivers whose case no test has; only a run of the whole suite can know."""
+def _without_case(session: GateSession, collection: Collection) -> Iterator[tuple[str, str]]:
+    """The entries whose case no test has; only a run of the whole suite can know."""
     claimed = session.result.tests
-    unknown = [waiver for waiver in session.waivers if waiver.case not in claimed]
+    entries: list[Waiver | DriftStart] = [*session.waivers, *session.drift_starts]
+    unknown = [entry for entry in entries if entry.case not in claimed]
     if unknown and _is_whole(session, collection):
-        yield from ((waiver, "no test has this case") for waiver in unknown)
+        yield from ((_name(entry), "no test has this case") for entry in unknown)
+
+
+def _name(entry: Waiver | DriftStart) -> str:
+    if isinstance(entry, Waiver):
+        return f"WAIVER {entry.quantity} of {entry.case}"
+    return f"DRIFT since {entry.since} of {entry.case}"
 
 
 def _is_whole(session: GateSession, collection: Collection) -> bool:

@@ -185,6 +185,7 @@ class GateSession:
         self._waits: Final = waits
         self.comparison: Final = comparison
         self.waivers: Final = waivers
+        self.drift_starts: Final = drift_starts
         self.failed_there: Final = failed_there
         self._known_provenance: Final = known_provenance
         self.instruments: Final = instruments or Instruments()

@@ -238,8 +238,8 @@ def _notices(out: Console, session: GateSession, ending: Ending | None, folder: 
             red=True,
         )
     file = os.path.relpath(session.settings.baselines / FILE, folder)
-    for waiver, why in ending.idle_waivers if ending is not None else ():
-        out.write_line(f"WAIVER {waiver.quantity} of {waiver.case}: {why}; remove it from {file}", yellow=True)
+    for entry, why in ending.idle_entries if ending is not None else ():
+        out.write_line(f"{entry}: {why}; remove it from {file}", yellow=True)
     old = session.result.ageing(session.today)
     if old is not None:
         programs = plural(old.programs, "stored program was", "stored programs were")
