@@ -1,6 +1,6 @@
 """Measure how good the gate is, beside what people would use instead, and write a page with the figures.
 
-Usage: python -m ci.evaluation [PART ...] [--quick] [--fresh] [--page FILE]   (``make evaluate``; about 70 minutes on 2 cores)
+Usage: python -m ci.evaluation [PART ...] [--quick] [--fresh] [--page FILE]   (``make evaluate``; about 50 minutes on 2 cores)
 
 Parts: planted, peers, elsewhere, unchanged, power, attacks, broken; all of them if none is named. Each runs in a process of its own and is
 kept in ``build/evaluation``; one that was measured at this commit, with these versions on this machine, is not measured
