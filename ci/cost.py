@@ -3,12 +3,13 @@
 Usage: python ci/cost.py [REPEATS]   (default 5; about two minutes on a 2-core CPU)
 
 Programs of about 0.1, 5 and 50 ms a call. "Unchanged" is what observing and judging by identity takes beyond the
-sample itself and the three threaded steps; "changed" is a whole duel of two programs equally fast, with export,
+sample itself and the steps (20, or three and as many as half a second holds); "changed" is a whole duel of two programs equally fast, with export,
 compiles and looks; "repeat" is one fresh process, which a slow-down needs two of. Prints a Markdown table.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -28,7 +29,7 @@ from jaxgate.judge import judge
 from jaxgate.keep import FloorStore, ProgramStore, ReferenceCache
 from jaxgate.model import Baseline, Computation, Provenance, StoredBaseline
 from jaxgate.observe.duel import Opponents
-from jaxgate.observe.execute import STEPS
+from jaxgate.observe.execute import MAX_STEPS, MORE_NS, STEPS
 from jaxgate.observe.measure import Observation, observe
 from jaxgate.report import show
 
@@ -63,7 +64,8 @@ def watch(steps: int, shift: float) -> tuple[Observation, float]:
         raise RuntimeError("expected samples, found none")
     phases = [now.phases.trace_ns, now.phases.lower_ns, now.phases.compile_ns]
     passed -= sum(phase or 0 for phase in phases) + sum(now.samples.bursts_ns)
-    return observed, (passed - STEPS * now.samples.run_ns) / 1e9
+    steps = STEPS + min(MAX_STEPS - STEPS, MORE_NS // now.samples.run_ns)
+    return observed, (passed - steps * now.samples.run_ns) / 1e9
 
 
 def judged(observed: Observation, record: StoredBaseline) -> float:
@@ -91,7 +93,14 @@ def cost(target_ns: int, repeats: int, folder: Path) -> list[str]:
         begin = time.perf_counter()
         opponents, margins = Opponents(ReferenceCache(None)), Margins(FloorStore(None))
         instruments = Instruments()
-        duels = BaselineDuels(store, DuelBudget(None), margins=margins, opponents=opponents, instruments=instruments)
+        duels = BaselineDuels(
+            store,
+            DuelBudget(None),
+            margins=margins,
+            opponents=opponents,
+            instruments=instruments,
+            variables=dict(os.environ),
+        )
         timing = duels.time(other, record, lambda _: None)
         changed.append(time.perf_counter() - begin)
         if timing.repeat is None:

@@ -5,7 +5,7 @@ from jaxgate.observe.execute.dispatch_time import dispatch_time
 from jaxgate.observe.execute.dispatches import Launched, count_launches
 from jaxgate.observe.execute.energy import Metered, measure_energy
 from jaxgate.observe.execute.first_steps import STEPS, Stepped, refuse_nan, take_steps
-from jaxgate.observe.execute.further_steps import take_further_steps
+from jaxgate.observe.execute.further_steps import MAX_STEPS, MORE_NS, take_further_steps
 from jaxgate.observe.execute.python_calls import Called, count_python
 from jaxgate.observe.execute.recorded_calls import Forced, RecordedCalls, RecordedProgram, recorded_calls
 from jaxgate.observe.execute.references import Reference, compile_alternative, observe_alternatives, observe_reference
