@@ -3,8 +3,8 @@
 Usage: python ci/cost.py [REPEATS]   (default 5; about two minutes on a 2-core CPU)
 
 Programs of about 0.1, 5 and 50 ms a call. "Unchanged" is what observing and judging by identity takes beyond the
-sample itself and the steps (20, or three and as many as half a second holds); "changed" is a whole duel of two programs equally fast, with export,
-compiles and looks; "repeat" is one fresh process, which a slow-down needs two of. Prints a Markdown table.
+sample itself and the steps (20, or three and as many as half a second holds); "changed" is a whole duel of two
+programs equally fast, with export, compiles and looks; "repeat" is one fresh process, which a slow-down needs two of. Prints a Markdown table.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def watch(steps: int, shift: float) -> tuple[Observation, float]:
     computation = Computation(subject=jax.jit(program(steps, shift)), args=(jnp.ones((WIDTH, WIDTH)),))
     begin = time.perf_counter_ns()
     observed = observe(lambda: computation, store=ReferenceCache(None))
-    passed = time.perf_counter_ns() - begin
+    passed: float = time.perf_counter_ns() - begin
     now = observed.measurement
     if now.samples is None:
         raise RuntimeError("expected samples, found none")
     phases = [now.phases.trace_ns, now.phases.lower_ns, now.phases.compile_ns]
     passed -= sum(phase or 0 for phase in phases) + sum(now.samples.bursts_ns)
-    steps = STEPS + min(MAX_STEPS - STEPS, MORE_NS // now.samples.run_ns)
-    return observed, (passed - steps * now.samples.run_ns) / 1e9
+    taken = STEPS + min(MAX_STEPS - STEPS, int(MORE_NS / now.samples.run_ns))
+    return observed, (passed - taken * now.samples.run_ns) / 1e9
 
 
 def judged(observed: Observation, record: StoredBaseline) -> float:
@@ -78,7 +78,7 @@ def judged(observed: Observation, record: StoredBaseline) -> float:
 def cost(target_ns: int, repeats: int, folder: Path) -> list[str]:
     """One row of the table."""
     steps = max(1, round(target_ns / (call_ns(64) / 64)))
-    unchanged, changed, repeat = [], [], []
+    unchanged, changed, repeat, duelled = [], [], [], []
     before, _ = watch(steps, 0.2)
     stored = before.export()
     store = ProgramStore(folder)
@@ -105,8 +105,9 @@ def cost(target_ns: int, repeats: int, folder: Path) -> list[str]:
         changed.append(time.perf_counter() - begin)
         if timing.repeat is None:
             raise RuntimeError(f"expected a duel, found none: {timing.why_not}")
+        duelled.append(timing.repeat)
     begin = time.perf_counter()
-    timing.repeat.run("cost/case", instruments)
+    duelled[-1].run("cost/case", instruments)
     repeat.append(time.perf_counter() - begin)
     run_ns = before.measurement.samples.run_ns if before.measurement.samples else 0
     return [

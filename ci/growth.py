@@ -60,7 +60,7 @@ def refresh(root: Path, observed: Observation, *, collecting: bool) -> None:
     verdict = Verdict(case=CASE, hardware=None, status=Status.SAME, fails=False, findings=(), time=time)
     replaced = found.accept(store, ProgramStore(root), verdict).replaced
     if collecting and replaced:
-        collect(root, {replaced})
+        collect(root, {*replaced})
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -114,7 +114,8 @@ def child(name: str, value: Any, **variables: str) -> dict[str, Any] | str:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **variables})
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["it ended"])[-1][:100]
-    return json.loads(done.stdout.splitlines()[-1])
+    seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return seen
 
 
 def changed_by(usual: dict[str, Any], name: str, value: Any, **variables: str) -> tuple[bool, list[str]] | str:
@@ -135,10 +136,12 @@ def changed_by(usual: dict[str, Any], name: str, value: Any, **variables: str) -
 
 def usual_look() -> dict[str, Any]:
     """Three processes in which nothing was set: their median times."""
-    looks = [child("", None) for _ in range(3)]
-    for found in looks:
+    looks: list[dict[str, Any]] = []
+    for _ in range(3):
+        found = child("", None)
         if isinstance(found, str):
             sys.exit(found)
+        looks.append(found)
     usual = looks[0]
     for title in PROGRAMS:
         usual[title]["time"] = median(found[title]["time"] for found in looks)
@@ -160,9 +163,9 @@ def main(names: list[str]) -> int:
         named, changed = found
         if changed and not named:
             unnamed.append(name)
-        names = ", ".join(changed) or "nothing"
+        shown = ", ".join(changed) or "nothing"
         print(
-            f"| {name} | {tried} | {'named' if named else '**not named**' if changed else 'excused'} | {names} |",
+            f"| {name} | {tried} | {'named' if named else '**not named**' if changed else 'excused'} | {shown} |",
             flush=True,
         )
     print(f"\nchanged something and not named: {', '.join(unnamed) or 'none'}")

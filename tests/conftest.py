@@ -77,9 +77,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _cache_with_charts() -> Path:
-    """A cache for all runs in these tests, whose charts are drawn by a stand-in: the real one is 1 MB in each page."""
+    """A cache for all runs in these tests, whose charts are drawn by a stand-in: the real one is 1 MB in each page.
+
+    What others keep in the user's cache (wheels of pip, fonts of matplotlib) is found there as ever.
+    """
     folder = Path(tempfile.mkdtemp(prefix="jaxgate-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    of_user = Path(os.environ.get("XDG_CACHE_HOME", "") or Path.home() / ".cache")
+    for other in of_user.iterdir() if of_user.is_dir() else ():
+        if other.name != "jaxgate":
+            (folder / other.name).symlink_to(other)
     if find_spec("vl_convert") is not None:
         charts = folder / "jaxgate" / "charts" / f"{version('vl-convert-python')}.js"
         charts.parent.mkdir(parents=True)

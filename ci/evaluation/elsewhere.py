@@ -26,6 +26,7 @@ from jaxgate.model import folder_name, split_folder_name
 from jaxgate.observe.machine import give_cpu_devices
 from tests.faults.programs import PROGRAMS
 from tests.faults.runner import DEVICES, Bench
+from tests.support.processes import outside_variables
 
 SETTINGS = f'[tool.pytest]\npythonpath = ["."]\nperf_cpu_devices = "{DEVICES}"\n'
 OTHER = {"device_kind": "another machine", "slug": "cpu-another-machine"}
@@ -38,13 +39,12 @@ def elsewhere(*, quick: bool) -> Result:
     before = _looks(programs)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _write_project(folder, programs)
-        _pytest(folder, "--perf-update", expected=0)
-        _lend(folder / "baselines")
+        write_project(folder, programs)
+        run_pytest(folder, "--perf-update", expected=0)
+        lend(folder / "baselines")
         with one_core():
             after = _looks(programs)
-            _pytest(folder)
-        cases = json.loads((folder / "perf-artifacts/results.json").read_text())["cases"]
+            cases = run_pytest(folder)
     said = [alarms(before[name], after[name], harmless=True) for name in programs]
     rows = {
         "jaxgate": [_count_red(cases), len(cases)],
@@ -92,7 +92,7 @@ def _look_at(programs: Mapping[str, Path]) -> dict[str, Look]:
         return {name: look(bench, file, name, file.read_text()) for name, file in programs.items()}
 
 
-def _write_project(folder: Path, programs: Mapping[str, Path]) -> None:
+def write_project(folder: Path, programs: Mapping[str, Path]) -> None:
     """Write a project whose cases are the programs."""
     (folder / "pyproject.toml").write_text(SETTINGS)
     for file in programs.values():
@@ -109,7 +109,7 @@ def _write_project(folder: Path, programs: Mapping[str, Path]) -> None:
     )
 
 
-def _lend(baselines: Path) -> None:
+def lend(baselines: Path) -> None:
     """Let the baselines be those of other hardware.
 
     Raises:
@@ -127,14 +127,18 @@ def _lend(baselines: Path) -> None:
             file.write_text(json.dumps(content))
 
 
-def _pytest(folder: Path, *arguments: str, expected: int | None = None) -> None:
+def run_pytest(folder: Path, *arguments: str, expected: int | None = None) -> list[dict[str, Any]]:
     """Run pytest there, as somebody at a terminal would.
+
+    Returns:
+        What ``results.json`` says of the cases.
 
     Raises:
         RuntimeError: If it ends otherwise than expected.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "JAXGATE", "CI"))}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(command, cwd=folder, env=kept, stdout=sys.stderr, check=False)
+    done = subprocess.run(command, cwd=folder, env=outside_variables(), stdout=sys.stderr, check=False)
     if expected is not None and done.returncode != expected:
         raise RuntimeError(f"expected exit status {expected} of pytest, found {done.returncode}")
+    cases: list[dict[str, Any]] = json.loads((folder / "perf-artifacts/results.json").read_text())["cases"]
+    return cases

@@ -52,8 +52,9 @@ def _timed(computation: Computation) -> Iterator[int]:
 
 def _copied(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments that a call may consume."""
-    copies = jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, arguments)
-    return jax.block_until_ready(copies)
+    copies = tuple(jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, arguments))
+    jax.block_until_ready(copies)
+    return copies
 
 
 def _compiled(computation: Computation) -> tuple[str | None, int | None]:

@@ -15,4 +15,4 @@ def _reversed(found: Duel, *arguments: Any, **options: Any) -> Decision:
     return _decide(replace(found, now_ns=found.baseline_ns, baseline_ns=found.now_ns), *arguments, **options)
 
 
-duel.decide = _reversed
+setattr(duel, "decide", _reversed)  # noqa: B010 - a module's function, which no type checker lets be another

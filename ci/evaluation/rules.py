@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from statistics import mean, median
+from typing import Any
 
 from pytest_benchmark.utils import PercentageRegressionCheck
 from scipy.stats import mannwhitneyu
@@ -37,7 +38,7 @@ class Look:
 
 
 def _slower_mean(percent: int, before: Look, after: Look) -> bool:
-    check = PercentageRegressionCheck("mean", percent)
+    check: Any = PercentageRegressionCheck("mean", percent)  # type: ignore[no-untyped-call] # pytest-benchmark has no types
     return bool(check.fails({"mean": mean(after.times_ns)}, {"mean": mean(before.times_ns)}))
 
 

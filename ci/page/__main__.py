@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from math import exp
 from pathlib import Path
@@ -59,9 +60,13 @@ def samples(results: list[Path], library: str) -> Iterator[tuple[str, Callable[[
     if results:
         runs["given"] = lambda: [Result(run=read_results(file), name=str(file)) for file in results]
     for name, shown in runs.items():
-        yield name, lambda shown=shown: run_page(shown(), library=library)
+        yield name, partial(_run_page, shown, library)
     yield "history", lambda: _history(library)
     yield "diff", _diff
+
+
+def _run_page(shown: Callable[[], list[Result]], library: str) -> str:
+    return run_page(shown(), library=library)
 
 
 def _history(library: str) -> str:

@@ -10,7 +10,7 @@ import jax
 import pytest
 
 from ci.evaluation import broken as breaking
-from ci.evaluation.elsewhere import of_elsewhere, one_core
+from ci.evaluation.elsewhere import lend, of_elsewhere, one_core, run_pytest, write_project
 from ci.evaluation.looking import look
 from ci.evaluation.page import compared, page, pictures, table, where_not
 from ci.evaluation.parts import of_planted, of_power
@@ -160,6 +160,20 @@ def test_what_must_hold_on_another_machine(cases, held):
     found = [{"status": status, "fails": fails, "baseline": recorded} for status, fails, recorded in cases]
     assert of_elsewhere(found, 2).held is held
     assert not of_elsewhere([], 0).held
+
+
+def test_a_mistake_is_red_by_a_baseline_of_another_machine(tmp_path):
+    """Or the part would pass whatever the gate says there: planted after the baselines became those of other hardware."""
+    programs = {"low_rank": PROGRAMS["low_rank"]}
+    write_project(tmp_path, programs)
+    run_pytest(tmp_path, "--perf-update", expected=0)
+    lend(tmp_path / "baselines")
+    (fault,) = (fault for fault in FAULTS if fault.name == "the thin matrices are multiplied first")
+    (tmp_path / "low_rank.py").write_text(fault.planted())
+    cases = run_pytest(tmp_path, expected=1)
+    found = of_elsewhere(cases, 1)
+    assert not found.held
+    assert found.what.startswith("1 of 1 unchanged programs are red")
 
 
 def test_another_machine_has_one_core():

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.git import commit
 from support.paths import REPOSITORY
+from support.processes import outside_variables
 
 from jaxgate.model import NOT_CALLED
 
@@ -145,7 +146,7 @@ def test_the_way_from_nothing_ends_green(project):
     project.write(".gitignore", "__pycache__/\n")
     commit(project.path)
     project.write(file, blocks("Plain JAX")[0])
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "JAXGATE", "CI"))}
+    environ = outside_variables()
     environ |= {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
     done = subprocess.run(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
+from support.processes import outside_variables
 from support.projects import SETTINGS
 
 from jaxgate.cli import main as cli
@@ -31,8 +31,7 @@ CASE = "model/acme"
 
 def run(folder, *arguments, module="jaxgate.cli.main"):
     """A command in a process of its own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "JAXGATE", "CI"))}
-    variables = {**kept, "JAXGATE_MACHINE_HELD": "tests", "JAX_PLATFORMS": "cpu"}
+    variables = outside_variables(JAXGATE_MACHINE_HELD="tests", JAX_PLATFORMS="cpu")
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=folder,

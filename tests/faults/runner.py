@@ -46,6 +46,7 @@ from tests.faults.model import REPOSITORY, Control, Fault, Outcome, Score
 from tests.faults.scoring import ALARMS, of_fault, of_slowdown, of_unchanged
 from tests.support.corpora import compiled_quickly
 from tests.support.in_process import share_contexts
+from tests.support.processes import outside_variables
 from tests.support.projects import SETTINGS
 
 DEVICES = 8
@@ -186,13 +187,8 @@ def run_slowdowns(faults: Sequence[Fault], folder: Path) -> tuple[list[Outcome],
     (folder / "pyproject.toml").write_text(f'{SETTINGS}perf_cpu_devices = "4"\n')
     test = folder / "test_programs.py"
     source = faults[0].path.read_text()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "JAXGATE", "CI"))}
-    environment = {
-        **kept,
-        "JAXGATE_MACHINE_HELD": "faults",
-        "JAXGATE_OPINION": "0",
-        "JAXGATE_HISTORY": "none",
-    }  # not to wait for whoever else measures: no time is judged
+    # Not to wait for whoever else measures: no time is judged.
+    environment = outside_variables(JAXGATE_MACHINE_HELD="faults", JAXGATE_OPINION="0", JAXGATE_HISTORY="none")
 
     def gate(text: str, *options: str) -> subprocess.CompletedProcess[str]:
         test.write_text(text)

@@ -28,7 +28,6 @@ from jaxgate.model import (
     Culprits,
     ExhaustedError,
     Finding,
-    HardwareKey,
     InvalidCaseError,
     Origin,
     Status,
@@ -239,22 +238,15 @@ def test_the_command_can_be_pasted(test):
     assert shlex.split(command) == ["pytest", test]
 
 
-@pytest.mark.parametrize(
-    ("case", "kind", "options"),
-    [
-        ("model/step", "v5e:2x4", "--perf-target tpu:v5e:2x4"),
-        ("model/step.tpu-v5e-2x4", "v5e:2x4", ""),
-        ("training/step.full", "v5e:2x4", "--perf-size full --perf-target tpu:v5e:2x4"),
-        ("training/step.full", "TPU v5e", "--perf-size full"),
-        ("model/step", "TPU v5e", ""),
-    ],
-)
-def test_the_command_compiles_the_same_again(case, kind, options):
-    """The target of the run, and a size that is not the usual one, stand in no test; a gate names its own targets itself."""
-    hardware = HardwareKey(platform="tpu", device_kind=kind, devices=8)
-    made = replace(judged(now=measurement(facts={"xla_bytes": 10**6})), case=case, hardware=hardware)
-    command = rows(made)[1]["next"].partition("   ")[0]
-    assert command == f"reproduce: pytest {shlex.quote(TEST)} {options}".strip()
+def test_the_command_compiles_the_same_again():
+    """Target and size stand in no test; also of a case that was never compiled, and so has no hardware."""
+    options = "--perf-size full --perf-target tpu:v5e:2x4"
+    for made in (
+        judged(known=record(), now=measurement(facts={"xla_bytes": 10**6})),
+        judge_invalid(CASE, InvalidCaseError("tracing", "no")),
+    ):
+        last = explain(made, test=TEST, compiled_as=options).splitlines()[-1]
+        assert last.partition("   accept")[0] == f"  next      reproduce: pytest {shlex.quote(TEST)} {options}"
 
 
 def test_the_baseline_row_names_four_differences():

@@ -123,6 +123,15 @@ def test_a_donation_that_is_dropped_is_red_and_names_the_argument(recorded):
     result = recorded.run(ON)
     assert result.code == 1
     result.shows("REGRESSED  model/step", "no longer donated: ws")
+    assert "--perf-target tpu:v5e:1x1" in result.line("  next ")
+
+
+def test_the_command_of_a_case_that_was_never_compiled_has_the_target_too(recorded):
+    """Without it the test would run on the hardware that is attached, and go another way."""
+    recorded.edit("test_model.py", "jnp.sum(", "missing(")
+    result = recorded.run(ON)
+    result.shows("INVALID  model/step", "NameError")
+    assert "--perf-target tpu:v5e:1x1" in result.line("  next ")
 
 
 def test_a_donation_that_is_lost_is_red(project, compilers):

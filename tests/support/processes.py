@@ -6,6 +6,14 @@ import os
 import subprocess
 import sys
 
+OF_RUNS = ("PYTEST", "JAXGATE", "CI")
+"""How variables begin by which one run of pytest would reach into another."""
+
+
+def outside_variables(**more: str) -> dict[str, str]:
+    """The environment variables of a process that somebody at a terminal would start, and some more."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(OF_RUNS)} | more
+
 
 def python(*arguments: object) -> str:
     """What a fresh Python prints, on the CPU; the test fails with its errors if it fails."""

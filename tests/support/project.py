@@ -16,6 +16,7 @@ import pytest
 from support import projects
 from support.lines import line_here
 from support.paths import REPOSITORY
+from support.processes import outside_variables
 
 from jaxgate.model import folder_name, release_line, split_folder_name
 
@@ -101,11 +102,9 @@ class Project:
 
     def alone(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run Python in a process of its own, as somebody at a terminal would; it is over within two minutes."""
-        unwanted = ("PYTEST", "JAXGATE", "CI")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-        kept |= {"JAXGATE_OPINION": "0", "JAXGATE_HISTORY": "none"}
+        variables = outside_variables(JAXGATE_OPINION="0", JAXGATE_HISTORY="none") | environ
         command, run = [sys.executable, *arguments], subprocess.run
-        return run(command, cwd=self.path, env=kept | environ, capture_output=True, text=True, check=False, timeout=120)
+        return run(command, cwd=self.path, env=variables, capture_output=True, text=True, check=False, timeout=120)
 
     def run(self, *arguments: str) -> Result:
         """Run pytest; modules of the project are imported afresh."""

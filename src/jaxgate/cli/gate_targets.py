@@ -66,8 +66,8 @@ def judge_each(
     page = _page(code, runs, meanings) + "".join(
         _part(name, root / folder) for name, folder in folders.items() if runs[name] is not None
     )
-    _leave(artifacts, page, runs, code)
     if artifacts is not None:
+        _leave(artifacts, page, runs, code)
         _draw(artifacts, folders, runs)
     bad = [name for name, (found, _) in meanings.items() if found is not GateExit.FINE]
     why = f"not fine: {', '.join(bad)}" if bad else f"{plural(len(runs), 'run')} passed"
@@ -141,10 +141,8 @@ def _draw(artifacts: Artifacts, folders: Mapping[str, str], runs: Mapping[str, d
         say(f"jaxgate gate: all runs side by side: {page}")
 
 
-def _leave(artifacts: Artifacts | None, page: str, runs: Mapping[str, dict[str, Any] | None], code: GateExit) -> None:
+def _leave(artifacts: Artifacts, page: str, runs: Mapping[str, dict[str, Any] | None], code: GateExit) -> None:
     """Write the page and the results of all runs where ``jaxgate comment`` looks for them."""
-    if artifacts is None:
-        return
     commits = {found["commit"] for found in runs.values() if found is not None}
     content = {"gate_exit": int(code), "commit": commits.pop() if len(commits) == 1 else None, "runs": runs}
     try:

@@ -91,11 +91,15 @@ def workflow_commands(outcome: Outcome, environ: Mapping[str, str] = os.environ)
 def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], exit_status: int) -> Outcome:
     result = session.result
     tests = {verdict.case: result.tests[verdict.case] for verdict in result.verdicts if verdict.case in result.tests}
-    elsewhere = session.settings.elsewhere
+    compiled_as, elsewhere = session.settings.compiled_as, session.settings.elsewhere
     return Outcome(
         verdicts=tuple(result.verdicts),
         tests=tests,
-        texts={v.case: explain(v, test=tests.get(v.case, ""), elsewhere=elsewhere) for v in result.verdicts if v.fails},
+        texts={
+            v.case: explain(v, test=tests.get(v.case, ""), compiled_as=compiled_as, elsewhere=elsewhere)
+            for v in result.verdicts
+            if v.fails
+        },
         not_judged=tuple(sorted(result.not_judged(selected))),
         problems=tuple(_problems(session, ending.orphans)),
         unfit=tuple(filter(None, (result.time_over, unfit(session)))),
@@ -104,6 +108,7 @@ def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], e
         dirty=session.provenance.dirty,
         baseline_edits=_baseline_edits(session) if session.settings.strict else (),
         needs_commit=ending.changes.needs_commit,
+        compiled_as=compiled_as,
         elsewhere=elsewhere,
         exit_status=exit_status,
         run=secrets.token_hex(8),

@@ -45,11 +45,11 @@ class StoredRuns:
         place = find_place(self._named, self._root)
         if place is None:
             raise HistoryError("no history is kept")
-        found: dict[str, tuple[HistoryPoint, ...]] = {}
+        found: dict[str, list[HistoryPoint]] = {}
         with HistoryStore(place) as store:
             for point in store.points(None, folder):
-                found[point.case] = (*found.get(point.case, ()), point)
-        return found
+                found.setdefault(point.case, []).append(point)
+        return {case: tuple(points) for case, points in found.items()}
 
 
 def open_history(settings: Settings, root: Path) -> StoredRuns | None:

@@ -53,9 +53,8 @@ def revision_files(root: Path, revision: str) -> Iterator[RevisionFiles | None]:
         try:
             with tarfile.TarFile(fileobj=io.BytesIO(packed)) as archive:
                 archive.extractall(folder, filter="data")
-        except (
-            tarfile.TarError
-        ) as error:  # links that lead elsewhere; nothing at all, where .gitattributes says export-ignore
+        except tarfile.TarError as error:
+            # Links that lead elsewhere; or nothing at all, where .gitattributes says export-ignore.
             raise UsageError(
                 f"expected baselines in {revision}, found what git archive cannot hand over ({error}): is their folder marked "
                 "export-ignore in .gitattributes, or has it links?"

@@ -40,6 +40,7 @@ class Outcome:
             as in a checkout without history.
         needs_commit: Files of the baselines that the last commit does not have as they are: recorded by this run, or,
             under CI, before it.
+        compiled_as: The options that chose a size and a target.
         elsewhere: The options that chose something else to compare with than the stored baselines.
         exit_status: pytest's.
         commit: What was checked out; ``None`` if git does not know.
@@ -57,6 +58,7 @@ class Outcome:
     unfit: tuple[str, ...] = ()
     baseline_edits: tuple[str, ...] | None = ()
     needs_commit: tuple[str, ...] = ()
+    compiled_as: str = ""
     elsewhere: str = ""
     exit_status: int = 0
     commit: str | None = None

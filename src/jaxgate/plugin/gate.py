@@ -217,7 +217,8 @@ class Gate:
     def _explain(self, verdict: Verdict) -> str:
         if not verdict.fails:
             return f"{verdict.status}  {verdict.case}  {in_short(verdict)}"
-        return explain(verdict, test=self._item.nodeid, elsewhere=self._session.settings.elsewhere)
+        settings = self._session.settings
+        return explain(verdict, test=self._item.nodeid, compiled_as=settings.compiled_as, elsewhere=settings.elsewhere)
 
     def _capture_of(self, judged: JudgedCase, observed: Observation | None) -> Capturing:
         """What profiles a case once its verdict is final, under the JAX settings of its test.

@@ -164,25 +164,26 @@ def confirm_held(config: pytest.Config, session: GateSession) -> None:
             finally:  # Ctrl-C: the verdict is final all the same
                 result.verdicts.append(verdict)
         del provisional, capturing
-        settle(waiting, verdict, elsewhere=session.settings.elsewhere)
+        settle(waiting, verdict, compiled_as=session.settings.compiled_as, elsewhere=session.settings.elsewhere)
         if waiting.cases or not waiting.reports:  # it waits on, or failed for another reason and is red already
             continue
         result.accused += waiting.test.accuses_machine
         _log(config, waiting.reports)
 
 
-def settle(waiting: HeldTest, verdict: Verdict, *, elsewhere: str) -> None:
+def settle(waiting: HeldTest, verdict: Verdict, *, compiled_as: str, elsewhere: str) -> None:
     """Give a test the final verdict of one of its cases; the reports of one that waits for no other say what came of all.
 
     Args:
         waiting: The test.
         verdict: The verdict.
+        compiled_as: The options that chose a size and a target, if any.
         elsewhere: The options that chose something else to compare with than the stored baselines, if any.
     """
     test, reports = waiting.test, waiting.reports
     test.verdicts.append(verdict)
     if verdict.fails:
-        test.texts[verdict.case] = explain(verdict, test=test.item.nodeid, elsewhere=elsewhere)
+        test.texts[verdict.case] = explain(verdict, test=test.item.nodeid, compiled_as=compiled_as, elsewhere=elsewhere)
     if not reports:
         return
     for report in reports:

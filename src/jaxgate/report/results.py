@@ -134,7 +134,9 @@ def _roofline(verdict: Verdict) -> dict[str, Any] | None:
 def _text(verdict: Verdict, outcome: Outcome) -> str:
     if verdict.status is Status.SAME:
         return ""
-    return explain(verdict, test=outcome.tests.get(verdict.case, ""), elsewhere=outcome.elsewhere)
+    return explain(
+        verdict, test=outcome.tests.get(verdict.case, ""), compiled_as=outcome.compiled_as, elsewhere=outcome.elsewhere
+    )
 
 
 def _communication(verdict: Verdict) -> dict[str, float] | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import get_args
+from collections.abc import Sequence
 
-from jaxgate.model import EnergyRatio, Finding, Size, Status, Verdict, detectable, plural, shortlist
+from jaxgate.model import EnergyRatio, Finding, Status, Verdict, detectable, plural, shortlist
 from jaxgate.report.drift import describe_drift
 from jaxgate.report.energy import call_energy, energy_details, energy_row, ratio_of_energy
 from jaxgate.report.optable import blame
@@ -20,12 +19,13 @@ MAX_DIFFERENCES = 4
 MAX_OTHERS = 3
 
 
-def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
+def explain(verdict: Verdict, *, test: str, compiled_as: str = "", elsewhere: str = "") -> str:
     """The text of a case that is not green: verdict, numbers, time, baseline, culprit, commands.
 
     Args:
         verdict: The verdict.
         test: pytest node id, for the commands.
+        compiled_as: The options that chose a size and a target, if any.
         elsewhere: The options that chose something else to compare with than the stored baselines, if any.
     """
     worst = verdict.worst
@@ -48,7 +48,7 @@ def explain(verdict: Verdict, *, test: str, elsewhere: str = "") -> str:
             lines.append(_row("energy", energy_row(verdict.duel_energy)))
         lines += [] if environments else [_row("baseline", _baseline(verdict))]
         lines += [_row(label, text) for label, text in blame(verdict, _culprit(verdict))]
-    lines.append(_row("next", _commands(verdict, test, elsewhere)))
+    lines.append(_row("next", _commands(verdict, test, compiled_as, elsewhere)))
     return printable("\n".join(lines))
 
 
@@ -234,19 +234,8 @@ def _culprit(verdict: Verdict) -> str:
     return f"{found}; comes from: {verdict.origin.place}{separate}"
 
 
-def _options(verdict: Verdict) -> Iterator[str]:
-    """What the test needs to do the same again: it says itself neither the size nor, mostly, the target."""
-    suffix, hardware = verdict.case.rpartition(".")[2], verdict.hardware
-    if suffix in get_args(Size):
-        yield f"--perf-size {suffix}"
-    if hardware is not None and hardware.target and suffix != hardware.slug.rpartition("-")[0]:
-        yield f"--perf-target {hardware.target}"
-
-
-def _commands(verdict: Verdict, test: str, elsewhere: str) -> str:
-    reproduce = " ".join(
-        ["reproduce: pytest", shell_word(test), *_options(verdict), *([elsewhere] if elsewhere else [])]
-    )
+def _commands(verdict: Verdict, test: str, compiled_as: str, elsewhere: str) -> str:
+    reproduce = " ".join(filter(None, ("reproduce: pytest", shell_word(test), compiled_as, elsewhere)))
     if verdict.opinion is not None and verdict.opinion.wrong:
         return f"{reproduce}   reduce: jaxgate repro {shell_word(verdict.case)} --reduce"
     if elsewhere:

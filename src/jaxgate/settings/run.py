@@ -173,6 +173,12 @@ class Settings:
         return self.kind not in {RunKind.TRIM, RunKind.PLAN, RunKind.RECORD_TIMES, RunKind.PEAK, RunKind.UPGRADE}
 
     @property
+    def compiled_as(self) -> str:
+        """The options that chose a size and a target, which no test says itself; empty for the usual ones."""
+        size = f"--perf-size {self.size}" if self.size else ""
+        return " ".join(filter(None, (size, f"--perf-target {self.target}" if self.target else "")))
+
+    @property
     def elsewhere(self) -> str:
         """The options that chose something else to compare with than the stored baselines; empty for these."""
         if self.against:
