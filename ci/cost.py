@@ -21,10 +21,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.engine.baseline_duel import BaselineDuels
-from jaxgate.engine.duel_budget import DuelBudget
+from jaxgate.engine.duels.baseline_duel import BaselineDuels
+from jaxgate.engine.duels.duel_budget import DuelBudget
+from jaxgate.engine.duels.noise_floors import Margins
 from jaxgate.engine.instruments import Instruments
-from jaxgate.engine.noise_floors import Margins
 from jaxgate.judge import judge
 from jaxgate.keep import FloorStore, ProgramStore, ReferenceCache
 from jaxgate.model import Baseline, Computation, Provenance, StoredBaseline

@@ -37,7 +37,7 @@ CREEP = log(1.01) / WEEK
 STEP = log(1.05)
 FOUND_WITHIN = {"creep": 12 * WEEK, "step": 3}
 TYPICAL = 0.006
-"""As ``judge/level_shifts.py`` takes it from docs/timing.md."""
+"""As ``judge/history/level_shifts.py`` takes it from docs/timing.md."""
 STUDENT_SPREAD = 1.134
 """Standard deviation of the normal distribution that has the quartiles of Student's t with 3 degrees of freedom."""
 KINDS = ("quiet", "creep", "step")

@@ -8,7 +8,7 @@ is (a false alarm), and with today's times multiplied by 1.05, 1.10 and 1.20 (po
 other side of the same run. Prints a Markdown table. Exit status 0; it judges rules, not programs.
 
 The rules: pytest-benchmark's ``--benchmark-compare-fail=median:5%``; Mann-Whitney at p < 0.05, as benchstat and
-google/benchmark use it; asv's p < 0.002 and a factor of 1.1; jaxgate's duel (``judge/duel.py``).
+google/benchmark use it; asv's p < 0.002 and a factor of 1.1; jaxgate's duel (``judge/timing/duel.py``).
 """
 
 from __future__ import annotations

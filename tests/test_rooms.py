@@ -157,13 +157,20 @@ def module_of(name, known):
 
 
 def past_a_face(name, file):
-    """Why a module may not be imported as such: its package says what others may use of it."""
+    """Why a module may not be imported as such: its package says what others may use of it.
+
+    Modules of one room import those of the folders around them, and of folders that only divide the room, by name.
+    """
     module = module_of(name, MODULES)
     package = MODULES.get(module, "")
     own = ".".join(file.with_suffix("").parts[1:-1])
     is_face = module == package
-    is_open = package in OPEN or module in OPEN or package.startswith("jaxgate.plugin.")
-    return "" if not module or is_face or is_open or package == own or name in OFFERED else f"import it from {package}"
+    is_open = package in OPEN or module in OPEN or package.startswith(("jaxgate.engine.", "jaxgate.plugin."))
+    is_beside = package.split(".")[:2] == own.split(".")[:2] and (
+        f"{own}.".startswith(f"{package}.") or not offered(package)
+    )
+    room = package if offered(package) else package.rpartition(".")[0]
+    return "" if not module or is_face or is_open or is_beside or name in OFFERED else f"import it from {room}"
 
 
 def violations(root, file):
@@ -267,15 +274,15 @@ def test_nothing_imports_itself_around_a_corner():
 
 
 PLANTS = [
-    ("model/numbers.py", "import jax", "jax"),
-    ("model/numbers.py", "from jax import numpy as jnp", "jax.numpy"),
-    ("model/numbers.py", "import numpy as np", "numpy"),
-    ("model/workload.py", "from jaxgate.judge import judge", "jaxgate.judge.judge"),
-    ("model/workload.py", "from ..keep import atomic", "jaxgate.keep.atomic"),
-    ("model/workload.py", "from jaxgate import Case", "jaxgate.Case"),
-    ("model/baseline.py", "import time", "time"),
-    ("model/baseline.py", "from os import environ", "os.environ"),
-    ("model/baseline.py", "TEXT = Path('x').read_text()", "read_text()"),
+    ("model/measured/numbers.py", "import jax", "jax"),
+    ("model/measured/numbers.py", "from jax import numpy as jnp", "jax.numpy"),
+    ("model/measured/numbers.py", "import numpy as np", "numpy"),
+    ("model/workloads/workload.py", "from jaxgate.judge import judge", "jaxgate.judge.judge"),
+    ("model/workloads/workload.py", "from ...keep import atomic", "jaxgate.keep.atomic"),
+    ("model/workloads/workload.py", "from jaxgate import Case", "jaxgate.Case"),
+    ("model/stored/baseline.py", "import time", "time"),
+    ("model/stored/baseline.py", "from os import environ", "os.environ"),
+    ("model/stored/baseline.py", "TEXT = Path('x').read_text()", "read_text()"),
     ("judge/verdict.py", "from jaxgate.observe.measure import observe", "jaxgate.observe.measure.observe"),
     ("judge/verdict.py", "from jaxgate import observe", "jaxgate.observe"),
     ("judge/verdict.py", "from .. import observe", "jaxgate.observe"),
@@ -299,12 +306,12 @@ PLANTS = [
     ("report/text.py", "import jaxlib.xla_client", "jaxlib"),
     ("plugin/gate.py", "import jax", "jax"),
     ("plugin/hooks.py", "from workloads import scan", "workloads.scan"),
-    ("engine/gate_cost.py", "import pytest", "pytest"),
-    ("engine/gate_cost.py", "from jaxgate.plugin.usage import usage_errors", "jaxgate.plugin.usage.usage_errors"),
-    ("engine/gate_cost.py", "from jaxgate.judge.duel import decide", "jaxgate.judge.duel.decide"),
-    ("engine/gate_cost.py", "from jaxgate.observe.duel.duel import run_duel", "jaxgate.observe.duel.duel.run_duel"),
-    ("engine/gate_cost.py", "Path('x').write_text('y')", "write_text()"),
-    ("engine/gate_cost.py", "Path('x').open('a')", "opened to write"),
+    ("engine/run/gate_cost.py", "import pytest", "pytest"),
+    ("engine/run/gate_cost.py", "from jaxgate.plugin.usage import usage_errors", "jaxgate.plugin.usage.usage_errors"),
+    ("engine/run/gate_cost.py", "from jaxgate.judge.timing.duel import decide", "jaxgate.judge.timing.duel.decide"),
+    ("engine/run/gate_cost.py", "from jaxgate.observe.duel.duel import run_duel", "jaxgate.observe.duel.duel.run_duel"),
+    ("engine/run/gate_cost.py", "Path('x').write_text('y')", "write_text()"),
+    ("engine/run/gate_cost.py", "Path('x').open('a')", "opened to write"),
     ("report/text.py", "FILE = open('x', mode='wb')", "opened to write"),
     ("plugin/gate.py", "Path('x').rename('y')", "rename()"),
     ("keep/baselines.py", "TEXT = Path('x').read_text()", "read_text()"),
@@ -312,10 +319,10 @@ PLANTS = [
     ("keep/programs.py", "import gzip\ngzip.decompress(b'')", "decompress()"),
     ("keep/duel_handoff.py", "from zipfile import ZipFile\nZipFile('x')", "ZipFile()"),
     ("cli/gate.py", "import json\njson.load(FILE)", "load()"),
-    ("engine/gate_cost.py", "import numpy as np\nnp.load('x')", "load()"),
+    ("engine/run/gate_cost.py", "import numpy as np\nnp.load('x')", "load()"),
     ("observe/measure.py", "Path('x').read_bytes()", "read_bytes()"),
     ("cli/record.py", "COMMAND = ['git', 'status']", "git"),
-    ("engine/gate_cost.py", "RUN = ['-m', 'jaxgate.processes.duel_worker']", "jaxgate.processes.duel_worker"),
+    ("engine/run/gate_cost.py", "RUN = ['-m', 'jaxgate.processes.duel_worker']", "jaxgate.processes.duel_worker"),
     ("processes/child.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
     ("processes/child.py", "if TYPE_CHECKING:\n    import pytest", "pytest"),
     ("distributed/leader.py", "from jaxgate.engine import Progress", "jaxgate.engine"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from jaxgate.judge import duel
+from jaxgate.judge.timing import duel
 from jaxgate.model import Decision, Duel
 
 _decide = duel.decide

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 _FORMER = frozenset({"at_least", "at_most", "cases", "equal"})
-"""Names of before, which work for a while: see ``jaxgate.model.former_names``."""
+"""Names of before, which work for a while: see ``jaxgate.model.workloads.former_names``."""
 _GUARDS = {"BytesError", "RetraceError", "TransferError", "at_most_bytes", "no_retrace", "no_transfer"}
 
 

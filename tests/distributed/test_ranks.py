@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from support.factories import CASE, FINGERPRINTS, measurement, record
 
-from jaxgate.engine import reference_duel
-from jaxgate.engine.duel_prospects import why_hopeless
+from jaxgate.engine.duels import reference_duel
+from jaxgate.engine.duels.duel_prospects import why_hopeless
 from jaxgate.engine.evidence import EvidenceCollector
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import judge

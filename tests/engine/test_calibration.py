@@ -15,7 +15,7 @@ from support.factories import PROGRAM, measurement
 from support.projects import model
 
 from jaxgate.engine.calibration import calibrate, real_duels
-from jaxgate.engine.duel_processes import FreshDuel, repeat_duel
+from jaxgate.engine.duels.duel_processes import FreshDuel, repeat_duel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import CONFIRM_COUNT, decide
 from jaxgate.keep import read_job, write_duels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxgate.judge import compare, divide, typical
-from jaxgate.judge.optimes import communication
+from jaxgate.judge.causes.operation_times import communication
 from jaxgate.model import Communication, Span
 from jaxgate.report.optable import communication_line
 

@@ -9,8 +9,8 @@ import pytest
 from support.factories import CASE, FINGERPRINTS, OTHER_CPU, PHASES, SAMPLES, measurement, record
 
 from jaxgate.judge import judge, merge, name_ranks
-from jaxgate.judge.phases import compare_phases
 from jaxgate.judge.rank_merge import PROGRAM_FACTS
+from jaxgate.judge.timing.phases import compare_phases
 from jaxgate.model import Culprits, InvalidCaseError, Phases, RankMeasurement, Samples, Status
 
 OWN, OTHER = "rank 0 (a, pid 10)", "rank 1 (b, pid 11)"

@@ -35,7 +35,7 @@ from jaxgate.keep import (
     save_baseline,
 )
 from jaxgate.keep.artifacts import HISTORY
-from jaxgate.keep.calibrations import write_calibration
+from jaxgate.keep.calibration_files import write_calibration
 from jaxgate.keep.log import append_log, read_log
 from jaxgate.keep.npz import pack, unpack
 from jaxgate.keep.provenance import utc_today

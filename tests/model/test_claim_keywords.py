@@ -7,7 +7,7 @@ from support.factories import measurement, record
 
 from jaxgate.judge import judge
 from jaxgate.model import Claim, Status, split_claims
-from jaxgate.model.claim import CLAIMED, QUANTITIES, RUN_NS
+from jaxgate.model.workloads.claim import CLAIMED, QUANTITIES, RUN_NS
 
 
 def stated(**options):

@@ -10,7 +10,7 @@ import pytest
 from support.factories import PHASES, PROGRAM, baseline
 from support.fakes import duel
 
-from jaxgate.engine.gate_cost import longest_duel_s, predict, unchanged_s
+from jaxgate.engine.run.gate_cost import longest_duel_s, predict, unchanged_s
 from jaxgate.keep import save_baseline
 from jaxgate.model import Cost, HardwareKey, Prediction, Samples
 

@@ -106,7 +106,7 @@ def test_a_gate_or_a_kind_of_run_loads_the_rest(project, arguments, test):
     """Collected here or in a worker, or asked for by an option; JAX comes when a gate runs."""
     project.write("test_it.py", test)
     for names in loaded(project, *arguments).values():
-        assert {"jaxgate.plugin.gating_run", "jaxgate.engine.ending"} <= names
+        assert {"jaxgate.plugin.gating_run", "jaxgate.engine.run.ending"} <= names
         assert names.isdisjoint({"jax", "numpy", "pydantic"})
 
 

@@ -23,7 +23,7 @@ from jaxgate.observe.machine import know_defaults, read_environment, variables_o
 from jaxgate.observe.program import export_program, split_call
 from jaxgate.observe.trace import lower
 from jaxgate.processes.child import run_child
-from jaxgate.processes.defaults_worker import find_defaults
+from jaxgate.processes.defaults_query import find_defaults
 from jaxgate.processes.live_worker import LiveWorker, WorkerError
 from jaxgate.processes.side_worker import ready, start_side
 
@@ -73,7 +73,7 @@ def test_each_has_its_own_environment(start):
 def test_results_are_compared(start):
     """A flag of XLA changes them, and the environment named it; they leave no file behind, nor do larger ones."""
     flags = {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}
-    asked = [sys.executable, "-m", "jaxgate.processes.defaults_worker"]
+    asked = [sys.executable, "-m", "jaxgate.processes.defaults_query"]
     options = json.loads(run_child(asked, variables=os.environ | flags).stdout)["compile_options"]
     now, baseline = map(ready, start(now=flags | {"compile_options": options}, baseline={}))
     assert agree(now, baseline, rtol=1e-5, atol=1e-5) is False

@@ -13,7 +13,7 @@ from support.fakes import BUSY, CALL_NS, QUIET, Lab, folder_here, hardware_slug
 from support.lines import line_here
 from support.projects import model
 
-from jaxgate.engine.session import GateSession
+from jaxgate.engine.run.session import GateSession
 from jaxgate.keep import BaselineStore, TimesStore, save_baseline
 from jaxgate.model import UsageError
 from jaxgate.observe.machine import first_device

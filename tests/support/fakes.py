@@ -26,7 +26,7 @@ from support.factories import CALL_NS, steady
 from support.lines import line_here
 
 import jaxgate
-from jaxgate.engine.duel_processes import FreshDuel
+from jaxgate.engine.duels.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import STORED_PHASE_POLICIES, decide, decide_claim
 from jaxgate.model import DUEL_BURST_NS, Duel, OpRow, OpTable, Phases, RepeatOutcome, Samples, folder_name
@@ -67,7 +67,7 @@ def duel(ratio: float, pairs: int = 20, *, traces: int = 0) -> Duel:
 
 def judge_phases_by(patch: pytest.MonkeyPatch, *policies: Any) -> None:
     """Judge stored phases by these policies; by none, as a machine that runs two suites compiles 100 ms more slowly."""
-    patch.setattr("jaxgate.judge.phases.STORED_PHASE_POLICIES", policies)
+    patch.setattr("jaxgate.judge.timing.phases.STORED_PHASE_POLICIES", policies)
 
 
 def shorten_duels(patch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from jaxgate.cli.pytest_arguments import IniError, usual_folder
 from jaxgate.judge import EXTRAS, NEEDED, TARGETS, environment_differences, remarks
 from jaxgate.keep import BaselineStore, CorruptBaselineError, describe_old, ignored, read_all, run_git
 from jaxgate.model import Baseline, HardwareKey, Level, StoredBaseline, Surroundings, release_line
-from jaxgate.processes.defaults_worker import find_defaults
+from jaxgate.processes.defaults_query import find_defaults
 from jaxgate.report import checkup_text
 
 MOST_COLUMNS = 110

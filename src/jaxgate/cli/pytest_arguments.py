@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxgate.keep import parse_toml, read_text
 from jaxgate.model import HISTORY_PLACE, UsageError
-from jaxgate.processes.hardware_worker import ask_hardware
+from jaxgate.processes.hardware_query import ask_hardware
 
 SUITE = "perf"
 _TAKE_A_VALUE = frozenset({"-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W"})

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jaxgate.cli.console import complain, refuse, write
 from jaxgate.cli.pytest_arguments import IniError, project_of, usual_folder
-from jaxgate.engine.program_pair import ProgramPair, find_pair
+from jaxgate.engine.reduce.program_pair import ProgramPair, find_pair
 from jaxgate.keep import Machine, write_atomic
 from jaxgate.model import ABOUT, Reduced, UsageError
 from jaxgate.processes.child import Finished
@@ -116,7 +116,7 @@ def written(pair: ProgramPair, name: str, asked: Asked) -> tuple[str, Reduced | 
             raise UsageError(f"{whose} of `{pair.case}` cannot be given away: {error}") from error
     if not asked.reduce:
         return repro_file(*sides, body=standalone_source(), name=name), None
-    from jaxgate.engine.reduce_pair import reduce_pair  # noqa: PLC0415 - imports JAX
+    from jaxgate.engine.reduce.reduce_pair import reduce_pair  # noqa: PLC0415 - imports JAX
 
     found = reduce_pair(
         *sides, python=asked.python, about=asked.about, least=asked.least, budget_s=asked.budget_s, progress=_progress

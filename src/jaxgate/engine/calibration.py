@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxgate.engine.duel_processes import FreshDuel
+from jaxgate.engine.duels.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import LOOKS, PLANTS, Planted, calibrate_case, is_slower
 from jaxgate.model import (

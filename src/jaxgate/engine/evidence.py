@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jaxgate.engine.baseline_duel import Opponent
+from jaxgate.engine.duels.baseline_duel import Opponent
 from jaxgate.engine.instruments import Instruments
-from jaxgate.engine.progress import PROFILING
+from jaxgate.engine.run.progress import PROFILING
 from jaxgate.judge import roofline
 from jaxgate.keep import Artifacts, ForeignFolderError, ProgramStore, can_write_scalars, write_scalars
 from jaxgate.model import Capture, Measurement, Status, StoredBaseline, StoredProgram, Verdict, plural

@@ -11,9 +11,9 @@ from datetime import date
 from pathlib import Path
 
 from jaxgate.engine.drift_budget import PastPoints
-from jaxgate.engine.duel_processes import FreshDuel, open_sides, repeat_duel
-from jaxgate.engine.progress import PATIENCE_S
-from jaxgate.engine.stored_runs import open_history
+from jaxgate.engine.duels.duel_processes import FreshDuel, open_sides, repeat_duel
+from jaxgate.engine.run.progress import PATIENCE_S
+from jaxgate.engine.run.stored_runs import open_history
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_now, utc_today
 from jaxgate.model import Duel, HardwareKey, JaxDefaults, Opinion, OpTable, RepeatOutcome, Target
@@ -23,7 +23,7 @@ from jaxgate.observe.machine import MachineState, look
 from jaxgate.observe.opinion import Interpreter, second_opinion
 from jaxgate.observe.profile import Taken, take_profile
 from jaxgate.observe.trace import TargetCompiler
-from jaxgate.processes.defaults_worker import find_defaults
+from jaxgate.processes.defaults_query import find_defaults
 from jaxgate.processes.interpreter_process import InterpreterProcess
 from jaxgate.processes.profile_worker import read_table
 from jaxgate.processes.pytest_child import RecordSelection, record_selection

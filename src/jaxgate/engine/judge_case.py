@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jaxgate.engine.baseline_duel import BaselineTiming, Opponent
 from jaxgate.engine.baseline_owner import refuse_foreign
+from jaxgate.engine.duels.baseline_duel import BaselineTiming, Opponent
+from jaxgate.engine.duels.reference_duel import ReferenceTiming
+from jaxgate.engine.duels.repeats import BackstopRepeat, PhaseRepeat, Repeat
 from jaxgate.engine.provisional import Provisional
 from jaxgate.engine.record import candidate, record_case
-from jaxgate.engine.reference_duel import ReferenceTiming
-from jaxgate.engine.repeats import BackstopRepeat, PhaseRepeat, Repeat
-from jaxgate.engine.session import GateSession
+from jaxgate.engine.run.session import GateSession
 from jaxgate.judge import (
     ALWAYS_FAIL,
     apply_waivers,

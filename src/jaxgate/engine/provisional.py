@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from jaxgate.engine.duels.repeats import Repeat
 from jaxgate.engine.instruments import Instruments
-from jaxgate.engine.repeats import Repeat
 from jaxgate.judge import ALWAYS_FAIL
 from jaxgate.model import RepeatOutcome, Verdict
 

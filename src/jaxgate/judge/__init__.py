@@ -2,22 +2,14 @@
 
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS, Ageing, age_days, find_ageing, last_day, window_note
 from jaxgate.judge.arrival import withdraw_identity
-from jaxgate.judge.backstop import hold_stored
-from jaxgate.judge.bisection import BISECTED, is_same_program, moved_facts, quantity_of, remaining
-from jaxgate.judge.calibration import (
-    PLANTS,
-    Planted,
-    calibrate_case,
-    is_slower,
-    name_margin,
-    own_margin,
-    rate_bound,
-    why_not_applied,
-)
-from jaxgate.judge.causes import rank_causes
+from jaxgate.judge.causes.operation_times import compare, divide, typical
+from jaxgate.judge.causes.suspects import rank_causes
 from jaxgate.judge.checkup import EXTRAS, NEEDED, TARGETS, remarks
 from jaxgate.judge.claims import are_settled, breaks, decide_claim, hold
-from jaxgate.judge.confirmation import PROBES, PROCESSES, accuses, blames_machine, comes_again, settle_time, too_many
+from jaxgate.judge.comparisons.bisection import BISECTED, is_same_program, moved_facts, quantity_of, remaining
+from jaxgate.judge.comparisons.launches import judge_environment, may_be_faster, may_be_slower
+from jaxgate.judge.comparisons.run_diff import diff_sides
+from jaxgate.judge.comparisons.upgrade import Both, asks_for_launches, differs_in_calls, find_both, judge_upgrade
 from jaxgate.judge.contrast import (
     decide_speed,
     disagreements,
@@ -25,17 +17,15 @@ from jaxgate.judge.contrast import (
     needs_another,
     unlike,
 )
-from jaxgate.judge.drift_budget import NO_HISTORY, judge_drift, since_accepted, unreadable
-from jaxgate.judge.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
-from jaxgate.judge.energy import compare_energy, energy_of
-from jaxgate.judge.fact_drift import comparable, fact_drift, fact_steps
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.figures import figures_of, figures_of_baseline
-from jaxgate.judge.launches import judge_environment, may_be_faster, may_be_slower
-from jaxgate.judge.level_shifts import Shifts, find_shifts
+from jaxgate.judge.history.drift_budget import NO_HISTORY, judge_drift, since_accepted, unreadable
+from jaxgate.judge.history.fact_drift import comparable, fact_drift, fact_steps
+from jaxgate.judge.history.level_shifts import Shifts, find_shifts
+from jaxgate.judge.history.time_chain import Chain, ChainPoint, chain_times, drift_of
+from jaxgate.judge.history.worst_accepted import worst_accepted
 from jaxgate.judge.newer_jax import untested
 from jaxgate.judge.opinion import is_compiled_anew
-from jaxgate.judge.optimes import compare, divide, typical
 from jaxgate.judge.order import (
     ALWAYS_FAIL,
     conclude,
@@ -58,13 +48,34 @@ from jaxgate.judge.origin import (
     only_settings_changed,
     takes_same_arguments,
 )
-from jaxgate.judge.phases import settle_phases
 from jaxgate.judge.policy import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.judge.rank_merge import STAGE, merge, name_ranks
-from jaxgate.judge.roofline import roofline
-from jaxgate.judge.run_diff import diff_sides
-from jaxgate.judge.scaling import scaling
-from jaxgate.judge.stored import (
+from jaxgate.judge.timing.backstop import hold_stored
+from jaxgate.judge.timing.calibration import (
+    PLANTS,
+    Planted,
+    calibrate_case,
+    is_slower,
+    name_margin,
+    own_margin,
+    rate_bound,
+    why_not_applied,
+)
+from jaxgate.judge.timing.confirmation import (
+    PROBES,
+    PROCESSES,
+    accuses,
+    blames_machine,
+    comes_again,
+    settle_time,
+    too_many,
+)
+from jaxgate.judge.timing.duel import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
+from jaxgate.judge.timing.energy import compare_energy, energy_of
+from jaxgate.judge.timing.phases import settle_phases
+from jaxgate.judge.timing.roofline import roofline
+from jaxgate.judge.timing.scaling import scaling
+from jaxgate.judge.timing.stored_times import (
     StoredLimit,
     decide_stored,
     may_answer,
@@ -72,8 +83,5 @@ from jaxgate.judge.stored import (
     stored_limit,
     unlike_accepted,
 )
-from jaxgate.judge.time_chain import Chain, ChainPoint, chain_times, drift_of
-from jaxgate.judge.upgrade import Both, asks_for_launches, differs_in_calls, find_both, judge_upgrade
 from jaxgate.judge.verdict import judge, judge_invalid, why_untimed
 from jaxgate.judge.waivers import apply_waivers, unneeded
-from jaxgate.judge.worst_accepted import worst_accepted

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import log
 
-from jaxgate.judge.duel import FLOOR_NS, LOOKS, MIN_MARGIN, decide, scaled
+from jaxgate.judge.timing.duel import FLOOR_NS, LOOKS, MIN_MARGIN, decide, scaled
 from jaxgate.model import (
     ALTERNATIVES,
     Claim,

@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from jaxgate.judge.arrival import withdraw_identity
-from jaxgate.judge.backstop import beyond_stored, withdraw
-from jaxgate.judge.causes import rank_causes
+from jaxgate.judge.causes.suspects import rank_causes
+from jaxgate.judge.causes.wider_products import compare_products
 from jaxgate.judge.claims import NO_DUEL, check_claims
-from jaxgate.judge.energy import compare_energy, energy_of
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launched_programs import compare_programs
 from jaxgate.judge.order import conclude, red_quantities
 from jaxgate.judge.origin import judge_time, place
-from jaxgate.judge.phases import compare_phases
-from jaxgate.judge.roofline import roofline
 from jaxgate.judge.stale_signature import explain_stale, find_stale
-from jaxgate.judge.wider_products import compare_products
+from jaxgate.judge.timing.backstop import beyond_stored, withdraw
+from jaxgate.judge.timing.energy import compare_energy, energy_of
+from jaxgate.judge.timing.phases import compare_phases
+from jaxgate.judge.timing.roofline import roofline
 from jaxgate.model import (
     SHARED_CORES,
     Cause,

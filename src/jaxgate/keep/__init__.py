@@ -22,7 +22,7 @@ from jaxgate.keep.bisections import (
     save_bisection,
     search_folder,
 )
-from jaxgate.keep.calibrations import write_calibration
+from jaxgate.keep.calibration_files import write_calibration
 from jaxgate.keep.chart_library import chart_library
 from jaxgate.keep.duel_handoff import (
     RESULTS_BYTES,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
-from jaxgate.model.numbers import STRICT
+from jaxgate.model.measured.numbers import STRICT
 
 BISECTION_SCHEMA = 1
 RUN_TIME = "run_ns"

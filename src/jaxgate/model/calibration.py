@@ -8,8 +8,8 @@ from math import isfinite
 from statistics import median
 from typing import Any, ClassVar
 
-from jaxgate.model.hardware import HardwareKey
-from jaxgate.model.numbers import STRICT
+from jaxgate.model.machines.hardware import HardwareKey
+from jaxgate.model.measured.numbers import STRICT
 
 CALIBRATION_SCHEMA = 1
 

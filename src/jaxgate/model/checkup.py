@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from jaxgate.model.hardware import HardwareKey
+from jaxgate.model.machines.hardware import HardwareKey
 
 
 class Level(StrEnum):

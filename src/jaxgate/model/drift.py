@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from jaxgate.model.waiver import check_account
+from jaxgate.model.stored.waiver import check_account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

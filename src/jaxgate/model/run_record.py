@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from jaxgate.model.computation import Amount
 from jaxgate.model.figures import KEPT, Figures
+from jaxgate.model.machines.release_line import folder_name, release_line
+from jaxgate.model.measured.profile import OpRow
 from jaxgate.model.outcome import Scaling
-from jaxgate.model.profile import OpRow
-from jaxgate.model.release_line import folder_name, release_line
+from jaxgate.model.workloads.computation import Amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Literal
 
-from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Decision, Status
-from jaxgate.model.workload import Tolerance
+from jaxgate.model.stored.baseline import Baseline
+from jaxgate.model.workloads.workload import Tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

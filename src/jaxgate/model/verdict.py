@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from jaxgate.model.claim import KnownBreak
-from jaxgate.model.computation import Amount
-from jaxgate.model.contrast import ContrastResult
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.drift import Drift, FactDrift
-from jaxgate.model.energy import Energy, EnergyRatio, NoEnergy
 from jaxgate.model.figures import Figures
-from jaxgate.model.hardware import HardwareKey
-from jaxgate.model.opinion import Opinion
-from jaxgate.model.profile import Capture
-from jaxgate.model.roofline import Roofline
-from jaxgate.model.waiver import Waiver
+from jaxgate.model.machines.hardware import HardwareKey
+from jaxgate.model.measured.energy import Energy, EnergyRatio, NoEnergy
+from jaxgate.model.measured.opinion import Opinion
+from jaxgate.model.measured.profile import Capture
+from jaxgate.model.measured.roofline import Roofline
+from jaxgate.model.stored.waiver import Waiver
+from jaxgate.model.workloads.claim import KnownBreak
+from jaxgate.model.workloads.computation import Amount
+from jaxgate.model.workloads.contrast import ContrastResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

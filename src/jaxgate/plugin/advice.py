@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jaxgate.engine.ending import Ending
+from jaxgate.engine.run.ending import Ending
 from jaxgate.model import Review, Status, StoreChanges, Verdict, plural
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.options.table import UPDATE
@@ -13,7 +13,7 @@ from jaxgate.report import review_lines, shell_word, show
 from jaxgate.settings import Update
 
 if TYPE_CHECKING:
-    from jaxgate.engine.session import GateSession
+    from jaxgate.engine.run.session import GateSession
 
 MAX_FILES = 8
 _BETTER = frozenset({Status.IMPROVED, Status.FASTER})

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pytest
 
 from jaxgate.engine.contrast import run_contrast
-from jaxgate.engine.session import GateSession
+from jaxgate.engine.run.session import GateSession
 from jaxgate.judge import judge_invalid
 from jaxgate.keep import HELD, read_record, write_record
 from jaxgate.model import Contrast, ContrastCase, InvalidCaseError, Samples, SideLaunch, Verdict

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from jaxgate.engine.gate_cost import jax_ns
 from jaxgate.engine.judge_case import JudgedCase, judge_case
-from jaxgate.engine.session import GateSession
+from jaxgate.engine.run.gate_cost import jax_ns
+from jaxgate.engine.run.session import GateSession
 from jaxgate.judge import judge_invalid, severest
 from jaxgate.model import (
     Batch,

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pytest
 
-from jaxgate.engine.session import GateSession
+from jaxgate.engine.run.session import GateSession
 from jaxgate.model import Target
 from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.target import NoTargetError

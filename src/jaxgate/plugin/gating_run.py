@@ -27,7 +27,7 @@ from jaxgate.processes.git_revision import resolve_revision
 from jaxgate.settings import RunKind
 
 if TYPE_CHECKING:
-    from jaxgate.engine.session import GateSession
+    from jaxgate.engine.run.session import GateSession
     from jaxgate.plugin.contrast import ContrastGate
     from jaxgate.plugin.gate import Gate
     from jaxgate.plugin.gated_test import GatedTest

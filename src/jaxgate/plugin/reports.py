@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.engine.progress import CONFIRMING
+from jaxgate.engine.run.progress import CONFIRMING
 from jaxgate.judge import PROBES, blames_machine, too_many
 from jaxgate.model import Verdict
 from jaxgate.plugin.gated_test import GatedTest
@@ -17,7 +17,7 @@ from jaxgate.plugin.stash import SUSPECT
 from jaxgate.report import BUFFERS, CHANGES, expected_failures, explain, unexpected_passes, verdict_properties
 
 if TYPE_CHECKING:
-    from jaxgate.engine.session import GateSession
+    from jaxgate.engine.run.session import GateSession
 
 Capturing = Callable[[Verdict, Callable[[str], None]], Verdict]
 """Profiles a case whose verdict is final, printing what is being done; returns the verdict with what was captured."""

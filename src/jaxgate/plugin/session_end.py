@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.engine.ending import Ending, end_session, end_unfinished, look_around
-from jaxgate.engine.exit_status import ExitStatus
-from jaxgate.engine.result_files import write_result_files
+from jaxgate.engine.run.ending import Ending, end_session, end_unfinished, look_around
+from jaxgate.engine.run.exit_status import ExitStatus
+from jaxgate.engine.run.result_files import write_result_files
 from jaxgate.model import Collection, Outcome, Review, UsageError
 from jaxgate.plugin.modes import plan
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
@@ -22,7 +22,7 @@ from jaxgate.settings import Update
 from jaxgate.settings.variables import NOT_FROM, ONLY_FROM
 
 if TYPE_CHECKING:
-    from jaxgate.engine.session import GateSession
+    from jaxgate.engine.run.session import GateSession
 
 ENDING = pytest.StashKey[Ending]()
 OUTCOME = pytest.StashKey[Outcome]()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jaxgate import keep
-from jaxgate.engine.progress import Progress
+from jaxgate.engine.run.progress import Progress
 from jaxgate.model import DriftStart, Provenance, Target, UsageError, Waiver
 from jaxgate.plugin.modes.plan import recall
 from jaxgate.plugin.options.table import AGAINST_ENV, TARGET
@@ -26,7 +26,7 @@ from jaxgate.report import printable_line
 
 if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments
-    from jaxgate.engine.session import GateSession
+    from jaxgate.engine.run.session import GateSession
 
 _WAIVERS = pytest.StashKey[tuple[Waiver, ...]]()
 _DRIFT_STARTS = pytest.StashKey[tuple[DriftStart, ...]]()
@@ -36,7 +36,7 @@ def gate_session(config: pytest.Config) -> GateSession:
     """The gates of a run, opened at the first of them; the other side of a comparison is recorded then."""
     if SESSION in config.stash:
         return config.stash[SESSION]
-    from jaxgate.engine.session import GateSession  # noqa: PLC0415 - imports JAX
+    from jaxgate.engine.run.session import GateSession  # noqa: PLC0415 - imports JAX
 
     cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
     folder = None if cache is None else Path(cache.mkdir("jaxgate"))

@@ -12,7 +12,7 @@ from jaxgate.settings import Settings
 
 if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments
-    from jaxgate.engine.session import GateSession
+    from jaxgate.engine.run.session import GateSession
     from jaxgate.model import Provenance
 
 

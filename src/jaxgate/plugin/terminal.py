@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.engine.ending import Ending, recorded_worse
-from jaxgate.engine.exit_status import lost, unfit
-from jaxgate.engine.orphans import Orphans
-from jaxgate.engine.renames import Renamed
-from jaxgate.engine.result_files import PAGE, workflow_commands
+from jaxgate.engine.run.ending import Ending, recorded_worse
+from jaxgate.engine.run.exit_status import lost, unfit
+from jaxgate.engine.run.orphans import Orphans
+from jaxgate.engine.run.renames import Renamed
+from jaxgate.engine.run.result_files import PAGE, workflow_commands
 from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling, untested
 from jaxgate.keep import FILE
 from jaxgate.model import Status, plural, shortlist
@@ -38,7 +38,7 @@ from jaxgate.report import (
 )
 
 if TYPE_CHECKING:
-    from jaxgate.engine.session import GateSession
+    from jaxgate.engine.run.session import GateSession
 
 MAX_LEFT = 5
 """Cases without a profile that are named; all of them have a bundle."""

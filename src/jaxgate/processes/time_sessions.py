@@ -31,7 +31,7 @@ from jaxgate.model import (
     UsageError,
 )
 from jaxgate.observe.machine import MachineState, look, read_ticks
-from jaxgate.processes.hardware_worker import ask_hardware
+from jaxgate.processes.hardware_query import ask_hardware
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, child_environment, naming, record_selection
 from jaxgate.report import RecordingOutcome, RecordingRow
 from jaxgate.settings import Settings

@@ -19,7 +19,7 @@ from jaxgate.observe.machine import (
     variables_of,
 )
 from jaxgate.observe.machine.recreated_environment import use_cores
-from jaxgate.processes.defaults_worker import find_defaults
+from jaxgate.processes.defaults_query import find_defaults
 
 FLAG = "--xla_dump_to=/some/where"
 

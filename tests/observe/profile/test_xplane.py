@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from jaxgate.judge.optimes import communication
+from jaxgate.judge.causes.operation_times import communication
 from jaxgate.model import Communication, Operation
 from jaxgate.observe.profile.xplane import spans_of
 

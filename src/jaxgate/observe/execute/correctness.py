@@ -25,6 +25,26 @@ from jaxgate.observe.arguments import (
 from jaxgate.observe.errors import guarded
 
 
+def refuse_nan(output: Any, what: str) -> None:
+    """Refuse an output that holds a NaN: its time and its agreement would mean nothing.
+
+    Raises:
+        InvalidCaseError: If a leaf holds one; names the leaf.
+    """
+    for path, leaf in leaves_with_paths((output,), {}, ("result",)):
+        for _, values in pieces(on_host(leaf)):
+            if values.dtype.kind not in "fcV":  # V: bfloat16, float8 and the like
+                continue
+            try:
+                broken = int(np.isnan(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)).sum())
+            except (TypeError, ValueError):
+                continue  # an opaque dtype that has no NaN
+            if broken:
+                raise InvalidCaseError(
+                    f"checking {what}", f"expected numbers, found {broken} NaN of {values.size} in {path}"
+                )
+
+
 def check_agreement(subject: Any, reference: Any, *, rtol: float, atol: float) -> None:
     """Compare two output trees on the host, leaf by leaf: ``|subject - reference| <= atol + rtol * |reference|``.
 

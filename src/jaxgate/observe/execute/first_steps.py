@@ -6,20 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import numpy as np
 
-from jaxgate.model import InvalidCaseError
 from jaxgate.observe.arguments import (
     ArgumentKey,
     Call,
     NextArgs,
     advance,
     argument_keys,
-    leaves_with_paths,
     on_host,
-    pieces,
 )
 from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute.correctness import refuse_nan
 from jaxgate.observe.execute.subjects import Subject
 from jaxgate.observe.trace import Blame, Clock, OwnTime, record, retrace_lines, uncollected
 
@@ -142,23 +139,3 @@ def following(subject: Subject, next_args: NextArgs | None, output: Any, call: C
     with guarded("threading the state into the next step"):
         threaded = advance(next_args, output, call)
     return None if threaded is None else subject.placed(threaded)
-
-
-def refuse_nan(output: Any, what: str) -> None:
-    """Refuse an output that holds a NaN: its time and its agreement would mean nothing.
-
-    Raises:
-        InvalidCaseError: If a leaf holds one; names the leaf.
-    """
-    for path, leaf in leaves_with_paths((output,), {}, ("result",)):
-        for _, values in pieces(on_host(leaf)):
-            if values.dtype.kind not in "fcV":  # V: bfloat16, float8 and the like
-                continue
-            try:
-                broken = int(np.isnan(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)).sum())
-            except (TypeError, ValueError):
-                continue  # an opaque dtype that has no NaN
-            if broken:
-                raise InvalidCaseError(
-                    f"checking {what}", f"expected numbers, found {broken} NaN of {values.size} in {path}"
-                )

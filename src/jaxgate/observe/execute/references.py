@@ -16,7 +16,7 @@ import jax
 from jaxgate.model import Alternative, Facts, Phases, ReferenceFacts
 from jaxgate.observe.arguments import Call, Shards, on_host
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.execute.first_steps import refuse_nan
+from jaxgate.observe.execute.correctness import refuse_nan
 from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.machine import fingerprint
 from jaxgate.observe.program import read_communication

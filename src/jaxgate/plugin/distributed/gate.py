@@ -10,8 +10,8 @@ import pytest
 
 from jaxgate.distributed import BrokenRanksError, Follower, Leader, LeftError, Message, RankBarrier
 from jaxgate.engine.judge_case import JudgedCase
-from jaxgate.engine.progress import Progress
-from jaxgate.engine.session import GateSession
+from jaxgate.engine.run.progress import Progress
+from jaxgate.engine.run.session import GateSession
 from jaxgate.judge import STAGE, merge, name_ranks
 from jaxgate.model import Case, ExhaustedError, InvalidCaseError, RankMeasurement, Status, TimeVerdict, Verdict
 from jaxgate.observe.errors import describe

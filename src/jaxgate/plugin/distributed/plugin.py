@@ -12,13 +12,13 @@ import pytest
 from jaxgate.distributed import BrokenRanksError, Follower, Leader, Listener, RankBarrier, WireError, enter, own_name
 from jaxgate.plugin import session_start, time_limit
 from jaxgate.plugin.console import Console
-from jaxgate.plugin.distributed.abort import Ending, end_process, give_up
+from jaxgate.plugin.distributed.lost_ranks import Ending, end_process, give_up
 from jaxgate.plugin.options.table import DISTRIBUTED
 from jaxgate.plugin.stash import SETTINGS, TESTS
 from jaxgate.settings import RankSettings
 
 if TYPE_CHECKING:
-    from jaxgate.engine.session import GateSession
+    from jaxgate.engine.run.session import GateSession
     from jaxgate.plugin.gate import Gate
 
 RANKS = pytest.StashKey["Ranks"]()
@@ -189,7 +189,7 @@ class Ranks:
 
     def gate(self, request: pytest.FixtureRequest, benchmark: Any) -> Gate:
         """The gate of this rank."""
-        from jaxgate.engine.session import GateSession  # noqa: PLC0415 - imports JAX
+        from jaxgate.engine.run.session import GateSession  # noqa: PLC0415 - imports JAX
         from jaxgate.plugin.distributed.gate import FollowingGate, LeadingGate  # noqa: PLC0415 - imports JAX
 
         station = self._station

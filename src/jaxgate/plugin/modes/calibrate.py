@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxgate.engine.calibration import calibrate
-from jaxgate.engine.session import GateSession
+from jaxgate.engine.run.session import GateSession
 from jaxgate.model import Case, InvalidCaseError, Verdict
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxgate.engine.progress import Progress
+from jaxgate.engine.run.progress import Progress
 from jaxgate.keep import read_record
 from jaxgate.model import PeakRecord
 from jaxgate.plugin.console import Console

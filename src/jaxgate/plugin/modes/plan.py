@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jaxgate.engine.gate_cost import predict
+from jaxgate.engine.run.gate_cost import predict
 from jaxgate.model import Cost, Prediction
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.engine.progress import Progress
+from jaxgate.engine.run.progress import Progress
 from jaxgate.model import UsageError
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests

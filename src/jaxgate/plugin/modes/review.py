@@ -16,7 +16,7 @@ from jaxgate.model import Review, Verdict
 from jaxgate.report import review_lines, why_not_acceptable
 
 if TYPE_CHECKING:
-    from jaxgate.engine.session import GateSession
+    from jaxgate.engine.run.session import GateSession
 
 QUESTION = "accept? [y]es [n]o [a]ll [q]uit "
 

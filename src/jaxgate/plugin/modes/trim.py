@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxgate.engine.orphans import without_test
+from jaxgate.engine.run.orphans import without_test
 from jaxgate.keep import find_unreferenced, log_trimmed, named_by, read_all, remove, remove_empty_folders, times_beside
 from jaxgate.model import plural
 from jaxgate.plugin.console import Console

@@ -17,7 +17,7 @@ import pytest
 from jaxgate.plugin import benchmark_rows
 
 if TYPE_CHECKING:
-    from jaxgate.engine.session import GateSession
+    from jaxgate.engine.run.session import GateSession
     from jaxgate.model import Cost, Fingerprints, Verdict
 
 

@@ -17,7 +17,7 @@ from jaxgate.plugin.xdist import devices
 from jaxgate.plugin.xdist.messages import DeltaTracker, SessionDelta, absorb, pack, unpack
 
 if TYPE_CHECKING:
-    from jaxgate.engine.session import GateSession
+    from jaxgate.engine.run.session import GateSession
 
 KEY = "jaxgate"
 """Of what the controller gives a worker, and of what it gives back at its end."""

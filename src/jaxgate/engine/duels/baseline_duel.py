@@ -1,0 +1,301 @@
+"""Time of a changed program: a duel with the baseline's program, here and now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from jaxgate.engine.duels.duel_budget import DuelBudget
+from jaxgate.engine.duels.duel_energy import BothEnergies, duel_energy
+from jaxgate.engine.duels.duel_processes import Environments, FreshDuel
+from jaxgate.engine.duels.duel_prospects import why_hopeless, why_unclocked
+from jaxgate.engine.duels.launched_duel import differs_here, match_all, match_programs, recompiled
+from jaxgate.engine.duels.noise_floors import Margins
+from jaxgate.engine.duels.repeats import DuelRepeat, Repeat
+from jaxgate.engine.instruments import Instruments
+from jaxgate.judge import (
+    LOOKS,
+    decide,
+    differs,
+    is_settled,
+    may_share_executable,
+    name_margin,
+    only_settings_changed,
+    own_margin,
+    takes_same_arguments,
+    window_note,
+)
+from jaxgate.keep import ProgramStore
+from jaxgate.model import (
+    BrokenDuelError,
+    Decision,
+    Duel,
+    InvalidCaseError,
+    Match,
+    Measurement,
+    ProgramRecord,
+    StoredBaseline,
+    StoredProgram,
+)
+from jaxgate.observe.duel import Contender, Opponents, Side, agree, prepare, side_of
+from jaxgate.observe.errors import describe
+from jaxgate.observe.observation import Observation
+from jaxgate.observe.program import NotReplayableError, UnreadableProgramError, executable_fingerprint, same_executable
+from jaxgate.processes.live_worker import WorkerError
+
+Opponent = tuple[StoredProgram, Contender]
+"""The baseline's program and its executable here. Holds arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineTiming:
+    """The outcome of trying to time a case against its baseline.
+
+    Attributes:
+        stored_here: The baseline; its compiled facts are those of its program here, where the environment differs.
+        decision: What the duel said.
+        duel: Its times.
+        why_not: Why there was none.
+        same_executable: None was needed: today's program and the baseline's compile to the same here.
+        repeat: How a fresh process looks for it again.
+        opponent: The baseline's program, if it was compiled: a red case is profiled beside it.
+        took_ns: What all of it took.
+        energy: What was counted of both sides of the duel; ``None`` where nobody asked.
+    """
+
+    stored_here: StoredBaseline | None
+    decision: Decision | None = None
+    duel: Duel | None = None
+    why_not: str = "no duel was run"
+    same_executable: bool = False
+    repeat: Repeat | None = None
+    opponent: Opponent | None = None
+    took_ns: int = 0
+    energy: BothEnergies | None = None
+
+
+class BaselineDuels:
+    """Runs the duels of one run with the programs of its baselines.
+
+    Args:
+        programs: Where the baselines' programs are.
+        budget: What all duels together may take.
+        margins: What a calibration knows of the noise of each case.
+        opponents: Baselines' programs, compiled here.
+        instruments: The duel, the clock, and the date, for the age of a program that cannot be read.
+        variables: Of a process of its own, before anything was set.
+    """
+
+    def __init__(
+        self,
+        programs: ProgramStore,
+        budget: DuelBudget,
+        *,
+        margins: Margins,
+        opponents: Opponents,
+        instruments: Instruments,
+        variables: Mapping[str, str],
+    ) -> None:
+        self._programs = programs
+        self._budget = budget
+        self._margins = margins
+        self._opponents = opponents
+        self._instruments = instruments
+        self._variables = variables
+
+    def time(
+        self, observed: Observation, stored: StoredBaseline | None, progress: Callable[[str], None]
+    ) -> BaselineTiming:
+        """Duel with the baseline's program if the program may have changed and both can run here.
+
+        Raises:
+            InvalidCaseError: If the baseline lost its program, or the times of the duel mean nothing.
+        """
+        now = observed.measurement
+        if stored is None or not takes_same_arguments(now, stored.baseline) or not differs(now, stored.baseline):
+            return BaselineTiming(stored)
+        why_not = why_hopeless(now, stored)
+        if why_not:
+            return BaselineTiming(stored, why_not=why_not)
+        begin = self._instruments.clock()
+        found = self._try(observed, stored, progress)
+        return replace(found, took_ns=self._instruments.clock() - begin)
+
+    def _try(self, observed: Observation, stored: StoredBaseline, progress: Callable[[str], None]) -> BaselineTiming:
+        against = self._launched if observed.measurement.eager else self._against
+        if only_settings_changed(observed.measurement, stored.baseline):
+            against = self._apart
+        try:
+            return against(observed, stored, progress)
+        except InvalidCaseError as error:
+            raise error from None
+        except BrokenDuelError as error:
+            raise InvalidCaseError("timing against the baseline's program", str(error)) from None
+        except UnreadableProgramError as error:
+            note = window_note(stored.baseline.provenance.date, today=self._instruments.today())
+            return BaselineTiming(stored, why_not=f"no duel can be run: {error}" + (f" ({note})" if note else ""))
+        except NotReplayableError as error:
+            return BaselineTiming(stored, why_not=f"no duel can be run: {error}")
+        except Exception as error:  # noqa: BLE001 - facts are judged all the same; time is not, and says why
+            return BaselineTiming(stored, why_not=f"the duel failed: {describe(error)}")
+
+    def _against(
+        self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]
+    ) -> BaselineTiming:
+        """Compile the baseline's program here, for its facts; duel with it where only the time of a call can differ."""
+        before = self._load_own(record)
+        progress("compiling the baseline's program")
+        here = self._opponents.compiled(before, observed)
+        timing = BaselineTiming(None, opponent=None if here.contender is None else (before, here.contender))
+        now_at = (observed.measurement.environment, observed.measurement.hardware)
+        if now_at != (record.baseline.environment, record.baseline.hardware):
+            known = {name: value for name, value in here.facts.items() if value is not None}
+            facts = replace(record.baseline.facts, **known)
+            recorded = record.baseline.facts
+            record = replace(record, baseline=replace(record.baseline, facts=facts), recorded=recorded)
+        timing = replace(timing, stored_here=record)
+        alike = may_share_executable(observed.measurement, record.baseline)
+        if alike and here.executable is not None and observed.lowered is not None:
+            ours = observed.measurement.fingerprints.executable
+            # Without it JAX gives the executable that was observed: nothing is compiled again.
+            if (ours or executable_fingerprint(observed.lowered.stage.compile())) == here.executable:
+                return replace(timing, same_executable=True)
+        # The facts above are of this machine, whatever its clock may say.
+        if why_not := self._unclocked(observed.measurement, record):
+            return replace(timing, why_not=why_not)
+        with self._charged():
+            return self._duel(observed, timing, record, before, here.contender, alike=alike, progress=progress)
+
+    def _apart(self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]) -> BaselineTiming:
+        """Duel with a process for each side, where what differs is what somebody set: the stored facts are exact."""
+        timing = BaselineTiming(record)
+        if why_not := self._unclocked(observed.measurement, record):
+            return replace(timing, why_not=why_not)
+        matches, why_not = match_all(observed, record.baseline, self._load)
+        if why_not:
+            return replace(timing, why_not=f"a program cannot be duelled: {why_not}")
+        again = replace(
+            self._fresh(observed, record, matches),
+            environments=Environments(
+                now=observed.measurement.environment,
+                baseline=record.baseline.environment,
+                variables=self._variables,
+            ),
+        )
+        progress("sampling")  # nothing else may run beside it
+        with self._charged():
+            try:
+                with self._instruments.open_sides(again) as sides:
+                    return self._clock(observed, timing, record, again, sides)
+            except WorkerError as error:
+                return replace(timing, why_not=f"{error}: --perf-against-env NAME=VALUE times both")
+
+    def _launched(
+        self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]
+    ) -> BaselineTiming:
+        """Duel with the programs that plain Python launched when it was recorded, where they are others."""
+        now, baseline = observed.measurement, record.baseline
+        elsewhere = (now.environment, now.hardware) != (baseline.environment, baseline.hardware)
+        progress("compiling the baseline's programs")
+        matched = match_programs(observed, baseline, self._load, equal_ones=elsewhere)
+        contract = observed.contract
+        theirs = [prepare(one.baseline, one.leaves, contract) for one in matched.matches]
+        timing = BaselineTiming(recompiled(record, matched, theirs) if elsewhere else record)
+        if matched.why_not:
+            return replace(timing, why_not=f"not all of its programs can be duelled: {matched.why_not}")
+        if why_not := self._unclocked(now, record):
+            return replace(timing, why_not=why_not)
+        with self._charged():
+            ours = [prepare(one.now, one.leaves, contract) for one in matched.matches]
+            sides = list(zip(matched.matches, ours, theirs, strict=True))
+            other = [one for one in sides if differs_here(*one)]
+            if not other and may_share_executable(now, baseline):
+                return replace(timing, same_executable=True)
+            other = other or sides
+            both = (
+                side_of([(side, match.calls[0]) for match, side, _ in other]),
+                side_of([(side, match.calls[1]) for match, _, side in other]),
+            )
+            again = self._fresh(observed, record, [match for match, *_ in other])
+            progress("sampling")  # nothing else may run beside it
+            return self._clock(observed, timing, record, again, both)
+
+    def _load_own(self, record: StoredBaseline) -> StoredProgram:
+        """The program of a baseline; empty if it has none."""
+        return self._load(record.baseline.fingerprints.program, record.baseline.program)
+
+    def _load(self, fingerprint: str, stored: ProgramRecord) -> StoredProgram:
+        """A program of a baseline; empty if it was not stored."""
+        content = self._programs.load(fingerprint, stored.digest) if stored.stored else b""
+        if content is None:
+            raise InvalidCaseError(
+                "reading the baseline's program",
+                f"{self._programs.path(fingerprint).name} is missing or damaged; restore it with git, "
+                "or record the case again with --perf-update",
+            )
+        return StoredProgram(record=stored, content=content)
+
+    def _unclocked(self, now: Measurement, record: StoredBaseline) -> str:
+        return why_unclocked(now, record, budget_left=self._budget.is_left)
+
+    @contextmanager
+    def _charged(self) -> Iterator[None]:
+        """Charge what the block takes to the budget."""
+        begin = self._instruments.clock()
+        try:
+            yield
+        finally:
+            self._budget.charge(self._instruments.clock() - begin)
+
+    def _duel(
+        self,
+        observed: Observation,
+        timing: BaselineTiming,
+        record: StoredBaseline,
+        before: StoredProgram,
+        contender: Contender | None,
+        *,
+        alike: bool,
+        progress: Callable[[str], None],
+    ) -> BaselineTiming:
+        leaves, contract = observed.leaves(), observed.contract
+        today = observed.export()
+        if not today.record.stored:
+            return replace(timing, why_not=f"today's program cannot be duelled: {today.record.why_not}")
+        now, baseline = prepare(today, leaves, contract), contender or prepare(before, leaves, contract)
+        timing = replace(timing, opponent=(before, baseline))
+        if alike and same_executable(now.function, baseline.function):  # both exported: in the same order, too
+            return replace(timing, same_executable=True)
+        again = self._fresh(observed, record, [Match(now=today, baseline=before, leaves=leaves)])
+        progress("sampling")  # nothing else may run beside it
+        return self._clock(observed, timing, record, again, (now, baseline))
+
+    def _fresh(self, observed: Observation, record: StoredBaseline, matches: Sequence[Match]) -> FreshDuel:
+        """The duel as a fresh process can run it."""
+        now = observed.measurement
+        own = own_margin(self._margins.floor_of(record.baseline.case, now))
+        return FreshDuel(matches, now.hardware.platform, observed.contract, own_margin=own)
+
+    def _clock(
+        self,
+        observed: Observation,
+        timing: BaselineTiming,
+        record: StoredBaseline,
+        again: FreshDuel,
+        sides: tuple[Side, Side],
+    ) -> BaselineTiming:
+        """Let both sides of a duel show what they give, and time them."""
+        same_results = agree(*sides, rtol=observed.rtol, atol=observed.atol)
+        duel = self._instruments.run_duel(
+            *sides,
+            settled=partial(is_settled, own_margin=again.own_margin),
+            clock=self._instruments.clock,
+            max_pairs=max(LOOKS),
+            platform=again.platform,
+        )
+        floor = self._margins.floor_of(record.baseline.case, observed.measurement)
+        decision = replace(name_margin(decide(duel, own_margin=again.own_margin), floor), agrees=same_results)
+        energy = duel_energy(observed.meter, sides, duel)
+        return replace(timing, decision=decision, duel=duel, repeat=DuelRepeat(again), energy=energy)

@@ -1,0 +1,135 @@
+"""What nobody needs any more: baselines whose test is gone, waivers of what is no loss, accepted drifts of no case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxgate.engine.run.renames import Renamed, find_renamed
+from jaxgate.judge import unneeded
+from jaxgate.keep import CorruptBaselineError, read_all
+from jaxgate.model import Baseline, Collection, DriftStart, Waiver
+
+if TYPE_CHECKING:
+    from jaxgate.engine.run.session import GateSession
+
+
+@dataclass(slots=True)
+class Orphans:
+    """Baselines whose test is gone, those of them whose test was renamed, and files that cannot be read."""
+
+    paths: list[Path] = field(default_factory=list)
+    renamed: list[Renamed] = field(default_factory=list)
+    unreadable: list[CorruptBaselineError] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to report."""
+        return bool(self.paths or self.unreadable)
+
+
+def find_orphans(session: GateSession, collection: Collection) -> Orphans:
+    """Find baselines, for the hardware and the release line of a run, whose test is gone.
+
+    Args:
+        session: The run, over.
+        collection: What pytest collected; a baseline of a test outside what was collected whole is not judged.
+    """
+    found = Orphans()
+    if session.comparison is not None:
+        return found  # the stored baselines were not looked at
+    names: dict[str, set[str]] = {}
+    for case, test in session.result.tests.items():
+        if test not in session.result.unfinished:
+            names.setdefault(test, set()).add(case)
+    baselines: dict[Path, Baseline] = {}
+    folders = session.folders(session.result.verdicts)
+    for folder in folders:
+        there, unreadable = read_all(session.settings.baselines, folder)
+        baselines |= there
+        found.unreadable += unreadable
+    there, unreadable = session.store.of_named_targets(but_not=folders)
+    baselines |= there
+    found.unreadable += unreadable
+    found.paths += without_test(baselines, session.project, collection.tests, collection.roots, names)
+    found.renamed += find_renamed(session, {path: baselines[path] for path in found.paths})
+    return found
+
+
+def without_test(
+    baselines: Mapping[Path, Baseline],
+    project: Path,
+    collected: AbstractSet[str],
+    roots: Sequence[str],
+    names: Mapping[str, set[str]],
+) -> Iterator[Path]:
+    """The baselines whose test is gone, or has another case now.
+
+    Args:
+        baselines: By file.
+        project: Root folder of the tests.
+        collected: Node ids of all collected tests, before any was deselected.
+        roots: Files and folders that were collected whole, relative to the root folder.
+        names: Test to the cases that it has; a test that was not run, or not to its end, is not in it.
+    """
+    files = {test.partition("::")[0] for test in collected}
+    for path, baseline in baselines.items():
+        file = baseline.test.partition("::")[0]
+        seen = file in files or not (project / file).exists()  # an ignored file proves nothing
+        inside = seen and any(is_inside(baseline.test, root) for root in roots)
+        renamed = baseline.test in names and baseline.case not in names[baseline.test]
+        if (inside and baseline.test not in collected) or renamed:
+            yield path
+
+
+def is_inside(test: str, root: str) -> bool:
+    """Whether a test lies in a file or folder, both relative to the root folder."""
+    file = test.partition("::")[0]
+    return root in ("", ".") or file == root or file.startswith(f"{root}/")
+
+
+def find_idle_entries(session: GateSession, collection: Collection) -> list[tuple[str, str]]:
+    """Find the waivers and the accepted drifts that should be removed, each with the reason.
+
+    Nothing is found where the stored baselines are not what was compared with.
+    """
+    if session.settings.elsewhere or not (session.waivers or session.drift_starts):
+        return []
+    idle = (pair for verdict in session.result.verdicts for pair in unneeded(verdict, session.waivers))
+    return [*((_name(waiver), why) for waiver, why in idle), *_without_case(session, collection)]
+
+
+def _without_case(session: GateSession, collection: Collection) -> Iterator[tuple[str, str]]:
+    """The entries whose case no test has; only a run of the whole suite can know."""
+    claimed = session.result.tests
+    entries: list[Waiver | DriftStart] = [*session.waivers, *session.drift_starts]
+    unknown = [entry for entry in entries if entry.case not in claimed]
+    if unknown and _is_whole(session, collection):
+        yield from ((_name(entry), "no test has this case") for entry in unknown)
+
+
+def _name(entry: Waiver | DriftStart) -> str:
+    if isinstance(entry, Waiver):
+        return f"WAIVER {entry.quantity} of {entry.case}"
+    return f"DRIFT since {entry.since} of {entry.case}"
+
+
+def _is_whole(session: GateSession, collection: Collection) -> bool:
+    """Whether every gate named its case, and no stored baseline belongs to a test elsewhere."""
+    if not collection.certain or session.result.unfinished:
+        return False
+    folders = [root for root in collection.roots if (session.project / root).is_dir()]
+    if not folders or collection.gates != set(session.result.tests.values()):
+        return False
+    files = {test.partition("::")[0] for test in collection.tests}
+    baselines, unreadable = read_all(session.settings.baselines)
+    if unreadable:
+        return False
+    for test in {baseline.test for baseline in baselines.values()}:
+        file = test.partition("::")[0]
+        left_out = file not in files and (session.project / file).exists()
+        if left_out or not any(is_inside(test, root) for root in folders):
+            return False
+    return True

@@ -1,0 +1,133 @@
+"""The end of a run, for others to read: ``summary.md``, ``results.json`` and ``report.html`` beside the bundles, and what GitHub shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxgate.engine.run.ending import Ending
+from jaxgate.engine.run.exit_status import unfit
+from jaxgate.engine.run.history import remember
+from jaxgate.engine.run.orphans import Orphans
+from jaxgate.judge import scaling
+from jaxgate.keep import append_page, chart_library, merge_base, parse_results, run_git, write_atomic
+from jaxgate.model import Outcome, RunRecord
+from jaxgate.observe.errors import describe
+from jaxgate.report import error_commands, explain, pull_request_page, results_json
+from jaxgate.settings.variables import RESULTS_INTO, STEP_SUMMARY
+
+if TYPE_CHECKING:
+    from jaxgate.engine.run.session import GateSession
+
+SUMMARY, RESULTS, PAGE = "summary.md", "results.json", "report.html"
+ACTIONS = "GITHUB_ACTIONS"
+
+
+def write_result_files(
+    session: GateSession,
+    ending: Ending,
+    *,
+    selected: AbstractSet[str],
+    exit_status: int,
+    environ: Mapping[str, str] = os.environ,
+) -> Outcome:
+    """Write what a run came to, and remember it. A page that cannot be written is reported; the verdicts stay.
+
+    Args:
+        session: The run, over.
+        ending: What its end found.
+        selected: Node ids of the gates that were to be judged.
+        exit_status: pytest's, as it will be.
+        environ: Environment variables: GitHub's runner names a file for the job's summary.
+    """
+    outcome = _outcome(session, ending, selected, exit_status)
+    page = pull_request_page(outcome)
+    results = results_json(outcome)
+    for name, text in ((SUMMARY, page), (RESULTS, results)):
+        session.evidence.write_page(name, text)
+    if environ.get(RESULTS_INTO):
+        write_atomic(Path(environ[RESULTS_INTO]), results.encode())
+    try:  # page and history know of the run what its results say, and nothing else
+        record = parse_results(json.loads(results))
+    except ValueError as error:
+        session.evidence.problems.append(f"there is no page, and the history does not have the run: {RESULTS}: {error}")
+    else:
+        _write_page(session, record)
+        remember(session, record, session.evidence.artifacts.root / RESULTS)
+    if environ.get(STEP_SUMMARY):
+        try:
+            append_page(Path(environ[STEP_SUMMARY]), page)
+        except OSError as error:
+            session.evidence.problems.append(f"the job's summary could not be written: {error}")
+    return outcome
+
+
+def _write_page(session: GateSession, record: RunRecord) -> None:
+    """Write the page to look at; nothing that goes wrong here changes anything else of the run."""
+    evidence = session.evidence
+    if not evidence.writes_pages:
+        return
+    try:
+        from jaxgate.report.page import Result, run_page  # noqa: PLC0415 - only a run that is over has a page
+
+        shown = Result(run=record, logdir=session.short(evidence.artifacts.root))
+        text = run_page([shown], library=chart_library())
+    except Exception as error:  # noqa: BLE001 - a page is no part of a verdict
+        evidence.problems.append(f"{PAGE} could not be made: {describe(error)}")
+        return
+    evidence.write_page(PAGE, text)
+
+
+def workflow_commands(outcome: Outcome, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """What GitHub's runner turns into annotations; nothing elsewhere."""
+    return list(error_commands(outcome.failed)) if environ.get(ACTIONS) == "true" else []
+
+
+def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], exit_status: int) -> Outcome:
+    result = session.result
+    tests = {verdict.case: result.tests[verdict.case] for verdict in result.verdicts if verdict.case in result.tests}
+    compiled_as, elsewhere = session.settings.compiled_as, session.settings.elsewhere
+    return Outcome(
+        verdicts=tuple(result.verdicts),
+        tests=tests,
+        texts={
+            v.case: explain(v, test=tests.get(v.case, ""), compiled_as=compiled_as, elsewhere=elsewhere)
+            for v in result.verdicts
+            if v.fails
+        },
+        not_judged=tuple(sorted(result.not_judged(selected))),
+        problems=tuple(_problems(session, ending.orphans)),
+        unfit=tuple(filter(None, (result.time_over, unfit(session)))),
+        scaling=scaling(result.verdicts),
+        commit=session.provenance.commit,
+        dirty=session.provenance.dirty,
+        baseline_edits=_baseline_edits(session) if session.settings.strict else (),
+        needs_commit=ending.changes.needs_commit,
+        compiled_as=compiled_as,
+        elsewhere=elsewhere,
+        exit_status=exit_status,
+        run=secrets.token_hex(8),
+        moment=session.instruments.moment(),
+    )
+
+
+def _problems(session: GateSession, orphans: Orphans | None) -> Iterator[str]:
+    yield from session.result.clashes
+    if orphans is not None and session.settings.strict and not session.settings.against:
+        yield from (f"{session.short(path)}: its test is gone or has another name" for path in orphans.paths)
+    if orphans is not None:
+        yield from (f"{session.short(error.path)} is unreadable: {error.reason}" for error in orphans.unreadable)
+
+
+def _baseline_edits(session: GateSession) -> tuple[str, ...] | None:
+    """What the checkout changes in the stored baselines since it left the trunk; ``None`` if git does not know."""
+    base = merge_base(session.project)
+    if base is None:  # no git, a checkout without history: the page says that it is not known
+        return None
+    edits = run_git(session.project, "diff", "--name-status", base, "--", str(session.settings.stored))
+    return None if edits is None else tuple(edits.splitlines())

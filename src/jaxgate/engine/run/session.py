@@ -1,0 +1,279 @@
+"""One run that gates: the services that it judges with, and what it found so far."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from jaxgate.engine.calibration_results import Calibrated
+from jaxgate.engine.case_names import CaseNames
+from jaxgate.engine.drift_budget import DriftBudget
+from jaxgate.engine.duels.baseline_duel import BaselineDuels
+from jaxgate.engine.duels.duel_budget import DuelBudget
+from jaxgate.engine.duels.noise_floors import Margins
+from jaxgate.engine.duels.reference_duel import ReferenceDuels
+from jaxgate.engine.duels.stored_times import StoredTimesClock
+from jaxgate.engine.evidence import EvidenceCollector
+from jaxgate.engine.instruments import Instruments
+from jaxgate.engine.provisional import Provisional
+from jaxgate.engine.record import Candidate
+from jaxgate.engine.run.open_compilers import OpenCompilers
+from jaxgate.engine.run.progress import Progress
+from jaxgate.engine.run.time_left import TimeLeft
+from jaxgate.engine.second_opinion import SecondOpinions
+from jaxgate.judge import Ageing, find_ageing
+from jaxgate.keep import (
+    BaselineStore,
+    DuelCache,
+    FloorStore,
+    Machine,
+    ProgramStore,
+    ReferenceCache,
+    TimesStore,
+    read_provenance,
+)
+from jaxgate.model import (
+    TIME,
+    Case,
+    Cost,
+    DriftStart,
+    Fingerprints,
+    Provenance,
+    Target,
+    Tolerance,
+    Verdict,
+    Waiver,
+    release_line,
+)
+from jaxgate.observe.duel import Opponents
+from jaxgate.observe.machine import know_defaults
+from jaxgate.observe.trace import TargetCompiler
+from jaxgate.processes.environment_runs import Comparison
+from jaxgate.processes.pytest_child import Side, child_environment, naming
+from jaxgate.settings import Settings, Update
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """What no baseline holds of a case.
+
+    Attributes:
+        tolerances: Facts of it that may move by another amount than the policy says.
+        unknown: Facts that could not be had, each with the reason.
+    """
+
+    tolerances: tuple[Tolerance, ...]
+    unknown: Mapping[str, str]
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionResult:
+    """What a run found so far. Cases are added to it; nothing is taken away.
+
+    Attributes:
+        verdicts: Of the cases that were judged to the end, in order.
+        provisional: Cases that wait for fresh processes, by name.
+        tests: The cases of this run, each with the test that has it.
+        unfinished: Tests that ended before they had called all of their gates, as far as is known.
+        left_out: Tests whose cases have no program for the target of this run, each with the reason.
+        clashes: Cases that two tests have, a text each.
+        brought: What a case brings for another process that compares it, by name.
+        new_programs: Fingerprints of the cases that have no baseline.
+        dates: When the stored programs that baselines of this run name were recorded, by case.
+        other_lines: Release lines of jax, by case, of the baselines that another one recorded.
+        candidates: What a review may accept, by case; or why it cannot.
+        costs: What gates took, by test.
+        calibrated: The cases of a calibration.
+        accused: Tests that failed because the machine is the suspect.
+        time_over: Why the run stopped before it was done; empty if it did not.
+    """
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    provisional: dict[str, Provisional] = field(default_factory=dict)
+    tests: dict[str, str] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    clashes: list[str] = field(default_factory=list)
+    brought: dict[str, Brought] = field(default_factory=dict)
+    new_programs: dict[str, Fingerprints] = field(default_factory=dict)
+    dates: dict[str, str] = field(default_factory=dict)
+    other_lines: dict[str, str] = field(default_factory=dict)
+    candidates: dict[str, Candidate | str] = field(default_factory=dict)
+    costs: dict[str, Cost] = field(default_factory=dict)
+    calibrated: Calibrated = field(default_factory=Calibrated)
+    accused: int = 0
+    time_over: str = ""
+
+    def add_name(self, case: str, test: str) -> str:
+        """Note whose a case is; gives why it cannot be, where another test has it: they would share one baseline."""
+        owner = self.tests.setdefault(case, test)
+        if owner == test:
+            return ""
+        one_function = owner.partition("[")[0] == test.partition("[")[0]
+        mend = (
+            "put what differs into the name: gate(..., name=f'train-{size}')"
+            if one_function
+            else "give one of them a name of its own: gate(..., name='family/sentence')"
+        )
+        problem = f"expected one test for the case `{case}`, found two: {owner} and {test}\n{mend}"
+        self.clashes.append(problem)
+        return problem
+
+    def bring(self, case: Case, unknown: Mapping[str, str]) -> None:
+        """Note what no baseline holds of a case."""
+        self.brought[case.name] = Brought(tolerances=tuple(case.tolerances), unknown=dict(unknown))
+
+    def not_judged(self, selected: AbstractSet[str]) -> set[str]:
+        """Those of the selected tests of which no case was judged, although the run could have."""
+        return {*selected} - {self.tests.get(verdict.case) for verdict in self.verdicts} - self.left_out.keys()
+
+    def ageing(self, today: date) -> Ageing | None:
+        """The stored programs of this run's cases that should be recorded again."""
+        again = {verdict.case for verdict in self.verdicts if verdict.recorded}
+        return find_ageing({case: date for case, date in self.dates.items() if case not in again}, today=today)
+
+
+class GateSession:
+    """The services of one run, opened at its first gate, so that runs without gates pay nothing. None is exchanged.
+
+    Args:
+        settings: What the user asked for.
+        project: Root folder of the tests.
+        cache: Folder for what later runs of this checkout remember; ``None`` remembers nothing.
+        terminal: A descriptor for progress; ``None`` where nothing is to be shown.
+        waits: One that prints even then that this run waits for the machine, and who has it.
+        instruments: What it looks at the world with; the real ones by default.
+        comparison: What both environments recorded, where two are compared.
+        waivers: All that are in the file and apply to this jax.
+        drift_starts: Drifts that were accepted.
+        failed_there: What failed in the revision that is compared with, by test.
+        known_provenance: Where a recording comes from, where another process of this run knew it first.
+        selected: The tests that gate in this run.
+        costs: What their gates took the last time.
+        target: Hardware that is not there, for which all cases are compiled; ``None`` where they run here.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        project: Path,
+        *,
+        cache: Path | None = None,
+        terminal: int | None = None,
+        waits: int | None = None,
+        instruments: Instruments | None = None,
+        comparison: Comparison | None = None,
+        waivers: tuple[Waiver, ...] = (),
+        drift_starts: tuple[DriftStart, ...] = (),
+        failed_there: Mapping[str, str] = MappingProxyType({}),
+        known_provenance: Provenance | None = None,
+        selected: AbstractSet[str] = frozenset(),
+        costs: Mapping[str, Cost] = MappingProxyType({}),
+        target: Target | None = None,
+    ) -> None:
+        self.settings: Final = settings
+        self.project: Final = project
+        self.terminal: Final = terminal
+        self._waits: Final = waits
+        self.comparison: Final = comparison
+        self.waivers: Final = waivers
+        self.drift_starts: Final = drift_starts
+        self.failed_there: Final = failed_there
+        self._known_provenance: Final = known_provenance
+        self.instruments: Final = instruments or Instruments()
+        know_defaults(self.instruments.jax_defaults())
+        self.today: Final = self.instruments.today()
+        self.result: Final = SessionResult()
+        self._machine: Final = Machine()
+        line = release_line(version("jax"))
+        self.store: Final = BaselineStore(settings.baselines, line)
+        self.names: Final = CaseNames(project, (settings.baselines, settings.stored), settings.namesakes)
+        self.programs: Final = ProgramStore(settings.baselines)
+        self.again: Final = Side(project, child_environment(settings) | naming(settings), "measuring again")
+        self.floors: Final = FloorStore(None if cache is None else cache / "floors")
+        self.references: Final = ReferenceCache(None if cache is None else cache / "references")
+        self.margins: Final = Margins(self.floors)
+        budget = DuelBudget(settings.budget_s)
+        self.baseline_duels: Final = BaselineDuels(
+            self.programs,
+            budget,
+            margins=self.margins,
+            opponents=Opponents(self.references),
+            instruments=self.instruments,
+            variables=self.again.environment,
+        )
+        self.reference_duels: Final = ReferenceDuels(budget, DuelCache(self.references), self.instruments)
+        drift = None if settings.elsewhere else settings.drift_budget  # elsewhere no ratio is to a stored baseline
+        self.drift_budget: Final = DriftBudget(
+            drift,
+            None if drift is None else self.instruments.open_history(settings, project),
+            drift_starts,
+            today=self.today,
+            moment=self.instruments.moment,
+            commit=lambda: self.provenance.commit,
+        )
+        self.opinions: Final = SecondOpinions(settings, self.instruments)
+        quiet = () if settings.elsewhere else settings.quiet
+        self.stored_times: Final = StoredTimesClock(quiet, TimesStore(settings.baselines, line), self.again)
+        for_another = settings.other_side or settings.as_measured or settings.calibrate or settings.peak_into
+        self.evidence: Final = EvidenceCollector(
+            None if for_another or comparison else settings.artifacts,
+            project,
+            self.programs,
+            instruments=self.instruments,
+            bundles=settings.update is not Update.BOTH,
+        )
+        self.meters: Final = None if for_another else self.instruments.find_meters()
+        self._selected: Final = selected
+        self._costs: Final = costs
+        self.target: Final = target
+        self.compilers: Final = OpenCompilers(self.instruments.open_target)
+        self.evidence.problems += [self._machine.problem] if self._machine.problem else []
+
+    @property
+    def compiler(self) -> TargetCompiler | None:
+        """What compiles all cases; ``None`` where they run here."""
+        return None if self.target is None else self.compilers.of(self.target)
+
+    @property
+    def strict(self) -> bool:
+        """Whether a case without a baseline fails; one that another revision does not have is new."""
+        return self.settings.strict and not self.settings.against
+
+    @property
+    def waivers_in_force(self) -> tuple[Waiver, ...]:
+        """A waiver's ratio holds for the stored baseline only: against another program it could accept one loss twice."""
+        return tuple(w for w in self.waivers if not (self.settings.elsewhere and w.quantity == TIME))
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Taken before the first file is written: our own writing must not make the checkout dirty."""
+        return self._known_provenance or read_provenance(self.project)
+
+    def progress(self, case: str) -> Progress:
+        """The stages of a case: shown, and with the machine to itself where they are timed."""
+        self._machine.about = f"{case} of {self.project}"
+        return Progress(
+            self.terminal,
+            case,
+            self._machine,
+            waits=self._waits,
+            patience_s=self.instruments.patience_s,
+            left=TimeLeft(self._selected, self._costs, self.result.tests.values),
+        )
+
+    def folders(self, verdicts: Iterable[Verdict]) -> list[str]:
+        """Where the baselines of these cases lie: a folder for each hardware, all of this release line."""
+        return sorted({self.store.folder(verdict.hardware) for verdict in verdicts if verdict.hardware})
+
+    def short(self, path: Path) -> str:
+        """A path as the user knows it."""
+        return os.path.relpath(path, self.project)

@@ -1,0 +1,102 @@
+"""What made a call dearer around its program: how arguments arrive, what plain Python starts, Python in each call."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
+from jaxgate.judge.arrival import describe_arrivals
+from jaxgate.judge.causes.growth import at, grown, more_of
+from jaxgate.judge.policy import BY_NAME
+from jaxgate.model import ARRIVAL_FACTS, MAX_NAMED, Baseline, Cause, Measurement, changed_programs
+
+AROUND = frozenset({"python_calls", "jax_calls", "host_reads", "dispatch_ns", *ARRIVAL_FACTS})
+"""What happens around the program: it follows where the program changed, and is the cause where nothing else is red."""
+_SUMMED = frozenset(
+    {
+        "matmul_flops", "xla_flops", "xla_bytes", "transcendentals", "stablehlo_ops", "widened_bytes", "collectives",
+        "collective_bytes",
+    }
+)  # fmt: skip
+"""What is added up over launches: more of the same programs is more of it."""
+_BUILTINS = frozenset(vars(builtins))
+"""Python's own functions, which others call."""
+_MINOR = 20
+"""A function that grew by less than this part of what the first one did explains nothing."""
+
+
+def arrives(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Arguments that JAX converts, sends or moves at every call."""
+    text = "" if baseline is None else describe_arrivals(now, baseline)
+    if text:
+        yield Cause(text=text, explains=frozenset({*ARRIVAL_FACTS, "jax_calls", "dispatch_ns"}))
+
+
+def launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Programs that plain Python starts, and what it moves between host and devices."""
+    text = grown(now.launched, None if baseline is None else baseline.launched, now.culprits.lines)
+    if text:
+        explains = frozenset({"launches", "host_ns", "run_ns"})
+        pairs = () if baseline is None else changed_programs(now.launched_programs, baseline.launched_programs)
+        if baseline is not None and not any(ours and theirs for ours, theirs in pairs):
+            explains |= _SUMMED
+        if any(theirs and theirs.facts.get("donated_bytes") and not ours for ours, theirs in pairs):
+            explains |= {"donated_bytes", "aliased_bytes"}  # with the program that was given them
+        yield Cause(text=f"programs started in a call: {text}", explains=explains)
+    text = _moves(now, baseline)
+    if text:
+        text = f"moved between host and device in each call: {text}"
+        yield Cause(text=text, explains=frozenset({"host_transfers", "host_ns"}))
+
+
+def donates_less(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Programs that plain Python starts and that give up fewer buffers than before."""
+    pairs = () if baseline is None else changed_programs(now.launched_programs, baseline.launched_programs)
+    for ours, theirs in pairs:
+        if ours is None or theirs is None:
+            continue
+        less = theirs.facts.get("donated_bytes", 0) - ours.facts.get("donated_bytes", 0)
+        if less > 0:
+            text = (
+                f"no longer donated: {less:,} bytes of the arguments of {ours.name}{at(ours.name, now.culprits.lines)}"
+            )
+            yield Cause(text=text, explains=frozenset({"donated_bytes", "aliased_bytes", "temp_bytes", "output_bytes"}))
+
+
+def _moves(now: Measurement, baseline: Baseline | None) -> str:
+    """What is moved for more than before; all of it where nothing is, or nothing is known of before."""
+    before = {} if baseline is None else baseline.transferred
+    more = more_of(now.transferred, before)
+    most = sorted(more or now.transferred, key=lambda name: (-(more or now.transferred)[name], name))
+    return "; ".join(
+        f"{now.transferred[name]} for {name}{f' ({before[name]} before)' if before.get(name) else ''}"
+        f"{at(name, now.culprits.transfer_lines)}"
+        for name in most[:MAX_NAMED]
+    )
+
+
+def calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Functions that are called more often than before; a few more calls than allowed are no cause of a slower call."""
+    names, facts = ("python_calls", "jax_calls"), None if baseline is None else baseline.facts
+    pairs = {name: (getattr(now.facts, name), getattr(facts, name, None)) for name in names}
+    worse = any(BY_NAME[name].is_worse(*(n or 0 for n in pair)) for name, pair in pairs.items() if None not in pair)
+    before = None if baseline is None else baseline.called
+    more = more_of(now.called, before or {})
+    most = {name: now.called[name] for name in more if more[name] * _MINOR > max(more.values())}
+    most = {name: most[name] for name in most if name not in _BUILTINS} or most  # whoever calls them says more
+    text = grown(most, before and {name: before.get(name, 0) for name in most}, now.culprits.lines)
+    if text and (worse or baseline is None):
+        explains = explained(baseline, set(names), {"run_ns", "host_ns", "dispatch_ns"})
+        yield Cause(text=f"Python in each call: {text}", explains=explains)
+    elif now.called:  # as many calls, and one of them takes longer
+        text = text or grown(now.called, None, now.culprits.lines)
+        yield Cause(text=f"Python in each call: {text}", explains=frozenset({"dispatch_ns"}), sure=False)
+    if now.culprits.reads:
+        text = f"read back in each call: {'; '.join(now.culprits.reads[:MAX_NAMED])}"
+        yield Cause(text=text, explains=frozenset({"host_reads", "host_ns"}))
+
+
+def explained(baseline: Baseline | None, counted: AbstractSet[str], moves: AbstractSet[str]) -> frozenset[str]:
+    """What a count explains: its own facts, and what follows where it is known to have grown."""
+    return frozenset(counted if baseline is None else counted | moves)

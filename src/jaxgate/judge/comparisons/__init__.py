@@ -1,0 +1,1 @@
+"""Two sides beside each other: runs, revisions and environments."""

@@ -1,0 +1,1 @@
+"""What clocks and counters say: duels, phases, stored times, energy."""

@@ -1,0 +1,1 @@
+"""What one observation of a case saw, by whichever instrument."""

@@ -1,0 +1,1 @@
+"""What is asked for: workloads, what they build, their names and claims."""

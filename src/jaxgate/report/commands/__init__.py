@@ -1,0 +1,1 @@
+"""What single commands and modes show, each in words of its own."""

@@ -1,0 +1,221 @@
+"""Programs made smaller while they show it: with oracles that look at the text, and once with the compiler."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.engine.reduce.oracles import FactOracle, Guarded, ResultOracle, Served, find_worse
+from jaxgate.engine.reduce.reduce_pair import reduce_pair
+from jaxgate.engine.reduce.reduction import reduce_programs, size
+from jaxgate.model import AnonymousProgram, UsageError
+from jaxgate.observe.repro import contents, edit, modules
+from jaxgate.processes.compile_server import NoAnswerError
+
+
+def text_of(function, *args):
+    """A prepared program."""
+    lowered = jax.jit(function).lower(*args)
+    return edit.prepared(modules.text_of(lowered.compiler_ir("stablehlo")), list(range(len(args))))
+
+
+def program(function, *args):
+    """A program as a file would hold it."""
+    text = contents.unmarked(text_of(function, *args))
+    inputs, outputs = modules.array_types(modules.parse(text))
+    return AnonymousProgram(
+        payload=modules.portable(text),
+        inputs=tuple(inputs),
+        places=tuple(range(len(inputs))),
+        outputs=tuple(outputs),
+        donated=(),
+        options={},
+        devices=1,
+        mesh=None,
+        convention=10,
+        seeded=0,
+    )
+
+
+def last(start, oracle, **changes):
+    """The smallest programs."""
+    *_, step = reduce_programs(start, oracle, budget_s=100, **changes)
+    return step.found
+
+
+def long(x, y):
+    """A product among much else."""
+    for _ in range(4):
+        y = jnp.sin(y) + jnp.cos(y) * y.mean()
+    x = jnp.tanh(x) @ jnp.exp(x.T)
+    for _ in range(4):
+        y = jnp.sin(y) + x.sum()
+    return x, y, y.sum()
+
+
+X, Y = jnp.ones((16, 8)), jnp.ones(32)
+
+
+def test_one_operation_is_left_of_many():
+    """All else is given or gone, and its arrays are as small as they can be."""
+    (found,) = last((text_of(long, X, Y),), lambda programs: "dot_general" in programs[0])
+    assert contents.count(found) == 1
+    assert contents.elements(found) == 3
+
+
+def test_both_sides_lose_the_same():
+    """What differs is what is left: here a barrier, behind which one side computes again."""
+
+    def plain(x, y):
+        a = jnp.sin(x * 2)
+        return jnp.exp(a).sum() + y.sum(), jnp.cos(a)
+
+    def held(x, y):
+        a = jnp.sin(x * 2)
+        return jnp.exp(jax.lax.optimization_barrier(a)).sum() + y.sum(), jnp.cos(a)
+
+    start = (text_of(plain, X, Y), text_of(held, X, Y))
+    theirs, ours = last(start, lambda programs: "barrier" in programs[1] and "exponential" in programs[0])
+    assert "barrier" not in theirs
+    assert contents.seats_of(theirs) == contents.seats_of(ours)
+    assert contents.count(theirs) == 1
+    assert contents.count(ours) == 2
+
+
+def test_a_budget_that_is_used_up_ends_it():
+    """With whatever was found by then."""
+    clock = itertools.count()
+    steps = list(reduce_programs((text_of(long, X, Y),), lambda _: True, budget_s=3, clock=lambda: float(next(clock))))
+    assert len(steps) <= 3
+
+
+def test_a_program_that_ends_its_compiler_shows_nothing():
+    """Another one is tried."""
+
+    def oracle(_):
+        raise NoAnswerError("a process of its own ended: exit status -6")
+
+    assert not Guarded(oracle)(("",))
+
+
+class Facts:
+    """Answers as a compiler would that needs so many bytes for each operation."""
+
+    def __init__(self, each):
+        self.each = each
+
+    def facts(self, programs):
+        return [
+            {"temp_bytes": self.each * modules.readable(one.payload).count("sine"), "xla_flops": 7.0, "xla_bytes": 7.0}
+            | {"aliased_bytes": 0.0, "output_bytes": 0.0, "argument_bytes": 0.0, "transcendentals": 0.0}
+            for one in programs
+        ]
+
+
+def test_the_worst_fact_is_found_and_kept():
+    """By the root of its ratio, and by more than a few bytes."""
+    served = Served(servers=(Facts(1_000), Facts(9_000)))
+    start = (text_of(long, X, Y),)
+    oracle = find_worse(served, start)
+    assert isinstance(oracle, FactOracle)
+    assert (oracle.fact, oracle.least) == ("temp_bytes", 3.0)
+    (found,) = last(start, oracle)
+    assert contents.count(found) == 1
+    assert "sine" in found
+    assert "temp_bytes 1,000 on the baseline's side, 9,000 on today's" in oracle.describe((found,))
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [(1_000, 1_020), (2_000, 1_000), (10, 100)])
+def test_what_is_no_worse_is_not_reduced(theirs, ours):
+    """Nor what differs by a few bytes, however large the ratio."""
+    assert find_worse(Served(servers=(Facts(theirs), Facts(ours))), (text_of(jnp.sin, X),)) is None
+
+
+def padded(x, y):
+    """A product that XLA gets wrong on CPUs, among what has nothing to do with it."""
+    for _ in range(2):
+        y = jnp.sin(y) + jnp.cumsum(y) * 0.1
+    z = (jnp.tanh(x) @ jnp.ones((128, 128))).sum()
+    return z + y.sum(), jnp.cos(y)
+
+
+def test_a_wrong_result_is_reduced_to_what_is_wrong():
+    """The miscompile of CPUs: a product with a matrix of ones, summed up. It is that fault, and not a sum near zero."""
+    given = jnp.linspace(0, 1, 32 * 128).reshape(32, 128)
+    whole = program(padded, given, jnp.ones(64))
+    lines = []
+    found = reduce_pair(whole, whole, python=None, about="results", least=None, budget_s=600, progress=lines.append)
+    assert found.after <= 6 < found.before
+    text = modules.readable(found.now.payload)
+    assert "stablehlo.dot_general" in text
+    assert "stablehlo.reduce" in text
+    assert "cumsum" not in text
+    assert "sine" not in text
+    assert found.baseline.options == {"xla_cpu_experimental_ynn_fusion_type": ""}
+    assert found.now.options == {}
+    assert "is right; float error explains" in found.shows
+    assert found.code.startswith("def f(")
+    assert "dot_general" in found.code
+    assert len(lines) > 2
+
+
+def test_programs_that_agree_are_refused():
+    """In one line that says what was looked at, and what else there is."""
+    same = program(lambda x: jnp.sin(x) * 2, X)
+    with pytest.raises(UsageError, match=r"nothing to reduce: results of both sides agree .*--python"):
+        reduce_pair(same, same, python=None, about="results", least=None, budget_s=10, progress=lambda _: None)
+
+
+def test_an_interpreter_that_is_not_there_is_refused(tmp_path):
+    """Before anything is compiled."""
+    same = program(lambda x: jnp.sin(x) * 2, X)
+    asked = {"about": "", "least": None, "budget_s": 10, "progress": lambda _: None}
+    with pytest.raises(UsageError, match=r"no-python does not start with jax: .*--python ENVIRONMENT/bin/python"):
+        reduce_pair(same, same, python=tmp_path / "no-python", **asked)
+    with pytest.raises(UsageError, match="programs for several devices are not reduced"):
+        reduce_pair(replace(same, devices=8), same, python=None, **asked)
+
+
+def test_a_sum_near_zero_is_no_wrong_result():
+    """It differs by all of itself between two orders of adding, and float error explains that."""
+    same = program(lambda x: (x - x.mean()).sum(), jnp.linspace(0, 1, 4096))
+    with pytest.raises(UsageError, match="agree"):
+        reduce_pair(same, same, python=None, about="results", least=None, budget_s=10, progress=lambda _: None)
+
+
+def test_time_is_no_question_of_one_program():
+    """Two processes would be two noises: it is refused, not called equal."""
+    same = program(lambda x: jnp.sin(x) * 2, X)
+    with pytest.raises(UsageError, match="--about time needs two programs"):
+        reduce_pair(same, same, python=None, about="time", least=None, budget_s=10, progress=lambda _: None)
+    with pytest.raises(UsageError, match="agree as far as this can see; the time of one program is not compared"):
+        reduce_pair(same, same, python=None, about="", least=None, budget_s=10, progress=lambda _: None)
+
+
+def test_size_is_operations_first():
+    """Then results, then numbers."""
+    small, large = text_of(jnp.sin, jnp.ones(2)), text_of(jnp.sin, jnp.ones(9))
+    assert size((small,)) < size((large,)) < size((text_of(lambda x: jnp.sin(x) + 1, jnp.ones(2)),))
+
+
+def test_the_oracle_of_results_needs_both_sets_of_inputs():
+    """One may be wrong by chance."""
+
+    class Server:
+        platform = "cpu"
+
+        def __init__(self, off):
+            self.off = list(off)
+
+        def results(self, programs, inputs):
+            import numpy as np  # of the values
+
+            return [[[np.sin(one) + (self.off.pop(0) if self.off else 0) for one in given] for given in inputs]]
+
+    start = (text_of(jnp.sin, jnp.ones(4)),)
+    assert ResultOracle(served=Served(servers=(Server([]), Server([5, 5]))))(start)
+    assert not ResultOracle(served=Served(servers=(Server([]), Server([5, 0]))))(start)

@@ -1,0 +1,580 @@
+"""Causes: who is named for what got worse, in which order, and who must not be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.factories import (
+    CASE,
+    ENVIRONMENT,
+    FINGERPRINTS,
+    SIGNATURE,
+    baseline,
+    decision,
+    launched_program,
+    measurement,
+    record,
+    reference,
+)
+
+from jaxgate.judge import judge, rank_causes
+from jaxgate.model import Argument, Culprits, Leaf, Status, claim
+from jaxgate.model.workloads.claim import QUANTITIES
+
+ADD, DOT = "stablehlo.add 8x64xf32", "float32[8,64] x float32[64,64]"
+W, BATCH = SIGNATURE
+LOSS = Leaf(path="result[1]", aval="float32[]", nbytes=4, donated=False)
+STATE = Leaf(path="result[0]['w']", aval="float32[64,64]", nbytes=16384, donated=False)
+LOOP = {"stablehlo.while 8x64xf32": 1, ADD: 3}
+MEMORY = {"peak_bytes", "state_bytes"}
+
+
+def causes(red, known=None, *, facts=None, **changes):
+    """What is named for some red quantities, as text; against the healthy baseline or none."""
+    red = red.split() if isinstance(red, str) else red
+    return [str(cause) for cause in rank_causes(measurement(facts=facts, **changes), known, red)]
+
+
+def explained(known=None, *, facts=None, **changes):
+    """What today's causes explain, cause by cause."""
+    return {str(cause): cause.explains for cause in rank_causes(measurement(facts=facts, **changes), known, QUANTITIES)}
+
+
+# Who must not be named
+
+
+GUILTY = {
+    "facts": {"sampled_traces": 3, "host_callbacks": 2, "constant_bytes": 65_536, "matmul_flops": 9_000_000},
+    "signature": (replace(W, donated=False, nbytes=32768), BATCH),
+    "results": (STATE, LOSS),
+    "operations": {ADD: 999},
+    "matmuls": {DOT: 9},
+    "collectives": {"psum float32[64,64] over data": 9},
+    "widened": {"bfloat16[8,64] to float32": 9},
+    "launched": {"jit_step": 9},
+    "transferred": {"the host": 9},
+    "called": {"model.Config.__hash__": 999},
+    "environment": ENVIRONMENT | {"jaxlib": "0.12.0"},
+    "culprits": Culprits(
+        retraces=("batch: float32[8] → float32[7]",),
+        constants=("128x128xf32 (65,536 bytes)",),
+        lost=("state['w']: no output has its type",),
+        callbacks=("print_loss at model.py:9",),
+        reads=("2 × item()",),
+        allocations=("768 kB f32[3,256,256]",),
+    ),
+}
+
+
+@pytest.mark.parametrize("known", [None, baseline()], ids=["no baseline", "baseline"])
+def test_where_nothing_is_red_nobody_is_blamed(known):
+    """Whatever else there is to say of a program, a green case has no cause."""
+    assert causes("", known, **GUILTY) == []
+    assert causes("temp_bytes run_ns", known, **GUILTY) != []
+
+
+def test_a_program_like_its_baseline_is_not_to_blame():
+    """Where everything is red and nothing differs, no cause is made up."""
+    assert causes(QUANTITIES, baseline()) == []
+
+
+def test_a_gain_blames_nobody():
+    """All that a cause could explain became better, and the program is quite another one: improved, no cause."""
+    better = {"temp_bytes": 1, "xla_bytes": 1, "xla_flops": 1, "stablehlo_ops": 1, "matmul_flops": 1}
+    now = measurement(
+        facts=better,
+        operations={"stablehlo.tanh 8x64xf32": 1},
+        matmuls={"float32[8,8] x float32[8,8]": 1},
+        fingerprints=replace(FINGERPRINTS, program="p1"),
+    )
+    verdict = judge(CASE, (), now, record(), strict=True, decision=decision(Status.SAME))
+    assert (str(verdict.status), verdict.causes) == ("IMPROVED", ())
+
+
+def test_a_gain_beside_a_loss_is_not_its_cause():
+    """Of two things that changed only the one that can have done it is named."""
+    now = measurement(facts={"traces": 2, "temp_bytes": 1}, operations={"stablehlo.tanh 8x64xf32": 1})
+    now = replace(now, culprits=Culprits(retraces=("batch: float32[8] → float32[7]",)))
+    verdict = judge(CASE, (), now, record(), strict=True)
+    assert [str(cause) for cause in verdict.causes] == ["batch: float32[8] → float32[7]"]
+
+
+def test_a_claim_that_holds_blames_nobody():
+    """Nor one that cannot be checked: what is not known has no cause."""
+    grown = measurement(operations={ADD: 99}, reference=reference())
+    known = record(operations={ADD: 99})
+    assert judge(CASE, (claim("temp_bytes <= reference"),), grown, known, strict=True).causes == ()
+    unknown = replace(grown, reference=None, operations={ADD: 120})
+    assert judge(CASE, (claim("temp_bytes <= reference"),), unknown, known, strict=True).causes == ()
+
+
+# The order
+
+
+def test_what_explains_most_comes_first():
+    """One cause of two losses before two causes of one each."""
+    culprits = Culprits(lost=("state['w']: no output has its type",), retraces=("batch: float32[8] → float32[7]",))
+    red = "lost_bytes aliased_bytes traces"
+    assert causes(red, baseline(), culprits=culprits) == [
+        "donated, but not reused: state['w']: no output has its type",
+        "batch: float32[8] → float32[7]",
+    ]
+    assert causes(f"{red} compiles lowerings", baseline(), culprits=culprits)[0] == "batch: float32[8] → float32[7]"
+
+
+def test_what_a_cause_could_also_explain_does_not_count():
+    """Only what is red does: a cause of everything is not before the cause of this."""
+    changes = {"operations": {ADD: 99}, "culprits": Culprits(lost=("state['w']: no output has its type",))}
+    assert causes("aliased_bytes lost_bytes xla_bytes", baseline(), **changes)[0].startswith("donated, but not reused")
+
+
+def test_the_sure_one_comes_before_the_guess():
+    """Of two that explain as much, the one that was seen."""
+    changes = {"operations": {ADD: 99}, "widened": {"bfloat16[8,64] to float32": 4}}
+    assert causes("temp_bytes xla_bytes", baseline(), **changes) == [
+        "wider floats: bfloat16[8,64] to float32 0 → 4",
+        f"perhaps {ADD} 37 → 99; gone: stablehlo.dot_general 8x64xf32",
+    ]
+
+
+def test_a_guess_that_explains_more_comes_first_and_says_that_it_is_one():
+    """How much is explained weighs more than how sure it is."""
+    changes = {"operations": {ADD: 99}, "widened": {"bfloat16[8,64] to float32": 4}}
+    first, second = causes("temp_bytes stablehlo_ops compile_ns", baseline(), **changes)
+    assert first.startswith(f"perhaps {ADD} 37 → 99")
+    assert second.startswith("wider floats")
+
+
+def test_casts_that_are_cut_into_more_pieces_are_no_cause():
+    """As many elements are widened as before, by more casts: a batch that became a loop."""
+    known = baseline(widened={"bfloat16[8,4] → float32": 1})
+    assert causes("temp_bytes", known, widened={"bfloat16[4] → float32": 8}) == []
+    assert causes("temp_bytes", known, widened={"bfloat16[4] → float32": 9})[0].startswith("wider floats")
+
+
+def test_what_a_guess_explains_counts_half():
+    """Two quantities of a guess are no more than one of what was seen, three are."""
+    changes = {"operations": {ADD: 99}, "widened": {"bfloat16[8,64] to float32": 4}}
+    for red, first in (
+        ("temp_bytes stablehlo_ops", "wider floats"),
+        ("temp_bytes stablehlo_ops compile_ns", "perhaps"),
+    ):
+        assert causes(red, baseline(), **changes)[0].startswith(first)
+
+
+def test_the_root_comes_before_what_follows_from_it():
+    """Of equals, a lost loop before the products that it leaves, and both before the operations."""
+    changes = {
+        "operations": {ADD: 64},
+        "matmuls": {DOT: 64},
+        "facts": {"matmul_flops": 9_000_000},
+    }
+    named = causes("temp_bytes stablehlo_ops xla_flops", baseline(operations=LOOP), **changes)
+    assert [text.split(" ")[0] for text in named] == ["a", "float32[8,64]", "perhaps"]
+    assert named[0] == f"a loop is unrolled: stablehlo.while 1 → 0; {ADD} 3 → 64"
+
+
+# Calls
+
+
+def test_a_retrace_is_named_as_it_was_explained():
+    """The first explanation; sure, unless it says itself that it knows nothing, or there is none."""
+    lines = ("batch: float32[8] → float32[7]", "batch: float32[7] → float32[6]")
+    assert causes("traces", baseline(), culprits=Culprits(retraces=lines)) == [lines[0]]
+    unknown = "step at model.py:3: cause unknown"
+    assert causes("compiles", baseline(), culprits=Culprits(retraces=(unknown,))) == [f"perhaps {unknown}"]
+    assert causes("sampled_traces", baseline(), facts={"sampled_traces": 3, "sampled_compiles": 2}) == [
+        "perhaps 3 traces and 2 compiles while sampling: cause unknown"
+    ]
+
+
+def test_a_retrace_explains_what_calls_show_and_nothing_else():
+    """Each count of the calls; no bytes."""
+    found = explained(baseline(), culprits=Culprits(retraces=("batch: float32[8] → float32[7]",)))
+    assert set(found.values()) == {frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})}
+
+
+# Donation
+
+
+def test_what_is_no_longer_donated_is_named():
+    """The leaves, with their bytes; three by path, the rest by number; none that never was donated."""
+    changes = {"signature": (replace(W, donated=False), BATCH)}
+    assert causes("donated_bytes", baseline(), **changes) == ["no longer donated: state['w'] (16,384 bytes)"]
+    assert explained(baseline(), **changes) == {
+        "no longer donated: state['w'] (16,384 bytes)": {"donated_bytes", "aliased_bytes"} | MEMORY
+    }
+    before = tuple(Argument(path=f"state[{i}]", aval="float32[4]", nbytes=1000, donated=True) for i in range(5))
+    now = tuple(replace(leaf, donated=False) for leaf in before)
+    assert causes("donated_bytes", baseline(signature=before), signature=now) == [
+        "no longer donated: state[0], state[1], state[2] and 2 more (5,000 bytes)"
+    ]
+
+
+def test_without_a_baseline_only_the_absence_of_all_donation_is_told():
+    """What is donated in part may well be meant so."""
+    assert causes("peak_bytes", None, operations={}, matmuls={}, signature=(BATCH,)) == ["nothing is donated"]
+    assert causes("peak_bytes", None, operations={}, matmuls={}) == []
+
+
+def test_donation_that_is_lost_is_named_leaf_by_leaf():
+    """The first with its reason, the others by number."""
+    lost = ("state['w']: no output has its type", "state['b']: no output has its type")
+    assert causes("lost_bytes", baseline(), culprits=Culprits(lost=lost)) == [
+        f"donated, but not reused: {lost[0]}; and 1 more"
+    ]
+    assert set(explained(baseline(), culprits=Culprits(lost=lost[:1])).values()) == {
+        frozenset({"lost_bytes", "aliased_bytes"}) | MEMORY
+    }
+
+
+# What is in the program
+
+
+def test_python_in_the_program_is_named():
+    """The functions that it calls, or that it calls some that the tracer does not name; as many as before are fine."""
+    named = Culprits(callbacks=("print_loss at model.py:9", "log at model.py:10"))
+    facts = {"host_callbacks": 2}
+    assert causes("host_callbacks", baseline(), facts=facts, culprits=named) == [
+        "the program calls Python: print_loss at model.py:9; log at model.py:10"
+    ]
+    assert causes("host_callbacks", baseline(), facts=facts) == [
+        "the program calls Python: a queue or a call that the tracer does not name"
+    ]
+    assert causes("run_ns", baseline(facts=facts), facts=facts, culprits=named) == []
+
+
+def test_captured_arrays_are_named_where_they_grew():
+    """Three of them; none that was captured already."""
+    named, facts = Culprits(constants=("one", "two", "three", "four")), {"constant_bytes": 65_536}
+    assert causes("constant_bytes", baseline(), facts=facts, culprits=named) == ["one; two; three"]
+    assert causes("constant_bytes", None, facts=facts, culprits=named) == ["one; two; three"]
+    assert causes("constant_bytes", baseline(facts=facts), facts=facts, culprits=named) == []
+
+
+def test_less_sharding_is_named_with_the_array_that_grew_most():
+    """The same array, more bytes of it on each device; one of another shape says nothing about where it lies."""
+    before = (replace(W, nbytes=2048), replace(BATCH, nbytes=256))
+    assert causes("argument_bytes", baseline(signature=before)) == [
+        "state['w'] takes 16,384 bytes of each device, 2,048 before: sharded less; and 1 more"
+    ]
+    assert causes("argument_bytes", baseline(), signature=before) == []  # spread over more: a gain
+    wider = (replace(W, aval="float32[64,128]", nbytes=32768), BATCH)
+    assert causes("argument_bytes", baseline(), signature=wider) == []
+
+
+def test_results_that_are_sharded_less_explain_lost_donation_and_retraces():
+    """What comes back otherwise than it was given is not reused, and is another argument to the next step."""
+    before = (replace(STATE, nbytes=2048), LOSS)
+    changes = {"results": (STATE, LOSS)}
+    text = "result[0]['w'] takes 16,384 bytes of each device, 2,048 before: sharded less"
+    for red in ("lost_bytes", "traces", "collectives"):
+        assert causes(red, baseline(results=before), **changes) == [text]
+    assert causes("argument_bytes", baseline(results=before), **changes) == []
+
+
+def test_communication_that_grew_is_named():
+    """By kind, array and axes, with its line."""
+    label = "psum float32[64,64] over data"
+    culprits = Culprits(lines={label: "model.py:12"})
+    sent = {"collectives": {label: 2}, "culprits": culprits}
+    assert causes("collectives", baseline(), facts={"collectives": 2}, **sent) == [f"{label} 0 → 2 at model.py:12"]
+    assert causes("collectives", baseline(), **sent) == [
+        f"perhaps {label} 0 → 2 at model.py:12"
+    ]  # put together otherwise
+    assert causes("collectives", baseline(collectives={label: 2}), collectives={label: 2}) == []
+
+
+def test_an_unrolled_loop_needs_fewer_loops_and_more_operations():
+    """A loop that went together with its body is no unrolled one."""
+    known = baseline(operations=LOOP)
+    assert any(text.startswith("a loop is unrolled") for text in causes("stablehlo_ops", known, operations={ADD: 64}))
+    for operations in ({ADD: 2}, {**LOOP, ADD: 64}):
+        assert not any("unrolled" in text for text in causes("stablehlo_ops temp_bytes", known, operations=operations))
+
+
+def test_an_unrolled_loop_is_placed_by_what_is_new_and_not_by_what_was_there():
+    """An optimiser has as many sums as the body, of the same shape: their lines are not the loop's."""
+    product = "stablehlo.dot_general 8x64xf32"
+    known = baseline(operations={**LOOP, ADD: 14, product: 2})
+    lines = Culprits(lines={ADD: "optimiser.py:9, cell.py:3", product: "cell.py:3"})
+    text = causes("stablehlo_ops", known, operations={ADD: 44, product: 32}, culprits=lines)[0]
+    assert text.startswith("a loop is unrolled: stablehlo.while 1 → 0 at cell.py:3; ")
+
+
+def test_a_loop_that_takes_the_place_of_arrays_of_all_steps_is_a_guess():
+    """As where an associative scan becomes a loop; another loop beside what was there is no such thing."""
+    known = baseline(operations={"stablehlo.add 32x8x64xf32": 6})
+    lines = Culprits(lines={"stablehlo.while 8x64xf32": "model.py:4"})
+    text = "perhaps steps that were done all at once follow each other in a loop: stablehlo.while 0 → 1 at model.py:4"
+    assert causes("xla_bytes", known, operations=LOOP, culprits=lines)[0] == text
+    more, copies = {"stablehlo.add 32x8x64xf32": 6, **LOOP}, {"stablehlo.while 8xf32": 8, "stablehlo.add 8xf32": 24}
+    for now in (more, copies):
+        assert not any("follow each other" in one for one in causes("xla_bytes", known, operations=now, culprits=lines))
+
+
+def test_the_steps_of_a_loop_done_at_once_are_a_guess():
+    """A loop is gone and its program no larger, but memory is: arrays of all steps are named before the buffers."""
+    known, all_steps = baseline(operations=LOOP), "stablehlo.add 32x8x64xf32"
+    changes = {"operations": {all_steps: 3}, "culprits": Culprits(lines={all_steps: "model.py:4"})}
+    text = f"{all_steps} 0 → 3 at model.py:4; gone: {ADD}, stablehlo.while 8x64xf32"
+    assert causes("temp_bytes", known, **changes) == [
+        f"perhaps the steps of a loop are done all at once: stablehlo.while 1 → 0 at model.py:4; {text}",
+        f"perhaps {text}",
+    ]
+    for operations in ({ADD: 2}, {ADD: 64}, {**LOOP, all_steps: 3}):  # gone with its body, unrolled, still there
+        assert not any("at once" in text for text in causes("temp_bytes", known, operations=operations))
+
+
+def test_less_recomputation_is_named_where_memory_grew():
+    """Fewer products of the same kind and fewer barriers: what remat recomputed is kept."""
+    barrier = "stablehlo.optimization_barrier 8x64xf32"
+    known = baseline(operations={barrier: 2, ADD: 3}, matmuls={DOT: 5})
+    changes = {"operations": {ADD: 3}, "matmuls": {DOT: 3}, "facts": {"matmul_flops": 600_000}}
+    assert causes("temp_bytes", known, **changes) == [
+        f"less is recomputed, so more is kept: remat is lost or keeps more (optimization_barrier 2 → 0); {DOT} 5 → 3"
+    ]
+    assert causes("matmul_flops", known, **changes) == []
+
+
+def test_a_recomputation_that_is_not_held_back_is_named():
+    """The same products and fewer barriers; with fewer products remat itself is lost, which is said instead."""
+    known = baseline(operations={"stablehlo.optimization_barrier 8x64xf32": 2, ADD: 3})
+    assert causes("largest_batch", known, operations={ADD: 3}) == [
+        "a recomputation is not held back until it is needed: optimization_barrier 2 → 0"
+    ]
+    assert causes("largest_batch", known, operations=known.operations) == []
+    assert causes("largest_batch", known, operations={ADD: 3}, facts={"matmul_flops": 600_000}) == []
+
+
+def test_more_products_are_named():
+    """By operand shapes, with their line; only where there is more such work than before."""
+    changes = {"matmuls": {DOT: 6}, "culprits": Culprits(lines={DOT: "model.py:40"})}
+    more = {"matmul_flops": 2_000_000}
+    assert causes("matmul_flops", baseline(), facts=more, **changes) == [f"{DOT} 3 → 6 at model.py:40"]
+    assert causes("xla_flops", baseline(), **changes) == []  # other products, and no more work
+
+
+def test_wider_floats_are_named():
+    """The cast that there is more of, and its line."""
+    label = "bfloat16[8,64] to float32"
+    culprits = Culprits(lines={label: "model.py:7"})
+    assert causes("widened_bytes", baseline(), widened={label: 4}, culprits=culprits) == [
+        f"wider floats: {label} 0 → 4 at model.py:7"
+    ]
+    assert causes("widened_bytes", baseline(widened={label: 4}), widened={label: 4}) == []
+
+
+def test_products_of_wider_floats_are_named_beside_the_casts():
+    """A cast that widens an operand is the cause of the product; without one the product is."""
+    narrow, wide = "bfloat16[4,8] x bfloat16[8,8]", "float32[4,8] x float32[8,8]"
+    told = f"products of wider floats: {narrow} → {wide}"
+    assert causes("temp_bytes", baseline(matmuls={narrow: 2}), matmuls={wide: 2}) == [told]
+    assert causes("temp_bytes", baseline(matmuls={wide: 2}), matmuls={narrow: 2}) == []
+    cast = {"bfloat16[4,8] → float32": 1}
+    both = causes("temp_bytes", baseline(matmuls={narrow: 2}), matmuls={wide: 2}, widened=cast)
+    assert both == ["wider floats: bfloat16[4,8] → float32 0 → 1", told]
+
+
+def test_what_is_returned_besides_is_named():
+    """A new result, or a larger one, with its bytes; where there is no more in all nobody is blamed."""
+    logits = Leaf(path="result[2]", aval="float32[8,1000]", nbytes=32_000, donated=False)
+    known = baseline(results=(STATE, LOSS))
+    assert causes("output_bytes", known, results=(STATE, LOSS, logits)) == [
+        "more is returned: result[2] is float32[8,1000] (32,000 bytes), new"
+    ]
+    wide = replace(LOSS, aval="float32[8]", nbytes=32)
+    assert causes("output_bytes", known, results=(STATE, wide)) == [
+        "more is returned: result[1] is float32[8] (32 bytes), float32[] before"
+    ]
+    swapped = (replace(STATE, nbytes=4), replace(LOSS, nbytes=16384))
+    assert not any("more is returned" in text for text in causes("output_bytes xla_bytes", known, results=swapped))
+    alone = baseline(results=(replace(LOSS, path="result"),))  # a loss that became a dictionary of one is the same
+    assert causes("output_bytes", alone, results=(replace(LOSS, path="result['loss']"),)) == []
+    assert causes("output_bytes", alone, results=(replace(wide, path="result['loss']"),)) == [
+        "more is returned: result['loss'] is float32[8] (32 bytes), float32[] before"
+    ]
+
+
+# Plain Python around programs
+
+
+def test_programs_that_python_starts_are_named():
+    """What is launched more often, and what is moved between host and device."""
+    assert causes("launches", baseline(), launched={"jit_step": 1, "jit_add": 4}, eager=True) == [
+        "programs started in a call: jit_add 0 → 4; jit_step 0 → 1"
+    ]
+    before = baseline(transferred={"multiply": 4, "add": 2, "step": 1})
+    moved = {"eager": True, "culprits": Culprits(transfer_lines={"the host": "train.py:35"})}
+    moved["transferred"] = {"multiply": 4, "add": 3, "the host": 1}
+    text = "moved between host and device in each call: "
+    assert causes("host_transfers", before, **moved) == [f"{text}3 for add (2 before); 1 for the host at train.py:35"]
+    assert causes("host_transfers", baseline(), **moved) == [
+        f"{text}4 for multiply; 3 for add; 1 for the host at train.py:35"
+    ]
+    assert causes("host_reads", baseline(), culprits=Culprits(reads=("2 × item() at loop.py:3",)), eager=True) == [
+        "read back in each call: 2 × item() at loop.py:3"
+    ]
+
+
+def test_a_program_that_gave_its_arguments_away_and_is_gone_explains_lost_donation():
+    """Eager operations in its place consume nothing; where another program takes its place they have no part in it."""
+    step, add = launched_program(facts={"donated_bytes": 256}), launched_program(name="add", arguments=())
+    known = baseline(launched={"step": 1}, launched_programs=(step,))
+    changes = {"launched": {"add": 4}, "eager": True}
+    started = "programs started in a call: add 0 → 4; gone: step"
+    assert causes("donated_bytes", known, launched_programs=(add,), **changes) == [started]
+    kept = (launched_program(facts={"donated_bytes": 256}), add)
+    assert causes("donated_bytes", known, launched_programs=kept, **changes) == []
+
+
+def test_functions_that_grew_are_named():
+    """With the line of each; of a slower call they are the cause only if a call runs far more Python than before."""
+    known = baseline(called={"model.Config.__hash__": 1, "len": 30, "hash": 1}, facts={"python_calls": 32})
+    lines = Culprits(lines={"model.Config.__hash__": "model.py:6", "str.encode": "model.py:8"})
+    now = {"called": {"model.Config.__hash__": 2000, "str.encode": 400, "len": 31}, "culprits": lines}
+    text = "Python in each call: model.Config.__hash__ 1 → 2000 at model.py:6; str.encode 0 → 400 at model.py:8"
+    for red in ("python_calls", "run_ns"):
+        assert causes(red, known, facts={"python_calls": 2431}, **now) == [text]
+    assert causes("run_ns", known, facts={"python_calls": 82}, called=now["called"]) == []
+    assert causes("python_calls", facts={"python_calls": 81}, called={"len": 81}) == ["Python in each call: 81 × len"]
+
+
+# The surroundings
+
+
+def test_the_same_program_with_other_options_is_named():
+    """What the compiler was told, where it is known of both sides and of the same program."""
+    changed = replace(FINGERPRINTS, options="xla_cpu_enable_fast_math=True")
+    assert causes("temp_bytes", baseline(), fingerprints=changed) == [
+        "the same program, other compiler options: none → xla_cpu_enable_fast_math=True"
+    ]
+    other = replace(changed, program="p1")
+    assert causes("temp_bytes", baseline(), fingerprints=other) == []  # the program is another one: not the options
+    unknown = replace(FINGERPRINTS, options=None)
+    assert causes("temp_bytes", baseline(fingerprints=unknown)) == []
+    assert causes("temp_bytes", baseline(), fingerprints=unknown) == []
+
+
+def test_the_same_program_in_another_environment_is_named():
+    """A release of the compiler makes more of it, or takes longer; it does not retrace."""
+    changes = {"environment": ENVIRONMENT | {"jaxlib": "0.12.0"}}
+    text = "the same program in another environment: the compiler makes something else of it"
+    assert causes("temp_bytes", baseline(), **changes) == [text]
+    assert causes("compile_ns", baseline(), **changes) == [text]
+    assert causes("traces", baseline(), **changes) == []
+
+
+def test_what_somebody_set_is_named():
+    """The flag, and not the hash of all options, which moves with it; the hash where nothing else is known."""
+    hashed = {"compile_options": "12d4"}
+    flag = {"environment": ENVIRONMENT | hashed | {"XLA_FLAGS": "--xla_new"}}
+    text = "the same program under other settings: "
+    assert causes("run_ns", baseline(), **flag) == [f"{text}XLA_FLAGS absent → --xla_new"]
+    assert causes("temp_bytes", baseline(), environment=ENVIRONMENT | hashed) == [
+        f"{text}compile_options absent → 12d4"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "leads"),
+    [({}, True), ({"source": "s1"}, False), ({"source": None}, False), ({"program": FINGERPRINTS.program}, False)],
+    ids=["same source", "changed source", "unknown source", "same program"],
+)
+def test_a_setting_that_acts_while_tracing_is_named(changes, leads):
+    """The program is another one and no line of the project changed: the setting comes before the casts that it makes."""
+    label = "float32[8,64] to float64"
+    now = {
+        "environment": ENVIRONMENT | {"jax_enable_x64": "True"},
+        "fingerprints": replace(FINGERPRINTS, **{"program": "p1"} | changes),
+        "widened": {label: 4},
+    }
+    known = baseline(environment=ENVIRONMENT | {"jax_enable_x64": "False"})
+    first = causes("widened_bytes xla_bytes", known, **now)[0]
+    assert first == (
+        "traced under other settings: jax_enable_x64 False → True" if leads else f"wider floats: {label} 0 → 4"
+    )
+
+
+def test_of_plain_python_nobody_knows_that_its_programs_are_the_same():
+    """Their names are, while the source changed: the environment is no sure cause."""
+    changes = {
+        "eager": True,
+        "environment": ENVIRONMENT | {"jaxlib": "0.12.0"},
+        "fingerprints": replace(FINGERPRINTS, source="s1"),
+    }
+    assert not any(
+        "the same program" in text for text in causes("run_ns first_call_ns", baseline(eager=True), **changes)
+    )
+
+
+def test_a_product_that_is_new_is_not_told_as_gone():
+    """Told the other way round, what only today's program has is new."""
+    small = "float32[8,8] x float32[8,8]"
+    (text,) = causes("temp_bytes", baseline(matmuls={DOT: 5}), matmuls={DOT: 3, small: 1}, facts={"matmul_flops": 9})
+    assert f"gone: {small}" not in text
+
+
+# Guesses
+
+
+def test_the_largest_buffer_is_a_guess():
+    """It is what memory consists of; whether it grew nobody knows. What changed says more than what there is."""
+    culprits = Culprits(allocations=("768 kB f32[3,256,256] at model.py:12", "4 kB"))
+    assert causes("temp_bytes", baseline(), culprits=culprits) == [
+        "perhaps largest buffer: 768 kB f32[3,256,256] at model.py:12"
+    ]
+    assert causes("traces", baseline(), culprits=culprits) == []
+    changes = {"operations": {ADD: 99}, "culprits": Culprits(allocations=("768 kB",), lines={ADD: "model.py:4"})}
+    first, second = causes("temp_bytes", baseline(operations={ADD: 37}), **changes)
+    assert (first, second) == (f"perhaps {ADD} 37 → 99 at model.py:4", "perhaps largest buffer: 768 kB")
+
+
+def test_without_a_baseline_the_commonest_operation_is_a_guess():
+    """There is nothing to compare with, so nothing grew."""
+    assert causes("stablehlo_ops", None, signature=(W,), matmuls={}) == [
+        "perhaps most of the program: 37 × stablehlo.add"
+    ]
+
+
+def test_without_a_baseline_the_largest_argument_is_a_guess():
+    """It is most of what a call must be given, and says more of it than any operation."""
+    large = Argument(path="xs", aval="float32[32,64,64]", nbytes=524288, donated=False)
+    first = causes("argument_bytes", None, signature=(W, large, BATCH))[0]
+    assert first == "perhaps largest argument: xs is float32[32,64,64] (524,288 bytes)"
+    assert not any("largest argument" in text for text in causes("argument_bytes", baseline()))
+    assert not any("largest argument" in text for text in causes("argument_bytes", None, signature=()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "red", "beside"),
+    [
+        ({"matmuls": {DOT: 3}}, "matmul_flops", "temp_bytes"),
+        ({"collectives": {"all-reduce float32[8] over 'data'": 3}}, "collectives", "run_ns"),
+        ({"widened": {"bfloat16[8] → float32": 3}}, "widened_bytes", "peak_bytes"),
+    ],
+)
+def test_without_a_baseline_a_count_explains_only_itself(changes, red, beside):
+    """Nothing is known to have grown: what there is explains its own fact, and no memory or time."""
+    ((name, _),) = next(iter(changes.values())).items()
+    (text,) = causes(red, None, operations={}, **changes)
+    assert text.removeprefix("wider floats: ") == f"3 × {name}"
+    assert causes(beside, None, operations={}, signature=SIGNATURE, **{"matmuls": {}} | changes) == []
+
+
+def test_what_a_loop_keeps_for_the_way_back_is_not_its_body_written_out():
+    """A checkpoint that is lost takes its loop with it, and the others store more: that is no unrolled loop."""
+    stores, product = "stablehlo.dynamic_update_slice 8x8x64xf32", "stablehlo.dot_general 8x64xf32"
+    known = baseline(operations={"stablehlo.while 8x64xf32": 5, stores: 1, product: 4})
+    now = {"stablehlo.while 8x64xf32": 4, stores: 7, product: 3}
+    assert not any("unrolled" in text for text in causes("temp_bytes", known, operations=now))
+
+
+def test_functions_come_before_what_they_call_of_python_itself():
+    """``len`` is called most, and says nothing."""
+    known = baseline(called={})
+    called = {"len": 73, "traceback.walk_stack": 44}
+    text = causes("python_calls", known, called=called, facts={"python_calls": 117})[0]
+    assert text.startswith("Python in each call: traceback.walk_stack 0 → 44")
+    assert "len" not in text

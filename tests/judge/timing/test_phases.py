@@ -1,0 +1,303 @@
+"""Phases: figures of another day gate with wide limits, on the hardware that recorded them, and not by one process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.factories import CASE, ENVIRONMENT, FINGERPRINTS, HARDWARE, OTHER_CPU, PHASES, measurement, record
+
+from jaxgate.judge import judge, settle_phases, waits_for_confirmation
+from jaxgate.judge.timing.phases import compare_phases, slower_machine
+from jaxgate.model import Finding, HardwareKey, Phases, Status
+
+ONCE = ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
+SECOND = 1_000_000_000
+QUICK = Phases(
+    trace_ns=SECOND,
+    trace_wait_ns=0,
+    lower_ns=SECOND,
+    compile_ns=SECOND,
+    first_call_ns=SECOND,
+    host_ns=1_000_000,
+    dispatch_ns=100_000,
+    yardstick_ns=2_000_000,
+)
+LIMITS = dict.fromkeys(ONCE, 1_850_000_000) | {
+    "trace_wait_ns": 1_750_000_000,  # 1 s, and 75 % of a second of tracing
+    "host_ns": 2_100_000,
+    "dispatch_ns": 250_000,
+}  # + 75 % + 100 ms; twice + 100 µs or 50 µs
+CHANGED = replace(FINGERPRINTS, program="p1", source="s1")
+
+
+def compared(now=None, before=QUICK, *, borrowed=False, hardware=HARDWARE, **changes):
+    """The findings by name, of a changed program; ``now`` replaces single phases of the baseline's."""
+    today = measurement(phases=replace(QUICK, **(now or {})), **({"fingerprints": CHANGED} | changes))
+    known = record(phases=before, hardware=hardware, borrowed=borrowed)
+    found = list(compare_phases(today, known))
+    assert {finding.kind for finding in found} <= {"phase"}
+    return {finding.name: finding for finding in found}
+
+
+# The limits
+
+
+def test_a_phase_like_the_baselines_is_the_same():
+    """Every phase that both have, each with the limit; the yardstick is no phase."""
+    found = compared()
+    assert {name: finding.allowed for name, finding in found.items()} == LIMITS
+    assert {finding.status for finding in found.values()} == {Status.SAME}
+    assert {(finding.now, finding.against) for name, finding in found.items() if name in ONCE} == {(SECOND, SECOND)}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_just_beyond_the_limit_is_a_regression(name):
+    """One nanosecond more than is allowed is red, at the limit it is not; no other phase moves."""
+    at_limit, beyond = compared({name: LIMITS[name]}), compared({name: LIMITS[name] + 1})
+    assert {finding.status for finding in at_limit.values()} == {Status.SAME}
+    assert [other for other, finding in beyond.items() if finding.status is Status.REGRESSED] == [name]
+    assert {finding.status for other, finding in beyond.items() if other != name} == {Status.SAME}
+
+
+SIZES = [
+    *[(name, 10_000_000, 100_000_000, Status.SAME) for name in ONCE],  # ten times, and 90 ms
+    *[(name, 10 * SECOND, 12 * SECOND, Status.SAME) for name in ONCE],  # 2 s, and 20 %
+    *[(name, 400_000_000, 900_000_000, Status.REGRESSED) for name in ONCE],  # 2.25 times, and 500 ms
+    ("host_ns", 10_000, 100_000, Status.SAME),  # Python's part of a call has limits of its own: twice, and 100 µs
+    ("host_ns", 10_000_000, 19_000_000, Status.SAME),
+    ("host_ns", 100_000, 400_000, Status.REGRESSED),
+    ("dispatch_ns", 0, 50_000, Status.SAME),
+    ("dispatch_ns", 0, 50_001, Status.REGRESSED),
+]
+
+
+@pytest.mark.parametrize(("name", "before", "now", "status"), SIZES)
+def test_share_and_time_must_both_be_large(name, before, now, status):
+    """Neither ten times of nothing nor a fifth of much gates."""
+    found = compared({name: now}, replace(QUICK, **{name: before}))
+    assert found[name].status is status
+
+
+@pytest.mark.parametrize(
+    ("traced", "before", "now", "status"),
+    [
+        (SECOND, 0, 1_750_000_000, Status.SAME),  # 1 s, and 75 % of a second of tracing
+        (60 * SECOND, 0, 46 * SECOND, Status.SAME),  # beside a busy neighbour a long trace waits long
+        (60 * SECOND, 0, 46 * SECOND + 1, Status.REGRESSED),
+        (10_000_000, 0, 4 * SECOND, Status.REGRESSED),
+        (10_000_000, 4 * SECOND, 7 * SECOND, Status.SAME),  # it waited before, too
+        (10_000_000, 4 * SECOND, 9 * SECOND, Status.REGRESSED),
+        (None, 0, SECOND, Status.SAME),
+    ],
+)
+def test_waiting_is_held_against_all_of_the_tracing(traced, before, now, status):
+    """More than a second, and more than 75 % of what the baseline's tracing took, run and waited for."""
+    then = replace(QUICK, trace_ns=traced, trace_wait_ns=before)
+    assert compared({"trace_wait_ns": now}, then)["trace_wait_ns"].status is status
+
+
+def test_waiting_is_confirmed_by_the_same_limit():
+    """Fresh processes that wait no longer than is allowed clear it."""
+    waits = Finding(kind="phase", name="trace_wait_ns", status=Status.REGRESSED, now=4 * SECOND, against=0)
+    for again, status in ((1_750_000_000, Status.UNDECIDED), (1_750_000_001, Status.REGRESSED)):
+        found = settle_phases((waits,), QUICK, [Phases(trace_wait_ns=again)] * 2, wanted=2)
+        assert [finding.status for finding in found] == [status]
+
+
+def test_a_gain_is_seen():
+    """Much less time than before is a win, and green."""
+    found = compared({"compile_ns": SECOND // 10})["compile_ns"]
+    assert found.status is Status.IMPROVED
+
+
+# What cannot be judged
+
+
+@pytest.mark.parametrize("side", ["now", "then"])
+@pytest.mark.parametrize("name", LIMITS)
+def test_what_one_side_does_not_know_is_not_judged(name, side):
+    """A phase that came out of a cache is neither quick nor slow."""
+    found = compared({name: None}) if side == "now" else compared(None, replace(QUICK, **{name: None}))
+    assert set(found) == set(LIMITS) - {name}
+
+
+SLOW = dict.fromkeys(LIMITS, 100 * SECOND)
+
+
+@pytest.mark.parametrize(
+    "hardware",
+    [OTHER_CPU, HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=2)],
+    ids=["another processor", "another number of devices"],
+)
+def test_other_hardware_is_not_judged(hardware):
+    """A second there is not a second here."""
+    assert compared(SLOW, hardware=hardware, borrowed=True) == {}
+    assert compared(SLOW, hardware=hardware) == {}
+    assert compared(SLOW, borrowed=True) == {}
+
+
+def test_of_an_identical_program_only_what_python_does_is_judged():
+    """The compiler gets the same text in the same environment: what it takes longer is not the project's doing."""
+    found = compared(SLOW, fingerprints=FINGERPRINTS)
+    assert {name: finding.status for name, finding in found.items()} == {
+        "trace_ns": Status.REGRESSED,
+        "trace_wait_ns": Status.REGRESSED,
+        "dispatch_ns": Status.REGRESSED,
+    }
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fingerprints": CHANGED},
+        {"fingerprints": replace(FINGERPRINTS, options="xla_cpu_enable_fast_math=True")},
+        {"fingerprints": replace(FINGERPRINTS, options=None)},
+        {"environment": ENVIRONMENT | {"flax": "0.12.0"}},
+        {"facts": {"host_callbacks": 1}},
+        {"eager": True},
+    ],
+    ids=["program", "options", "unknown options", "environment", "calls Python", "plain Python"],
+)
+def test_what_is_not_identical_is_judged_in_every_phase(changes):
+    """Another compiler or a program that no fingerprint covers may take longer; that is worth a red case."""
+    found = compared(SLOW, **({"fingerprints": FINGERPRINTS} | changes))
+    assert {name for name, finding in found.items() if finding.status is Status.REGRESSED} == set(LIMITS)
+
+
+@pytest.mark.parametrize("name", ["jax", "jaxlib", "python"])
+def test_dispatch_is_not_compared_between_releases(name):
+    """How JAX gets from a call to its executable is its own affair; the other phases are judged."""
+    found = compared(SLOW, environment=ENVIRONMENT | {name: "9.9"})
+    assert set(found) == set(LIMITS) - {"dispatch_ns"}
+
+
+# The yardstick
+
+
+def test_a_slower_machine_is_allowed_more():
+    """Where plain Python takes twice as long, everything may; it says so."""
+    found = compared({"yardstick_ns": 4_000_000, "compile_ns": 3_700_000_000, "trace_ns": 3_700_000_001})
+    assert (found["compile_ns"].status, found["compile_ns"].allowed) == (Status.SAME, 3_700_000_000)
+    assert (found["trace_ns"].status, found["trace_ns"].allowed) == (Status.REGRESSED, 3_700_000_000)
+    assert {finding.detail for finding in found.values()} == {
+        "this machine runs Python 2.00 × slower than when it was recorded"
+    }
+
+
+@pytest.mark.parametrize(
+    ("now", "then"),
+    [(1_000_000, 2_000_000), (2_000_000, 2_000_000), (None, 2_000_000), (9_000_000, None), (None, None), (9, 0)],
+    ids=["a quicker machine", "an equal one", "unknown now", "unknown then", "unknown", "a broken clock"],
+)
+def test_nothing_but_a_slower_machine_moves_a_limit(now, then):
+    """A quicker one does not tighten it: a trace need not gain as much; what is unknown does not loosen it."""
+    assert slower_machine(Phases(yardstick_ns=now), Phases(yardstick_ns=then)) == 1.0
+    found = compared({"yardstick_ns": now}, replace(QUICK, yardstick_ns=then))
+    assert {name: finding.allowed for name, finding in found.items()} == LIMITS
+    assert {finding.detail for finding in found.values()} == {""}
+
+
+# The verdict
+
+
+def test_a_red_phase_fails_the_case_and_waits():
+    """Only the clock of one process says so: fresh ones are asked before it counts."""
+    now = measurement(phases=replace(PHASES, trace_ns=SECOND))
+    verdict = judge(CASE, (), now, record(), strict=True)
+    assert (verdict.status, verdict.fails, verdict.worst.name) == (Status.REGRESSED, True, "trace_ns")
+    assert waits_for_confirmation(verdict)
+    beside = judge(CASE, (), replace(now, facts=replace(now.facts, traces=2)), record(), strict=True)
+    assert not waits_for_confirmation(beside)
+    assert beside.worst.name == "traces"
+
+
+def test_a_missing_baseline_says_nothing_about_phases():
+    """There is nothing to hold them against."""
+    verdict = judge(CASE, (), measurement(phases=replace(PHASES, trace_ns=SECOND)), None, strict=True)
+    assert "phase" not in {finding.kind for finding in verdict.findings}
+
+
+# Fresh processes
+
+AGAIN = replace(QUICK, compile_ns=1_850_000_001)
+RED = Finding(
+    kind="phase", name="compile_ns", status=Status.REGRESSED, now=2 * SECOND, against=SECOND, allowed=1_850_000_000
+)
+OTHERS = (
+    Finding(kind="phase", name="trace_ns", status=Status.SAME, now=SECOND, against=SECOND),
+    Finding(kind="fact", name="traces", status=Status.SAME, now=1, against=1),
+)
+
+
+def settled(*launches, wanted=2):
+    """The red finding, after fresh processes."""
+    found = settle_phases((RED, *OTHERS), QUICK, launches, wanted=wanted)
+    assert set(OTHERS) <= set(found)
+    (own,) = [finding for finding in found if finding.name == "compile_ns"]
+    assert found[0] == own  # whatever it became, nothing of the others is worse
+    return own
+
+
+def test_what_every_process_says_stays_red():
+    """Today's numbers, and how they were confirmed."""
+    assert settled(AGAIN, AGAIN) == replace(RED, detail="confirmed in 2 fresh processes")
+    assert settled(AGAIN, wanted=1) == replace(RED, detail="confirmed in 1 fresh processes")
+
+
+@pytest.mark.parametrize("launches", [(QUICK,), (QUICK, AGAIN), (AGAIN, QUICK)], ids=["first", "again", "second"])
+def test_what_one_process_does_not_see_again_is_not_red(launches):
+    """One that is within the limit is enough: undecided, and which one it was."""
+    found = settled(*launches)
+    number = 1 + launches.index(QUICK)
+    assert (found.status, found.detail) == (
+        Status.UNDECIDED,
+        f"it was not confirmed by fresh process {number} of 2",
+    )
+
+
+def test_the_limit_is_the_same_in_a_fresh_process():
+    """At the limit it did not come again, one nanosecond beyond it did."""
+    assert settled(AGAIN, replace(AGAIN, compile_ns=1_850_000_000)).status is Status.UNDECIDED
+    assert settled(AGAIN, AGAIN).status is Status.REGRESSED
+
+
+def test_a_fresh_process_has_its_own_yardstick():
+    """The machine may be busy only while it runs; then what it says is no confirmation."""
+    busy = replace(AGAIN, yardstick_ns=4_000_000)
+    assert settled(AGAIN, busy).status is Status.UNDECIDED
+    assert settled(AGAIN, replace(busy, compile_ns=3_700_000_001)).status is Status.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("launches", "why"),
+    [
+        (("a fresh process failed: killed",), "a fresh process failed: killed"),
+        ((AGAIN, "a fresh process recorded nothing"), "a fresh process recorded nothing"),
+        ((replace(AGAIN, compile_ns=None),), "it came out of a cache"),
+        ((AGAIN,), "no fresh process says anything"),
+        ((), "no fresh process says anything"),
+    ],
+    ids=["fails", "the second fails", "not measured", "one too few", "none"],
+)
+def test_what_cannot_be_confirmed_is_invalid(launches, why):
+    """Neither green nor an accusation, with the reason."""
+    found = settled(*launches)
+    assert (found.status, found.detail) == (Status.INVALID, f"it could not be confirmed: {why}")
+
+
+def test_only_red_phases_are_settled():
+    """A red fact needs no second process, and is not taken back by one."""
+    fact = Finding(kind="fact", name="temp_bytes", status=Status.REGRESSED, now=2, against=1)
+    improved = Finding(kind="phase", name="trace_ns", status=Status.IMPROVED, now=1, against=SECOND)
+    found = settle_phases((fact, RED, improved), QUICK, (QUICK,), wanted=2)
+    assert found[0] == fact
+    assert improved in found
+    assert [finding.status for finding in found] == [Status.REGRESSED, Status.UNDECIDED, Status.IMPROVED]
+
+
+def test_each_phase_is_settled_for_itself():
+    """One that comes again and one that does not."""
+    both = (RED, replace(RED, name="trace_ns"))
+    found = {f.name: f.status for f in settle_phases(both, QUICK, (AGAIN, AGAIN), wanted=2)}
+    assert found == {"compile_ns": Status.REGRESSED, "trace_ns": Status.UNDECIDED}

@@ -1,0 +1,164 @@
+"""Workloads: a builder above which cases are made, and what a computation fills in."""
+
+from __future__ import annotations
+
+import pytest
+
+import jaxgate
+from jaxgate.model import Amount, Batch, Case, Claim, Computation, Family, Tolerance, claim
+from jaxgate.model.workloads import former_names
+
+MORE = Tolerance(fact="temp_bytes", relative=0.2, why="a test says so")
+SIZES = {"small": 2, "full": 20}
+
+
+def computation(**fields):
+    """One that does nothing."""
+    return Computation(subject=abs, args=(1,), **fields)
+
+
+def test_a_builder_makes_a_case_of_each_set_of_parameters():
+    """In order, with its name, the parameters bound, and everything that all of them share."""
+    family = Family("scan")
+
+    @family.workload(
+        "{steps}-steps-{how}", sweep=[{"steps": 1, "how": "a"}, {"steps": 2, "how": "b"}], tolerances=[MORE]
+    )
+    def build(steps, how):
+        return computation(kwargs={"steps": steps, "how": how})
+
+    assert [case.name for case in family] == ["scan/1-steps-a", "scan/2-steps-b"]
+    assert [dict(case.build().kwargs) for case in family] == [{"steps": 1, "how": "a"}, {"steps": 2, "how": "b"}]
+    assert [(case.tolerances, case.devices, dict(case.sizes)) for case in family] == [((MORE,), 1, {})] * 2
+    assert build(3, "c").kwargs == {"steps": 3, "how": "c"}
+
+
+def test_a_builder_without_parameters_is_one_case():
+    """And several sentences may stand above one builder."""
+    family = Family("scan")
+
+    @family.workload("once")
+    @family.workload("twice", devices=2)
+    def build():
+        return computation()
+
+    assert [(case.sentence, case.devices) for case in family] == [("twice", 2), ("once", 1)]
+    assert len(family) == 2
+
+
+def test_a_builder_is_given_its_size():
+    """The small one unless the case is sized."""
+    family = Family("scan")
+
+    @family.workload("sized", sizes=SIZES)
+    def build(size):
+        return computation(kwargs={"size": size})
+
+    (case,) = family
+    full = case.sized("full", usual="small")
+    assert [one.build().kwargs["size"] for one in (case, case.sized("small", usual="small"), full)] == [2, 2, 20]
+    assert (full.name, case.names) == ("scan/sized.full", ("scan/sized", "scan/sized.small", "scan/sized.full"))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "more", "because"),
+    [
+        ("a b", {}, "'a b' cannot name a case"),
+        ("x", {"sizes": {"small": 1}}, "expected the sizes small, full, found small"),
+        ("x", {"tolerances": [MORE, MORE]}, "expected one tolerance for each fact"),
+        ("x-{n}", {"sweep": (one for one in ())}, "scan/x-{n}: expected at least one set of parameters in sweep="),
+    ],
+    ids=["a space", "one size", "two tolerances", "an empty sweep"],
+)
+def test_what_cannot_be_a_case_is_refused(sentence, more, because):
+    """Where it is written, not where it is run."""
+    with pytest.raises(ValueError, match=because):
+        Family("scan").workload(sentence, **more)(lambda *_: computation())
+
+
+@pytest.mark.parametrize(
+    ("fields", "rtol", "atol"),
+    [
+        ({}, 1e-4, 1e-5),
+        ({"rtol": 1e-2}, 1e-2, 1e-3),
+        ({"rtol": 1e-2, "atol": 0.0}, 1e-2, 0.0),
+        ({"atol": 1.0}, 1e-4, 1.0),
+    ],
+)
+def test_the_absolute_tolerance_follows_from_the_relative_one(fields, rtol, atol):
+    """A tenth of it, unless it is given."""
+    made = computation(**fields)
+    assert (made.rtol, made.atol) == (rtol, pytest.approx(atol))
+
+
+def test_the_samples_of_a_batch_are_what_a_call_gets_done():
+    """In their unit, unless something else is said."""
+    batch = Batch(argument=0, size=8)
+    assert computation().amount is None
+    assert computation(batch=batch).amount == Amount(count=8, unit="samples")
+    assert computation(batch=Batch(argument=0, size=8, unit="rows")).amount == Amount(count=8, unit="rows")
+    tokens = Amount(count=64, unit="tokens")
+    assert computation(batch=batch, amount=tokens).amount == tokens
+
+
+@pytest.mark.parametrize(
+    ("fields", "because"),
+    [
+        ({"carry": 0, "next_args": lambda result, args: args}, "expected carry= or next_args=, found both"),
+        ({"claims": ["temp_bytes <= reference"]}, "expected claims such as claim"),
+    ],
+)
+def test_a_computation_that_contradicts_itself_is_refused(fields, because):
+    """In one sentence."""
+    with pytest.raises(TypeError, match=because):
+        computation(**fields)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (lambda: former_names.at_most(0.5, "temp_bytes", why="so"), claim("temp_bytes <= 0.5 * reference", "so")),
+        (lambda: former_names.at_least(2, "temp_bytes", of="alternatives"), claim("temp_bytes >= 2 * alternatives")),
+        (lambda: former_names.at_most(8, "output_bytes", of="one"), claim("output_bytes <= 8")),
+        (lambda: former_names.equal("traces", to=1), claim("traces == 1")),
+        (lambda: former_names.equal("aliased_bytes", to="donated_bytes"), claim("aliased_bytes == donated_bytes")),
+    ],
+    ids=["at most", "at least", "a number", "equal", "equal to a fact"],
+)
+def test_claims_may_be_written_as_before_for_a_while(old, new):
+    """With a note that says how they are written now."""
+    with pytest.warns(FutureWarning, match=r"is written claim\(.*; the old name works until jaxgate 0\.3"):
+        found = old()
+    assert (found, str(found)) == (new, str(new))
+    assert isinstance(found, Claim)
+
+
+def test_cases_may_be_made_as_before_for_a_while():
+    """Their claims, which were called with the parameters, are the computation's."""
+    with pytest.warns(FutureWarning, match=r"cases\(\.\.\.\) is written @Family"):
+        (made,) = former_names.cases(
+            "scan",
+            "{steps}-steps",
+            lambda size, steps: computation(kwargs={"size": size, "steps": steps}),
+            ({"steps": 3},),
+            lambda steps: (claim(f"traces == {steps}"),),
+            sizes=SIZES,
+        )
+    assert isinstance(made, Case)
+    assert made.name == "scan/3-steps"
+    built = made.build()
+    assert (dict(built.kwargs), built.claims) == ({"size": 2, "steps": 3}, (claim("traces == 3"),))
+
+
+@pytest.mark.parametrize("name", ["at_least", "at_most", "cases", "equal"])
+def test_former_names_are_where_they_were(name):
+    """In both packages, and in no list of what there is."""
+    assert getattr(jaxgate, name) is getattr(jaxgate.model, name) is getattr(former_names, name)
+    assert name not in jaxgate.__all__
+    assert name not in jaxgate.model.__all__
+
+
+def test_no_other_name_is_there():
+    """A misspelt one is an error, as of any module."""
+    with pytest.raises(AttributeError, match="no attribute 'at_mots'"):
+        _ = jaxgate.model.at_mots

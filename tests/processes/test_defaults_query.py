@@ -1,0 +1,23 @@
+"""The process that tells JAX's defaults was told nothing."""
+
+from __future__ import annotations
+
+import os
+
+import jax
+
+from jaxgate.processes.defaults_query import ask_defaults
+
+
+def test_variables_that_set_something_do_not_reach_it():
+    """The installation is this one's, and its options are the same whatever this process was told."""
+    told = {"JAX_ENABLE_X64": "1", "XLA_FLAGS": "--xla_backend_optimization_level=0", "JAX_PLATFORMS": "none"}
+    found, other = ask_defaults({**os.environ, **told}), ask_defaults()
+    assert found == other
+    assert (found.jax, found.file, found.config["jax_enable_x64"]) == (jax.__version__, jax.__file__, "False")
+    assert len(found.compile_options) == 12
+
+
+def test_a_process_that_cannot_tell_is_no_answer():
+    """It finds no jaxgate there."""
+    assert ask_defaults({**os.environ, "PYTHONHOME": "nowhere"}) is None
