@@ -96,6 +96,13 @@ CHANGE = ("x @ x.T", "x[::-1] @ x.T")
 MORE = ("x @ x.T", "x @ x.T + (x * 2) @ x.T")
 
 
+@pytest.fixture
+def _duels_call(project, lab):
+    """A project whose duels call both sides; no other clock is real: on a busy machine a call may take three times as long."""
+    project.instruments["run_duel"] = run_duel
+
+
+@pytest.mark.usefixtures("_duels_call")
 def test_a_case_that_was_duelled_lets_its_arguments_go(project):
     """Hundreds of cases may be duelled in one run: only one that will be repeated keeps what it needs for that."""
     project.instruments["run_duel"] = lambda *_, **__: duel(1.0)
@@ -129,6 +136,7 @@ def starve(monkeypatch, error, *, side, at):
     return calls
 
 
+@pytest.mark.usefixtures("_duels_call")
 @pytest.mark.parametrize("at", [1, 9], ids=["first call", "later"])
 @pytest.mark.parametrize("side", [0, 1], ids=["now", "baseline"])
 @pytest.mark.parametrize("error", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY)
@@ -145,6 +153,7 @@ def test_too_little_memory_for_a_side_is_undecided(project, monkeypatch, error, 
     assert "program changed and the duel failed: out of memory: " in line
 
 
+@pytest.mark.usefixtures("_duels_call")
 def test_facts_are_judged_where_memory_is_too_little(project, monkeypatch):
     """A second multiplication is REGRESSED all the same, and time is UNDECIDED beside it."""
     project.write("test_model.py", MODEL).record()
