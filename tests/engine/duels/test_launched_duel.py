@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -49,12 +50,15 @@ def recorded(observed):
     return candidate.baseline, load
 
 
-BEFORE = loop()
+@cache
+def unchanged():
+    """The loop as it was, observed once."""
+    return loop()
 
 
-def matched(today, before=BEFORE, *, equal_ones=False):
-    """Today's programs beside those of before."""
-    return match_programs(today, *recorded(before), equal_ones=equal_ones)
+def matched(today, before=None, *, equal_ones=False):
+    """Today's programs beside those of before; of the loop as it was where nothing is given."""
+    return match_programs(today, *recorded(before or unchanged()), equal_ones=equal_ones)
 
 
 def test_equal_programs_are_left_out():
@@ -80,7 +84,7 @@ def test_a_changed_program_is_fed_with_what_it_was_called_with():
 def test_a_renamed_program_is_the_same():
     """Its structure says so."""
     assert matched(loop(name="renamed")).matches == ()
-    assert loop(name="renamed").measurement.fingerprints.program == BEFORE.measurement.fingerprints.program
+    assert loop(name="renamed").measurement.fingerprints.program == unchanged().measurement.fingerprints.program
 
 
 def test_more_launches_of_a_program_are_more_work():
@@ -116,7 +120,7 @@ def test_why_a_program_has_no_opponent(today, why):
 
 def test_a_program_whose_baseline_has_no_content_has_no_opponent():
     """It was recorded as what it costs alone."""
-    before, load = recorded(BEFORE)
+    before, load = recorded(unchanged())
     bare = replace(before, launched_programs=tuple(replace(one, program=None) for one in before.launched_programs))
     found = match_programs(loop(jnp.sin), bare, load, equal_ones=False)
     assert found.why_not == "step cannot be stored: its baseline has its facts only"
@@ -135,7 +139,7 @@ def test_donated_arguments_are_there_for_each_call():
 
 def test_all_programs_are_paired_where_settings_changed():
     """A jitted function is the only one of its call."""
-    assert [one.calls for one in match_all(loop(), *recorded(BEFORE))[0]] == [(3, 3), (1, 1)]
+    assert [one.calls for one in match_all(loop(), *recorded(unchanged()))[0]] == [(3, 3), (1, 1)]
     jitted = loop(eager=False)
     ((only,), why_not) = match_all(jitted, *recorded(jitted))
     assert (only.calls, why_not) == ((1, 1), "")
@@ -143,7 +147,7 @@ def test_all_programs_are_paired_where_settings_changed():
 
 def test_facts_of_the_baselines_programs_are_those_that_they_have_here():
     """Another compiler may make more of them; what was recorded is kept beside it."""
-    before, load = recorded(BEFORE)
+    before, load = recorded(unchanged())
     other = tuple(
         replace(one, facts={**one.facts, "xla_flops": 1, "temp_bytes": 1}) for one in before.launched_programs
     )
@@ -152,9 +156,9 @@ def test_facts_of_the_baselines_programs_are_those_that_they_have_here():
     contenders = [prepare(one.baseline, one.leaves) for one in found.matches]
     record = recompiled(StoredBaseline(baseline=old, path=None, borrowed=False), found, contenders)
     assert record.recorded == old.facts
-    assert record.baseline.facts.xla_flops == BEFORE.measurement.facts.xla_flops
-    assert record.baseline.facts.temp_bytes == BEFORE.measurement.facts.temp_bytes
+    assert record.baseline.facts.xla_flops == unchanged().measurement.facts.xla_flops
+    assert record.baseline.facts.temp_bytes == unchanged().measurement.facts.temp_bytes
     assert record.baseline.facts.matmul_flops == old.facts.matmul_flops
     assert [one.facts["xla_flops"] for one in record.baseline.launched_programs] == [
-        one.facts["xla_flops"] for one in BEFORE.measurement.launched_programs
+        one.facts["xla_flops"] for one in unchanged().measurement.launched_programs
     ]
