@@ -16,6 +16,8 @@ import pytest_benchmark.session
 from _pytest import pytester
 from jax._src.interpreters import mlir
 
+from jaxgate.processes.defaults_query import find_defaults
+
 INSTALLED = tuple(get_paths()[name] for name in ("purelib", "platlib", "stdlib"))
 MANY = 100
 """Installed modules that a run brought, from which on they are no longer looked at for garbage."""
@@ -28,6 +30,7 @@ def do_once() -> None:
     _keep_installed_modules()
     _remember_distributions()
     pytest_benchmark.session.get_machine_id = cache(pytest_benchmark.session.get_machine_id)  # it starts a process
+    find_defaults()  # so does this; were the first to ask a test that replaces ``subprocess.run``, no later test would know
     share_contexts()
 
 
