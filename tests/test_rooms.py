@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import shutil
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -69,6 +70,8 @@ EXCUSED = {
 }
 """Who reads anything else than through ``keep/untrusted.py``, and what: nothing that a pull request could have written."""
 
+MOST = 30
+"""Modules of a folder, its face with them."""
 PURE = {"settings", "model", "judge"}
 WORLD = {"datetime", "glob", "io", "os", "random", "shutil", "socket", "subprocess", "sys", "tempfile", "threading"}
 WORLD |= {"asyncio", "secrets", "time", "urllib", "uuid"}
@@ -260,6 +263,12 @@ def test_every_excuse_is_needed():
 def test_every_folder_is_a_room():
     """A new folder needs arrows of its own, and no room has vanished."""
     assert {room_of(file) for file in files()} == set(ROOMS)
+
+
+def test_no_folder_is_too_long_to_look_over():
+    """About 25 modules; beyond, a folder holds two things and is divided."""
+    counts = Counter(file.parent.as_posix() for file in files())
+    assert {folder: count for folder, count in counts.items() if count > MOST} == {}
 
 
 @pytest.mark.parametrize("file", files(), ids=lambda file: file.as_posix().removeprefix("src/"))
