@@ -8,7 +8,7 @@ import pytest
 
 from ci import creep
 from jaxgate.engine.change_points import time_shifts
-from jaxgate.judge import level_shifts
+from jaxgate.judge.history import level_shifts
 
 SEEDS = (0, 1)
 

@@ -354,9 +354,11 @@ def test_references_behind_a_link_are_not_forgotten(tmp_path, monkeypatch):
 
 def test_a_plot_behind_a_link_stays(tmp_path, monkeypatch):
     """Of an earlier calibration, of another project."""
-    from jaxgate.keep import calibrations
+    from jaxgate.keep import calibration_files
 
-    monkeypatch.setattr(calibrations, "adapter_of", lambda _: type("A", (), {"dump_json": lambda *_, **__: b"{}"})())
+    monkeypatch.setattr(
+        calibration_files, "adapter_of", lambda _: type("A", (), {"dump_json": lambda *_, **__: b"{}"})()
+    )
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs/calibration.png").write_bytes(b"mine")
     (tmp_path / "folder").symlink_to(tmp_path / "theirs")

@@ -123,7 +123,7 @@ def test_a_nan_in_a_part_is_found(monkeypatch):
     """Likewise where a result is spread."""
     broken = X.copy()
     broken[0, 0] = np.nan
-    monkeypatch.setattr("jaxgate.observe.execute.first_steps.on_host", lambda _: spread(broken))
+    monkeypatch.setattr("jaxgate.observe.execute.correctness.on_host", lambda _: spread(broken))
     with pytest.raises(InvalidCaseError, match="found 1 NaN of 6 in result"):
         refuse_nan(X, "the result")
 
