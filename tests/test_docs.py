@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import runpy
+from importlib import import_module
 
 import pytest
 from support.paths import REPOSITORY
@@ -97,6 +98,15 @@ def test_every_page_is_in_the_navigation_of_the_site():
     ours = [f"docs/{page.stem}" for page in DOCS.glob("*.md")]
     assert pages == sorted([*ours, "workloads/README", "docs/site/api"])
     assert all(groups)
+
+
+def test_what_the_site_has_no_page_for_is_there():
+    """A name that moved would be an exception for nothing, and the one that took its place a broken link."""
+    names = runpy.run_path(str(DOCS / "site/conf.py"))["RETURNED"]
+    assert names
+    for name in names:
+        module, _, attribute = f"jaxgate.{name}".rpartition(".")
+        assert hasattr(import_module(module), attribute), name
 
 
 def test_the_page_of_the_api_has_the_public_names():

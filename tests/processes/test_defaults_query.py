@@ -6,7 +6,7 @@ import os
 
 import jax
 
-from jaxgate.processes.defaults_query import ask_defaults
+from jaxgate.processes.defaults_query import ask_defaults, find_defaults
 
 
 def test_variables_that_set_something_do_not_reach_it():
@@ -16,6 +16,11 @@ def test_variables_that_set_something_do_not_reach_it():
     assert found == other
     assert (found.jax, found.file, found.config["jax_enable_x64"]) == (jax.__version__, jax.__file__, "False")
     assert len(found.compile_options) == 12
+
+
+def test_this_process_knows_them_whatever_ran_before():
+    """They are asked for once: a test that replaces ``subprocess.run`` must not have been the first to ask."""
+    assert find_defaults() == ask_defaults()
 
 
 def test_a_process_that_cannot_tell_is_no_answer():
