@@ -9,7 +9,7 @@ import pytest
 
 from jaxgate.model import COMPILE_OPTIONS, UNKNOWN_SETTINGS
 from jaxgate.observe.machine import jax_settings as module
-from jaxgate.observe.machine import know_defaults, read_defaults
+from jaxgate.observe.machine import all_settings, know_defaults, read_defaults, settings_of
 from jaxgate.observe.machine.jax_settings import HARMLESS, SETTINGS, unusual_settings
 
 
@@ -61,3 +61,18 @@ def test_logging_is_excused(usual):
     know_defaults(replace(usual, config=usual.config | {"jax_log_compiles": "True"}))
     assert unusual_settings() == {}
     assert not set(SETTINGS) & frozenset().union(*HARMLESS.values())
+
+
+def test_settings_are_asked_for_a_fixed_number_of_times(monkeypatch):
+    """JAX makes a dictionary of all of them for each question: one for each option took 2 ms of every case."""
+    asked, values = [], type(jax.config).values
+
+    def counted(config):
+        asked.append(config)
+        return values.fget(config)
+
+    there = all_settings()
+    monkeypatch.setattr(type(jax.config), "values", property(counted))
+    with settings_of(there):
+        pass
+    assert len(asked) == 3

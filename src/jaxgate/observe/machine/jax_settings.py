@@ -197,8 +197,9 @@ def settings() -> dict[str, Any]:
 
 def apply_settings(found: Mapping[str, Any]) -> None:
     """Set JAX as another process had it, or this one at another time."""
+    here = jax.config.values  # JAX makes this dictionary anew each time that it is asked for it
     for name, value in found.items():
-        if jax.config.values.get(name) != value:
+        if here.get(name) != value:
             jax.config.update(name, value)
 
 
