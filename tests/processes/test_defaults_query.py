@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 
 import jax
+import pytest
 
 from jaxgate.processes.defaults_query import ask_defaults, find_defaults
+from jaxgate.processes.hardware_query import ask_hardware
 
 
 def test_variables_that_set_something_do_not_reach_it():
@@ -28,3 +30,12 @@ def test_this_process_knows_them_whatever_ran_before():
 def test_a_process_that_cannot_tell_is_no_answer():
     """It finds no jaxgate there."""
     assert ask_defaults({**os.environ, "PYTHONHOME": "nowhere"}) is None
+
+
+@pytest.mark.parametrize("ask", [ask_defaults, ask_hardware])
+def test_files_of_the_project_are_not_taken_for_pythons_own(ask, tmp_path, monkeypatch):
+    """A project that has a ``types.py`` is asked from within its folder, as ``pytest`` is started there."""
+    here = ask()
+    (tmp_path / "types.py").write_text("raise SystemExit('the types of a project')")
+    monkeypatch.chdir(tmp_path)
+    assert ask() == here

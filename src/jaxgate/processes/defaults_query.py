@@ -27,7 +27,7 @@ TIMEOUT_S = 60.0
 def ask_defaults(variables: Mapping[str, str] = os.environ) -> JaxDefaults | None:
     """JAX's defaults, of the installation that this interpreter finds; ``None`` where that process failed."""
     clean = {name: value for name, value in variables.items() if not name.startswith(_TELLS)}
-    command = [sys.executable, "-m", "jaxgate.processes.defaults_query"]
+    command = [sys.executable, "-P", "-m", "jaxgate.processes.defaults_query"]  # a project may have a types.py
     try:
         done = run_child(command, variables=clean, timeout_s=TIMEOUT_S)
         return JaxDefaults(**json.loads((done.stdout.strip().splitlines() or [""])[-1]))

@@ -25,7 +25,7 @@ def ask_hardware(folder: Path | None = None, variables: Mapping[str, str] | None
     Raises:
         UsageError: If JAX finds none; the text is the process's last word.
     """
-    command = [sys.executable, "-m", "jaxgate.processes.hardware_query"]
+    command = [sys.executable, "-P", "-m", "jaxgate.processes.hardware_query"]  # a project may have a types.py
     done = run_child(command, folder=folder, variables=variables)
     try:
         return HardwareKey(**json.loads((done.stdout.strip().splitlines() or [""])[-1]))
