@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 
 import jax
 import pytest
 
+from jaxgate.processes.child import own_program
 from jaxgate.processes.defaults_query import ask_defaults, find_defaults
 from jaxgate.processes.hardware_query import ask_hardware
 
@@ -32,10 +35,28 @@ def test_a_process_that_cannot_tell_is_no_answer():
     assert ask_defaults({**os.environ, "PYTHONHOME": "nowhere"}) is None
 
 
+def test_every_program_of_ours_is_started_in_the_same_way():
+    """No module starts one by a command of its own, in which the folder that it starts in would come first."""
+    ours = {
+        path.name: path.read_text(encoding="utf-8")
+        for path in Path(own_program.__code__.co_filename).parent.glob("*.py")
+    }
+    started = {name for name, text in ours.items() if "own_program(" in text}
+    assert started >= {
+        "defaults_query.py",
+        "duel_worker.py",
+        "hardware_query.py",
+        "live_worker.py",
+        "profile_worker.py",
+    }
+    assert [name for name, text in ours.items() if re.search(r'"-m",\s*f?"jaxgate', text)] == []
+
+
 @pytest.mark.parametrize("ask", [ask_defaults, ask_hardware])
 def test_files_of_the_project_are_not_taken_for_pythons_own(ask, tmp_path, monkeypatch):
     """A project that has a ``types.py`` is asked from within its folder, as ``pytest`` is started there."""
     here = ask()
+    assert here is not None
     (tmp_path / "types.py").write_text("raise SystemExit('the types of a project')")
     monkeypatch.chdir(tmp_path)
     assert ask() == here

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,17 @@ class Finished:
     def last_words(self) -> str:
         """The last line of its complaints; its exit status where it had none."""
         return (self.stderr.strip().splitlines() or [f"exit status {self.status}"])[-1]
+
+
+def own_program(module: str) -> list[str]:
+    """The command of a program of jaxgate's own, whose complaints are errors only.
+
+    Files of the folder that it starts in are not taken for modules: a project may have a ``types.py``.
+
+    Args:
+        module: Its whole name.
+    """
+    return [sys.executable, "-P", "-W", "ignore", "-m", module]
 
 
 _STRANGE = ("JAX", "XLA_", "PYTHON", "PYTEST")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from jaxgate.keep import remembered_defaults
 from jaxgate.model import JaxDefaults
-from jaxgate.processes.child import run_child
+from jaxgate.processes.child import own_program, run_child
 
 _TELLS = ("JAX_", "XLA_", "LIBTPU_", "TF_")
 """Beginnings of the variables that set JAX or its compiler."""
@@ -27,7 +27,7 @@ TIMEOUT_S = 60.0
 def ask_defaults(variables: Mapping[str, str] = os.environ) -> JaxDefaults | None:
     """JAX's defaults, of the installation that this interpreter finds; ``None`` where that process failed."""
     clean = {name: value for name, value in variables.items() if not name.startswith(_TELLS)}
-    command = [sys.executable, "-P", "-m", "jaxgate.processes.defaults_query"]  # a project may have a types.py
+    command = own_program("jaxgate.processes.defaults_query")
     try:
         done = run_child(command, variables=clean, timeout_s=TIMEOUT_S)
         return JaxDefaults(**json.loads((done.stdout.strip().splitlines() or [""])[-1]))

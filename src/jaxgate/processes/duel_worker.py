@@ -16,7 +16,7 @@ from jaxgate.keep import Job, read_job, write_duels
 from jaxgate.model import Duel, Match
 from jaxgate.observe.duel import Contender, prepare, prepare_side, restore, run_duel
 from jaxgate.observe.machine import apply_settings
-from jaxgate.processes.child import Finished, run_child
+from jaxgate.processes.child import Finished, own_program, run_child
 
 DUEL_TIMEOUT_S = 600
 
@@ -28,7 +28,7 @@ def run_fresh_duel(folder: Path) -> Finished:
         TimeoutError: If it took more than ``DUEL_TIMEOUT_S``.
         OSError: If no process could be started.
     """
-    return run_child([sys.executable, "-m", "jaxgate.processes.duel_worker", str(folder)], timeout_s=DUEL_TIMEOUT_S)
+    return run_child([*own_program("jaxgate.processes.duel_worker"), str(folder)], timeout_s=DUEL_TIMEOUT_S)
 
 
 def on_device(job: Job) -> list[Match]:

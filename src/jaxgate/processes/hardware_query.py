@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from jaxgate.model import HardwareKey, UsageError
-from jaxgate.processes.child import run_child
+from jaxgate.processes.child import own_program, run_child
 
 
 def ask_hardware(folder: Path | None = None, variables: Mapping[str, str] | None = None) -> HardwareKey:
@@ -25,7 +25,7 @@ def ask_hardware(folder: Path | None = None, variables: Mapping[str, str] | None
     Raises:
         UsageError: If JAX finds none; the text is the process's last word.
     """
-    command = [sys.executable, "-P", "-m", "jaxgate.processes.hardware_query"]  # a project may have a types.py
+    command = own_program("jaxgate.processes.hardware_query")
     done = run_child(command, folder=folder, variables=variables)
     try:
         return HardwareKey(**json.loads((done.stdout.strip().splitlines() or [""])[-1]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 from jaxgate.keep import read_text
 from jaxgate.observe.source_lines import without_folders
+from jaxgate.processes.child import own_program
 
 MAX_WORDS = 200
 """Characters of what a process complained of that an error shows."""
@@ -102,8 +102,7 @@ def start_worker(
     Raises:
         OSError: If it could not be started.
     """
-    command = [sys.executable, "-W", "ignore", "-m", module, *arguments]
-    with start_program(command, complaints, variables, timeout_s) as worker:
+    with start_program([*own_program(module), *arguments], complaints, variables, timeout_s) as worker:
         yield worker
 
 

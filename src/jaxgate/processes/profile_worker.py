@@ -20,7 +20,7 @@ from jaxgate.judge import compare, divide, typical
 from jaxgate.model import Operation, OpTable, OpTimes
 from jaxgate.observe.errors import describe
 from jaxgate.observe.profile import Profiled, lines_of, operations, read_steps, side_folder
-from jaxgate.processes.child import run_child
+from jaxgate.processes.child import own_program, run_child
 
 TIMEOUT_S = 60
 
@@ -46,7 +46,7 @@ def read_table(
     question["side"] = next((side.side for side in sides if side.side != "now"), None)
     try:
         done = run_child(
-            [sys.executable, "-W", "ignore", "-m", "jaxgate.processes.profile_worker"],
+            own_program("jaxgate.processes.profile_worker"),
             question=json.dumps(question),
             timeout_s=timeout_s,
             variables={**os.environ, "JAX_PLATFORMS": "cpu"},

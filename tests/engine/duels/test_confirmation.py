@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from jaxgate.engine.provisional import Provisional, confirm, in_order
 from jaxgate.judge import accuses, blames_machine, decide, decide_claim, judge, settle_time, too_many
 from jaxgate.keep import read_job, save_baseline, write_duels
 from jaxgate.model import Duel, Finding, Match, Phases, ReferenceDuel, RepeatOutcome, Status, StoredProgram, claim
+from jaxgate.processes.child import own_program
 from jaxgate.processes.live_worker import WorkerError
 from jaxgate.processes.pytest_child import Side
 
@@ -440,7 +440,7 @@ def test_a_fresh_process_is_given_the_whole_duel(child):
     """This Python, one folder that is gone afterwards; both programs, the arguments and JAX's settings in it."""
     seen = child({"case": duel(60), "control": duel(0)})
     found = repeat_duel(DUEL)
-    assert seen["command"][:3] == [sys.executable, "-m", "jaxgate.processes.duel_worker"]
+    assert seen["command"][:-1] == own_program("jaxgate.processes.duel_worker")
     assert seen["options"]["timeout"] == 600
     assert not seen["folder"].exists()
     job = seen["job"]
