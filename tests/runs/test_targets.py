@@ -230,9 +230,10 @@ def test_what_had_a_program_is_not_left_out(recorded):
 
 
 def test_a_run_here_borrows_the_baseline_of_a_target(recorded):
-    """A baseline is a program: this machine's compiler makes the same executable of it."""
+    """A baseline is a program: this machine's compiler makes the same executable of it, and no clock knows the other one."""
     result = recorded.run("--no-perf-strict")
-    result.shows("1 case: 1 SAME", "the same executable as the baseline's")
+    assert result.code == 0
+    result.shows("1 case: 1 UNDECIDED", "the same executable as the baseline's from another compiler")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from jaxgate.judge.launched_programs import compare_programs
 from jaxgate.judge.order import conclude, red_quantities
 from jaxgate.judge.origin import judge_time, place
 from jaxgate.judge.stale_signature import explain_stale, find_stale
-from jaxgate.judge.timing.backstop import beyond_stored, withdraw
+from jaxgate.judge.timing.backstop import hold_time
 from jaxgate.judge.timing.energy import compare_energy, energy_of
 from jaxgate.judge.timing.phases import compare_phases
 from jaxgate.judge.timing.roofline import roofline
@@ -103,7 +103,7 @@ def judge(
             origin = place(now, baseline)
             time = judge_time(now, baseline, decision, no_duel, same_executable=same_executable)
             time = withdraw_identity(time, findings)
-            time = withdraw(time, beyond_stored(now, record))
+            time = hold_time(time, now, record)
             if red_quantities(findings) & PYTHON and time.status is Status.SAME:
                 time = replace(time, reason=f"{time.reason}, but each call of it runs more Python")
             if time.decision is not None:

@@ -8,8 +8,8 @@ import pytest
 from support.factories import CASE, measurement, record
 
 from jaxgate.judge import judge
-from jaxgate.judge.timing.backstop import FLOOR_NS, TIMES, beyond_stored
-from jaxgate.model import Samples, Status, StoredBaseline
+from jaxgate.judge.timing.backstop import FLOOR_NS, TIMES, against_stored
+from jaxgate.model import HardwareKey, Samples, Status, StoredBaseline
 
 STORED_NS = 1_000_000
 
@@ -74,7 +74,6 @@ def test_one_fast_burst_speaks_for_the_machine():
 
 
 ELSEWHERE = {
-    "another environment": ({"environment": {"jax": "0.12.0"}}, {}),
     "other hardware": ({}, {"borrowed": True}),
     "several processes": ({"processes": 2}, {}),
     "no clock": ({"samples": None}, {}),
@@ -88,7 +87,7 @@ def test_where_the_stored_time_says_nothing(now, before):
     known = stored()
     changed = replace(slow(), **now)
     assert (
-        beyond_stored(
+        against_stored(
             changed, StoredBaseline(baseline=known.baseline, path=known.path, **({"borrowed": False} | before))
         )
         is None
@@ -101,3 +100,94 @@ def test_what_somebody_set_may_be_what_is_slow():
     changed = replace(now, environment={**now.environment, "XLA_FLAGS": "--xla_slow"})
     verdict = judged(changed, stored())
     assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
+
+
+PATCH = {"jax": "0.10.2", "jaxlib": "0.10.3", "python": "3.11"}
+TARGET = HardwareKey(platform="tpu", device_kind="v5e:1x1", devices=1)
+
+
+def alike(now, before):
+    """The verdict of a program that compiles here to the baseline's executable."""
+    return judge(CASE, (), now, before, strict=True, same_executable=True)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"jaxlib": "0.10.3"},  # a patch of the code generator
+        {"libtpu": "0.0.24"},  # a plug-in
+        {"nvidia-cublas": "13.1"},  # a library that the executable calls
+        {"backend": "cuda 12090"},  # the driver
+        {"a name that nobody thought of": "1"},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_the_same_executable_of_another_compiler_is_held_against_the_stored_time(changed):
+    """The text of the optimised program is the same, what is generated from it may not be (jax#40101: 1,000 times slower)."""
+    environment = {**measurement().environment, **changed}
+    verdict = alike(slow(1000.0, environment=environment), stored())
+    assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
+    assert (
+        "1000.0 × slower than recorded: the code of the compiler, or something outside the program"
+        in verdict.time.reason
+    )
+
+
+def test_another_compiler_whose_code_is_no_slower_is_the_same():
+    """The line says how much slower it would have had to be."""
+    verdict = alike(slow(1.2, environment=PATCH), stored())
+    assert verdict.status is Status.SAME
+    assert verdict.time.reason == (
+        "the same executable as the baseline's from another compiler (environment changed [jaxlib 0.10.2 → 0.10.3]); "
+        "only 3 × the recorded time would have shown"
+    )
+
+
+UNWITNESSED = {
+    "the clock is switched off": ({"samples": None}, {}, False),
+    "nothing was timed when it was recorded": ({}, {"samples": None}, True),
+    "recorded on other hardware": ({}, {"borrowed": True}, True),
+    "a target, which nobody can time": (
+        {"samples": None, "hardware": TARGET, "compiled_only": True},
+        {"hardware": TARGET},
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("now", "before", "anywhere"), UNWITNESSED.values(), ids=UNWITNESSED)
+def test_another_compiler_that_no_clock_vouches_for_is_not_the_same(now, before, anywhere):
+    """It is UNDECIDED with the command that times both; held against this run only where its clock is switched off."""
+    known = record(**{"samples": samples(STORED_NS)} | before)
+    verdict = alike(replace(slow(1.0, environment=PATCH), **now), known)
+    assert verdict.status is Status.UNDECIDED
+    assert verdict.time.reason.endswith("what the compiler makes of it: --perf-against-env NAME==VERSION times both")
+    assert verdict.time.anywhere is anywhere
+
+
+@pytest.mark.parametrize("changed", [{"jax": "0.10.3"}, {"numpy": "2.9"}, {"flax": "1"}, {"python": "3.12"}])
+def test_what_generates_no_code_is_no_other_compiler(changed):
+    """Equal executables are then equal code, with or without a clock."""
+    verdict = alike(measurement(environment={**measurement().environment, **changed}, samples=None), stored())
+    assert verdict.status is Status.SAME
+    assert "compiler" not in verdict.time.reason
+
+
+@pytest.mark.parametrize("changed", [{"jaxlib": "0.10.3"}, {"jax": "0.10.3"}, {"python": "3.12"}, {"numpy": "2.9"}])
+def test_the_factor_holds_whatever_changed_around(changed):
+    """Not for the same executable alone: where no duel could be run, too."""
+    verdict = judged(slow(environment={**measurement().environment, **changed}), stored())
+    assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
+
+
+def test_other_input_values_do_not_excuse_a_factor():
+    """Shapes are the same, and nobody has said that they need more work."""
+    verdict = judged(slow(fingerprints=replace(measurement().fingerprints, inputs="i1")), stored())
+    assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
+
+
+def test_a_changed_program_that_no_duel_could_time_is_not_called_outside_of_itself():
+    """What is far slower is red; that it is something outside the program is a guess that nothing supports."""
+    verdict = judged(slow(fingerprints=replace(measurement().fingerprints, program="1" * 32)), stored())
+    assert verdict.status is Status.SLOWER
+    assert verdict.time.reason == "program changed and no duel was run, and yet 20.0 × slower than recorded"

@@ -193,17 +193,20 @@ def test_it_says_what_differs_and_where():
 
 @pytest.mark.jax_text
 @pytest.mark.parametrize("by", ASKED)
-def test_the_miscompile_of_cpus_is_found(by):
+def test_the_miscompile_of_cpus_is_never_taken_for_right(by):
     """A product with the same number in all columns, summed up: jax 0.10.2 to 0.12.0.1 return memory never written.
 
-    When this fails, a release of JAX has mended it: then the page that names it is out of date.
+    That memory may by chance hold what is right. When the fusion is gone, a release of JAX has mended it: then the page
+    that names it is out of date.
     """
     size = 64
-    x = jnp.asarray(np.random.default_rng(1).normal(size=(size, size)), jnp.float32)
-    asked = question(jax.jit(lambda x: (x @ jnp.ones((size, size))).sum()), x)
+    x = np.random.default_rng(1).normal(size=(size, size)).astype(np.float32)
+    asked = question(jax.jit(lambda x: (x @ jnp.ones((size, size))).sum()), jnp.asarray(x))
+    assert "ynn_fusion" in asked.executable.as_text()
     found = second_opinion(asked, ASKED[by](), limit_s=20)
     assert found.by is by
-    assert found.wrong.startswith("result: the compiler's result"), found
+    right = np.isclose(asked.result, x.sum() * size, rtol=1e-3)
+    assert right or found.wrong.startswith("result: the compiler's result"), found
 
 
 def test_a_custom_gradient_with_a_wrong_sign_is_the_authors():
