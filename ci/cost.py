@@ -25,7 +25,7 @@ from jaxgate.engine.duels.baseline_duel import BaselineDuels
 from jaxgate.engine.duels.duel_budget import DuelBudget
 from jaxgate.engine.duels.noise_floors import Margins
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import judge
+from jaxgate.judge import Difference, judge
 from jaxgate.keep import FloorStore, ProgramStore, ReferenceCache
 from jaxgate.model import Baseline, Computation, Provenance, StoredBaseline
 from jaxgate.observe.duel import Opponents
@@ -101,7 +101,7 @@ def cost(target_ns: int, repeats: int, folder: Path) -> list[str]:
             instruments=instruments,
             variables=dict(os.environ),
         )
-        timing = duels.time(other, record, lambda _: None)
+        timing = duels.time(other, record, Difference(other.measurement, baseline), lambda _: None)
         changed.append(time.perf_counter() - begin)
         if timing.repeat is None:
             raise RuntimeError(f"expected a duel, found none: {timing.why_not}")

@@ -29,12 +29,9 @@ def _always_identical() -> Iterator[None]:
     judge_time = verdict.judge_time
 
     def identical(*arguments: Any, **options: Any) -> Any:
-        return judge_time(*arguments, **options | {"same_executable": True})
+        return judge_time(*arguments, **options | {"same_executable": True, "arrives_worse": False})
 
-    with (
-        patch.object(verdict, "judge_time", identical),
-        patch.object(verdict, "withdraw_identity", lambda time, _: time),
-    ):
+    with patch.object(verdict, "judge_time", identical):
         yield
 
 

@@ -14,6 +14,7 @@ from jaxgate.engine.duels.duel_prospects import why_hopeless
 from jaxgate.engine.evidence import EvidenceCollector
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import judge
+from jaxgate.judge.difference import Difference
 from jaxgate.keep import ProgramStore
 from jaxgate.model import Status
 from jaxgate.plugin.options.settings import read_ranks
@@ -63,9 +64,9 @@ def test_auto_leaves_the_cluster_to_jax():
 def test_a_changed_program_over_several_processes_is_undecided_and_says_why():
     """In one process it would be duelled; an unchanged one is SAME by identity in both."""
     changed = measurement(fingerprints=replace(FINGERPRINTS, program="p1"), processes=2)
-    why_not = why_hopeless(changed, record())
+    why_not = why_hopeless(Difference(changed, record().baseline))
     assert why_not == "several processes: not duelled yet"
-    assert not why_hopeless(replace(changed, processes=1), record())
+    assert not why_hopeless(Difference(replace(changed, processes=1), record().baseline))
     verdict = judge(CASE, (), changed, record(), strict=True, no_duel=why_not)
     assert verdict.time.status is Status.UNDECIDED
     assert why_not in verdict.time.reason

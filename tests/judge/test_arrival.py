@@ -9,7 +9,7 @@ import pytest
 from support.factories import CASE, SIGNATURE, argument, baseline, decision, measurement, record
 
 from jaxgate.judge import apply_waivers, compare_facts, judge
-from jaxgate.judge.origin import place
+from jaxgate.judge.difference import Difference
 from jaxgate.model import ELSEWHERE, Status, Tolerance, Waiver
 
 MEGA = 1_000_000
@@ -22,7 +22,7 @@ def sending(*sizes, arrival="NumPy float32"):
 
 def found(name, now, before, tolerances=()):
     """The finding of a sum over arguments."""
-    findings = compare_facts(measurement(signature=now), baseline(signature=before), tolerances)
+    findings = compare_facts(Difference(measurement(signature=now), baseline(signature=before)), tolerances)
     return next((finding for finding in findings if finding.name == name), None)
 
 
@@ -99,7 +99,7 @@ def test_a_baseline_that_does_not_know_is_not_judged():
 def test_a_subject_on_the_host_has_no_arrivals():
     """What plain Python sends is counted in a profile of its call."""
     now, before = measurement(eager=True, signature=sending(0)), baseline(eager=True, signature=sending(0))
-    assert not {"sent_bytes", "moved_arrays"} & {finding.name for finding in compare_facts(now, before)}
+    assert not {"sent_bytes", "moved_arrays"} & {finding.name for finding in compare_facts(Difference(now, before))}
 
 
 def test_an_argument_that_costs_more_is_named():
@@ -141,7 +141,7 @@ def test_another_commitment_alone_is_no_loss():
     """It is said where something else is red, and takes nothing of identity."""
     verdict = judged(sending(0, arrival="device array"), sending(0, arrival="uncommitted device array"))
     assert (verdict.status, verdict.time.status, verdict.time.reason) == (Status.SAME, Status.SAME, "identical program")
-    assert place(measurement(signature=SIGNATURE), baseline(signature=SIGNATURE)).differences == ()
+    assert Difference(measurement(signature=SIGNATURE), baseline(signature=SIGNATURE)).origin.differences == ()
 
 
 def test_what_was_duelled_keeps_its_word():

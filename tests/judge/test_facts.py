@@ -8,6 +8,7 @@ import pytest
 from support.factories import ENVIRONMENT, FACTS, FINGERPRINTS, OTHER_CPU, baseline, measurement
 
 from jaxgate.judge import POLICIES, compare_facts
+from jaxgate.judge.difference import Difference
 from jaxgate.model import ARRIVAL_FACTS, EACH_TURN, Facts, HardwareKey, Status, Tolerance
 
 LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
@@ -50,7 +51,7 @@ def worse(name):
 
 def compared(now, before, **changes):
     """The findings by name; ``changes`` go to today's measurement."""
-    findings = list(compare_facts(measurement(facts=now, **changes), baseline(facts=before)))
+    findings = list(compare_facts(Difference(measurement(facts=now, **changes), baseline(facts=before))))
     by_name = {finding.name: finding for finding in findings}
     assert len(by_name) == len(findings)
     return by_name
@@ -74,7 +75,7 @@ def test_the_limits_cover_every_fact():
 
 def test_an_identical_measurement_does_not_differ():
     """The first question: what was recorded is the same as itself, in every fact."""
-    findings = list(compare_facts(measurement(), baseline()))
+    findings = list(compare_facts(Difference(measurement(), baseline())))
     assert {f.name: (f.now, f.against) for f in findings} == {
         **{name: (n, n) for name, n in asdict(FACTS).items()},
         **dict.fromkeys(ARRIVAL_FACTS, (0, 0)),
@@ -147,10 +148,12 @@ def test_a_fact_that_nobody_knows_is_not_judged():
 def test_a_fact_that_could_not_be_had_says_why():
     """The baseline has it, today has not: it is not compared, and the reason stands beside it."""
     now = measurement(facts={"launches": None}, unknown={"launches": "another profile is open"})
-    (found,) = [f for f in compare_facts(now, baseline()) if f.name == "launches"]
+    (found,) = [f for f in compare_facts(Difference(now, baseline())) if f.name == "launches"]
     assert found.status is Status.INVALID
     assert found.detail == "the baseline has it, today's measurement does not: another profile is open"
-    (found,) = [f for f in compare_facts(measurement(facts={"launches": None}), baseline()) if f.name == "launches"]
+    (found,) = [
+        f for f in compare_facts(Difference(measurement(facts={"launches": None}), baseline())) if f.name == "launches"
+    ]
     assert found.detail.endswith("does not: it cannot be compared")
 
 
@@ -172,8 +175,10 @@ def test_what_another_compiler_made_of_it_is_not_the_codes(now, here, then, stat
     recorded = replace(baseline().facts, temp_bytes=then)
     found = list(
         compare_facts(
-            measurement(facts={"temp_bytes": now}, environment=ENVIRONMENT | {"jaxlib": "0.12.0"}),
-            baseline(facts={"temp_bytes": here}),
+            Difference(
+                measurement(facts={"temp_bytes": now}, environment=ENVIRONMENT | {"jaxlib": "0.12.0"}),
+                baseline(facts={"temp_bytes": here}),
+            ),
             recorded=recorded,
         )
     )
@@ -191,14 +196,14 @@ def test_a_workloads_own_tolerance_holds_for_both_sides():
     own = Tolerance(fact="temp_bytes", relative=1.0, why="it is rewritten this week")
     recorded = replace(baseline().facts, temp_bytes=100_000)
     now, here = measurement(facts={"temp_bytes": 190_000}), baseline(facts={"temp_bytes": 150_000})
-    found = list(compare_facts(now, here, [own], recorded=recorded))
+    found = list(compare_facts(Difference(now, here), [own], recorded=recorded))
     assert {finding.status for finding in found} == {Status.SAME}
 
 
 def tolerated(fact, now, before, **tolerance):
     """The finding of one fact under the workload's own tolerance."""
     own = Tolerance(fact=fact, why="it is rewritten this week", **tolerance)
-    findings = compare_facts(measurement(facts={fact: now}), baseline(facts={fact: before}), [own])
+    findings = compare_facts(Difference(measurement(facts={fact: now}), baseline(facts={fact: before})), [own])
     by_name = {finding.name: finding for finding in findings}
     assert {f.status for name, f in by_name.items() if name != fact} == {Status.SAME}
     assert {f.detail for name, f in by_name.items() if name != fact} == {""}
@@ -262,7 +267,7 @@ def test_a_loop_whose_length_is_not_known_any_more_is_no_gain(histogram, facts, 
     """One turn against all turns cannot be compared: INVALID, with the way on, never IMPROVED and never REGRESSED."""
     few, many = dict.fromkeys(facts, 1000), dict.fromkeys(facts, 1_000_000)
     today, then = measurement(facts=few, **{histogram: now}), baseline(facts=many, **{histogram: before})
-    found = {f.name: f for f in compare_facts(today, then) if f.name in facts}
+    found = {f.name: f for f in compare_facts(Difference(today, then)) if f.name in facts}
     assert {f.status for f in found.values()} == {Status.IMPROVED if comparable else Status.INVALID}
     assert comparable or all("a loop of unknown length" in f.detail for f in found.values())
 
@@ -289,7 +294,7 @@ def statuses(*, on=None, **changes):
     where = {"hardware": on} if on else {}
     prints = replace(FINGERPRINTS, executable="e0", devices="0 1")
     stored = baseline(facts={name: beyond(name) for name in BETTER}, fingerprints=prints, **where)
-    found = {f.name: f for f in compare_facts(measurement(**{**where, **changes}), stored)}
+    found = {f.name: f for f in compare_facts(Difference(measurement(**{**where, **changes}), stored))}
     return {name: found[name].status for name in BETTER}
 
 
@@ -299,7 +304,7 @@ def test_a_baseline_that_its_own_program_contradicts_was_edited():
     found = compared({}, {})["temp_bytes"], compared({"temp_bytes": 10**6}, {})["temp_bytes"]
     assert [f.status for f in found] == [Status.SAME, Status.REGRESSED]  # what is worse keeps its name
     stored = baseline(facts={"temp_bytes": 999_999_999})
-    (edited,) = (f for f in compare_facts(measurement(), stored) if f.name == "temp_bytes")
+    (edited,) = (f for f in compare_facts(Difference(measurement(), stored)) if f.name == "temp_bytes")
     assert "edited by hand? Restore its file with git, or record it again" in edited.detail
 
 
@@ -332,7 +337,7 @@ def test_anything_else_that_differs_may_explain_a_gain(changes):
 def test_a_gain_within_a_tolerance_is_no_edit():
     """The fingerprint does not know the order of independent lines, which moves a compiler's figures a little."""
     own = [Tolerance(fact="temp_bytes", relative=0.0, absolute=0, why="a finer tolerance")]
-    findings = compare_facts(measurement(facts={"temp_bytes": FACTS.temp_bytes - 1}), baseline(), own)
+    findings = compare_facts(Difference(measurement(facts={"temp_bytes": FACTS.temp_bytes - 1}), baseline()), own)
     assert {f.name: f.status for f in findings}["temp_bytes"] is Status.IMPROVED
 
 

@@ -8,6 +8,7 @@ import pytest
 from support.factories import ENVIRONMENT, FINGERPRINTS, OTHER_CPU, baseline, measurement
 
 from jaxgate.judge import is_compiled_anew
+from jaxgate.judge.difference import Difference
 
 BUILT = replace(FINGERPRINTS, executable="e0", devices="d0")
 
@@ -27,20 +28,22 @@ BUILT = replace(FINGERPRINTS, executable="e0", devices="d0")
 )
 def test_a_result_is_new_where_the_compiler_was_given_something_else(now, anew):
     """Other values or other source that makes the same program do not make a new one."""
-    assert is_compiled_anew(measurement(**now), baseline()) is anew
+    assert is_compiled_anew(Difference(measurement(**now), baseline())) is anew
 
 
 def test_the_same_executable_gives_the_same_result():
     """Whatever else of the environment changed; but some options leave no trace in its text."""
     before, other = baseline(fingerprints=BUILT), ENVIRONMENT | {"python": "3.12"}
-    assert not is_compiled_anew(measurement(fingerprints=BUILT, environment=other), before)
+    assert not is_compiled_anew(Difference(measurement(fingerprints=BUILT, environment=other), before))
     options = replace(BUILT, options="xla_backend_optimization_level=0")
-    assert is_compiled_anew(measurement(fingerprints=options, environment=other), before)
+    assert is_compiled_anew(Difference(measurement(fingerprints=options, environment=other), before))
     unknown = replace(BUILT, executable=None)
-    assert is_compiled_anew(measurement(fingerprints=unknown, environment=other), before)
+    assert is_compiled_anew(Difference(measurement(fingerprints=unknown, environment=other), before))
 
 
 @pytest.mark.parametrize("changed", [{"devices": "d1", "executable": None}, {"executable": "e1"}])
 def test_another_order_of_devices_or_another_executable_is_new(changed):
     """Though the program is the same."""
-    assert is_compiled_anew(measurement(fingerprints=replace(BUILT, **changed)), baseline(fingerprints=BUILT))
+    assert is_compiled_anew(
+        Difference(measurement(fingerprints=replace(BUILT, **changed)), baseline(fingerprints=BUILT))
+    )

@@ -9,6 +9,7 @@ import pytest
 from support.factories import CASE, FINGERPRINTS, OTHER_CPU, PHASES, SAMPLES, measurement, record
 
 from jaxgate.judge import judge, merge, name_ranks
+from jaxgate.judge.difference import Difference
 from jaxgate.judge.rank_merge import PROGRAM_FACTS
 from jaxgate.judge.timing.phases import compare_phases
 from jaxgate.model import Culprits, InvalidCaseError, Phases, RankMeasurement, Samples, Status
@@ -148,5 +149,7 @@ def test_phases_over_several_processes_do_not_gate():
     slow = replace(PHASES, compile_ns=100 * PHASES.compile_ns)
     changed = replace(FINGERPRINTS, program="p1")
     alone = measurement(phases=slow, fingerprints=changed)
-    assert any(finding.status is Status.REGRESSED for finding in compare_phases(alone, record()))
-    assert not list(compare_phases(replace(alone, processes=2), record()))
+    assert any(
+        finding.status is Status.REGRESSED for finding in compare_phases(Difference(alone, record().baseline), record())
+    )
+    assert not list(compare_phases(Difference(replace(alone, processes=2), record().baseline), record()))

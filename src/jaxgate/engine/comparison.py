@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jaxgate.judge import LOOKS, compare_facts, decide, differs, is_settled, rank_causes, red_quantities
+from jaxgate.judge import LOOKS, Difference, compare_facts, decide, is_settled, rank_causes, red_quantities
 from jaxgate.keep import ReferenceCache
 from jaxgate.model import NOT_CALLED, Baseline, Cause, Computation, Decision, Finding, Provenance, Status
 from jaxgate.observe.duel import agree, prepare, run_duel
@@ -77,10 +77,11 @@ def compare(
     where = Provenance(commit=None, dirty=False, date="", jaxgate="")
     program = other.export().record
     baseline = Baseline.of(other.measurement, case="second", test="", provenance=where, program=program)
-    facts = tuple(compare_facts(now.measurement, baseline))
+    difference = Difference(now.measurement, baseline)
+    facts = tuple(compare_facts(difference))
     causes = rank_causes(now.measurement, baseline, red_quantities(facts))
     decision, why_not, agrees = None, "", None
-    if not differs(now.measurement, baseline):
+    if not difference.why_not_identical:
         why_not = "; ".join(
             filter(None, ("identical program", *dict.fromkeys(side.measurement.unseen for side in sides)))
         )

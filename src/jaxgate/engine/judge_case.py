@@ -16,7 +16,9 @@ from jaxgate.engine.record import candidate, record_case
 from jaxgate.engine.run.session import GateSession
 from jaxgate.judge import (
     ALWAYS_FAIL,
+    Difference,
     apply_waivers,
+    arrive_worse,
     figures_of,
     has_red_phase,
     judge,
@@ -24,7 +26,6 @@ from jaxgate.judge import (
     judge_time,
     memory_decides,
     waits_for_confirmation,
-    withdraw_identity,
 )
 from jaxgate.keep import CorruptBaselineError, ProgramStore
 from jaxgate.model import (
@@ -33,6 +34,7 @@ from jaxgate.model import (
     InvalidCaseError,
     Measurement,
     ReferenceDuel,
+    Status,
     StoredBaseline,
     StoredProgram,
     Verdict,
@@ -86,12 +88,13 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         stored = _load(session, case, now.hardware, test=test, recording=recording)
         if stored is None:
             session.result.new_programs[case.name] = now.fingerprints
+        difference = None if stored is None else Difference(now, stored.baseline)
         if recording:
-            timing = _time_replaced(session, observed, stored, progress)
+            timing = _time_replaced(session, observed, stored, difference, progress)
         else:
-            timing = _time(session, case, observed, stored, test=test, progress=progress)
+            timing = _time(session, case, observed, stored, difference, test=test, progress=progress)
         opinion = session.opinions.ask(
-            observed, stored, recording=recording, same_executable=timing.same_executable, progress=progress
+            observed, difference, recording=recording, same_executable=timing.same_executable, progress=progress
         )
         reference = _time_reference(session, observed, progress)
     except InvalidCaseError as error:
@@ -129,10 +132,15 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
     if stored is not None and has_red_phase(verdict):
         before = stored.baseline.phases
         repeats.append(PhaseRepeat(again=session.again, test=test, now=now, before=before))
-    if stored is not None and timing.decision is None and verdict.time.decision is not None:
-        plain = judge_time(now, stored.baseline, None, timing.why_not, same_executable=timing.same_executable)
-        plain = withdraw_identity(plain, verdict.findings)
-        repeats.append(BackstopRepeat(again=session.again, test=test, now=now, stored=stored, plain=plain))
+    if difference is not None and timing.decision is None and verdict.time.decision is not None:
+        plain = judge_time(
+            difference,
+            no_duel=timing.why_not,
+            same_executable=timing.same_executable,
+            arrives_worse=arrive_worse(verdict.findings),
+            stored=replace(verdict.time.decision, status=Status.SAME),
+        )
+        repeats.append(BackstopRepeat(again=session.again, test=test, now=now, difference=difference, plain=plain))
     folder = session.store.folder(now.hardware)
     verdict = session.drift_budget.judge(verdict, folder, case.tolerances, strict=session.strict)
     if settings.update is Update.REVIEW:
@@ -169,19 +177,24 @@ def _time(
     case: Case,
     observed: Observation,
     stored: StoredBaseline | None,
+    difference: Difference | None,
     *,
     test: str,
     progress: Announce,
 ) -> BaselineTiming:
     """Without the clock, too: facts are compared with those of the baseline's program, compiled here."""
-    timing = session.baseline_duels.time(observed, stored, progress)
-    if observed.measurement.samples is None:
+    timing = session.baseline_duels.time(observed, stored, difference, progress)
+    if observed.measurement.samples is None or stored is None or difference is None:
         return timing
-    return session.stored_times.time(case.name, test, observed.measurement, stored, timing)
+    return session.stored_times.time(case.name, test, stored, difference, timing)
 
 
 def _time_replaced(
-    session: GateSession, observed: Observation, stored: StoredBaseline | None, progress: Announce
+    session: GateSession,
+    observed: Observation,
+    stored: StoredBaseline | None,
+    difference: Difference | None,
+    progress: Announce,
 ) -> BaselineTiming:
     """Time a case beside the baseline that it replaces, so that the log and the history know what is accepted.
 
@@ -194,7 +207,7 @@ def _time_replaced(
     if stored is None or not stored.own or unasked:
         return untimed
     try:
-        timing = session.baseline_duels.time(observed, stored, progress)
+        timing = session.baseline_duels.time(observed, stored, difference, progress)
     except InvalidCaseError as error:
         return replace(untimed, why_not=str(error))
     return replace(timing, stored_here=stored)

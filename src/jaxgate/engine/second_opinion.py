@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import is_compiled_anew
-from jaxgate.model import SWITCHED_OFF, Opinion, StoredBaseline, WrongResultError
+from jaxgate.judge import Difference, is_compiled_anew
+from jaxgate.model import SWITCHED_OFF, Opinion, WrongResultError
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.opinion import Question
 from jaxgate.settings import Settings, Update
@@ -31,7 +31,7 @@ class SecondOpinions:
     def ask(
         self,
         observed: Observation,
-        stored: StoredBaseline | None,
+        difference: Difference | None,
         *,
         recording: bool,
         same_executable: bool,
@@ -41,7 +41,7 @@ class SecondOpinions:
 
         Args:
             observed: The case.
-            stored: Its baseline, if it has one.
+            difference: It beside its baseline, if it has one.
             recording: Whether it is recorded, and becomes what later runs are held against.
             same_executable: Whether its executable is known to be the baseline's.
             progress: Called with what is being done.
@@ -54,8 +54,8 @@ class SecondOpinions:
         """
         if self._for_another or observed.measurement.reference is not None:
             return None
-        new = stored is None and self._reviews
-        anew = stored is not None and not same_executable and is_compiled_anew(observed.measurement, stored.baseline)
+        new = difference is None and self._reviews
+        anew = difference is not None and not same_executable and is_compiled_anew(difference)
         if not (recording or new or anew):
             return None
         why_not = self._why_not(observed)

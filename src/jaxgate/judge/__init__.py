@@ -1,7 +1,6 @@
 """Pure functions from measurements and baselines to verdicts. No JAX, no files, no clock."""
 
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS, Ageing, age_days, find_ageing, last_day, window_note
-from jaxgate.judge.arrival import withdraw_identity
 from jaxgate.judge.causes.operation_times import compare, divide, typical
 from jaxgate.judge.causes.suspects import rank_causes
 from jaxgate.judge.checkup import EXTRAS, NEEDED, TARGETS, remarks
@@ -17,6 +16,7 @@ from jaxgate.judge.contrast import (
     needs_another,
     unlike,
 )
+from jaxgate.judge.difference import Difference, environment_differences
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.figures import figures_of, figures_of_baseline
 from jaxgate.judge.history.drift_budget import NO_HISTORY, judge_drift, since_accepted, unreadable
@@ -37,20 +37,9 @@ from jaxgate.judge.order import (
     waits_for_confirmation,
     worst_first,
 )
-from jaxgate.judge.origin import (
-    differs,
-    environment_differences,
-    has_other_executable,
-    has_same_devices,
-    inputs_matter,
-    judge_time,
-    may_share_executable,
-    only_settings_changed,
-    takes_same_arguments,
-)
 from jaxgate.judge.policy import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.judge.rank_merge import STAGE, merge, name_ranks
-from jaxgate.judge.timing.backstop import hold_stored
+from jaxgate.judge.time import arrive_worse, hold_stored, judge_time
 from jaxgate.judge.timing.calibration import (
     PLANTS,
     Planted,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-
-from jaxgate.model import ARRIVAL_FACTS, ELSEWHERE, Argument, Baseline, Finding, Measurement, Status, TimeVerdict
+from jaxgate.model import ELSEWHERE, Argument, Baseline, Measurement
 
 
 def describe_arrivals(now: Measurement, baseline: Baseline) -> str:
@@ -29,24 +26,3 @@ def _verb(leaf: Argument) -> str:
         return "moved"
     given, taken = arrival.rpartition(" ")[2], leaf.aval.partition("[")[0]
     return "sent" if given == taken else "converted and sent"
-
-
-def has_changed_arrivals(now: Measurement, baseline: Baseline) -> bool:
-    """Whether arguments are given in another way than the baseline's, as far as that is known."""
-    return any(
-        leaf.arrival != before.arrival
-        for leaf, before in zip(now.signature, baseline.signature, strict=False)
-        if leaf.arrival is not None and before.arrival is not None
-    )
-
-
-def withdraw_identity(time: TimeVerdict, findings: Iterable[Finding]) -> TimeVerdict:
-    """Withdraw SAME by identity if arguments arrive worse: a call then takes longer than its program."""
-    worse = any(finding.name in ARRIVAL_FACTS and finding.status is Status.REGRESSED for finding in findings)
-    if not worse or time.decision is not None or time.status is not Status.SAME:
-        return time
-    return replace(
-        time,
-        status=Status.UNDECIDED,
-        reason=f"{time.reason}, but its arguments arrive otherwise, and a duel would put them in place first",
-    )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from jaxgate.judge.origin import has_other_executable, has_same_devices
+from jaxgate.judge.difference import Difference
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
 from jaxgate.model import (
     ARRIVAL_FACTS,
@@ -37,7 +37,7 @@ _UNEQUAL = (
 _COMPILED = frozenset({"aliased_bytes", "argument_bytes", "output_bytes"})
 """Facts that program and compiler options decide, on every backend."""
 _COMPILED_ON_CPU = frozenset({"temp_bytes", "xla_flops", "xla_bytes"})
-"""The same where the compiler tries nothing out on the device, as it does to tune a GPU's."""
+"""Facts that they decide where the compiler tries nothing out on the device, as it does to tune for a GPU."""
 EDITED = (
     "the same program, compiled with the same options by the same compiler, has another: was the baseline edited by hand? "
     "Restore its file with git, or record it again"
@@ -45,7 +45,7 @@ EDITED = (
 
 
 def compare_facts(
-    now: Measurement, baseline: Baseline, tolerances: Iterable[Tolerance] = (), *, recorded: Facts | None = None
+    difference: Difference, tolerances: Iterable[Tolerance] = (), *, recorded: Facts | None = None
 ) -> Iterator[Finding]:
     """Hold every fact against its baseline.
 
@@ -58,13 +58,12 @@ def compare_facts(
     If the second is worse than the third, the environment is to blame: one more finding, UNDECIDED.
 
     Args:
-        now: Today's measurement.
-        baseline: What it is held against.
+        difference: Today's measurement beside what it is held against.
         tolerances: The workload's own, which take the place of the policy's.
         recorded: The facts that were recorded, where those of the baseline are of its program, compiled here.
     """
     own = {tolerance.fact: tolerance for tolerance in tolerances}
-    exact = _same_compilation(now, baseline)
+    now, baseline, exact = difference.now, difference.baseline, _same_compilation(difference)
     for policy in (*POLICIES, *ARRIVAL_POLICIES):
         today, before = (_value(side, policy.name) for side in (now, baseline))
         if today is None and before is None:
@@ -105,21 +104,20 @@ def _not_compared(policy: FactPolicy, now: Measurement, baseline: Baseline) -> F
     return Finding(kind="fact", name=policy.name, status=status, now=today, against=before, detail=detail)
 
 
-def _same_compilation(now: Measurement, baseline: Baseline) -> frozenset[str]:
+def _same_compilation(difference: Difference) -> frozenset[str]:
     """The facts that cannot be another than the baseline's, as the same compiler was given the same program.
 
     The fingerprint is blind to the order of independent lines, which may move some: the source must be the same, too.
     """
-    ours, theirs = now.fingerprints, baseline.fingerprints
-    same = not has_other_executable(now, baseline) and (
-        ours.program == theirs.program
-        and ours.source is not None
-        and ours.source == theirs.source
-        and ours.options is not None
-        and ours.options == theirs.options
-        and has_same_devices(now, baseline)
-        and now.environment == baseline.environment
-        and now.hardware == baseline.hardware
+    now = difference.now
+    same = (
+        difference.executable
+        and difference.program
+        and difference.source is True
+        and difference.options is True
+        and difference.devices
+        and not difference.environment
+        and difference.hardware
     )
     if not same or now.eager:
         return frozenset()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from jaxgate.judge.origin import environment_differences, has_other_executable, has_same_devices
-from jaxgate.model import Baseline, Measurement
+from jaxgate.judge.difference import Difference
 
 
-def is_compiled_anew(now: Measurement, baseline: Baseline) -> bool:
+def is_compiled_anew(difference: Difference) -> bool:
     """Whether today's executable may differ from the one of the baseline: then its results are worth a second opinion."""
-    ours, theirs = now.fingerprints, baseline.fingerprints
+    ours, theirs = difference.now.fingerprints, difference.baseline.fingerprints
     if ours.executable is not None and ours.executable == theirs.executable and ours.options == theirs.options:
         return False
-    return (
-        (ours.program, ours.options, now.hardware) != (theirs.program, theirs.options, baseline.hardware)
-        or not has_same_devices(now, baseline)
-        or has_other_executable(now, baseline)
-        or bool(environment_differences(now.environment, baseline.environment))
+    same = (
+        difference.program,
+        ours.options == theirs.options,
+        difference.hardware,
+        difference.devices,
+        difference.executable,
+        not difference.environment,
     )
+    return not all(same)

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxgate.judge.origin import takes_same_arguments, tracing_differences
+from jaxgate.judge.difference import Difference
 from jaxgate.model import MAX_NAMED, Baseline, Cause, Finding, Leaf, Measurement, Status, shortlist
 
 _KINDS = {True: "plain Python, called as it is (eager=True)", False: "a function under jax.jit"}
 
 
-def find_stale(now: Measurement, baseline: Baseline) -> Finding | None:
+def find_stale(difference: Difference) -> Finding | None:
     """Say why a baseline cannot be compared; ``None`` if it can.
 
     Its program takes other arguments, or it is of another kind of subject.
     """
+    now, baseline = difference.now, difference.baseline
     if now.eager != baseline.eager:
         detail = f"it is of {_KINDS[baseline.eager]}, today's subject is {_KINDS[now.eager]}: record it again"
-    elif takes_same_arguments(now, baseline):
+    elif difference.arguments:
         return None
     else:
         detail = f"the arguments changed since it was recorded ({_change(now, baseline)})"
     return Finding(kind="baseline", name="stale baseline", status=Status.STALE_BASELINE, detail=detail)
 
 
-def explain_stale(now: Measurement, baseline: Baseline) -> Iterator[Cause]:
+def explain_stale(difference: Difference) -> Iterator[Cause]:
     """Settings of JAX under which arrays are made otherwise, where they are not what the baseline was recorded under.
 
     With 64-bit mode numbers become wider, another generator has other keys. Where the shapes changed too, or whole
     arguments, no setting did all of it.
     """
-    changed = tracing_differences(now, baseline)
+    now, baseline, changed = difference.now, difference.baseline, difference.tracing_settings
     if changed and now.eager == baseline.eager:
         pairs = list(zip(now.signature, baseline.signature, strict=False))
         alike = len(now.signature) == len(baseline.signature) and all(_shape(a) == _shape(b) for a, b in pairs)

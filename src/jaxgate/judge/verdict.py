@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from jaxgate.judge.arrival import withdraw_identity
 from jaxgate.judge.causes.suspects import rank_causes
 from jaxgate.judge.causes.wider_products import compare_products
 from jaxgate.judge.claims import NO_DUEL, check_claims
+from jaxgate.judge.difference import Difference
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launched_programs import compare_programs
 from jaxgate.judge.order import conclude, red_quantities
-from jaxgate.judge.origin import judge_time, place
 from jaxgate.judge.stale_signature import explain_stale, find_stale
-from jaxgate.judge.timing.backstop import hold_time
+from jaxgate.judge.time import against_stored, arrive_worse, judge_time
 from jaxgate.judge.timing.energy import compare_energy, energy_of
 from jaxgate.judge.timing.phases import compare_phases
 from jaxgate.judge.timing.roofline import roofline
@@ -87,23 +86,29 @@ def judge(
         time = TimeVerdict(status=Status.NO_BASELINE, reason="nothing to compare with")
     else:
         described = describe(record)
-        stale = find_stale(now, baseline)
+        difference = Difference(now, baseline)
+        stale = find_stale(difference)
         findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
         if stale:
             findings.append(stale)
-            settings = tuple(explain_stale(now, baseline))
+            settings = tuple(explain_stale(difference))
             baseline = None  # of other arguments: nothing else of it explains anything
             changed = stale.detail
             time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
         else:
             findings += compare_products(now, baseline)
-            findings += compare_facts(now, baseline, tolerances, recorded=record.recorded)
+            findings += compare_facts(difference, tolerances, recorded=record.recorded)
             findings += compare_programs(now, baseline, red_quantities(findings))
-            findings += compare_phases(now, record)
-            origin = place(now, baseline)
-            time = judge_time(now, baseline, decision, no_duel, same_executable=same_executable)
-            time = withdraw_identity(time, findings)
-            time = hold_time(time, now, record)
+            findings += compare_phases(difference, record)
+            origin = difference.origin
+            time = judge_time(
+                difference,
+                decision,
+                no_duel,
+                same_executable=same_executable,
+                arrives_worse=arrive_worse(findings),
+                stored=against_stored(difference, record),
+            )
             if red_quantities(findings) & PYTHON and time.status is Status.SAME:
                 time = replace(time, reason=f"{time.reason}, but each call of it runs more Python")
             if time.decision is not None:

@@ -16,7 +16,7 @@ from jaxgate.engine.duels.duel_processes import Environments, FreshDuel, repeat_
 from jaxgate.engine.duels.repeats import BackstopRepeat, DuelRepeat, PhaseRepeat
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.provisional import Provisional, confirm, in_order
-from jaxgate.judge import accuses, blames_machine, decide, decide_claim, judge, settle_time, too_many
+from jaxgate.judge import Difference, accuses, blames_machine, decide, decide_claim, judge, settle_time, too_many
 from jaxgate.keep import read_job, save_baseline, write_duels
 from jaxgate.model import Duel, Finding, Match, Phases, ReferenceDuel, RepeatOutcome, Status, StoredProgram, claim
 from jaxgate.processes.child import own_program
@@ -143,7 +143,9 @@ def test_the_largest_with_a_control_come_first_where_there_are_many(suspect):
 def test_what_a_flag_slows_is_not_the_machines_doing(suspect, changes, may_be):
     """Many calls that take far longer than recorded have that in common."""
     now = measurement(environment={**record().baseline.environment, **changes})
-    repeat = BackstopRepeat(again=AGAIN, test="t", now=now, stored=record(), plain=suspect.verdict.time)
+    repeat = BackstopRepeat(
+        again=AGAIN, test="t", now=now, difference=Difference(now, record().baseline), plain=suspect.verdict.time
+    )
     assert repeat.may_be_machine is may_be
     assert not repeat.has_control
 

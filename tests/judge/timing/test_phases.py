@@ -8,6 +8,7 @@ import pytest
 from support.factories import CASE, ENVIRONMENT, FINGERPRINTS, HARDWARE, OTHER_CPU, PHASES, measurement, record
 
 from jaxgate.judge import judge, settle_phases, waits_for_confirmation
+from jaxgate.judge.difference import Difference
 from jaxgate.judge.timing.phases import compare_phases, slower_machine
 from jaxgate.model import Finding, HardwareKey, Phases, Status
 
@@ -35,7 +36,7 @@ def compared(now=None, before=QUICK, *, borrowed=False, hardware=HARDWARE, **cha
     """The findings by name, of a changed program; ``now`` replaces single phases of the baseline's."""
     today = measurement(phases=replace(QUICK, **(now or {})), **({"fingerprints": CHANGED} | changes))
     known = record(phases=before, hardware=hardware, borrowed=borrowed)
-    found = list(compare_phases(today, known))
+    found = list(compare_phases(Difference(today, known.baseline), known))
     assert {finding.kind for finding in found} <= {"phase"}
     return {finding.name: finding for finding in found}
 

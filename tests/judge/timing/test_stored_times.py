@@ -18,6 +18,7 @@ from support.factories import (
 )
 
 from jaxgate.judge import decide_stored, may_answer, only_environment_changed, stored_limit, unlike_accepted
+from jaxgate.judge.difference import Difference
 from jaxgate.model import BrokenDuelError, Status
 
 CALL_NS = 1_000_000.0
@@ -211,16 +212,20 @@ CHANGED = replace(FINGERPRINTS, program="p1")
 )
 def test_where_they_may_answer(now, duelled, may):
     """Only where neither identity nor a duel answers."""
-    assert may_answer(now, record(), duelled=duelled) is may
+    assert may_answer(Difference(now, record().baseline), record(), duelled=duelled) is may
 
 
 def test_other_input_values_are_not_what_was_timed():
     """The sessions were fed with the baseline's values, on its hardware, whose cores no other device shared."""
     now, virtual = measurement(environment=NEWER), replace(HARDWARE, devices=8)
     looped = replace(now, fingerprints=replace(FINGERPRINTS, inputs="i1"))  # until it converges, perhaps
-    assert not may_answer(looped, record(), duelled=False)
-    assert not may_answer(now, record(borrowed=True), duelled=False)
-    assert not may_answer(replace(now, hardware=virtual), record(hardware=virtual), duelled=False)
+    assert not may_answer(Difference(looped, record().baseline), record(), duelled=False)
+    assert not may_answer(Difference(now, record(borrowed=True).baseline), record(borrowed=True), duelled=False)
+    assert not may_answer(
+        Difference(replace(now, hardware=virtual), record(hardware=virtual).baseline),
+        record(hardware=virtual),
+        duelled=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,7 +240,7 @@ def test_other_input_values_are_not_what_was_timed():
 )
 def test_only_the_environment_changed(changes, only):
     """Program, options and inputs are the same; the source may read differently."""
-    assert only_environment_changed(measurement(**changes), baseline()) is only
+    assert only_environment_changed(Difference(measurement(**changes), baseline())) is only
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,11 @@ from jaxgate.engine.duels.repeats import DuelRepeat, Repeat
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import (
     LOOKS,
+    Difference,
     decide,
-    differs,
     is_settled,
-    may_share_executable,
     name_margin,
-    only_settings_changed,
     own_margin,
-    takes_same_arguments,
     window_note,
 )
 from jaxgate.keep import ProgramStore
@@ -34,7 +31,6 @@ from jaxgate.model import (
     Duel,
     InvalidCaseError,
     Match,
-    Measurement,
     ProgramRecord,
     StoredBaseline,
     StoredProgram,
@@ -106,29 +102,34 @@ class BaselineDuels:
         self._variables = variables
 
     def time(
-        self, observed: Observation, stored: StoredBaseline | None, progress: Callable[[str], None]
+        self,
+        observed: Observation,
+        stored: StoredBaseline | None,
+        difference: Difference | None,
+        progress: Callable[[str], None],
     ) -> BaselineTiming:
         """Duel with the baseline's program if the program may have changed and both can run here.
 
         Raises:
             InvalidCaseError: If the baseline lost its program, or the times of the duel mean nothing.
         """
-        now = observed.measurement
-        if stored is None or not takes_same_arguments(now, stored.baseline) or not differs(now, stored.baseline):
+        if stored is None or difference is None or not (difference.arguments and difference.why_not_identical):
             return BaselineTiming(stored)
-        why_not = why_hopeless(now, stored)
+        why_not = why_hopeless(difference)
         if why_not:
             return BaselineTiming(stored, why_not=why_not)
         begin = self._instruments.clock()
-        found = self._try(observed, stored, progress)
+        found = self._try(observed, stored, difference, progress)
         return replace(found, took_ns=self._instruments.clock() - begin)
 
-    def _try(self, observed: Observation, stored: StoredBaseline, progress: Callable[[str], None]) -> BaselineTiming:
+    def _try(
+        self, observed: Observation, stored: StoredBaseline, difference: Difference, progress: Callable[[str], None]
+    ) -> BaselineTiming:
         against = self._launched if observed.measurement.eager else self._against
-        if only_settings_changed(observed.measurement, stored.baseline):
+        if difference.only_settings:
             against = self._apart
         try:
-            return against(observed, stored, progress)
+            return against(observed, stored, difference, progress)
         except InvalidCaseError as error:
             raise error from None
         except BrokenDuelError as error:
@@ -142,36 +143,37 @@ class BaselineDuels:
             return BaselineTiming(stored, why_not=f"the duel failed: {describe(error)}")
 
     def _against(
-        self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]
+        self, observed: Observation, record: StoredBaseline, difference: Difference, progress: Callable[[str], None]
     ) -> BaselineTiming:
         """Compile the baseline's program here, for its facts; duel with it where only the time of a call can differ."""
         before = self._load_own(record)
         progress("compiling the baseline's program")
         here = self._opponents.compiled(before, observed)
         timing = BaselineTiming(None, opponent=None if here.contender is None else (before, here.contender))
-        now_at = (observed.measurement.environment, observed.measurement.hardware)
-        if now_at != (record.baseline.environment, record.baseline.hardware):
+        if difference.environment or not difference.hardware:
             known = {name: value for name, value in here.facts.items() if value is not None}
             facts = replace(record.baseline.facts, **known)
             recorded = record.baseline.facts
             record = replace(record, baseline=replace(record.baseline, facts=facts), recorded=recorded)
         timing = replace(timing, stored_here=record)
-        alike = may_share_executable(observed.measurement, record.baseline)
+        alike = difference.times_as_executable
         if alike and here.executable is not None and observed.lowered is not None:
             ours = observed.measurement.fingerprints.executable
             # Without it JAX gives the executable that was observed: nothing is compiled again.
             if (ours or executable_fingerprint(observed.lowered.stage.compile())) == here.executable:
                 return replace(timing, same_executable=True)
         # The facts above are of this machine, whatever its clock may say.
-        if why_not := self._unclocked(observed.measurement, record):
+        if why_not := self._unclocked(difference):
             return replace(timing, why_not=why_not)
         with self._charged():
             return self._duel(observed, timing, record, before, here.contender, alike=alike, progress=progress)
 
-    def _apart(self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]) -> BaselineTiming:
+    def _apart(
+        self, observed: Observation, record: StoredBaseline, difference: Difference, progress: Callable[[str], None]
+    ) -> BaselineTiming:
         """Duel with a process for each side, where what differs is what somebody set: the stored facts are exact."""
         timing = BaselineTiming(record)
-        if why_not := self._unclocked(observed.measurement, record):
+        if why_not := self._unclocked(difference):
             return replace(timing, why_not=why_not)
         matches, why_not = match_all(observed, record.baseline, self._load)
         if why_not:
@@ -193,25 +195,24 @@ class BaselineDuels:
                 return replace(timing, why_not=f"{error}: --perf-against-env NAME=VALUE times both")
 
     def _launched(
-        self, observed: Observation, record: StoredBaseline, progress: Callable[[str], None]
+        self, observed: Observation, record: StoredBaseline, difference: Difference, progress: Callable[[str], None]
     ) -> BaselineTiming:
         """Duel with the programs that plain Python launched when it was recorded, where they are others."""
-        now, baseline = observed.measurement, record.baseline
-        elsewhere = (now.environment, now.hardware) != (baseline.environment, baseline.hardware)
+        elsewhere = bool(difference.environment) or not difference.hardware
         progress("compiling the baseline's programs")
-        matched = match_programs(observed, baseline, self._load, equal_ones=elsewhere)
+        matched = match_programs(observed, record.baseline, self._load, equal_ones=elsewhere)
         contract = observed.contract
         theirs = [prepare(one.baseline, one.leaves, contract) for one in matched.matches]
         timing = BaselineTiming(recompiled(record, matched, theirs) if elsewhere else record)
         if matched.why_not:
             return replace(timing, why_not=f"not all of its programs can be duelled: {matched.why_not}")
-        if why_not := self._unclocked(now, record):
+        if why_not := self._unclocked(difference):
             return replace(timing, why_not=why_not)
         with self._charged():
             ours = [prepare(one.now, one.leaves, contract) for one in matched.matches]
             sides = list(zip(matched.matches, ours, theirs, strict=True))
             other = [one for one in sides if differs_here(*one)]
-            if not other and may_share_executable(now, baseline):
+            if not other and difference.times_as_executable:
                 return replace(timing, same_executable=True)
             other = other or sides
             both = (
@@ -237,8 +238,8 @@ class BaselineDuels:
             )
         return StoredProgram(record=stored, content=content)
 
-    def _unclocked(self, now: Measurement, record: StoredBaseline) -> str:
-        return why_unclocked(now, record, budget_left=self._budget.is_left)
+    def _unclocked(self, difference: Difference) -> str:
+        return why_unclocked(difference, budget_left=self._budget.is_left)
 
     @contextmanager
     def _charged(self) -> Iterator[None]:

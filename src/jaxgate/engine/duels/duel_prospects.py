@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from jaxgate.judge import has_other_executable, has_same_devices, inputs_matter, why_untimed
-from jaxgate.model import MAX_NAMED, Measurement, StoredBaseline, shortlist
+from jaxgate.judge import Difference, why_untimed
+from jaxgate.model import MAX_NAMED, shortlist
 
 SEVERAL = "several processes: not duelled yet"
 """Why a program that runs over several processes is not timed against another."""
 
 
-def why_hopeless(now: Measurement, record: StoredBaseline) -> str:
+def why_hopeless(difference: Difference) -> str:
     """Why no duel could say anything; empty if one could."""
-    ours, theirs = now.fingerprints, record.baseline.fingerprints
+    now = difference.now
     if now.processes > 1:
         return SEVERAL
-    launched = now.launched_programs and record.baseline.launched_programs
+    launched = now.launched_programs and difference.baseline.launched_programs
     if now.only_raises:
         return "its error checks call Python, so that it cannot be stored and duelled; EQX_ON_ERROR=nan leaves them out"
     if (now.eager and not launched) or now.facts.host_callbacks or now.native_code:
         return "it cannot be stored and duelled"
-    if has_other_executable(now, record.baseline):
+    if not difference.executable:
         return "a duel would compile both sides here"
-    if ours.program == theirs.program and inputs_matter(now, record.baseline):
+    if difference.program and not difference.work:
         decide = (
             f", and {shortlist(now.depends_on_values, MAX_NAMED)} may depend on them" if now.depends_on_values else ""
         )
@@ -29,10 +29,10 @@ def why_hopeless(now: Measurement, record: StoredBaseline) -> str:
     return ""
 
 
-def why_unclocked(now: Measurement, record: StoredBaseline, *, budget_left: bool) -> str:
+def why_unclocked(difference: Difference, *, budget_left: bool) -> str:
     """Why no clock may decide; empty if one may."""
-    if why := why_untimed(now):
+    if why := why_untimed(difference.now):
         return why
-    if not has_same_devices(now, record.baseline):
+    if not difference.devices:
         return "a duel would give both programs one order of devices"
     return "" if budget_left else "the budget for duels is spent (--perf-budget)"

@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 from jaxgate.engine.duels.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import (
+    Difference,
     StoredLimit,
     accuses,
     comes_again,
@@ -18,7 +19,6 @@ from jaxgate.judge import (
     decide_stored,
     has_red_phase,
     hold_stored,
-    only_settings_changed,
     settle_phases,
     settle_time,
 )
@@ -31,7 +31,6 @@ from jaxgate.model import (
     Phases,
     RepeatOutcome,
     Status,
-    StoredBaseline,
     TimeVerdict,
     UsageError,
     Verdict,
@@ -197,24 +196,24 @@ class BackstopRepeat(_WholeTest, _TimeRepeat):
     """A call that took far longer than it was recorded, where no duel decided.
 
     Attributes:
-        stored: The baseline.
+        difference: What it measured, beside the baseline.
         plain: What was said of time before the stored one withdrew it.
     """
 
-    stored: StoredBaseline
+    difference: Difference
     plain: TimeVerdict
 
     @property
     def may_be_machine(self) -> bool:
         """Where nothing that somebody set differs: else that is what many cases have in common."""
-        return not only_settings_changed(self.now, self.stored.baseline)
+        return not self.difference.only_settings
 
     def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
         """Run the test in a fresh process; what it makes of the program is not asked, its call is what is slow."""
         found = self._measure(case, instruments)
         if isinstance(found, str):
             return RepeatOutcome(problem=found, has_control=False)
-        recorded = self.stored.baseline
+        recorded = self.difference.baseline
         if found.samples is None or recorded.samples is None:
             return RepeatOutcome(problem="a fresh process took no times (--benchmark-disable)", has_control=False)
         decision = hold_stored(found.samples, found.phases, recorded.samples, recorded.phases)

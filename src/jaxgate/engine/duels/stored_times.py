@@ -9,9 +9,9 @@ from pathlib import Path
 
 from jaxgate.engine.duels.baseline_duel import BaselineTiming
 from jaxgate.engine.duels.repeats import StoredTimeRepeat
-from jaxgate.judge import decide_stored, may_answer, only_environment_changed, stored_limit
+from jaxgate.judge import Difference, decide_stored, may_answer, only_environment_changed, stored_limit
 from jaxgate.keep import CorruptBaselineError, TimesStore
-from jaxgate.model import BrokenDuelError, InvalidCaseError, Measurement, StoredBaseline
+from jaxgate.model import BrokenDuelError, InvalidCaseError, StoredBaseline
 from jaxgate.processes.pytest_child import Side
 
 OPTION = "--perf-record-times"
@@ -34,7 +34,7 @@ class StoredTimesClock:
         self._again = again
 
     def time(
-        self, case: str, test: str, now: Measurement, record: StoredBaseline | None, timing: BaselineTiming
+        self, case: str, test: str, record: StoredBaseline, difference: Difference, timing: BaselineTiming
     ) -> BaselineTiming:
         """Replace what a duel could not say.
 
@@ -44,12 +44,13 @@ class StoredTimesClock:
         Raises:
             InvalidCaseError: If their file cannot be trusted, or today's time is none.
         """
-        if record is None or now.processes > 1 or now.hardware.slug not in self._quiet:
+        now = difference.now
+        if now.processes > 1 or now.hardware.slug not in self._quiet:
             return timing
-        if not may_answer(now, record, duelled=timing.decision is not None):
+        if not may_answer(difference, record, duelled=timing.decision is not None):
             return timing
         cleared = BaselineTiming(timing.stored_here, opponent=timing.opponent, took_ns=timing.took_ns)
-        only_environment = only_environment_changed(now, record.baseline)
+        only_environment = only_environment_changed(difference)
         no_duel = ITSELF if only_environment else timing.why_not
         try:
             times = self._times.load(now.hardware, case)

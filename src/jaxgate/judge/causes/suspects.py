@@ -13,7 +13,7 @@ from jaxgate.judge.causes.loops import done_at_once, one_by_one, unrolled
 from jaxgate.judge.causes.quantities import BUFFERS, COMPILED, MEMORY, PHASES, RUN, WORK
 from jaxgate.judge.causes.recomputation import held_back_no_more, keeps_more
 from jaxgate.judge.causes.wider_products import multiplies_wider
-from jaxgate.judge.origin import environment_differences, only_settings_changed, tracing_differences
+from jaxgate.judge.difference import Difference
 from jaxgate.model import (
     COMPILE_OPTIONS,
     MAX_NAMED,
@@ -166,11 +166,9 @@ def _returns_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
 
 def _traced_otherwise(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """The same source, another program, and settings that act while JAX traces: no line of the project did it."""
-    if baseline is None or now.fingerprints.program == baseline.fingerprints.program:
-        return
-    changed = tracing_differences(now, baseline)
-    if changed and now.fingerprints.source is not None and now.fingerprints.source == baseline.fingerprints.source:
-        text = f"traced under other settings: {shortlist(changed, MAX_NAMED)}"
+    difference = None if baseline is None else Difference(now, baseline)
+    if difference is not None and not difference.program and difference.tracing_settings and difference.source:
+        text = f"traced under other settings: {shortlist(difference.tracing_settings, MAX_NAMED)}"
         explains = COMPILED | WORK | PHASES | {"widened_bytes", "matmul_flops", "constant_bytes", WIDER_PRODUCTS}
         yield Cause(text=text, explains=explains, root=True)
 
@@ -185,20 +183,20 @@ def _takes_most(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """The same program, compiled to something else: not the code."""
-    if baseline is None or now.fingerprints.program != baseline.fingerprints.program:
+    if baseline is None or not (difference := Difference(now, baseline)).program:
         return
     if now.eager and not (now.launched_programs and baseline.launched_programs):  # then names alone are compared
         return
     ours, theirs = now.fingerprints.options, baseline.fingerprints.options
-    if ours is not None and theirs is not None and ours != theirs:
+    if difference.options is False:
         text = f"the same program, other compiler options: {theirs or 'none'} → {ours or 'none'}"
         yield Cause(text=text, explains=COMPILED | PHASES | {"run_ns"})
-    elif only_settings_changed(now, baseline):
-        changed = environment_differences(now.environment, baseline.environment)
+    elif difference.only_settings:
+        changed = difference.environment
         named = [line for line in changed if not line.startswith(f"{COMPILE_OPTIONS} ")] or changed
         text = f"the same program under other settings: {shortlist(named, MAX_NAMED)}"
         yield Cause(text=text, explains=COMPILED | PHASES | {"run_ns"})
-    elif now.environment != baseline.environment:
+    elif difference.environment:
         text = "the same program in another environment: the compiler makes something else of it"
         yield Cause(text=text, explains=COMPILED | PHASES | {"run_ns"})
 

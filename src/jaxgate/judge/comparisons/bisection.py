@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jaxgate.judge.origin import differs
+from jaxgate.judge.difference import Difference
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
 from jaxgate.model import (
     RUN_TIME,
@@ -57,7 +57,7 @@ def quantity_of(finding: Finding) -> Quantity:
 
 def is_same_program(one: Baseline, other: Baseline) -> bool:
     """Whether two revisions cannot differ in time: identical program, options, environment, arguments and Python."""
-    return not differs(one.as_measured(), other)
+    return not Difference(one.as_measured(), other).why_not_identical
 
 
 def remaining(revisions: Sequence[str], marks: Mapping[str, Mark]) -> Left:

@@ -17,9 +17,9 @@ from statistics import median
 from jaxgate.judge.causes.suspects import rank_causes
 from jaxgate.judge.causes.wider_products import compare_products
 from jaxgate.judge.claims import check_claims
+from jaxgate.judge.difference import ONLY_SOURCE, Difference
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.order import conclude, red_quantities
-from jaxgate.judge.origin import ONLY_SOURCE, environment_differences, place
 from jaxgate.judge.policy import PHASE_POLICIES
 from jaxgate.judge.timing.duel import DEFAULT_THRESHOLD, FLOOR_NS, MAX_MARGIN, MIN_MARGIN, POWER_FACTOR
 from jaxgate.judge.verdict import NOT_TIMED, measured, timed, why_untimed
@@ -71,6 +71,7 @@ def judge_environment(
         finding = Finding(kind="case", name=name, status=Status.INVALID, detail=launches.why_not)
         return conclude(replace(measured(case, now, NOT_TIMED), baseline=other), [finding], strict=False)
     before = launches.there[0]
+    difference = Difference(now, before)
     findings = [
         *unsteady_facts("here", launches.here),
         *unsteady_facts("there", launches.there),
@@ -78,7 +79,7 @@ def judge_environment(
             claims, now, ReferenceDuel(why_not="no duel is run where environments are compared"), tolerances=tolerances
         ),
         *compare_products(now, before),
-        *compare_facts(now, before, tolerances),
+        *compare_facts(difference, tolerances),
         *compare_phases(launches.here, launches.there),
     ]
     time = _time(now, launches)
@@ -86,7 +87,7 @@ def judge_environment(
         findings.append(timed(time.decision))
     elif time.status is Status.INVALID:
         findings.append(Finding(kind="case", name="timing", status=Status.INVALID, detail=time.reason))
-    found = place(now, before)
+    found = difference.origin
     where = (
         "environment"
         if found.place in ("environment", "nothing changed", ONLY_SOURCE)
@@ -97,9 +98,8 @@ def judge_environment(
         for leaf, old in zip(now.signature, before.signature, strict=False)
         if leaf.aval != old.aval
     )
-    environment = environment_differences(now.environment, before.environment)
-    others = [line for line in found.differences if line not in environment]
-    origin = Origin(place=where, differences=(*environment, *others, *arguments))
+    others = [line for line in found.differences if line not in difference.environment]
+    origin = Origin(place=where, differences=(*difference.environment, *others, *arguments))
     causes = rank_causes(now, before, red_quantities(findings))
     verdict = replace(measured(case, now, time), baseline=other, origin=origin, causes=causes)
     return conclude(verdict, findings, strict=False)

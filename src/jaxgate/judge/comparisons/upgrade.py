@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import log
 
 from jaxgate.judge.comparisons.launches import judge_environment, may_be_slower
+from jaxgate.judge.difference import Difference, environment_differences
 from jaxgate.judge.facts import EDITED
-from jaxgate.judge.origin import environment_differences, may_share_executable, settings_changed
 from jaxgate.judge.verdict import why_untimed
 from jaxgate.model import (
     Baseline,
@@ -93,9 +93,10 @@ def asks_for_launches(both: Both) -> bool:
 def differs_in_calls(both: Both) -> bool:
     """Whether a call may spend something else there: another executable, or what no executable shows."""
     now, before = both.now, both.here
+    difference = Difference(now, before)
     ours, theirs = now.fingerprints.executable, before.fingerprints.executable
-    alike = ours is not None and ours == theirs and may_share_executable(now, before)
-    covered = not (now.eager or now.facts.host_callbacks or settings_changed(now, before))
+    alike = ours is not None and ours == theirs and difference.times_as_executable
+    covered = not (now.eager or now.facts.host_callbacks or difference.settings)
     return not (alike and covered and now.native_code == before.native_code)
 
 

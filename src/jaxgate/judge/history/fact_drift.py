@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import inf
 
-from jaxgate.judge.origin import environment_differences
+from jaxgate.judge.difference import environment_differences
 from jaxgate.model import FactDrift, FactPolicy, HistoryPoint, Status, Step
 
 

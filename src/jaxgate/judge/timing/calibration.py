@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from math import exp
 from statistics import mean, median
 
-from jaxgate.judge.origin import environment_differences
+from jaxgate.judge.difference import environment_differences
 from jaxgate.judge.timing.duel import MAX_MARGIN, MIN_MARGIN, decide_at_looks, scaled
 from jaxgate.model import (
     CaseCalibration,

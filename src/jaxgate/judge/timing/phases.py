@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from jaxgate.judge.difference import Difference
 from jaxgate.judge.order import worst_first
-from jaxgate.judge.origin import differs
 from jaxgate.judge.policy import STORED_PHASE_POLICIES
-from jaxgate.model import FactPolicy, Finding, Measurement, Phases, Status, StoredBaseline
+from jaxgate.model import FactPolicy, Finding, Phases, Status, StoredBaseline
 
 STILL_OPEN = frozenset({"trace_ns", "trace_wait_ns", "dispatch_ns"})
 """What an identical program in the same environment leaves open: how Python gets there."""
 
 
-def compare_phases(now: Measurement, record: StoredBaseline) -> Iterator[Finding]:
+def compare_phases(difference: Difference, record: StoredBaseline) -> Iterator[Finding]:
     """Hold every phase against the baseline's, where it was recorded on this hardware."""
-    baseline = record.baseline
-    if record.borrowed or now.hardware != baseline.hardware or now.processes > 1:
+    now, baseline = difference.now, difference.baseline
+    if record.borrowed or not difference.hardware or now.processes > 1:
         return  # of several processes none can be started again to confirm it
-    identical = not differs(now, baseline)
+    identical = not difference.why_not_identical
     slowness = slower_machine(now.phases, baseline.phases)
     for policy in STORED_PHASE_POLICIES:
         today, before = getattr(now.phases, policy.name), getattr(baseline.phases, policy.name)

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from math import exp, inf, log, sqrt
 from statistics import fmean, stdev
 
-from jaxgate.judge.origin import differs
+from jaxgate.judge.difference import Difference
 from jaxgate.judge.timing.duel import DEFAULT_THRESHOLD, FLOOR_NS, MAX_MARGIN, MIN_MARGIN
 from jaxgate.model import (
     Baseline,
     BrokenDuelError,
     Decision,
-    Measurement,
     Status,
     StoredBaseline,
     TimedSession,
@@ -156,22 +155,23 @@ def decide_stored(limit: StoredLimit, now_ns: float, *, threshold: float = DEFAU
     )
 
 
-def only_environment_changed(now: Measurement, baseline: Baseline) -> bool:
+def only_environment_changed(difference: Difference) -> bool:
     """Whether a duel would let a program meet itself, and the environment is what differs."""
-    ours, theirs = now.fingerprints, baseline.fingerprints
-    same = (ours.program, ours.options, ours.inputs) == (theirs.program, theirs.options, theirs.inputs)
-    return same and now.environment != baseline.environment
+    ours, theirs = difference.now.fingerprints, difference.baseline.fingerprints
+    same = difference.program and ours.options == theirs.options and difference.inputs
+    return same and bool(difference.environment)
 
 
-def may_answer(now: Measurement, record: StoredBaseline, *, duelled: bool) -> bool:
+def may_answer(difference: Difference, record: StoredBaseline, *, duelled: bool) -> bool:
     """Whether stored times are what can say something about a case: no identity, and no duel that can."""
-    if record.borrowed or now.samples is None or not differs(now, record.baseline):
+    now = difference.now
+    if record.borrowed or now.samples is None or not difference.why_not_identical:
         return False
-    if now.fingerprints.inputs != record.baseline.fingerprints.inputs:
+    if not difference.inputs:
         return False  # the sessions were fed with other values
     if now.hardware.is_virtual or now.samples.contract != record.baseline.contract:
         return False
-    return not duelled or only_environment_changed(now, record.baseline)
+    return not duelled or only_environment_changed(difference)
 
 
 def unlike_accepted(recorded: Baseline, accepted: Baseline) -> str:

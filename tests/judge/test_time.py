@@ -8,7 +8,8 @@ import pytest
 from support.factories import CASE, measurement, record
 
 from jaxgate.judge import judge
-from jaxgate.judge.timing.backstop import FLOOR_NS, TIMES, against_stored
+from jaxgate.judge.difference import Difference
+from jaxgate.judge.time import FLOOR_NS, TIMES, against_stored
 from jaxgate.model import HardwareKey, Samples, Status, StoredBaseline
 
 STORED_NS = 1_000_000
@@ -88,7 +89,11 @@ def test_where_the_stored_time_says_nothing(now, before):
     changed = replace(slow(), **now)
     assert (
         against_stored(
-            changed, StoredBaseline(baseline=known.baseline, path=known.path, **({"borrowed": False} | before))
+            Difference(
+                changed,
+                StoredBaseline(baseline=known.baseline, path=known.path, **({"borrowed": False} | before)).baseline,
+            ),
+            StoredBaseline(baseline=known.baseline, path=known.path, **({"borrowed": False} | before)),
         )
         is None
     )

@@ -17,8 +17,7 @@ from support.factories import (
     measurement,
 )
 
-from jaxgate.judge import environment_differences, may_share_executable
-from jaxgate.judge.origin import judge_time, place
+from jaxgate.judge import Difference, environment_differences, judge_time
 from jaxgate.model import HardwareKey, Status
 
 SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
@@ -94,7 +93,7 @@ def test_the_table_is_whole():
 @pytest.mark.parametrize(("row", "where"), [(row[:-1], row[-1]) for row in ROWS], ids=["-".join(row) for row in ROWS])
 def test_every_row_of_the_table(row, where):
     """Each combination of changes is placed; a command that separates them comes only where it is needed."""
-    origin = place(changed(*row), baseline())
+    origin = Difference(changed(*row), baseline()).origin
     assert origin.place == where
     assert bool(origin.separate) == (where == "not separable here")
 
@@ -102,7 +101,7 @@ def test_every_row_of_the_table(row, where):
 @pytest.mark.parametrize("row", SAME_SOURCE_OTHER_OPTIONS, ids="-".join)
 def test_an_unchanged_source_is_not_blamed(row):
     """Compiler options that differ or are unknown while the source is the same do not come from the code."""
-    assert place(changed(*row), baseline()).place != "code"
+    assert Difference(changed(*row), baseline()).origin.place != "code"
 
 
 @pytest.mark.parametrize("field", ["source", "options"])
@@ -110,9 +109,9 @@ def test_a_baseline_that_does_not_know_is_as_unknown(field):
     """A fingerprint that the baseline lacks is unknown, not changed and not the same."""
     before = baseline(fingerprints=replace(FINGERPRINTS, **{field: None}))
     label = {"source": "source", "options": "compiler options"}[field]
-    assert place(measurement(), before).differences == (f"{label} unknown",)
+    assert Difference(measurement(), before).origin.differences == (f"{label} unknown",)
     both = measurement(fingerprints=before.fingerprints)
-    assert place(both, before).differences == (f"{label} unknown",)
+    assert Difference(both, before).origin.differences == (f"{label} unknown",)
 
 
 @pytest.mark.parametrize("release", ["jax", "jaxlib"])
@@ -123,20 +122,20 @@ def test_both_packages_are_a_jax_release(release, kind):
     if kind == CHANGED:
         environment[release] = "0.12.0"
     now = replace(changed(program=CHANGED), environment=environment)
-    assert place(now, baseline()).place == "JAX tracing and lowering"
+    assert Difference(now, baseline()).origin.place == "JAX tracing and lowering"
 
 
 @pytest.mark.parametrize("name", ["jax_enable_x64", "jaxlib_flags", "python"])
 def test_a_setting_is_not_a_jax_release(name):
     """A setting whose name begins like the package is environment, no release."""
     now = replace(changed(program=CHANGED), environment={**ENVIRONMENT, name: "other"})
-    assert place(now, baseline()).place == "environment"
+    assert Difference(now, baseline()).origin.place == "environment"
 
 
 @pytest.mark.parametrize("program", [SAME, CHANGED])
 def test_other_hardware_is_environment(program):
     """A borrowed baseline was recorded elsewhere: that is a difference, and both places are named."""
-    origin = place(changed(program=program), baseline(hardware=OTHER_CPU))
+    origin = Difference(changed(program=program), baseline(hardware=OTHER_CPU)).origin
     assert origin.place == "environment"
     assert "hardware cpu-intel-xeon-1 → cpu-amd-epyc-1" in origin.differences
 
@@ -147,7 +146,7 @@ def test_all_differences_are_listed():
         changed(CHANGED, CHANGED, SAME, CHANGED, CHANGED),
         environment={"jax": "0.12.0", "jaxlib": "0.10.2", "driver": "590.1"},
     )
-    assert place(now, baseline(hardware=OTHER_CPU)).differences == (
+    assert Difference(now, baseline(hardware=OTHER_CPU)).origin.differences == (
         "program changed",
         "source changed",
         "compiler options changed",
@@ -167,7 +166,7 @@ def test_environments_are_compared_by_name():
 
 def test_the_command_that_separates_installs_the_old_release():
     """Source and release changed at once: the old release, with its version, tells them apart."""
-    origin = place(changed(source=CHANGED, environment=RELEASE), baseline())
+    origin = Difference(changed(source=CHANGED, environment=RELEASE), baseline()).origin
     assert origin.separate == ("run again with the baseline's environment: pip install jax==0.10.2 jaxlib==0.10.2")
 
 
@@ -181,7 +180,7 @@ def test_the_command_that_separates_installs_the_old_release():
 )
 def test_the_command_that_separates_is_not_a_wrong_one(now, before):
     """Where the release is the same, installing it again separates nothing and is not proposed."""
-    origin = place(now, before)
+    origin = Difference(now, before).origin
     assert origin.place == "not separable here"
     assert origin.separate != ""
     assert "pip install" not in origin.separate
@@ -189,7 +188,7 @@ def test_the_command_that_separates_is_not_a_wrong_one(now, before):
 
 def timed(now, before, decision=None):
     """The verdict on time, by default where no duel was run."""
-    return judge_time(now, before, decision, "no duel was run")
+    return judge_time(Difference(now, before), decision, "no duel was run")
 
 
 @pytest.mark.parametrize("duel", [None, decision()], ids=["not asked", "called slower"])
@@ -265,7 +264,9 @@ def test_the_same_library_is_the_same_program():
     reason = "identical program; libscale.so as before, what it calls in others is not seen"
     assert (verdict.status, verdict.reason) == (Status.SAME, reason)
     other = {"my_scale": "libscale.so 1"}
-    assert place(measurement(native_code=SCALE), baseline(native_code=other)).differences == ("native code changed",)
+    assert Difference(measurement(native_code=SCALE), baseline(native_code=other)).origin.differences == (
+        "native code changed",
+    )
 
 
 def test_an_unknown_library_is_no_error_beside_another_executable():
@@ -274,7 +275,7 @@ def test_an_unknown_library_is_no_error_beside_another_executable():
     now = measurement(native_code={"my_scale": ""}, fingerprints=one)
     verdict = timed(now, baseline(fingerprints=other))
     assert verdict.reason.startswith("the program calls my_scale, native code")
-    assert "native code changed" in place(now, baseline(fingerprints=other)).differences
+    assert "native code changed" in Difference(now, baseline(fingerprints=other)).origin.differences
 
 
 def on_several(side, devices, **changes):
@@ -287,8 +288,8 @@ def test_another_device_assignment_is_another_program():
     """StableHLO does not hold the order of devices: it is asked for on its own, and named."""
     verdict = timed(on_several(measurement, "1 0"), on_several(baseline, "0 1"))
     assert (verdict.status, verdict.reason) == (Status.UNDECIDED, "device assignment changed and no duel was run")
-    assert not may_share_executable(on_several(measurement, "1 0"), on_several(baseline, "0 1"))
-    origin = place(on_several(measurement, "1 0"), on_several(baseline, "0 1"))
+    assert not Difference(on_several(measurement, "1 0"), on_several(baseline, "0 1")).times_as_executable
+    origin = Difference(on_several(measurement, "1 0"), on_several(baseline, "0 1")).origin
     assert (origin.place, origin.differences) == (
         "options or values that the function's source does not have",
         ("device assignment changed",),
@@ -300,7 +301,7 @@ def test_a_device_assignment_that_one_side_does_not_know_is_not_compared(now, be
     """Baselines that are older than it are identical as before."""
     verdict = timed(on_several(measurement, now), on_several(baseline, before))
     assert (verdict.status, verdict.reason) == (Status.SAME, "identical program")
-    assert may_share_executable(on_several(measurement, now), on_several(baseline, before))
+    assert Difference(on_several(measurement, now), on_several(baseline, before)).times_as_executable
 
 
 @pytest.mark.parametrize(
@@ -318,7 +319,7 @@ def test_other_values_count_where_work_may_depend_on_them(program, operations, r
     verdict = timed(now, baseline())
     assert verdict.reason == reason
     assert (verdict.status is Status.SAME) == reason.startswith("identical")
-    assert "input values changed" in place(now, baseline()).differences
+    assert "input values changed" in Difference(now, baseline()).origin.differences
 
 
 def test_other_values_do_not_explain_another_executable():
@@ -339,7 +340,7 @@ def test_another_executable_of_the_same_program_is_not_identical():
     """Something that nobody listed changed what the compiler made; the line says so, and no place in the code is blamed."""
     verdict = timed(built(measurement, "e1"), built(baseline, "e0"))
     assert (verdict.status, verdict.reason) == (Status.UNDECIDED, f"{OTHER_EXECUTABLE} and no duel was run")
-    origin = place(built(measurement, "e1"), built(baseline, "e0"))
+    origin = Difference(built(measurement, "e1"), built(baseline, "e0")).origin
     assert (origin.place, origin.differences) == ("environment", ("executable changed",))
 
 
@@ -347,7 +348,7 @@ def test_another_executable_of_the_same_program_is_not_identical():
 def test_an_executable_that_one_side_does_not_know_is_not_compared(now, before):
     """It holds more constants than are printed, or the baseline is older."""
     assert timed(built(measurement, now), built(baseline, before)).reason == "identical program"
-    assert place(built(measurement, now), built(baseline, before)).differences == ()
+    assert Difference(built(measurement, now), built(baseline, before)).origin.differences == ()
 
 
 @pytest.mark.parametrize("source", ["s1", None])
@@ -373,7 +374,9 @@ def test_a_duel_judges_what_identity_does_not(status):
 
 def test_the_same_executable_needs_no_duel():
     """What compiles to the same cannot be slower; what changed before the compiler is named all the same."""
-    verdict = judge_time(changed(program=CHANGED), baseline(), None, "no duel was run", same_executable=True)
+    verdict = judge_time(
+        Difference(changed(program=CHANGED), baseline()), None, "no duel was run", same_executable=True
+    )
     assert verdict.status is Status.SAME
     assert verdict.reason == "the same executable as the baseline's (program changed)"
 
@@ -382,7 +385,7 @@ def test_the_same_executable_hides_what_a_setting_does():
     """On other hardware both sides were compiled with today's: nothing here shows it, and the command that does is named."""
     now = measurement(environment={**ENVIRONMENT, "XLA_FLAGS": "--xla_new"})
     before = baseline(hardware=OTHER_CPU)
-    verdict = judge_time(now, before, None, "no duel was run", same_executable=True)
+    verdict = judge_time(Difference(now, before), None, "no duel was run", same_executable=True)
     assert verdict.status is Status.UNDECIDED
     assert verdict.reason == (
         "environment and hardware changed [XLA_FLAGS absent → --xla_new] and a duel would give both sides today's "
@@ -392,7 +395,9 @@ def test_the_same_executable_hides_what_a_setting_does():
 
 def test_a_stored_time_says_more_than_the_same_executable():
     """It was taken in the old environment, and so speaks of what the new one does."""
-    verdict = judge_time(changed(environment=RELEASE), baseline(), decision(), "no duel was run", same_executable=True)
+    verdict = judge_time(
+        Difference(changed(environment=RELEASE), baseline()), decision(), "no duel was run", same_executable=True
+    )
     assert (verdict.status, verdict.decision) == (Status.SLOWER, decision())
 
 
@@ -409,12 +414,12 @@ def test_a_stored_time_says_more_than_the_same_executable():
 )
 def test_executables_are_compared_where_all_else_is_equal(now, before, may):
     """Other argument values may run a loop more often; an unknown option may leave no trace in the program."""
-    assert may_share_executable(now, before) is may
+    assert Difference(now, before).times_as_executable is may
 
 
 def test_why_there_was_no_duel_is_said():
     """The reason goes on with what kept the duel from being run."""
-    verdict = judge_time(changed(program=CHANGED), baseline(), None, "the budget for duels is spent")
+    verdict = judge_time(Difference(changed(program=CHANGED), baseline()), None, "the budget for duels is spent")
     assert (verdict.status, verdict.reason) == (Status.UNDECIDED, "program changed and the budget for duels is spent")
 
 
@@ -435,9 +440,9 @@ def host(*, source="s", **changes):
 
 def test_plain_python_is_identical_where_all_its_programs_are():
     """Where its source is another one, the line says what of the Python between programs is known."""
-    verdict = judge_time(measurement(**host()), baseline(**host()), None, "no duel was run")
+    verdict = judge_time(Difference(measurement(**host()), baseline(**host())), None, "no duel was run")
     assert (verdict.status, verdict.reason) == (Status.SAME, "2 identical programs")
-    verdict = judge_time(measurement(**host(source="t")), baseline(**host()), None, "no duel was run")
+    verdict = judge_time(Difference(measurement(**host(source="t")), baseline(**host())), None, "no duel was run")
     assert verdict.status is Status.SAME
     assert verdict.reason.endswith("source changed: the Python between them is judged by its calls and host_ns")
 
@@ -446,11 +451,11 @@ def test_error_checks_are_no_unknown_python():
     """A program that calls Python to raise, and for nothing else, is identical; changed, it cannot be duelled anywhere."""
     checked = {"facts": {"host_callbacks": 2}, "only_raises": True}
     before = baseline(facts={"host_callbacks": 2})
-    verdict = judge_time(measurement(**checked), before, None, "no duel was run")
+    verdict = judge_time(Difference(measurement(**checked), before), None, "no duel was run")
     assert verdict.status is Status.SAME
     assert verdict.reason == "identical program; its error checks call Python (EQX_ON_ERROR=nan leaves them out)"
     other = replace(FINGERPRINTS, program="1" * 32)
-    verdict = judge_time(measurement(**checked, fingerprints=other), before, None, "no duel was run")
+    verdict = judge_time(Difference(measurement(**checked, fingerprints=other), before), None, "no duel was run")
     assert (verdict.status, verdict.anywhere) == (Status.UNDECIDED, True)
     assert verdict.reason == "program changed and no duel was run"
 
@@ -490,7 +495,7 @@ def test_error_checks_are_no_unknown_python():
 )
 def test_plain_python_is_not_identical_where_something_of_it_is_unknown(now, before, why):
     """Nor would another machine decide it."""
-    verdict = judge_time(measurement(**host(**now)), baseline(**host(**before)), None, "no duel was run")
+    verdict = judge_time(Difference(measurement(**host(**now)), baseline(**host(**before))), None, "no duel was run")
     assert (verdict.status, verdict.anywhere) == (Status.UNDECIDED, True)
     assert verdict.reason == f"{why} and no duel was run"
 
@@ -498,8 +503,11 @@ def test_plain_python_is_not_identical_where_something_of_it_is_unknown(now, bef
 def test_options_within_plain_python_stand_in_its_source():
     """Where its programs are unknown, their options do not move the blame; its unknown source does."""
     silent = replace(FINGERPRINTS, options=None)
-    assert place(measurement(eager=True, fingerprints=silent), baseline(eager=True, fingerprints=silent)).place == (
-        "the test's own source did not change"
-    )
+    assert Difference(
+        measurement(eager=True, fingerprints=silent), baseline(eager=True, fingerprints=silent)
+    ).origin.place == ("the test's own source did not change")
     lost = replace(silent, source=None)
-    assert place(measurement(eager=True, fingerprints=lost), baseline(eager=True, fingerprints=silent)).place == "code"
+    assert (
+        Difference(measurement(eager=True, fingerprints=lost), baseline(eager=True, fingerprints=silent)).origin.place
+        == "code"
+    )

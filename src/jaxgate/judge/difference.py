@@ -1,0 +1,302 @@
+"""What differs between a measurement and what it is held against: asked for everywhere, found out once.
+
+``True`` means "the same", ``None`` "not known"; empty texts and tuples mean that nothing differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from jaxgate.judge.launched_programs import why_unknown
+from jaxgate.model import (
+    COMPILE_OPTIONS,
+    CORES,
+    MAX_CHANGES_NAMED,
+    UNKNOWN_SETTINGS,
+    Baseline,
+    Measurement,
+    Origin,
+    in_brackets,
+    shortlist,
+)
+
+OUTSIDE = "options or values that the function's source does not have"
+"""As how the test calls ``gate``, what a module makes outside of all functions, or other arguments."""
+ONLY_SOURCE = "the test's own source did not change"
+"""Where a difference comes from, if no program is known that could be compared."""
+OTHER_EXECUTABLE = "the same program compiles to another executable here, and nothing that is known explains it"
+RELEASES = frozenset({"jax", "jaxlib"})
+_TRACED = frozenset(
+    {
+        "jax_default_matmul_precision", "jax_default_prng_impl", "jax_enable_x64", "jax_numpy_dtype_promotion",
+        "jax_threefry_partitionable", "jax_use_simplified_jaxpr_constants",
+    }
+)  # fmt: skip
+"""Settings that act while JAX traces: where the program is the same they had no part in it, and have none later."""
+_COMPILES_NOTHING = frozenset({"flax", "jax", "numpy", "optax", "python"})
+"""What of an environment shows in the programs that a compiler is given, or in calls around them, and not in its code."""
+
+
+def environment_differences(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
+    """List what differs between two environments: ``jax 0.10.2 -> 0.12.0``."""
+    return tuple(
+        f"{name} {before.get(name, 'absent')} → {now.get(name, 'absent')}"
+        for name in sorted(now.keys() | before.keys())
+        if now.get(name) != before.get(name)
+    )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs between today's measurement and a baseline.
+
+    Attributes:
+        now: Today's measurement.
+        baseline: What it is held against.
+    """
+
+    now: Measurement
+    baseline: Baseline
+
+    @cached_property
+    def source(self) -> bool | None:
+        """Whether the subject's source is the same."""
+        return _same(self.now.fingerprints.source, self.baseline.fingerprints.source)
+
+    @cached_property
+    def program(self) -> bool:
+        """Whether the program that the compiler is given is the same."""
+        return self.now.fingerprints.program == self.baseline.fingerprints.program
+
+    @cached_property
+    def options(self) -> bool | None:
+        """Whether the compiler's options are the same."""
+        return _same(self.now.fingerprints.options, self.baseline.fingerprints.options)
+
+    @cached_property
+    def inputs(self) -> bool:
+        """Whether the values of the arguments are the same."""
+        return self.now.fingerprints.inputs == self.baseline.fingerprints.inputs
+
+    @cached_property
+    def work(self) -> bool:
+        """Whether values of the arguments leave the work as it was: no operation of the same program depends on them."""
+        return self.inputs or (self.program and self.now.depends_on_values == ())
+
+    @cached_property
+    def devices(self) -> bool:
+        """Whether the program is laid out on its devices in the same order, as far as that is known."""
+        return _same(self.now.fingerprints.devices, self.baseline.fingerprints.devices) is not False
+
+    @cached_property
+    def hardware(self) -> bool:
+        """Whether it is hardware of the same name."""
+        return self.now.hardware == self.baseline.hardware
+
+    @cached_property
+    def native_code(self) -> bool:
+        """Whether the libraries whose code the program calls are the same."""
+        return self.now.native_code == self.baseline.native_code
+
+    @cached_property
+    def arguments(self) -> bool:
+        """Whether the baseline's program takes today's arguments: their types, in order; names do not count."""
+        return [leaf.aval for leaf in self.now.signature] == [leaf.aval for leaf in self.baseline.signature]
+
+    @cached_property
+    def arrivals(self) -> bool:
+        """Whether arguments are given in the same way, as far as that is known."""
+        pairs = zip(self.now.signature, self.baseline.signature, strict=False)
+        return all(_same(leaf.arrival, before.arrival) is not False for leaf, before in pairs)
+
+    @cached_property
+    def calls(self) -> bool:
+        """Whether a call calls the same functions of Python, as far as that was counted."""
+        counts = (self.now.facts.python_calls, self.baseline.facts.python_calls)
+        return None in counts or self.now.called == self.baseline.called
+
+    @cached_property
+    def environment(self) -> tuple[str, ...]:
+        """What differs between the environments, one line each."""
+        return environment_differences(self.now.environment, self.baseline.environment)
+
+    @cached_property
+    def settings(self) -> tuple[str, ...]:
+        """Names of what somebody set that compiles or runs the program otherwise: flags, variables, settings, usable cores.
+
+        Both sides of a duel would be compiled and run under today's, so no duel shows what it does. A setting of JAX is
+        among it only where the program is the same: what it did while tracing stands in the program.
+        """
+        acts = {COMPILE_OPTIONS, UNKNOWN_SETTINGS, *([CORES] if self.hardware else [])}
+        return tuple(
+            name
+            for name in self._changed_names
+            if name in acts or name.isupper() or (self.program and name.startswith("jax_") and name not in _TRACED)
+        )
+
+    @cached_property
+    def only_settings(self) -> bool:
+        """Whether only settings differ between the environments: stored facts are then compared exactly."""
+        return bool(self.settings) and set(self.settings) == set(self._changed_names) and self.hardware
+
+    @cached_property
+    def tracing_settings(self) -> tuple[str, ...]:
+        """What differs of the settings that act while JAX traces, one line each."""
+        return self._lines(_TRACED.intersection(self._changed_names))
+
+    @cached_property
+    def compiler(self) -> tuple[str, ...]:
+        """What differs between the compilers, one line each: equal optimised programs may then have unequal code.
+
+        The text of an optimised program ends where the code generator begins. Seen: the same loop took 1,000 times as
+        long from jaxlib 0.11.1 as from 0.11.0 (jax-ml/jax#40101).
+        """
+        names = set(self._changed_names) - set(self.settings) - _COMPILES_NOTHING
+        return self._lines(name for name in names if not name.startswith("jax_"))
+
+    @cached_property
+    def executable(self) -> bool:
+        """Whether the compiler made the same of what is the same in all that is known.
+
+        The source must be the same, too: the order of independent lines, to which the fingerprint of the program is blind,
+        reaches the executable.
+        """
+        same = _same(self.now.fingerprints.executable, self.baseline.fingerprints.executable)
+        return same is not False or self.source is not True or bool(self._changes)
+
+    @cached_property
+    def times_as_executable(self) -> bool:
+        """Whether programs of one executable would also take the same time: with the same inputs, options and devices.
+
+        Some options leave no trace in the optimised program (seen: the backend's optimisation level on CPU), as the order of
+        its devices does, and argument values may decide how often a loop runs.
+        """
+        return self.inputs and self.options is True and self.devices
+
+    @cached_property
+    def uncovered(self) -> str:
+        """What runs and is in no fingerprint, on whatever machine."""
+        now = self.now
+        if now.eager and (why := why_unknown(now, self.baseline)):
+            return why
+        if now.facts.host_callbacks is None:
+            return "it is unknown whether the program calls Python"
+        if now.facts.host_callbacks and not now.only_raises:
+            return "the program calls Python, which no fingerprint covers"
+        theirs = self.baseline.native_code
+        unknown = [target for target, library in now.native_code.items() if not (library and theirs.get(target))]
+        if unknown:
+            return f"the program calls {shortlist(unknown, MAX_CHANGES_NAMED)}, native code that no fingerprint covers"
+        return ""
+
+    @cached_property
+    def why_not_identical(self) -> str:
+        """Why time cannot be judged by identity.
+
+        Identity needs the same program structure, compiler options, device assignment, environment and hardware, the same
+        input values where its work may depend on them, the same libraries where it calls native code, and a program that calls
+        no Python. For plain Python this must hold for each program that it launches; its calls are facts of their own.
+        """
+        if self.uncovered:
+            return self.uncovered
+        if self.options is None:
+            return "compiler options are unknown, so programs cannot be called identical"
+        return self._changes or ("" if self.executable else OTHER_EXECUTABLE)
+
+    @cached_property
+    def origin(self) -> Origin:
+        """What changed since the baseline, and what the rest of the differences must come from."""
+        environment = self.environment
+        if not self.hardware:
+            environment = (f"hardware {self.baseline.hardware.slug} → {self.now.hardware.slug}", *environment)
+        # Where the programs of plain Python are unknown, their options stand in its source, or come from outside of it.
+        options = True if self.now.eager and self.options is None else self.options
+        differences = tuple(
+            f"{what} {'unknown' if same is None else 'changed'}"
+            for what, same in (
+                ("program", self.program),
+                ("source", self.source),
+                ("compiler options", options),
+                ("input values", self.inputs),
+                ("Python's calls", self.calls),
+                ("arrival of arguments", self.arrivals),
+                ("device assignment", self.devices),
+                ("native code", self.native_code),
+                ("executable", self.executable),
+            )
+            if not same
+        )
+        place = self._place(environment, options=options)
+        separate = self._how_to_separate(environment) if place == "not separable here" else ""
+        return Origin(place=place, differences=(*differences, *environment), separate=separate)
+
+    def _place(self, environment: tuple[str, ...], *, options: bool | None) -> str:
+        if self.source is not True:
+            return "not separable here" if environment else "code"
+        if options is not True:
+            return "not separable here" if environment else OUTSIDE  # the source does not spell its options out
+        if environment:
+            return "JAX tracing and lowering" if not self.program and _has_release(environment) else "environment"
+        if not (self.program and self.inputs and self.arrivals and self.devices):
+            return OUTSIDE
+        if not self.executable:
+            return "environment"
+        if not (self.calls and self.native_code):
+            return "code outside the subject's source"
+        known = not self.now.eager or bool(self.now.launched_programs and self.baseline.launched_programs)
+        return "nothing changed" if known else ONLY_SOURCE
+
+    def _how_to_separate(self, environment: tuple[str, ...]) -> str:
+        versions = " ".join(f"{name}=={self.baseline.environment.get(name, '?')}" for name in sorted(RELEASES))
+        how = f"pip install {versions}" if _has_release(environment) else "undo " + ", ".join(environment[:3])
+        return f"run again with the baseline's environment: {how}"
+
+    @cached_property
+    def _changed_names(self) -> tuple[str, ...]:
+        """Names of what differs between the environments."""
+        ours, theirs = self.now.environment, self.baseline.environment
+        return tuple(name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name) != theirs.get(name))
+
+    def _lines(self, names: Iterable[str]) -> tuple[str, ...]:
+        """What differs of these names, one line each."""
+        wanted = set(names)
+        sides = (self.now.environment, self.baseline.environment)
+        now, before = ({name: side[name] for name in wanted & side.keys()} for side in sides)
+        return environment_differences(now, before)
+
+    @cached_property
+    def _changes(self) -> str:
+        """What is known to differ of what identity needs."""
+        before = self.baseline.native_code
+        libraries = (
+            library_name(one) for target, one in self.now.native_code.items() if one and one != before.get(target)
+        )
+        changed = [
+            name
+            for name, same in (
+                ("program", self.program),
+                ("compiler options", self.now.fingerprints.options == self.baseline.fingerprints.options),
+                ("inputs", self.work),
+                ("device assignment", self.devices),
+                ("native code", self.native_code),
+                ("environment", not self.environment),
+                ("hardware", self.hardware),
+            )
+            if not same
+        ]
+        return f"{' and '.join(changed)} changed{in_brackets((*libraries, *self.environment))}" if changed else ""
+
+
+def library_name(library: str) -> str:
+    """Of a library and its hash."""
+    return library.rpartition(" ")[0]
+
+
+def _has_release(environment: tuple[str, ...]) -> bool:
+    return any(line.split(" ", 1)[0] in RELEASES for line in environment)
+
+
+def _same(now: str | None, before: str | None) -> bool | None:
+    return None if now is None or before is None else now == before

@@ -1,0 +1,174 @@
+"""What is said of time: the one rule for SAME.
+
+| what is the same | who vouches for it | what withdraws it |
+|---|---|---|
+| program, options, inputs as far as work depends on them, devices, native code, environment, hardware | fingerprints | arguments that arrive worse; three times the stored time |
+| the executable that both programs compile to here, by the baseline's compiler | its text, inputs, options, devices | the same |
+| the executable, by another compiler | the stored time of this hardware | no stored time; three times of it |
+| nothing: another program | a duel, here and now | nothing |
+
+A duel sees the device program alone. What stands around it can be slower without a trace in it: a variable, native code,
+Python at each call, arguments that are moved every time. A number from another day cannot show 10 %, but no machine of one
+name explains a factor of three on an idle core. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from statistics import quantiles
+
+from jaxgate.judge.difference import Difference, library_name
+from jaxgate.judge.timing.phases import slower_machine
+from jaxgate.model import (
+    ARRIVAL_FACTS,
+    MAX_CHANGES_NAMED,
+    Decision,
+    Finding,
+    Phases,
+    Samples,
+    Status,
+    StoredBaseline,
+    TimeVerdict,
+    plural,
+    shortlist,
+)
+
+TIMES = 3.0
+"""A call that takes no longer than this many times what was recorded may be the machine."""
+FLOOR_NS = 100_000.0
+"""Nor one that takes no more than this longer: a switch of threads costs as much."""
+OTHER_VALUES = " (input values changed; no operation's work depends on them)"
+BOTH_OF_TODAY = "a duel would give both sides today's settings: --perf-against-env NAME=VALUE times both"
+"""Why nothing is timed where other hardware recorded a baseline with other settings."""
+ASK_BOTH = "--perf-against-env NAME==VERSION times both"
+_RESULTS = {
+    True: "",
+    False: "results differ from the baseline's; ",
+    None: "results are too large to be compared with the baseline's; ",
+}
+"""What a duel says of them."""
+
+
+def judge_time(
+    difference: Difference,
+    decision: Decision | None = None,
+    no_duel: str = "no duel was run",
+    *,
+    same_executable: bool = False,
+    arrives_worse: bool = False,
+    stored: Decision | None = None,
+) -> TimeVerdict:
+    """Judge time: by identity of programs or executables where no clock is needed, else by the duel that was run.
+
+    Args:
+        difference: Today's measurement beside the baseline.
+        decision: What the duel said, if one was run.
+        no_duel: Why none was run.
+        same_executable: Whether both programs compile to the same executable here.
+        arrives_worse: Whether arguments arrive with more to do: a call then takes longer than its program.
+        stored: What the stored time says (``against_stored``); ``None`` where it says nothing.
+    """
+    why = difference.why_not_identical
+    alike = bool(why) and same_executable and decision is None and not difference.settings
+    if why and decision is not None:
+        reason = f"{_RESULTS[decision.agrees]}{decision.reason} ({why})"
+        return TimeVerdict(status=decision.status, reason=reason, decision=decision)
+    if not why:
+        time = TimeVerdict(status=Status.SAME, reason=_identical(difference))
+    elif alike:
+        from_other = " from another compiler" if difference.compiler else ""
+        time = TimeVerdict(status=Status.SAME, reason=f"the same executable as the baseline's{from_other} ({why})")
+    else:
+        no_duel = BOTH_OF_TODAY if same_executable else no_duel
+        time = TimeVerdict(
+            status=Status.UNDECIDED, reason=f"{why} and {no_duel}", anywhere=_undecided_anywhere(difference)
+        )
+    if arrives_worse and time.status is Status.SAME:
+        reason = f"{time.reason}, but its arguments arrive otherwise, and a duel would put them in place first"
+        time = replace(time, status=Status.UNDECIDED, reason=reason)
+    if stored is not None and stored.status is Status.SLOWER:
+        return _far_slower(time, stored, difference)
+    return _vouched_for(time, stored, difference) if alike and time.status is Status.SAME else time
+
+
+def arrive_worse(findings: Iterable[Finding]) -> bool:
+    """Whether arguments arrive with more to do than those of the baseline."""
+    return any(finding.name in ARRIVAL_FACTS and finding.status is Status.REGRESSED for finding in findings)
+
+
+def against_stored(difference: Difference, record: StoredBaseline) -> Decision | None:
+    """Whether a call takes far longer than its baseline's did, on the same hardware, whatever else changed.
+
+    Returns:
+        SLOWER or SAME, with both times; ``None`` where the stored time says nothing of this case.
+    """
+    now, baseline = difference.now, difference.baseline
+    comparable = not record.borrowed and now.processes == 1 and difference.hardware
+    if not comparable or now.samples is None or baseline.samples is None or now.contract != baseline.contract:
+        return None
+    return hold_stored(now.samples, now.phases, baseline.samples, baseline.phases)
+
+
+def hold_stored(samples: Samples, phases: Phases, recorded: Samples, recorded_phases: Phases) -> Decision:
+    """Hold the samples of a process against those of the baseline: SLOWER far beyond them, else SAME."""
+    slowness = slower_machine(phases, recorded_phases)
+    before = recorded.run_ns * slowness
+    fastest = min(samples.bursts_ns) / samples.calls_per_burst
+    now = samples.run_ns
+    slower = min(now, fastest) > max(TIMES * before, before + FLOOR_NS)
+    low, _, high = quantiles(samples.bursts_ns, n=4) if len(samples.bursts_ns) > 1 else samples.bursts_ns * 3
+    scale = samples.calls_per_burst * before
+    machine = f", on a machine that runs Python {slowness:.2f} × slower" if slowness > 1 else ""
+    return Decision(
+        status=Status.SLOWER if slower else Status.SAME,
+        ratio=now / before,
+        low=low / scale,
+        high=high / scale,
+        pairs=len(samples.bursts_ns),
+        margin=max(TIMES - 1, FLOOR_NS / before),
+        sees=max(TIMES - 1, FLOOR_NS / before),
+        threshold=max(TIMES - 1, FLOOR_NS / before),
+        now_ns=now,
+        baseline_ns=before,
+        reason=f"{now / before:.1f} × slower than recorded{machine}",
+    )
+
+
+def _identical(difference: Difference) -> str:
+    """Why a case is the same by identity, and what it does not speak of."""
+    now = difference.now
+    libraries = sorted({library_name(library) for library in now.native_code.values()})
+    native = between = ""
+    if libraries:
+        native = f"; {shortlist(libraries, MAX_CHANGES_NAMED)} as before, what it calls in others is not seen"
+    if now.eager and not difference.source:
+        between = "; source changed: the Python between them is judged by its calls and host_ns"
+    what = plural(len(now.launched_programs), "identical program") if now.eager else "identical program"
+    checks = "; its error checks call Python (EQX_ON_ERROR=nan leaves them out)" if now.only_raises else ""
+    return f"{what}{'' if difference.inputs else OTHER_VALUES}{native}{checks}{between}"
+
+
+def _undecided_anywhere(difference: Difference) -> bool:
+    now = difference.now
+    return now.hardware.is_virtual or now.compiled_only or now.only_raises or bool(difference.uncovered)
+
+
+def _far_slower(time: TimeVerdict, stored: Decision, difference: Difference) -> TimeVerdict:
+    """The stored time contradicts what was said. Of another program nothing says that it is something outside of it."""
+    compiler = "the code of the compiler, or " if difference.compiler else ""
+    outside = f": {compiler}something outside the program" if difference.program else ""
+    reason = f"{time.reason}, and yet {stored.reason}{outside}"
+    return TimeVerdict(status=Status.SLOWER, reason=reason, decision=stored)
+
+
+def _vouched_for(time: TimeVerdict, stored: Decision | None, difference: Difference) -> TimeVerdict:
+    """The same executable of another compiler: the text says nothing of its code, the stored time does."""
+    if not difference.compiler:
+        return time
+    if stored is not None:
+        return replace(time, reason=f"{time.reason}; only {TIMES:.0f} × the recorded time would have shown")
+    now = difference.now
+    reason = f"{time.reason}, and no stored time of this hardware says what the compiler makes of it: {ASK_BOTH}"
+    switched_off = now.samples is None and not (now.hardware.is_virtual or now.compiled_only)
+    return replace(time, status=Status.UNDECIDED, reason=reason, anywhere=not switched_off)
