@@ -268,6 +268,15 @@ def test_the_outcome_of_the_suite_decides(repository, status, code, stays):
     assert (folder / "perf-artifacts/baselines.patch").exists() is stays
 
 
+def test_a_patch_is_not_put_among_files_of_somebody_elses(repository, capsys):
+    """The folder would be marked as ours, and the next run would empty it."""
+    folder, commands, _ = repository
+    assert record("why", ["--perf-artifacts=."], busy_ok=False, see=lambda *_, **__: QUIET, ticks=lambda: None) == 2
+    assert not commands
+    assert "holds files that jaxgate did not write" in capsys.readouterr().err
+    assert {path.name for path in folder.iterdir()} == {".git", "kept.txt"}
+
+
 def test_changed_baselines_are_refused(repository, capsys):
     """Somebody's work would be in the patch, or taken back with it."""
     folder, commands, _ = repository

@@ -20,7 +20,7 @@ from jaxgate.report.commands.inventory import inventory_json, inventory_text
 from jaxgate.report.commands.plan import plan_table
 from jaxgate.report.commands.policy import policy_page
 from jaxgate.report.commands.reduced import reduced_text
-from jaxgate.report.commands.repro_file import repro_file
+from jaxgate.report.commands.repro_file import REPRO_MARK, repro_file
 from jaxgate.report.commands.run_diff import diff_json, diff_lines, diff_page, diff_summary
 from jaxgate.report.commands.upgrade import upgrade_json, upgrade_lines, upgrade_page
 from jaxgate.report.comment import MARK, shortened
