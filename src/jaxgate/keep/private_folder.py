@@ -1,0 +1,71 @@
+"""The folder of this user's locks on this machine, which nobody else can fill or exchange.
+
+It has one name for all processes of a user, in a folder that all users share: another one may have made it first, with links
+in it that lead to files of this user's.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from jaxgate.keep.bisections import cache_folder
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class NotPrivateError(OSError):
+    """A folder that is not this user's alone; nothing is read or written there."""
+
+
+def lock_folder() -> Path:
+    """The folder: in the one for temporary files, or in the user's cache where that name is somebody else's.
+
+    Raises:
+        NotPrivateError: If neither is this user's alone.
+    """
+    why_not = []
+    for place in (_in_temporary, _in_cache):
+        try:
+            return made_private(place())
+        except (OSError, RuntimeError) as error:  # RuntimeError: nobody knows where this user is at home
+            why_not.append(str(error))
+    raise NotPrivateError("; ".join(why_not))
+
+
+def made_private(folder: Path) -> Path:
+    """Make a folder for this user alone, or make sure that it is one; a link is none, wherever it leads.
+
+    Raises:
+        NotPrivateError: If it is anything else.
+        OSError: If it cannot be made.
+    """
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    about, above = folder.lstat(), folder.parent.stat()
+    found = ""
+    if not stat.S_ISDIR(about.st_mode):
+        found = "a link" if stat.S_ISLNK(about.st_mode) else "a file"
+    elif about.st_uid != os.geteuid():
+        found = f"one of user {about.st_uid}"
+    elif about.st_mode & _OTHERS_WRITE:
+        found = "one that others may write to"
+    elif above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
+        found = f"one that anybody may exchange, as {folder.parent} has no sticky bit"
+    if found:
+        raise NotPrivateError(f"expected {folder} to be a folder of this user alone, found {found}; remove it")
+    return folder
+
+
+def _in_temporary() -> Path:
+    return Path(tempfile.gettempdir()) / f"jaxgate-{os.geteuid()}"
+
+
+def _in_cache() -> Path:
+    """One for each machine: several may share a home."""
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    return cache / f"locks-{os.uname().nodename}"
