@@ -300,6 +300,19 @@ def test_without_a_result_the_comment_is_red(tmp_path, capsys):
     assert "❌ jaxgate: no result of this commit" in capsys.readouterr().out
 
 
+def test_the_comment_calls_nobody(tmp_path, capsys):
+    """Whatever the page says: bots obey what is quoted, too. A product of matrices stays one."""
+    (tmp_path / "summary.md").write_text(
+        "## red\n\n```text\n@dependabot merge\n/approve\n  /lgtm\ny = x @ w / 2\n```\n"
+    )
+    (tmp_path / "results.json").write_text(json.dumps({"commit": "`@a\n/b <c>"}))
+    comment(tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[4:8] == ["\uff20dependabot merge", "\uff0fapprove", "  \uff0flgtm", "y = x @ w / 2"]
+    comment(tmp_path, "b" * 40)
+    assert "The results are of no commit, expected `bbbbbbbbbb`." in capsys.readouterr().out
+
+
 def test_a_long_page_is_cut_between_folds():
     """What is left is whole, and says that there is more."""
     folds = [f"<details><summary>{n}</summary>\n\n```text\n{'x' * 400}\n\ny\n```\n\n</details>" for n in range(20)]

@@ -12,7 +12,8 @@ import pytest
 
 from jaxgate.keep import HELD, Machine, remembered_defaults
 from jaxgate.keep.machine import lock_of
-from jaxgate.keep.private_folder import NotPrivateError, lock_folder, made_private
+from jaxgate.keep.private_folder import lock_folder, made_private
+from jaxgate.keep.untrusted import RefusedFileError
 from jaxgate.model import JaxDefaults
 
 MINE = "alias important=1\n"
@@ -99,13 +100,15 @@ def test_a_folder_of_another_user_is_left_as_it_is(shared, tmp_path, monkeypatch
     """However well it is closed: its owner may open it again."""
     shared.mkdir(mode=0o700)
 
-    def of_somebody(path, lstat=type(shared).lstat):
+    lstat = type(shared).lstat
+
+    def of_somebody(path):
         about = lstat(path)
         return os.stat_result((*about[:4], about.st_uid + 1, *about[5:])) if path == shared else about
 
     monkeypatch.setattr(type(shared), "lstat", of_somebody)
     assert lock_folder() == in_cache(tmp_path)
-    with pytest.raises(NotPrivateError, match=rf"found one of user {os.geteuid() + 1}; remove it$"):
+    with pytest.raises(RefusedFileError, match=rf"found one of user {os.geteuid() + 1}; remove it$"):
         made_private(shared)
 
 
@@ -123,7 +126,7 @@ def test_one_line_says_that_there_is_no_lock(shared, tmp_path):
         f"expected {in_cache(tmp_path)} to be a folder of this user alone, found a file; remove it"
     ]
     assert remembered_defaults("one", lambda: DEFAULTS) == DEFAULTS
-    with pytest.raises(NotPrivateError):
+    with pytest.raises(RefusedFileError):
         lock_of(tmp_path)
 
 

@@ -13,34 +13,30 @@ from contextlib import suppress
 from pathlib import Path
 
 from jaxgate.keep.bisections import cache_folder
-
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-
-
-class NotPrivateError(OSError):
-    """A folder that is not this user's alone; nothing is read or written there."""
+from jaxgate.keep.untrusted import RefusedFileError
 
 
 def lock_folder() -> Path:
-    """The folder: in the one for temporary files, or in the user's cache where that name is somebody else's.
+    """The folder: in the one for temporary files, or in the user's cache where that name is not this user's alone.
 
     Raises:
-        NotPrivateError: If neither is this user's alone.
+        RefusedFileError: If neither is.
     """
-    why_not = []
-    for place in (_in_temporary, _in_cache):
+    try:
+        return made_private(Path(tempfile.gettempdir()) / f"jaxgate-{os.geteuid()}")
+    except OSError as first:
         try:
-            return made_private(place())
-        except (OSError, RuntimeError) as error:  # RuntimeError: nobody knows where this user is at home
-            why_not.append(str(error))
-    raise NotPrivateError("; ".join(why_not))
+            cache_folder().mkdir(parents=True, exist_ok=True)
+            return made_private(cache_folder() / f"locks-{os.uname().nodename}")  # several machines may share a home
+        except (OSError, RuntimeError) as second:  # RuntimeError: nobody knows where this user is at home
+            raise RefusedFileError(f"{first}; {second}") from None
 
 
 def made_private(folder: Path) -> Path:
     """Make a folder for this user alone, or make sure that it is one; a link is none, wherever it leads.
 
     Raises:
-        NotPrivateError: If it is anything else.
+        RefusedFileError: If it is anything else.
         OSError: If it cannot be made.
     """
     with suppress(FileExistsError):
@@ -51,21 +47,10 @@ def made_private(folder: Path) -> Path:
         found = "a link" if stat.S_ISLNK(about.st_mode) else "a file"
     elif about.st_uid != os.geteuid():
         found = f"one of user {about.st_uid}"
-    elif about.st_mode & _OTHERS_WRITE:
+    elif about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         found = "one that others may write to"
     elif above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
         found = f"one that anybody may exchange, as {folder.parent} has no sticky bit"
     if found:
-        raise NotPrivateError(f"expected {folder} to be a folder of this user alone, found {found}; remove it")
+        raise RefusedFileError(f"expected {folder} to be a folder of this user alone, found {found}; remove it")
     return folder
-
-
-def _in_temporary() -> Path:
-    return Path(tempfile.gettempdir()) / f"jaxgate-{os.geteuid()}"
-
-
-def _in_cache() -> Path:
-    """One for each machine: several may share a home."""
-    cache = cache_folder()
-    cache.mkdir(parents=True, exist_ok=True)
-    return cache / f"locks-{os.uname().nodename}"
