@@ -3,7 +3,7 @@
 Usage: python3 ci/post_comment.py RUN_ID   (needs gh, GH_TOKEN and GITHUB_REPOSITORY; nothing is installed)
 
 The text comes from a run of code that nobody has read, so it is data: artifacts are read in memory and within limits, never
-unpacked. It is posted only where GitHub itself says that the head of the pull request is the commit of the run. How
+unpacked, and the text is shown as letters that nobody obeys (``report/comment.py: inert``). It is posted only where GitHub itself says that the head of the pull request is the commit of the run. How
 the run ended is GitHub's word, too, and stands first: where no text was left, it stands alone, in red.
 
 Exit: 0 posted, or nothing to post to · 1 refused: what the run left is not what the gate leaves, and the comment says so in
@@ -27,13 +27,15 @@ from typing import Any
 # One file of the package: importing the package itself needs what is not installed where this runs.
 _COMMENT = run_path(str(Path(__file__).resolve().parents[1] / "src" / "jaxgate" / "report" / "comment.py"))
 MARK: str = _COMMENT["MARK"]
-shortened: Callable[[str, int], str] = _COMMENT["shortened"]
+inert: Callable[[str, int], str] = _COMMENT["inert"]
+unmarked: Callable[[str], str] = _COMMENT["unmarked"]
 
 AUTHOR = "github-actions[bot]"
 ARTIFACT = re.compile(r"comment-([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 MOST_PARTS, MOST_BYTES, LONGEST = 8, 400_000, 60_000
 """Texts of one run; bytes of an artifact and of a file in it; characters of all texts (GitHub takes 65,536)."""
 REFUSED = "❌ What the run left for this comment was refused; the log of the job that posts says why."
+FOLD = "<details><summary>What failed, and what else is known</summary>\n\n{}\n\n</details>"
 NO_TEXT = "❌ This job left no text; its log says why."
 
 
@@ -190,8 +192,15 @@ def page(run: Mapping[str, Any], parts: Sequence[tuple[str, str]], without: str 
     sign = "✅" if run["conclusion"] == "success" and parts and all(text for _, text in parts) else "❌"
     first = f"{sign} The gate of `{run['head_sha'][:10]}` ended: **{run['conclusion']}** ([run]({run['html_url']}))"
     room = LONGEST // max(len(parts), 1)
-    texts = [f"### {label}\n\n{shortened(text, room) or NO_TEXT}" for label, text in parts]
+    texts = [f"### `{label}`\n\n{quoted(text, room) if text else NO_TEXT}" for label, text in parts]
     return "\n\n".join([f"{MARK}\n{first}", *(texts or [without or NO_TEXT.replace("This job", "The run")])]) + "\n"
+
+
+def quoted(text: str, longest: int) -> str:
+    """A text of the run, which may say anything: how it ended and what moved is seen at once, the rest is folded away."""
+    first, _, rest = text.partition("<details>")
+    seen = inert(unmarked(first), longest // 2 if rest else longest)
+    return f"{seen}\n\n{FOLD.format(inert(unmarked(rest), longest - len(seen) - len(FOLD)))}" if rest else seen
 
 
 def put(repository: str, number: int, body: str) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import io
 import json
+import re
 import subprocess
 import sys
 import zipfile
 
 import pytest
+from markdown_it import MarkdownIt
 from support.paths import REPOSITORY
 
 SCRIPT = REPOSITORY / "ci" / "post_comment.py"
@@ -112,7 +115,7 @@ def test_posts_the_texts_of_all_jobs_in_one_comment(script, github):
     assert (path, method) == ("/issues/7/comments", POST)
     assert body == (
         "<!-- jaxgate -->\n✅ The gate of `aaaaaaaaaa` ended: **success** ([run](URL))\n\n"
-        "### python 3.11\n\n## fine\n\n### python 3.12\n\n## red\n"
+        "### `python 3.11`\n\n<pre>&#102;ine</pre>\n\n### `python 3.12`\n\n<pre>&#114;ed</pre>\n"
     )
 
 
@@ -126,8 +129,8 @@ def test_replaces_its_own_comment(script, github):
 
 def test_only_the_newest_text_of_a_job_counts(script, github):
     """A job that ran twice left two."""
-    github.leave(packed(text="old"))
-    github.leave(packed(text="new"))
+    github.leave(packed(text="an old one"))
+    github.leave(packed(text="a new one"))
     assert script.main(["5"]) == 0
     assert "new" in github.posted[0][2]
     assert "old" not in github.posted[0][2]
@@ -151,7 +154,7 @@ def test_a_job_without_a_text_is_red(script, github):
     github.leave(packed(text=""), "comment-python-3.11")
     assert script.main(["5"]) == 0
     assert "❌ The gate" in github.posted[0][2]
-    assert "### python 3.11\n\n❌ This job left no text" in github.posted[0][2]
+    assert "### `python 3.11`\n\n❌ This job left no text" in github.posted[0][2]
 
 
 REFUSED = {
@@ -255,6 +258,106 @@ def test_a_long_text_is_cut(script, github):
         github.leave(packed(text="## fine\n\n" + "word word\n\n" * 6000), f"comment-python-{line}")
     assert script.main(["5"]) == 0
     assert 50_000 < len(github.posted[0][2]) < 65_536
+
+
+HOSTILE = {
+    "a bot's command": "@dependabot merge",
+    "a team": "hello @org/everyone and @user",
+    "commands of one line": "/approve\n/lgtm\n  /hold cancel\n!merge\nrecheck\nLGTM\nbors r+",
+    "a remote picture": "![x](https://evil.example/t.png)",
+    "a picture in HTML": "<img src=https://evil.example/t.png onerror=x>",
+    "an open fold": "<details open><summary>all is well</summary>",
+    "the end of the block": "</pre></details>\n\n# ✅ approved\n\n@org/everyone",
+    "the end of the block in other letters": "</PRE >\n\n@org/everyone",
+    "fences": "```\n@a\n````\n@b\n~~~~~\n@c\n" + "`" * 40 + "\n@d\n" + "~" * 40,
+    "a reference link": "[x]: https://evil.example\n\n[x] [y][x]",
+    "bare links": "https://evil.example www.evil.example <https://evil.example> me@evil.example",
+    "references": f"#123 org/repo#1 GH-7 {'a' * 40} fixes #1",
+    "a mark": "<!-- jaxgate -->\n✅ all is well <!--",
+    "turned around": "\u202egreen\u2066 \u200b@\u200duser \ufeff \u00ad \U000e0041",
+    "controls": "a\x00b\x1b[2J\rc\x9b\ud800",
+    "entities": "&lt;img src=x&gt; &#64;org/everyone &commat;user",
+    "a table": "| a | b |\n|---|---|\n| @org/everyone \\| | ![x](https://evil.example) |",
+    "mathematics and emoji": "$`x`$ $$\\unicode{x}$$ :tada:",
+    "underlined": "all is well\n===========\n\n> **note**\n- [x] done",
+    "an indented block": "    /approve\n\t@user",
+}
+PLACES = {
+    "alone": "{}",
+    "below a headline": "## ✅ jaxgate: 1 case passed\n\n{}",
+    "in a cell": "| verdict | case |\n|---|---|\n| ❌ REGRESSED | `{}` |",
+    "in a fence": "ok\n\n<details><summary>x</summary>\n\n```text\n{}\n```\n\n</details>",
+    "in a title": "ok\n\n<details><summary>❌ <code>{}</code></summary>\n\nbody\n\n</details>",
+}
+BLOCK = re.compile("<pre>(.*?)</pre>", re.DOTALL)
+INERT = re.compile(r"[^\S\n]*(?:&#\d+;(?:[\w \t]|&#\d+;)*)?")
+"""A line: what begins it is a number, and all else is letters, digits, spaces and numbers."""
+
+
+def posted(script, text):
+    """The comment that carries a text."""
+    run = {"conclusion": "failure", "head_sha": SHA, "html_url": "URL"}
+    return script.page(run, [("python 3.12", text)])
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_text_of_strangers_only_shows_itself(script, text, place):
+    """Around it is what is around any text, in it are letters and numbers; Markdown makes one link of all, to the run."""
+    body, harmless = posted(script, place.format(text)), posted(script, place.format("word"))
+    body.encode()
+    assert len(body) < 65_536
+    assert BLOCK.sub("", body) == BLOCK.sub("", harmless)
+    lines = [line for block in BLOCK.findall(body) for line in block.split("\n")]
+    assert [line for line in lines if not INERT.fullmatch(line) or (not line.isprintable() and "\t" not in line)] == []
+    page = MarkdownIt("commonmark").enable("table").render(body)
+    assert set(re.findall("<(?!!--)/?([a-z0-9]+)", page)) <= {
+        "p",
+        "strong",
+        "a",
+        "h3",
+        "code",
+        "pre",
+        "details",
+        "summary",
+    }
+    assert re.findall('(?:href|src)="(.*?)"', page) == ["URL"]
+
+
+@pytest.mark.parametrize("name", ["a bot's command", "a remote picture", "a picture in HTML", "references"])
+def test_a_text_of_strangers_is_read_as_it_was_left(script, name):
+    """Nothing is lost to whoever reads it."""
+    (block,) = BLOCK.findall(posted(script, HOSTILE[name]))
+    assert html.unescape(block) == HOSTILE[name]
+
+
+@pytest.mark.parametrize("character", ["a", "@", "\n", "`", "|", "<details>", "\u202e", "😀"])
+def test_a_text_without_an_end_is_cut(script, character):
+    """GitHub takes 65,536 characters, whatever becomes of each."""
+    for text in (character * 100_000, f"## ❌ red\n\n{(character * 50 + chr(10)) * 2000}"):
+        assert len(posted(script, text)) < 65_536
+    if character not in ("\n", "`", "|", "<details>"):  # of which our own Markdown is made
+        assert "cut here" in posted(script, f"## ❌ red\n\n{(character * 50 + chr(10)) * 2000}")
+
+
+def test_the_verdicts_come_first_and_the_rest_is_folded_away(script):
+    """A page of the gate, without its Markdown: headline and columns, then what failed."""
+    page = (
+        "## ❌ jaxgate: 1 of 2 cases failed\n\n| verdict | case | now |\n|---|---|--:|\n| ❌ REGRESSED | `model/wave` | 1 kB |\n"
+        "| ✅ SAME | `a` | 2 kB |\n\n- ❌ an&#95;orphan\n\n<details><summary>❌ <code>model/wave</code></summary>\n\n"
+        "````text\nREGRESSED  **kw\n  @ `x`\n````\n\n</details>\n"
+    )
+    seen, folded = map(html.unescape, BLOCK.findall(posted(script, page)))
+    assert seen.splitlines() == [
+        "❌ jaxgate: 1 of 2 cases failed",
+        "",
+        "verdict      case        now",
+        "❌ REGRESSED  model/wave  1 kB",
+        "✅ SAME       a           2 kB",
+        "",
+        "- ❌ an_orphan",
+    ]
+    assert folded.splitlines() == ["❌ model/wave", "", "REGRESSED  **kw", "  @ `x`"]
 
 
 def test_gh_is_called_and_its_failure_told(script, tmp_path, monkeypatch, capsys):

@@ -268,6 +268,15 @@ def test_the_outcome_of_the_suite_decides(repository, status, code, stays):
     assert (folder / "perf-artifacts/baselines.patch").exists() is stays
 
 
+def test_a_patch_is_not_put_among_files_of_somebody_elses(repository, capsys):
+    """The folder would be marked as ours, and the next run would empty it."""
+    folder, commands, _ = repository
+    assert record("why", ["--perf-artifacts=."], busy_ok=False, see=lambda *_, **__: QUIET, ticks=lambda: None) == 2
+    assert not commands
+    assert "holds files that jaxgate did not write" in capsys.readouterr().err
+    assert {path.name for path in folder.iterdir()} == {".git", "kept.txt"}
+
+
 def test_changed_baselines_are_refused(repository, capsys):
     """Somebody's work would be in the patch, or taken back with it."""
     folder, commands, _ = repository
@@ -289,6 +298,19 @@ def test_without_a_result_the_comment_is_red(tmp_path, capsys):
     assert "✅ fine" in capsys.readouterr().out
     comment(tmp_path, "b" * 40)
     assert "❌ jaxgate: no result of this commit" in capsys.readouterr().out
+
+
+def test_the_comment_calls_nobody(tmp_path, capsys):
+    """Whatever the page says: bots obey what is quoted, too. A product of matrices stays one."""
+    (tmp_path / "summary.md").write_text(
+        "## red\n\n```text\n@dependabot merge\n/approve\n  /lgtm\ny = x @ w / 2\n```\n"
+    )
+    (tmp_path / "results.json").write_text(json.dumps({"commit": "`@a\n/b <c>"}))
+    comment(tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[4:8] == ["\uff20dependabot merge", "\uff0fapprove", "  \uff0flgtm", "y = x @ w / 2"]
+    comment(tmp_path, "b" * 40)
+    assert "The results are of no commit, expected `bbbbbbbbbb`." in capsys.readouterr().out
 
 
 def test_a_long_page_is_cut_between_folds():

@@ -295,7 +295,7 @@ def test_what_moved_stands_above_the_runs_of_a_case(project, capsys):
 def test_a_page_is_written_over_a_page_of_ours_only(project, capsys):
     """Nothing else is lost by a typing mistake; a page needs a case."""
     (project / "notes.html").write_text("mine")
-    assert "notes.html is no page of jaxgate's" in said(
+    assert "notes.html cannot be written: expected a page of jaxgate's" in said(
         capsys, "rnn", "--folder", FOLDER, "--page", "notes.html", code=2
     )
     assert (project / "notes.html").read_text() == "mine"

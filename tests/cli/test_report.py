@@ -66,8 +66,15 @@ def test_somebody_elses_file_stays(capsys):
     """A page of ours is written over, nothing else is."""
     Path("mine.html").write_text("<h1>mine</h1>")
     assert main(["report", "--output", "mine.html"]) == 2
-    assert "mine.html is no page of jaxgate's; choose another file" in capsys.readouterr().err
+    told = "expected a page of jaxgate's or no file yet, found a file that jaxgate did not write; name another file"
+    assert f"jaxgate report: mine.html cannot be written: {told}" in capsys.readouterr().err
     assert Path("mine.html").read_text() == "<h1>mine</h1>"
+    for link in ("nowhere.html", "perf-artifacts/report.html"):
+        Path("link.html").symlink_to(link)
+        assert main(["report", "--output", "link.html"]) == 2
+        assert "found a link" in capsys.readouterr().err
+        assert Path("link.html").readlink() == Path(link)
+        Path("link.html").unlink()
     assert main(["report"]) == main(["report"]) == 0
 
 

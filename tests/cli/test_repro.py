@@ -13,6 +13,7 @@ from jaxgate.cli import main as cli
 from jaxgate.cli import repro as module
 from jaxgate.model import UsageError
 from jaxgate.processes.child import Finished
+from jaxgate.report import REPRO_MARK
 
 TEST = """
 import jax.numpy as jnp
@@ -59,6 +60,7 @@ def test_a_red_case_becomes_a_file(tmp_path):
     assert text.rstrip() in done.stdout
     assert "acme" not in text.replace("repro-model-acme.py", "")
     assert str(tmp_path) not in text
+    assert text.startswith(REPRO_MARK)
     assert sorted(tmp_path.glob("baselines/**/*")) == before, "it records aside"
 
 
@@ -97,6 +99,52 @@ def test_a_file_that_cannot_be_written_is_refused_at_once(called, tmp_path, caps
     assert cli.main(["repro", CASE, "--output", "nowhere/mine.py"]) == 1
     assert "expected a folder that can be written" in capsys.readouterr().err
     assert "asked" not in called
+
+
+def link_to(target):
+    """Makes a link that leads there."""
+    return lambda path: path.symlink_to(target)
+
+
+@pytest.mark.parametrize("chosen", [True, False], ids=["named", "by default"])
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda path: path.write_text("def test_mine(): pass\n"), "a file that jaxgate did not write"),
+        (lambda path: path.write_text(f"# {REPRO_MARK[:40]}"), "a file that jaxgate did not write"),
+        (link_to("real.py"), "a link"),
+        (link_to("nowhere.py"), "a link"),
+        (lambda path: path.mkdir(), "a folder"),
+    ],
+    ids=["a test", "nearly ours", "a link", "a link to nothing", "a folder"],
+)
+def test_a_file_of_the_project_stays(called, tmp_path, capsys, make, found, chosen):
+    """Before anything is recorded: what this command did not write is not replaced, and no link is followed."""
+    (tmp_path / "real.py").write_text("mine")
+    path = tmp_path / ("test_case.py" if chosen else "repro-model-acme.py")
+    make(path)
+    before = path.lstat()
+    assert cli.main(["repro", CASE, *(["--output", path.name] if chosen else [])]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"jaxgate repro: {path.name} cannot be written: expected ")
+    assert f"found {found}" in error
+    assert "asked" not in called
+    assert (path.lstat().st_ino, path.lstat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert (tmp_path / "real.py").read_text() == "mine"
+
+
+def test_a_file_that_came_meanwhile_stays(called, tmp_path, monkeypatch, capsys):
+    """A reduction takes minutes, in which somebody may have saved one."""
+    monkeypatch.setattr(module, "find_pair", lambda *_, **__: (tmp_path / "mine.py").write_text("mine"))
+    assert cli.main(["repro", CASE, "--output", "mine.py"]) == 1
+    assert (tmp_path / "mine.py").read_text() == "mine"
+    assert "name another file, or remove this one" in capsys.readouterr().err
+
+
+def test_its_own_file_is_written_anew(called, tmp_path):
+    """The same command twice."""
+    called["text"] = f'{REPRO_MARK}repro-model-acme.py\n"""'
+    assert cli.main(["repro", CASE]) == cli.main(["repro", CASE]) == 0
 
 
 def test_a_case_that_cannot_be_had_is_one_line(called, tmp_path, capsys):
@@ -147,5 +195,5 @@ def test_a_reduction_of_results_records_what_is_right(called, capsys):
     assert called["asked"]["alone"]
     assert "--xla_cpu_experimental_ynn_fusion_type=" in called["asked"]["environ"]["XLA_FLAGS"]
     assert capsys.readouterr().out == "found\ntemp bytes\n"
-    assert cli.main(["repro", CASE, "--reduce"]) == 0
+    assert cli.main(["repro", CASE, "--reduce", "--output", "other.py"]) == 0
     assert not called["asked"]["alone"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import replace
@@ -210,3 +211,14 @@ def test_many_undecided_cases_are_counted():
     """The page has its limits."""
     page = pull_request_page(outcome(*(undecided("program changed", case=f"a/{n}") for n in range(50))))
     assert "… and 10 more" in page
+
+
+@pytest.mark.parametrize(
+    "text", ["@org/everyone", "#123", "org/repo#1", "me@evil.example", "www.evil.example", "![x](u)"]
+)
+def test_words_call_nobody_and_lead_nowhere(text):
+    """Where GitHub shows them: it looks for these in what is shown, whatever each letter was written as."""
+    (line,) = (line for line in pull_request_page(outcome(GREEN, problems=(text,))).splitlines() if "- ❌" in line)
+    shown = html.unescape(line)
+    assert not re.search(r"@\w|#\d", shown)
+    assert not re.search(r"www\.|!\[", line)

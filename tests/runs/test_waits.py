@@ -11,7 +11,7 @@ import pytest
 from support.projects import model
 
 from jaxgate.keep import HELD, Machine
-from jaxgate.keep.machine import lock_folder
+from jaxgate.keep.private_folder import lock_folder
 
 
 @pytest.mark.parametrize("quiet", [(), ("-q",)], ids=["plain", "quiet"])

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from jaxgate.cli.console import write
-from jaxgate.keep import read_run_file, read_text
-from jaxgate.report import MARK, shortened
+from jaxgate.keep import COMMIT, read_run_file, read_text
+from jaxgate.report import MARK, shortened, unheard
 
 
 def comment(folder: Path, commit: str = "") -> int:
@@ -23,7 +23,7 @@ def comment(folder: Path, commit: str = "") -> int:
     Returns:
         The exit code, 0.
     """
-    write(f"{MARK}\n{shortened(_text(folder, commit))}\n")
+    write(f"{MARK}\n{shortened(unheard(_text(folder, commit)))}\n")
     return 0
 
 
@@ -34,5 +34,6 @@ def _text(folder: Path, commit: str) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         return "## ❌ jaxgate: no result\n\nThe gate ended without judging; the log of its job says why."
     if commit and found != commit:
-        return f"## ❌ jaxgate: no result of this commit\n\nThe results are of `{str(found)[:10]}`, expected `{commit[:10]}`."
+        shown = f"`{found[:10]}`" if isinstance(found, str) and COMMIT.fullmatch(found) else "no commit"
+        return f"## ❌ jaxgate: no result of this commit\n\nThe results are of {shown}, expected `{commit[:10]}`."
     return page.rstrip()

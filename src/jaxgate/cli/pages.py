@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jaxgate.cli.console import refuse, say
-from jaxgate.keep import chart_library, is_own_page, write_atomic
+from jaxgate.keep import PAGE_MARK, chart_library, refuse_foreign, write_atomic
 
 
 def write_page(command: str, page: Path, make: Callable[[str], str], *, charts: bool = True) -> int:
@@ -22,8 +22,7 @@ def write_page(command: str, page: Path, make: Callable[[str], str], *, charts: 
         The exit code: 2 if it cannot be written.
     """
     try:
-        if not is_own_page(page):
-            return refuse(command, f"{page} is no page of jaxgate's; choose another file", 2)
+        refuse_foreign(page, PAGE_MARK, "a page of jaxgate's")
         from jaxgate.report.page import ADDS_CHARTS  # noqa: PLC0415 - only who makes a page needs it
 
         library = chart_library() if charts else ""

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from jaxgate.cli.console import refuse, say
-from jaxgate.cli.pytest_arguments import baselines_folder, platform, suite, value_of
-from jaxgate.keep import Artifacts, git_command, ignored, last_line, run_git
+from jaxgate.cli.pytest_arguments import artifacts_folder, baselines_folder, platform, suite
+from jaxgate.keep import Artifacts, ForeignFolderError, git_command, ignored, last_line, run_git
 from jaxgate.observe.machine import MachineState, Ticks, look, read_ticks
 
 PATCH = "baselines.patch"
@@ -56,6 +56,11 @@ def record(
         return _refuse(
             f"expected no file of the baselines ignored by git, found {found[0]}; git add --force it, and commit"
         )
+    artifacts = Artifacts(artifacts_folder(arguments, environ))
+    try:
+        artifacts.join()
+    except (ForeignFolderError, OSError) as error:
+        return _refuse(str(error))
     here, begin = platform(environ), ticks()
     noise = list(see(here, after_work=True).objections)  # the load of the last minute is that of this job itself
     if noise and not busy_ok:
@@ -77,10 +82,10 @@ def record(
     patch = _patch(baselines)
     if not patch:
         return _refuse("nothing was recorded")
-    folder = Path(value_of(arguments, "--perf-artifacts") or environ.get("JAXGATE_ARTIFACTS") or "perf-artifacts")
-    Artifacts(folder).write_page(PATCH, patch)
+    artifacts.write_page(PATCH, patch)
     say(last_line(baselines))
-    say(f"{len(patch.encode()):,} bytes in {folder / PATCH}; apply them: git apply {folder / PATCH}")
+    file = artifacts.root / PATCH
+    say(f"{len(patch.encode()):,} bytes in {file}; apply them: git apply {file}")
     return _RECORDED if status == 0 else _SOME_FAILED
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from jaxgate.cli.console import complain, refuse, write
 from jaxgate.cli.pytest_arguments import IniError, project_of, usual_folder
 from jaxgate.engine.reduce.program_pair import ProgramPair, find_pair
-from jaxgate.keep import Machine, write_atomic
+from jaxgate.keep import Machine, refuse_foreign, write_atomic
 from jaxgate.model import ABOUT, Reduced, UsageError
 from jaxgate.processes.child import Finished
 from jaxgate.processes.repro_run import run_file
-from jaxgate.report import bug_report, reduced_text, repro_file
+from jaxgate.report import REPRO_MARK, bug_report, reduced_text, repro_file
 
 _WRITTEN, _CANNOT, _FAILS = 0, 1, 2
 """Exit codes of this command."""
@@ -71,10 +71,12 @@ def repro(asked: Asked) -> int:
     if not os.access(path.absolute().parent, os.W_OK):  # a reduction takes minutes
         return refuse("repro", f"expected a folder that can be written, found {path.absolute().parent}", _CANNOT)
     try:
+        _refuse_foreign(path)
         root = Path(asked.folder) if asked.folder else usual_folder(Path.cwd())
         _progress(f"recording {asked.case} as it is now")
         pair = find_pair(asked.case, root, project=project_of(Path.cwd()), alone=asked.alone, environ=_environ(asked))
         text, reduced = written(pair, path.name, asked)
+        _refuse_foreign(path)  # it may have come since
         write_atomic(path, text.encode())
     except (UsageError, IniError, OSError) as error:
         return refuse("repro", str(error), _CANNOT)
@@ -88,6 +90,18 @@ def repro(asked: Asked) -> int:
         printed = bug_report(pair.baseline[0], pair.now[0], text, printed, name=path.name, reduced=reduced)
     write(printed)
     return _WRITTEN
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Let no file of the project be lost.
+
+    Raises:
+        UsageError: If there is one that this command did not write.
+    """
+    try:
+        refuse_foreign(path, REPRO_MARK, "a file of `jaxgate repro`")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error}") from error
 
 
 def _run(path: Path) -> tuple[Finished, float]:

@@ -1,7 +1,7 @@
 """The only room that touches disk: baselines, their log, and what is remembered between runs."""
 
 from jaxgate.keep.adopt import adopt_revision
-from jaxgate.keep.artifacts import CALIBRATION, Artifacts, ForeignFolderError, is_own_page
+from jaxgate.keep.artifacts import CALIBRATION, PAGE_MARK, Artifacts, ForeignFolderError, refuse_foreign
 from jaxgate.keep.atomic import append_page, write_atomic
 from jaxgate.keep.baselines import (
     BaselineStore,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.machine import lock_of
-from jaxgate.keep.untrusted import read_bytes, read_json
+from jaxgate.keep.untrusted import RefusedFileError, read_bytes, read_json
 
 MARKER = ".jaxgate-artifacts"
 """Says that the folder is jaxgate's to empty; its number counts the runs."""
@@ -144,16 +145,23 @@ class Artifacts:
             write_atomic(self.root / IGNORED, b"*\n")
 
 
-def is_own_page(path: Path) -> bool:
-    """Whether a file may be written over: there is none, or it is a page of ours.
+def refuse_foreign(path: Path, mark: str, what: str) -> None:
+    """Let nothing be lost: a file that is to be written must not be there yet, or be one that we wrote.
+
+    Args:
+        path: The file; a link is somebody's, wherever it leads.
+        mark: What stands at the beginning of ours.
+        what: What ours is called.
 
     Raises:
+        RefusedFileError: If it is anything else.
         OSError: If it cannot be read.
     """
-    try:
-        return PAGE_MARK.encode() in read_bytes(path, limit=RESULTS_PAGE_BYTES)[:_HEAD_BYTES]
-    except FileNotFoundError:
-        return True
+    if not os.path.lexists(path):
+        return
+    if path.is_symlink() or mark.encode() not in read_bytes(path, limit=RESULTS_PAGE_BYTES)[:_HEAD_BYTES]:
+        found = "a link" if path.is_symlink() else "a file that jaxgate did not write"
+        raise RefusedFileError(f"expected {what} or no file yet, found {found}; name another file, or remove this one")
 
 
 def _remove(path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 
 from jaxgate.keep.atomic import write_atomic
-from jaxgate.keep.machine import lock_folder
+from jaxgate.keep.private_folder import lock_folder
 from jaxgate.keep.untrusted import read_json
 from jaxgate.model import JaxDefaults
 
@@ -20,15 +21,11 @@ def remembered_defaults(installation: str, ask: Callable[[], JaxDefaults | None]
         installation: What identifies the installation.
         ask: Finds them out; ``None`` where it cannot, which is not remembered.
     """
-    path = lock_folder() / f"defaults-{hashlib.sha256(installation.encode()).hexdigest()[:16]}.json"
-    try:
-        return JaxDefaults(**read_json(path))
-    except (OSError, ValueError, TypeError):
-        found = ask()
+    name = f"defaults-{hashlib.sha256(installation.encode()).hexdigest()[:16]}.json"
+    with suppress(OSError, ValueError, TypeError):
+        return JaxDefaults(**read_json(lock_folder() / name))
+    found = ask()
     if found is not None:
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomic(path, json.dumps(asdict(found)).encode())
-        except OSError:  # a read-only disk: the next run asks again
-            pass
+        with suppress(OSError):  # a read-only disk: the next run asks again
+            write_atomic(lock_folder() / name, json.dumps(asdict(found)).encode())
     return found

@@ -7,11 +7,9 @@ lock, so that a process that waits can print it.
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Literal
 
 from filelock import FileLock, ReadWriteLock, Timeout
 
+from jaxgate.keep.private_folder import lock_folder, made_private
 from jaxgate.keep.untrusted import read_json
 
 HELD = "JAXGATE_MACHINE_HELD"
@@ -28,6 +27,7 @@ RUN = "PYTEST_XDIST_TESTRUNUID"
 """Names a run of several workers in each of them; where it is not set, a process is a run of its own."""
 
 STEP_S = 1.0
+_HOLDER = ".holder"
 
 State = Literal["out", "working", "alone"]
 
@@ -36,7 +36,7 @@ class Machine:
     """This process's hold on the machine.
 
     Args:
-        folder: Where the lock lies; one of the user's in the folder for temporary files by default.
+        folder: Where the lock lies; by default the user's.
 
     Attributes:
         problem: Why there is no lock, so that other runs may disturb the times of this one; empty if there is one.
@@ -47,14 +47,12 @@ class Machine:
         self._state: State = "out"
         self.problem = self.about = ""
         self._run = os.environ.get(RUN) or str(os.getpid())
-        self._holders = Path()
+        self._folder = Path()
         self._locks: tuple[FileLock, ReadWriteLock] | None = None
         if os.environ.get(HELD):
             return
         try:
-            where = lock_folder() if folder is None else folder
-            where.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._holders = where / "held"
+            self._folder = where = lock_folder() if folder is None else made_private(folder)
             # Who waits to be alone holds the turn: those who work cannot keep it out by taking over from each other.
             turn = FileLock(where / "turn.lock", is_singleton=False)
             self._locks = turn, ReadWriteLock(where / "timing.db", is_singleton=False)
@@ -103,25 +101,24 @@ class Machine:
 
     def _who(self) -> Iterator[tuple[int, str, str, str]]:
         """The live processes that say that they hold it: number, run, how they hold it, and what they do."""
-        for path in sorted(self._holders.glob("[0-9]*")):
+        for path in sorted(self._folder.glob(f"*{_HOLDER}")):
             with suppress(OSError, ValueError, KeyError, TypeError):  # gone since, or dead, or of another user's making
                 said = read_json(path)
-                pid = int(path.name)
+                pid = int(path.stem)
                 os.kill(pid, 0)
                 if path != self._own_file:
                     yield pid, str(said["run"]), str(said["state"]), str(said["about"])
 
     @property
     def _own_file(self) -> Path:
-        return self._holders / str(os.getpid())
+        return self._folder / f"{os.getpid()}{_HOLDER}"
 
     def _say(self) -> None:
         with suppress(OSError):
-            self._holders.mkdir(exist_ok=True)
             said = {"run": self._run, "state": self._state, "about": self.about}
-            self._own_file.write_text(
-                json.dumps(said)
-            )  # no disk is waited for between two stages; half a file says nothing
+            self._own_file.unlink(missing_ok=True)  # of a process that had this number, and died
+            with self._own_file.open("x") as file:  # anew: nothing that is there is written through
+                file.write(json.dumps(said))  # no disk is waited for between two stages; half a file says nothing
 
     def _enter(self, state: State, waiting: Callable[[], None]) -> None:
         if self._locks is None or self._state == state:
@@ -159,13 +156,10 @@ class _Patience:
                 return
 
 
-def lock_folder() -> Path:
-    """The folder of this user's locks."""
-    return Path(tempfile.gettempdir()) / f"jaxgate-{getattr(os, 'getuid', getpass.getuser)()}"
-
-
 def lock_of(path: Path) -> FileLock:
-    """A lock for what a path names, without a file beside it."""
-    folder = lock_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return FileLock(folder / f"{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}.lock")
+    """A lock for what a path names, without a file beside it.
+
+    Raises:
+        OSError: If this user has no folder for it.
+    """
+    return FileLock(lock_folder() / f"{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}.lock")

@@ -20,10 +20,10 @@ from jaxgate.report.commands.inventory import inventory_json, inventory_text
 from jaxgate.report.commands.plan import plan_table
 from jaxgate.report.commands.policy import policy_page
 from jaxgate.report.commands.reduced import reduced_text
-from jaxgate.report.commands.repro_file import repro_file
+from jaxgate.report.commands.repro_file import REPRO_MARK, repro_file
 from jaxgate.report.commands.run_diff import diff_json, diff_lines, diff_page, diff_summary
 from jaxgate.report.commands.upgrade import upgrade_json, upgrade_lines, upgrade_page
-from jaxgate.report.comment import MARK, shortened
+from jaxgate.report.comment import MARK, shortened, unheard
 from jaxgate.report.contrast import contrast_lines
 from jaxgate.report.drift import accepted_figure, change_lines, creep_line, drift_line, fact_drift_line, step_line
 from jaxgate.report.energy import whole_energy

@@ -19,8 +19,12 @@ def fenced(text: str, language: str = "text") -> str:
 
 
 def plain(text: str) -> str:
-    """Words on one line: nothing of them is markup, a mention or a link."""
-    return re.sub(r"([\\`*_{}\[\]()#+!|~@:<>&])", lambda match: f"&#{ord(match[1])};", one_line(text))
+    """Words on one line: nothing of them is markup, a mention or a link.
+
+    GitHub looks for mentions and numbers of issues in what a page shows: of ``@`` and ``#`` it shows the wide twins.
+    """
+    wide = one_line(text).translate({ord("@"): "\uff20", ord("#"): "\uff03"})
+    return re.sub(r"([\\`*_{}\[\]()+!|~:<>&]|(?<=www)\.)", lambda match: f"&#{ord(match[1])};", wide)
 
 
 def code(text: str) -> str:

@@ -12,7 +12,8 @@ _ACTS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # the direction of writing
     "\u2028\u2029"  # ends of lines to some
-    "\ufeff\ud800-\udfff]"  # nothing at all; bytes of a name that is no text, which cannot be printed
+    "\u00ad\u200b-\u200d\u2060-\u2064\ufeff"  # nothing at all
+    "\ud800-\udfff]"  # bytes of a name that is no text, which cannot be printed
 )
 
 

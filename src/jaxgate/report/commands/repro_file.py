@@ -9,7 +9,9 @@ import zlib
 from jaxgate.model import AnonymousProgram, ArrayOf
 
 WIDTH = 116
-_TITLE = '''"""Two versions of a program of JAX, compiled and compared here: python {name}
+REPRO_MARK = '"""Two versions of a program of JAX, compiled and compared here: python '
+"""Stands at the beginning of every file, which may be written over."""
+_TITLE = '''{mark}{name}
 
 Needs jax 0.10 or newer, and NumPy. Written by jaxgate: names, paths and numbers of the author are not in the programs;
 inputs are drawn from a seed{seeded}."""
@@ -39,7 +41,7 @@ def repro_file(baseline: AnonymousProgram, now: AnonymousProgram, *, body: str, 
     arrays = [one for side in (baseline, now) for one in (*side.inputs, *side.outputs)]
     wide = any(one.dtype in _WIDE for one in arrays)
     drawn = baseline.seeded + now.seeded
-    parts = [_TITLE.format(name=name, seeded=_SEEDED.format(count=drawn) if drawn else "")]
+    parts = [_TITLE.format(mark=REPRO_MARK, name=name, seeded=_SEEDED.format(count=drawn) if drawn else "")]
     parts += [_DEVICES.format(count=count)] if count > 1 else []
     parts += ["\n", body]
     parts += ['jax.config.update("jax_enable_x64", True)\n'] if wide else []
