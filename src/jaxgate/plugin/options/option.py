@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 import pytest
 
+LONGEST = 200
+"""Characters of a value that an error repeats."""
+
 
 @dataclass(frozen=True, slots=True)
 class Values:
@@ -62,6 +65,19 @@ class Option:
     def ini(self) -> str:
         """Its ini key; empty for none."""
         return self._name("perf_")
+
+    def refuse_nothing(self, config: pytest.Config) -> None:
+        """Refuse a flag with nothing after it: the run would do something else than it says.
+
+        Raises:
+            pytest.UsageError: If nothing, or only blanks, stand there.
+        """
+        found = config.getoption(self.flag) if self.flag else None
+        if any(isinstance(one, str) and not one.strip() for one in (found if isinstance(found, list) else [found])):
+            what = self.values.form.get("metavar", "a value")
+            raise pytest.UsageError(
+                f"{self.flag}: expected {what}, found nothing; write {self.flag}={what}, or leave it out"
+            )
 
     def _name(self, prefix: str) -> str:
         return next((name for name in self.names.split() if name.startswith(prefix)), "")
@@ -134,4 +150,7 @@ class Option:
             name = self.flag
         else:
             name = f"{self.ini} ({self.variable})"  # pytest itself refuses what is no choice on the command line
-        return pytest.UsageError(f"{name}: expected {expected or self.values.expected}, found {found!r}{then}")
+        shown = repr(found)
+        if len(shown) > LONGEST:
+            shown = f"{shown[:LONGEST]}… ({len(shown)} characters)"
+        return pytest.UsageError(f"{name}: expected {expected or self.values.expected}, found {shown}{then}")

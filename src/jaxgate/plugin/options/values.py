@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +32,17 @@ def share(found: str) -> float:
     if not 0 < part < (math.inf if found.endswith("%") else 1):
         raise ValueError(found)
     return part
+
+
+def path(found: str) -> str:
+    """A path that this system can have, or the URL of a database."""
+    if "://" not in found:
+        try:
+            os.stat(found)  # noqa: PTH116 - only asked whether it can be one
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise ValueError(found) from None
+    return found
 
 
 def items(found: str | list[str]) -> tuple[str, ...]:
