@@ -83,11 +83,13 @@ def look_around(
     """
     settings, result = session.settings, session.result
     orphans = find_orphans(session, collection)
+    result.dropped = orphans.dropped
     result.verdicts[:] = add_renames(result.verdicts, orphans.renamed)
     idle = find_idle_entries(session, collection)
     wrong = wrong or bool(orphans.unreadable or result.clashes)
     wrong = wrong or (settings.strict and bool(orphans) and not settings.against)
-    status = exit_status(ending.status.code, session, tests_failed=tests_failed, wrong=wrong)
+    missing = settings.demands_all and bool(result.not_judged(collection.selected))
+    status = exit_status(ending.status.code, session, tests_failed=tests_failed, wrong=wrong, missing=missing)
     return replace(ending, status=status, orphans=orphans, idle_entries=tuple(idle))
 
 

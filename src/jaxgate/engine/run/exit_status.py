@@ -42,7 +42,7 @@ class ExitStatus:
     uncounted: tuple[str, ...] = ()
 
 
-def exit_status(code: int, session: GateSession | None, *, tests_failed: int, wrong: bool) -> ExitStatus:
+def exit_status(code: int, session: GateSession | None, *, tests_failed: int, wrong: bool, missing: bool) -> ExitStatus:
     """How a run ends that came to its end.
 
     Args:
@@ -50,6 +50,7 @@ def exit_status(code: int, session: GateSession | None, *, tests_failed: int, wr
         session: The gates of the run; ``None`` if there was none.
         tests_failed: How many tests failed.
         wrong: Whether something is wrong beside the tests: orphans under CI, a clash of names, nothing judged.
+        missing: Whether a gate was not judged, where each must be.
     """
     if wrong:
         return ExitStatus(code=Exit.FAILED if code == Exit.OK else code)
@@ -58,6 +59,8 @@ def exit_status(code: int, session: GateSession | None, *, tests_failed: int, wr
     failed = tuple(verdict.case for verdict in session.result.verdicts if verdict.fails)
     if code == Exit.OK and session.settings.strict and failed:
         return ExitStatus(code=Exit.FAILED, uncounted=failed)
+    if code == Exit.OK and missing:
+        return ExitStatus(code=UNFIT)
     if code == Exit.OK and unfit(session):
         return ExitStatus(code=UNFIT, undecided=True)
     accused = session.result.accused

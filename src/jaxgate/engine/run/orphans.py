@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Orphans:
-    """Baselines whose test is gone, those of them whose test was renamed, and files that cannot be read."""
+    """Baselines whose test is gone, or was renamed; tests that a whole run left without theirs; files that cannot be read."""
 
     paths: list[Path] = field(default_factory=list)
+    dropped: frozenset[str] = frozenset()
     renamed: list[Renamed] = field(default_factory=list)
     unreadable: list[CorruptBaselineError] = field(default_factory=list)
 
@@ -54,8 +55,29 @@ def find_orphans(session: GateSession, collection: Collection) -> Orphans:
     baselines |= there
     found.unreadable += unreadable
     found.paths += without_test(baselines, session.project, collection.tests, collection.roots, names)
+    if collection.whole and session.settings.demands_all and not session.settings.elsewhere:
+        found.dropped = frozenset(_dropped(session, baselines, found.paths, collection.roots))
     found.renamed += find_renamed(session, {path: baselines[path] for path in found.paths})
     return found
+
+
+def _dropped(
+    session: GateSession, baselines: Mapping[Path, Baseline], gone: Sequence[Path], roots: Sequence[str]
+) -> Iterator[str]:
+    """The tests whose baselines would serve this run, and whose case no gate of it has.
+
+    Where this hardware has no baseline of its own, those of its platform serve.
+    """
+    served = {*baselines}
+    if not any(path.parents[1].name in session.folders(session.result.verdicts) for path in baselines):
+        here = {verdict.hardware for verdict in session.result.verdicts if verdict.hardware}
+        others, _ = read_all(session.settings.baselines)
+        baselines = {**others, **baselines}
+        served |= {path for path, one in others.items() if any(one.hardware.same_platform(key) for key in here)}
+    for path in served - {*gone}:
+        one = baselines[path]
+        if one.case not in session.result.tests and any(is_inside(one.test, root) for root in roots):
+            yield one.test
 
 
 def without_test(
