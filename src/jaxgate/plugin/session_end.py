@@ -6,6 +6,7 @@ A time limit that is over and ranks that were lost end a run here, too.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ import pytest
 
 from jaxgate.engine.run.ending import Ending, end_session, end_unfinished, look_around
 from jaxgate.engine.run.exit_status import ExitStatus
-from jaxgate.engine.run.orphans import is_inside
 from jaxgate.engine.run.result_files import write_result_files
 from jaxgate.keep import read_all
 from jaxgate.model import Collection, Outcome, Review, UsageError
@@ -120,14 +120,14 @@ def _narrowed_by(config: pytest.Config) -> frozenset[str]:
 
 def _left_out(config: pytest.Config) -> set[str]:
     """The gates that baselines would serve here, where the project left out all of a run and none opened a session."""
-    settings, found = config.stash[SETTINGS], collection(config)
-    dropped = found.gates - found.selected
-    if SESSION in config.stash or not (dropped and found.whole and settings.demands_all) or settings.elsewhere:
+    settings, tests = config.stash[SETTINGS], config.stash[TESTS]
+    if SESSION in config.stash or _narrowed_by(config) or not settings.demands_all or settings.elsewhere:
         return set()
-    stored = [one for one in read_all(settings.baselines)[0].values() if one.test in dropped]
-    here = ask_hardware() if stored else None
-    serves = [one.test for one in stored if here is not None and one.hardware.same_platform(here)]
-    return {test for test in serves if any(is_inside(test, root) for root in found.roots)}
+    stored = [one for one in read_all(settings.baselines)[0].values() if one.test in tests.gates - tests.selected]
+    with suppress(UsageError):  # JAX finds no device: nothing could be judged here
+        here = ask_hardware() if stored else None
+        return {one.test for one in stored if here is not None and one.hardware.same_platform(here)}
+    return set()
 
 
 def collection(config: pytest.Config) -> Collection:

@@ -19,8 +19,6 @@ from jaxgate.model import UsageError, cut
 OPTION = "--perf-against-env"
 _SETTING = re.compile(r"((?:jax|xla)_[a-z0-9_]+|[A-Z_][A-Z0-9_]*)=(?!=)(.*)", re.DOTALL)
 """Other names in lower case are no settings: ``jax=0.10.2`` lacks a sign, and would change nothing."""
-_LONGEST = 200
-"""Characters of an item that an error repeats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +75,7 @@ def parse_environment(items: Sequence[str], folder: Path, *, may_make: bool = Fa
         else:
             raise UsageError(
                 f"expected the folder of a virtual environment, a requirement such as jax==0.10.2, or "
-                f"NAME=VALUE (XLA_FLAGS, xla_…, jax_…), found {cut(repr(item), _LONGEST)}"
+                f"NAME=VALUE (XLA_FLAGS, xla_…, jax_…), found {cut(repr(item), 200)}"
             )
     if python is not None and requirements and not may_make:
         raise UsageError("expected an environment or requirements, found both; install them into it")
@@ -101,7 +99,7 @@ def interpreter(path: Path) -> Path:
     for candidate in candidates:
         if os.path.isfile(candidate) and os.access(candidate, os.X_OK):  # noqa: PTH113 - likewise
             return candidate.absolute()  # not resolved: a virtual environment's interpreter is a link
-    raise UsageError(f"expected a virtual environment or an interpreter, found none at {cut(str(path), _LONGEST)}")
+    raise UsageError(f"expected a virtual environment or an interpreter, found none at {cut(str(path), 200)}")
 
 
 def is_requirement(item: str) -> bool:

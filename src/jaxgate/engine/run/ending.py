@@ -83,7 +83,6 @@ def look_around(
     """
     settings, result = session.settings, session.result
     orphans = find_orphans(session, collection)
-    result.dropped = orphans.dropped
     result.verdicts[:] = add_renames(result.verdicts, orphans.renamed)
     idle = find_idle_entries(session, collection)
     wrong = wrong or bool(orphans.unreadable or result.clashes)

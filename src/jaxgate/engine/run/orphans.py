@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Orphans:
-    """Baselines whose test is gone, or was renamed; tests that a whole run left without theirs; files that cannot be read."""
+    """Baselines whose test is gone, those of them whose test was renamed, and files that cannot be read."""
 
     paths: list[Path] = field(default_factory=list)
-    dropped: frozenset[str] = frozenset()
     renamed: list[Renamed] = field(default_factory=list)
     unreadable: list[CorruptBaselineError] = field(default_factory=list)
 
@@ -32,7 +31,7 @@ class Orphans:
 
 
 def find_orphans(session: GateSession, collection: Collection) -> Orphans:
-    """Find baselines, for the hardware and the release line of a run, whose test is gone.
+    """Find baselines, for the hardware and the release line of a run, whose test is gone; note the tests that it dropped.
 
     Args:
         session: The run, over.
@@ -56,7 +55,7 @@ def find_orphans(session: GateSession, collection: Collection) -> Orphans:
     found.unreadable += unreadable
     found.paths += without_test(baselines, session.project, collection.tests, collection.roots, names)
     if collection.whole and session.settings.demands_all and not session.settings.elsewhere:
-        found.dropped = frozenset(_dropped(session, baselines, found.paths, collection.roots))
+        session.result.dropped |= set(_dropped(session, baselines, found.paths, collection.roots))
     found.renamed += find_renamed(session, {path: baselines[path] for path in found.paths})
     return found
 
@@ -68,15 +67,13 @@ def _dropped(
 
     Where this hardware has no baseline of its own, those of its platform serve.
     """
-    served = {*baselines}
-    if not any(path.parents[1].name in session.folders(session.result.verdicts) for path in baselines):
-        here = {verdict.hardware for verdict in session.result.verdicts if verdict.hardware}
+    here = {verdict.hardware for verdict in session.result.verdicts if verdict.hardware}
+    if not any(one.hardware in here for one in baselines.values()):
         others, _ = read_all(session.settings.baselines)
-        baselines = {**others, **baselines}
-        served |= {path for path, one in others.items() if any(one.hardware.same_platform(key) for key in here)}
-    for path in served - {*gone}:
-        one = baselines[path]
-        if one.case not in session.result.tests and any(is_inside(one.test, root) for root in roots):
+        serve = {path for path, one in others.items() if any(one.hardware.same_platform(key) for key in here)}
+        baselines = {**{path: others[path] for path in serve}, **baselines}
+    for path, one in baselines.items():
+        if path not in gone and one.case not in session.result.tests and any(is_inside(one.test, at) for at in roots):
             yield one.test
 
 

@@ -102,7 +102,7 @@ class SessionResult:
     tests: dict[str, str] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
-    dropped: frozenset[str] = frozenset()
+    dropped: set[str] = field(default_factory=set)
     clashes: list[str] = field(default_factory=list)
     brought: dict[str, Brought] = field(default_factory=dict)
     new_programs: dict[str, Fingerprints] = field(default_factory=dict)

@@ -8,9 +8,6 @@ from typing import Any, Literal
 
 import pytest
 
-LONGEST = 200
-"""Characters of a value that an error repeats."""
-
 
 @dataclass(frozen=True, slots=True)
 class Values:
@@ -66,19 +63,6 @@ class Option:
         """Its ini key; empty for none."""
         return self._name("perf_")
 
-    def refuse_nothing(self, config: pytest.Config) -> None:
-        """Refuse a flag with nothing after it: the run would do something else than it says.
-
-        Raises:
-            pytest.UsageError: If nothing, or only blanks, stand there.
-        """
-        found = config.getoption(self.flag) if self.flag else None
-        if any(isinstance(one, str) and not one.strip() for one in (found if isinstance(found, list) else [found])):
-            what = self.values.form.get("metavar", "a value")
-            raise pytest.UsageError(
-                f"{self.flag}: expected {what}, found nothing; write {self.flag}={what}, or leave it out"
-            )
-
     def _name(self, prefix: str) -> str:
         return next((name for name in self.names.split() if name.startswith(prefix)), "")
 
@@ -106,9 +90,15 @@ class Option:
 
         Returns:
             The name of that place and what stands there; ``None`` if it stands nowhere.
+
+        Raises:
+            pytest.UsageError: If its flag has nothing after it: the run would do something else than it says.
         """
         for name, found in self._places(config, environ):
             value = found.strip() if isinstance(found, str) else found
+            if name == self.flag and "" in (value if isinstance(value, list) else [value]):
+                what = self.values.form.get("metavar", "a value")
+                raise pytest.UsageError(f"{name}: expected {what}, found nothing; write {name}={what}, or leave it out")
             if value not in (None, "", []):
                 return name, value
         return None
@@ -132,7 +122,7 @@ class Option:
             return self.values.default if self.default is None else self.default
         try:
             return self.values.parse(found[1])
-        except ValueError:
+        except (ValueError, OSError):
             raise self.error(found[1], place=found[0]) from None
 
     def error(self, found: object, *, place: str = "", expected: str = "", then: str = "") -> pytest.UsageError:
@@ -144,13 +134,13 @@ class Option:
             expected: What makes sense, where that is not the same for all values.
             then: What to add.
         """
+        from jaxgate.model import cut  # noqa: PLC0415 - what runs without gates do without
+
         if "action" in self.values.form:
             name = place  # its flag has no value
         elif self.flag and "choices" not in self.values.form:
             name = self.flag
         else:
             name = f"{self.ini} ({self.variable})"  # pytest itself refuses what is no choice on the command line
-        shown = repr(found)
-        if len(shown) > LONGEST:
-            shown = f"{shown[:LONGEST]}… ({len(shown)} characters)"
+        shown = cut(repr(found), 200)
         return pytest.UsageError(f"{name}: expected {expected or self.values.expected}, found {shown}{then}")

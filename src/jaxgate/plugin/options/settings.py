@@ -37,8 +37,6 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
     def read(option: Option) -> Any:
         return option.read(config, environ)
 
-    for option in table.OPTIONS:
-        option.refuse_nothing(config)
     kind, update = read_kind(config, environ)
     baselines = config.rootpath / read(table.BASELINES)
     strict = read(table.STRICT)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import math
-import os
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,11 +37,8 @@ def share(found: str) -> float:
 def path(found: str) -> str:
     """A path that this system can have, or the URL of a database."""
     if "://" not in found:
-        try:
-            os.stat(found)  # noqa: PTH116 - only asked whether it can be one
-        except OSError as error:
-            if error.errno == errno.ENAMETOOLONG:
-                raise ValueError(found) from None
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            Path(found).stat()
     return found
 
 
