@@ -88,3 +88,80 @@ def test_the_exit_code_is_pytests(tmp_path):
             check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
+
+
+LONG = "a" * 5000
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", LONG),
+        ("report", LONG + "/results.json"),
+        ("diff", LONG, "b"),
+        ("baselines", f"--baselines={LONG}"),
+        ("tensorboard", "--links", f"--logdir={LONG}"),
+        ("history", f"--history={LONG}"),
+        ("repro", "a", f"--baselines={LONG}"),
+        ("bisect", "a/b", "--good=x", f"--with={LONG}"),
+        ("upgrade", f"--python={LONG}"),
+        ("gate", f"--perf-baselines={LONG}"),
+        ("init", LONG),
+    ],
+    ids=lambda arguments: " ".join(arguments).replace(LONG, "LONG"),
+)
+def test_a_path_that_no_system_has_is_one_line(arguments, capsys, monkeypatch, tmp_path):
+    """Its beginning and its length say which one it is; no traceback, and not all of it."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(arguments) in (1, 2)
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith(f"jaxgate {arguments[0]}: ")
+    assert "aaaaaaaa… (50" in told
+    assert len(told) < 300
+
+
+def test_what_may_be_long_goes_to_pytest(command):
+    """A long argument that is no path, of an option that is pytest's, is none of ours to refuse."""
+    assert command("peak", "--override-ini", f"addopts=-k {LONG}")[-1].endswith(LONG)
+
+
+def test_other_errors_of_the_system_are_not_hidden(monkeypatch):
+    """A pipe that was closed is no path: whoever started the command sees what was raised."""
+    monkeypatch.setattr(cli, "doctor", lambda: (_ for _ in ()).throw(BrokenPipeError(32, "Broken pipe")))
+    with pytest.raises(BrokenPipeError):
+        cli.main(["doctor"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("record", "--why="),
+        ("record", "--why", ""),
+        ("comment", "--commit="),
+        ("comment", "--artifacts="),
+        ("baselines", "--baselines="),
+        ("tensorboard", "--logdir="),
+        ("upgrade", "jax==0.12", "--python="),
+        ("history", "--history="),
+        ("bisect", "a/b", "--good=x", "--bad="),
+        ("repro", "a/b", "--about="),
+        ("report", "--output="),
+        ("report", ""),
+    ],
+    ids=" ".join,
+)
+def test_an_option_with_nothing_after_it_is_refused(arguments, capsys):
+    """It would mean any commit, this folder, the default: something else than was typed."""
+    with pytest.raises(SystemExit) as end:
+        cli.main(arguments)
+    assert end.value.code == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert f"jaxgate {arguments[0]}: error: " in told
+    assert "expected a value, found nothing; write " in told
+    assert told.endswith(", or leave it out")
+
+
+def test_nothing_to_copy_is_refused(capsys):
+    """`--with` may be given several times, each with a path."""
+    assert cli.main(["bisect", "a/b", "--good=x", "--with="]) == 2
+    assert "expected a file or folder to copy, found none: --with" in capsys.readouterr().err

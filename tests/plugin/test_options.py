@@ -270,3 +270,51 @@ def test_variables_that_other_processes_read_are_those_of_the_options():
     """A run passes them on by name."""
     options = (table.SIZE, table.CPU_DEVICES, table.TIME_LIMIT)
     assert [option.variable for option in options] == [variables.SIZE, variables.CPU_DEVICES, variables.TIME_LIMIT]
+
+
+WITH_A_VALUE = [option for option in table.OPTIONS if option.flag and "action" not in option.values.form]
+WITH_A_VALUE += [table.AGAINST_ENV, table.UPGRADE, table.TARGET]
+
+
+@pytest.mark.parametrize("nothing", ["", " "], ids=["empty", "blank"])
+@pytest.mark.parametrize("option", WITH_A_VALUE, ids=lambda option: option.flag)
+def test_an_option_with_nothing_after_it_ends_the_run(project, monkeypatch, option, nothing):
+    """A variable of that name that is not set in a script must not judge against something else; nothing runs."""
+    monkeypatch.setenv("JAXGATE_BASELINES", "elsewhere")  # what it would fall back to
+    result = project.write("test_it.py", GATED).run(f"{option.flag}={nothing}")
+    assert result.code == 4
+    told = result.line(option.flag)
+    assert "expected" in told or "invalid" in told  # argparse's own words for words and whole numbers
+    assert "passed" not in result.text
+
+
+def test_what_was_expected_and_what_to_type(project):
+    """In the words of the help."""
+    result = project.write("test_it.py", GATED).run("--perf-against=")
+    assert (
+        result.line("ERROR")
+        == "ERROR: --perf-against: expected REV, found nothing; write --perf-against=REV, or leave it out"
+    )
+
+
+LONG = "a" * 5000
+
+
+@pytest.mark.parametrize(
+    "flag", ["--perf-baselines", "--perf-artifacts", "--perf-history", "--perf-upgrade", "--perf-against-env"]
+)
+def test_a_path_that_no_system_has_ends_the_run_in_one_line(project, flag):
+    """Its beginning and its length are told, no traceback."""
+    result = project.write("test_it.py", GATED).run(f"{flag}={LONG}")
+    assert result.code == 4
+    assert len(result.text) < 1000
+    assert f"{flag}: expected" in result.line("ERROR")
+    assert "aaaa…" in result.line("ERROR")
+
+
+def test_a_variable_is_looked_at_too(settings):
+    """So is an ini key; the URL of a database may be long."""
+    with pytest.raises(pytest.UsageError, match=r"--perf-baselines: expected a folder of its own, found 'a+…"):
+        settings(JAXGATE_BASELINES=LONG)
+    url = f"postgresql://user:{LONG}@host/runs"
+    assert settings(f"--perf-history={url}", JAXGATE_BASELINES="").history == url

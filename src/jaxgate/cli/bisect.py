@@ -155,7 +155,7 @@ def _check(asked: Asked) -> None:
         raise UsageError(
             f"expected a fact of docs/policy.md or {RUN_TIME}, found --fact {asked.fact}; did you mean {', '.join(like)}?"
         )
-    if lost := [path for path in asked.also if not Path(path).exists()]:
+    if lost := [path for path in asked.also if not path or not Path(path).exists()]:
         raise UsageError(f"expected a file or folder to copy, found none: --with {lost[0]}")
     if asked.over and (asked.tests or asked.also or asked.first_parent):
         raise UsageError("--tests, --with and --first-parent are for commits; over releases the project stays as it is")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from jaxgate.report import printable, printable_line
+
+_LONG = re.compile(r"\S{1000,}")
+"""No path that a system takes has so many characters in a row without a blank, and nobody reads that."""
 
 
 def say(line: str) -> None:
@@ -25,6 +29,7 @@ def write(page: str) -> None:
 
 def complain(line: str) -> None:
     """Print one line on stderr."""
+    line = _LONG.sub(lambda found: f"{found[0][:60]}… ({len(found[0])} characters)", line)
     print(printable_line(line), file=sys.stderr)  # noqa: T201 - a command
 
 

@@ -45,7 +45,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     run: Command = known.run
-    return run(known, rest)
+    try:
+        return run(known, rest)
+    except OSError as error:
+        if error.filename is None:  # no path is the reason
+            raise
+        found = f"found {str(error.filename)!r} ({error.strerror})"
+        return refuse(known.command, f"expected a path that this machine can read, {found}; give another one", 2)
+
+
+class _Given(argparse.Action):
+    """Takes a value that is there: with nothing after it an option would mean something else than it says."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Keep the value."""
+        if (option_string or values is not self.default) and "" in (values if isinstance(values, list) else [values]):
+            name = f"{option_string}={self.metavar}" if option_string else self.metavar
+            parser.error(
+                f"{option_string or self.metavar}: expected a value, found nothing; write {name}, or leave it out"
+            )
+        setattr(namespace, self.dest, values)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -58,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     def command(name: str, run: Command, **about: Any) -> argparse.ArgumentParser:
         one = commands.add_parser(name, allow_abbrev=False, **about)
         one.set_defaults(run=run)
+        one.register("action", None, _Given)
         return one
 
     calibrate = command(

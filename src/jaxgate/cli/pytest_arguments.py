@@ -38,7 +38,8 @@ def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     rest: list[str] = []
     for before, argument in pairwise(["", *arguments]):
         is_value = argument.startswith("-") or takes_a_value(before)
-        (rest if is_value or not Path(argument.partition("::")[0]).exists() else paths).append(argument)
+        there = os.path.exists(argument.partition("::")[0])  # noqa: PTH110 - what can be no path is no error there
+        (rest if is_value or not there else paths).append(argument)
     return paths, rest
 
 

@@ -50,8 +50,23 @@ class ReplayTimer:
 _TIMER = pytest.StashKey[ReplayTimer]()
 
 
+def why_not_here(config: pytest.Config) -> str:
+    """Why no gate can have a row; empty if it can."""
+    if hasattr(config, "_benchmarksession"):
+        return ""
+    return (
+        "expected the plugin pytest-benchmark, whose fixture `benchmark` a gate fills, found it switched off; leave out "
+        "`-p no:benchmark`, or the gates: -m 'not perf'"
+    )
+
+
 def install(item: pytest.Item) -> None:
-    """Give a test its replaying timer, keeping whatever else its ``benchmark`` marker says."""
+    """Give a test that gates its replaying timer, keeping whatever else its ``benchmark`` marker says."""
+    if _TIMER in item.stash or why_not_here(item.config):
+        return
+    names: list[str] = item.fixturenames  # type: ignore[attr-defined]  # of all items that have fixtures
+    if "benchmark" not in names:  # what --benchmark-skip and --benchmark-only look for
+        names.append("benchmark")
     timer = ReplayTimer()
     item.stash[_TIMER] = timer
     marker = item.get_closest_marker("benchmark")
@@ -99,13 +114,13 @@ def switch_on(benchmark: Any, config: pytest.Config) -> None:
 
 def leave_to_controller(config: pytest.Config) -> None:
     """Save nothing from a worker, and warn only of plain benchmarks, which stay switched off."""
-    session: Any = config._benchmarksession  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+    session: Any = getattr(config, "_benchmarksession", SimpleNamespace())
     session.json = session.save = session.autosave = None
 
 
 def warn_only_of(plain: bool, config: pytest.Config) -> None:  # noqa: FBT001 - a word for a setter
     """Say that benchmarks are switched off only where a test has a plain one; before 5.3 they say it in any case."""
-    session: Any = config._benchmarksession  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+    session: Any = getattr(config, "_benchmarksession", SimpleNamespace())
     session.xdist_benchmark_found = getattr(session, "xdist_benchmark_found", False) and plain
 
 

@@ -16,7 +16,7 @@ from jaxgate.plugin.guard_fixtures import at_most_bytes, no_retrace, no_transfer
 from jaxgate.plugin.options.command_line import STARTED, CommandLine
 from jaxgate.plugin.options.settings import begins_at_once, pass_on, read_settings
 from jaxgate.plugin.options.table import add_options
-from jaxgate.plugin.stash import SETTINGS, STDERR, SUSPECT, TESTS, Tests
+from jaxgate.plugin.stash import GATE, SETTINGS, STDERR, SUSPECT, TESTS, Tests
 from jaxgate.plugin.xdist import devices, nodes
 
 if TYPE_CHECKING:
@@ -86,42 +86,74 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Note each test before any plugin can deselect it, and prepare those that gate."""
     item.config.stash[TESTS].collected.add(item.nodeid)
-    if "gate" in getattr(item, "fixturenames", ()):
+    if takes_gate(item):
         item.config.stash[TESTS].gates.add(item.nodeid)
         item.add_marker("perf")
         begin(item.config)
         benchmark_rows.install(item)
 
 
+def takes_gate(item: pytest.Item) -> bool:
+    """Whether a test takes a fixture of ours that gates: a project may call one of its own, or a parameter, the same.
+
+    Which fixtures a name stands for has no public interface: ``tests/plugin/test_foreign_fixtures.py`` fails when it moves.
+    """
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    for name in ("gate", "contrast"):
+        for fixture in reversed(known.get(name, ())):
+            if fixture.func.__module__ == __name__:
+                return True
+            if name not in fixture.argnames:  # else it stands before another of its name, and asks for that
+                break
+    return False
+
+
 @pytest.fixture
-def gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate:
+def gate(request: pytest.FixtureRequest) -> Gate:
     """Gate a case or a function: ``gate(case)`` or ``gate(function, *args, donate="state")``."""
-    why_not = nodes.why_not_here(request.config)
-    if why_not:
-        pytest.fail(f"{request.node.nodeid} is not judged in this worker: {why_not}", pytrace=False)
-    if nodes.is_worker(request.config):
-        benchmark_rows.switch_on(benchmark, request.config)
-    return begin(request.config).gate(request, benchmark)
+    return _gate_of(request)[0]
 
 
 @pytest.fixture
-def contrast(request: pytest.FixtureRequest, gate: Gate, benchmark: Any) -> ContrastGate:
+def contrast(request: pytest.FixtureRequest) -> ContrastGate:
     """Compare one training step in several frameworks: ``contrast(case)``."""
-    return begin(request.config).contrast(request, benchmark, gate.test)
+    own, benchmark = _gate_of(request)
+    return begin(request.config).contrast(request, benchmark, own.test)
+
+
+def _gate_of(request: pytest.FixtureRequest) -> tuple[Gate, Any]:
+    """The one gate of a test with its row, also of one that asks for it only while it runs."""
+    item, config = request.node, request.config
+    why_not = nodes.why_not_here(config) or benchmark_rows.why_not_here(config)
+    if why_not:
+        pytest.fail(f"{item.nodeid} is not judged: {why_not}", pytrace=False)
+    config.stash[TESTS].gates.add(item.nodeid)
+    benchmark_rows.install(item)
+    benchmark = request.getfixturevalue("benchmark")
+    if nodes.is_worker(config):
+        benchmark_rows.switch_on(benchmark, config)
+    if GATE not in item.stash:
+        item.stash[GATE] = begin(config).gate(request, benchmark)
+    return item.stash[GATE], benchmark
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Forget the gate of a test that runs again."""
+    if GATE in item.stash:
+        del item.stash[GATE]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Let a test that gates fail at its end, for whatever its gates found."""
-    gate = getattr(item, "funcargs", {}).get("gate")
-    ours = gate if item.nodeid in item.config.stash[TESTS].gates else None
     result, error = None, None
     try:
         result = yield
     except BaseException as raised:  # noqa: BLE001 - raised again below: what is raised in here would be chained to it
         error = raised
-    if ours is not None:
-        ours.end_test(error)
+    if GATE in item.stash:
+        item.stash[GATE].end_test(error)
     if error is not None:
         raise error
     return result

@@ -13,7 +13,7 @@ from jaxgate.engine.run.progress import CONFIRMING
 from jaxgate.judge import PROBES, blames_machine, too_many
 from jaxgate.model import Verdict
 from jaxgate.plugin.gated_test import GatedTest
-from jaxgate.plugin.stash import SUSPECT
+from jaxgate.plugin.stash import GATE, SUSPECT
 from jaxgate.report import BUFFERS, CHANGES, expected_failures, explain, unexpected_passes, verdict_properties
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def adapt(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
             held.reports.append(copy.copy(report))
             report.when = report.outcome = SUSPECT  # type: ignore[assignment]  # pytest knows no such outcome
         return
-    gate = getattr(item, "funcargs", {}).get("gate")
+    gate = item.stash.get(GATE, None)
     test: GatedTest | None = None if gate is None else gate.test
     if report.passed and test is not None and not test.used:
         report.outcome = "failed"

@@ -6,6 +6,7 @@ A time limit that is over and ranks that were lost end a run here, too.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,12 @@ import pytest
 from jaxgate.engine.run.ending import Ending, end_session, end_unfinished, look_around
 from jaxgate.engine.run.exit_status import ExitStatus
 from jaxgate.engine.run.result_files import write_result_files
+from jaxgate.keep import read_all
 from jaxgate.model import Collection, Outcome, Review, UsageError
 from jaxgate.plugin.modes import plan
+from jaxgate.plugin.options.command_line import STARTED
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
+from jaxgate.processes.hardware_query import ask_hardware
 from jaxgate.processes.worktree import refuse_installed_copies, refuse_modules_from
 from jaxgate.settings import Update
 from jaxgate.settings.variables import NOT_FROM, ONLY_FROM
@@ -41,6 +45,7 @@ def finish(session: pytest.Session, code: int) -> None:
     if config.getoption("--perf-strict") and code == pytest.ExitCode.INTERRUPTED and session.testsfailed:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED  # 2 is for a machine that is unfit, not for broken imports
     elif code not in _OVER and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
+        config.stash[TESTS].selected |= _left_out(config)
         wrong = config.stash[SETTINGS].strict and nothing_judged(config)
         if gates is not None and ending is not None:
             found = collection(config)
@@ -103,10 +108,26 @@ def _publish(session: pytest.Session, gates: GateSession | None, ending: Ending 
 
 
 def nothing_judged(config: pytest.Config) -> bool:
-    """Whether gates were selected and none gave a verdict, without the user having asked for that."""
+    """Whether gates were selected and none gave a verdict, without the user having asked for that when the run began."""
     gates = config.stash.get(SESSION, None)
     judged = gates is not None and bool(gates.result.verdicts or gates.result.calibrated)
-    return bool(config.stash[TESTS].selected) and not judged and not config.getoption("benchmark_skip", False)
+    return bool(config.stash[TESTS].selected) and not judged and "benchmark_skip" not in _narrowed_by(config)
+
+
+def _narrowed_by(config: pytest.Config) -> frozenset[str]:
+    return config.stash[STARTED].narrowed_by if STARTED in config.stash else frozenset()
+
+
+def _left_out(config: pytest.Config) -> set[str]:
+    """The gates that baselines would serve here, where the project left out all of a run and none opened a session."""
+    settings, tests = config.stash[SETTINGS], config.stash[TESTS]
+    if SESSION in config.stash or _narrowed_by(config) or not settings.demands_all or settings.elsewhere:
+        return set()
+    stored = [one for one in read_all(settings.baselines)[0].values() if one.test in tests.gates - tests.selected]
+    with suppress(UsageError):  # JAX finds no device: nothing could be judged here
+        here = ask_hardware() if stored else None
+        return {one.test for one in stored if here is not None and one.hardware.same_platform(here)}
+    return set()
 
 
 def collection(config: pytest.Config) -> Collection:
@@ -115,8 +136,10 @@ def collection(config: pytest.Config) -> Collection:
     return Collection(
         tests=frozenset(tests.collected),
         gates=frozenset(tests.gates),
+        selected=frozenset(tests.selected),
         roots=tuple(whole_roots(config)),
         certain=not config.option.continue_on_collection_errors,
+        whole=not _narrowed_by(config),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -43,6 +43,8 @@ SETTINGS = pytest.StashKey[Settings]()
 STDERR = pytest.StashKey[int]()
 """A descriptor of the terminal that pytest's capture does not close."""
 TESTS = pytest.StashKey[Tests]()
+GATE = pytest.StashKey[Any]()
+"""Of a test: its ``Gate``, whose module needs this one, however it asked for that."""
 SESSION: pytest.StashKey[GateSession] = pytest.StashKey()
 INSTRUMENTS: pytest.StashKey[Instruments] = pytest.StashKey()
 """What a run is to look at the world with instead of the real things: a test's conftest or plugin sets it."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 MAX_LEFT = 5
 """Cases without a profile that are named; all of them have a bundle."""
+_TYPED = "; that is not green here: what a run may leave out is typed (-k, -m, --deselect)"
 _GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
 _LOSSES = (Status.SLOWER, Status.REGRESSED, Status.INVALID, Status.RESOURCE_EXHAUSTED)
 _MARKUP = dict.fromkeys(Status, _YELLOW) | dict.fromkeys((Status.SAME, Status.FASTER, Status.IMPROVED), _GREEN)
@@ -63,16 +64,17 @@ def summarise(out: Console, config: pytest.Config) -> None:
             out.write_line(command)
     if gates is not None:
         _compiled_only(out, gates)
-    selected = config.stash[TESTS].selected
-    missing = len(selected if gates is None else gates.result.not_judged(selected))
-    if missing and not config.option.collectonly and config.stash[SETTINGS].runs_tests:
-        strict = config.stash[SETTINGS].strict and session_end.nothing_judged(config)
-        verb = "was" if missing == 1 else "were"
-        why = "; no gate was judged, and that is not green here" if strict else ""
+    selected, settings = config.stash[TESTS].selected, config.stash[SETTINGS]
+    missing = sorted(selected if gates is None else gates.result.not_judged(selected))
+    if missing and not config.option.collectonly and settings.runs_tests:
+        nothing = settings.strict and session_end.nothing_judged(config)
+        strict = nothing or (gates is not None and settings.demands_all)
+        why = _TYPED if strict else ""
+        why = "; no gate was judged, and that is not green here" if nothing else why
+        verb, named = "was" if len(missing) == 1 else "were", f": {shortlist(missing, MAX_LEFT)}" if strict else ""
+        count = f"{len(missing)} of {len({*selected, *missing})}"
         out.ensure_newline()
-        out.write_line(
-            f"jaxgate: {missing} of {len(selected)} gates {verb} not judged{why}", yellow=not strict, red=strict
-        )
+        out.write_line(f"jaxgate: {count} gates {verb} not judged{named}{why}", yellow=not strict, red=strict)
 
 
 def show(out: Console, session: GateSession, ending: Ending | None, folder: Path, *, on_pages: bool) -> None:

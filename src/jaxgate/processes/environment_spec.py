@@ -14,7 +14,7 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from jaxgate.model import UsageError
+from jaxgate.model import UsageError, cut
 
 OPTION = "--perf-against-env"
 _SETTING = re.compile(r"((?:jax|xla)_[a-z0-9_]+|[A-Z_][A-Z0-9_]*)=(?!=)(.*)", re.DOTALL)
@@ -68,14 +68,14 @@ def parse_environment(items: Sequence[str], folder: Path, *, may_make: bool = Fa
             variables[name] = value
         elif is_requirement(item):
             requirements.append(item)
-        elif os.sep in item or (folder / item).exists():
+        elif os.sep in item or os.path.exists(folder / item):  # noqa: PTH110 - what can be no path is no error there
             if python is not None:
                 raise UsageError(f"expected one environment, found a second: {item}")
             python = interpreter(folder / os.path.expanduser(item))  # noqa: PTH111 - an unknown user is no error there
         else:
             raise UsageError(
                 f"expected the folder of a virtual environment, a requirement such as jax==0.10.2, or "
-                f"NAME=VALUE (XLA_FLAGS, xla_…, jax_…), found {item!r}"
+                f"NAME=VALUE (XLA_FLAGS, xla_…, jax_…), found {cut(repr(item), 200)}"
             )
     if python is not None and requirements and not may_make:
         raise UsageError("expected an environment or requirements, found both; install them into it")
@@ -97,9 +97,9 @@ def interpreter(path: Path) -> Path:
     """
     candidates = [path / "bin" / "python", path / "Scripts" / "python.exe", path]
     for candidate in candidates:
-        if candidate.is_file() and os.access(candidate, os.X_OK):
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):  # noqa: PTH113 - likewise
             return candidate.absolute()  # not resolved: a virtual environment's interpreter is a link
-    raise UsageError(f"expected a virtual environment or an interpreter, found none at {path}")
+    raise UsageError(f"expected a virtual environment or an interpreter, found none at {cut(str(path), 200)}")
 
 
 def is_requirement(item: str) -> bool:

@@ -173,6 +173,11 @@ class Settings:
         return self.kind not in {RunKind.TRIM, RunKind.PLAN, RunKind.RECORD_TIMES, RunKind.PEAK, RunKind.UPGRADE}
 
     @property
+    def demands_all(self) -> bool:
+        """Whether each gate must be judged: under CI, and by a run that judges."""
+        return self.strict and self.kind in {RunKind.JUDGE, RunKind.AGAINST, RunKind.AGAINST_ENV}
+
+    @property
     def compiled_as(self) -> str:
         """The options that chose a size and a target, which no test says itself; empty for the usual ones."""
         size = f"--perf-size {self.size}" if self.size else ""

@@ -87,7 +87,8 @@ def look_around(
     idle = find_idle_entries(session, collection)
     wrong = wrong or bool(orphans.unreadable or result.clashes)
     wrong = wrong or (settings.strict and bool(orphans) and not settings.against)
-    status = exit_status(ending.status.code, session, tests_failed=tests_failed, wrong=wrong)
+    missing = settings.demands_all and bool(result.not_judged(collection.selected))
+    status = exit_status(ending.status.code, session, tests_failed=tests_failed, wrong=wrong, missing=missing)
     return replace(ending, status=status, orphans=orphans, idle_entries=tuple(idle))
 
 

@@ -42,22 +42,23 @@ class ExitStatus:
     uncounted: tuple[str, ...] = ()
 
 
-def exit_status(code: int, session: GateSession | None, *, tests_failed: int, wrong: bool) -> ExitStatus:
+def exit_status(code: int, session: GateSession, *, tests_failed: int, wrong: bool, missing: bool) -> ExitStatus:
     """How a run ends that came to its end.
 
     Args:
         code: How pytest would end it.
-        session: The gates of the run; ``None`` if there was none.
+        session: The gates of the run.
         tests_failed: How many tests failed.
         wrong: Whether something is wrong beside the tests: orphans under CI, a clash of names, nothing judged.
+        missing: Whether a gate was not judged, where each must be.
     """
     if wrong:
         return ExitStatus(code=Exit.FAILED if code == Exit.OK else code)
-    if session is None:
-        return ExitStatus(code=code)
     failed = tuple(verdict.case for verdict in session.result.verdicts if verdict.fails)
     if code == Exit.OK and session.settings.strict and failed:
         return ExitStatus(code=Exit.FAILED, uncounted=failed)
+    if code == Exit.OK and missing:
+        return ExitStatus(code=UNFIT)
     if code == Exit.OK and unfit(session):
         return ExitStatus(code=UNFIT, undecided=True)
     accused = session.result.accused

@@ -31,7 +31,7 @@ class Orphans:
 
 
 def find_orphans(session: GateSession, collection: Collection) -> Orphans:
-    """Find baselines, for the hardware and the release line of a run, whose test is gone.
+    """Find baselines, for the hardware and the release line of a run, whose test is gone; note the tests that it dropped.
 
     Args:
         session: The run, over.
@@ -54,8 +54,27 @@ def find_orphans(session: GateSession, collection: Collection) -> Orphans:
     baselines |= there
     found.unreadable += unreadable
     found.paths += without_test(baselines, session.project, collection.tests, collection.roots, names)
+    if collection.whole and session.settings.demands_all and not session.settings.elsewhere:
+        session.result.dropped |= set(_dropped(session, baselines, found.paths, collection.roots))
     found.renamed += find_renamed(session, {path: baselines[path] for path in found.paths})
     return found
+
+
+def _dropped(
+    session: GateSession, baselines: Mapping[Path, Baseline], gone: Sequence[Path], roots: Sequence[str]
+) -> Iterator[str]:
+    """The tests whose baselines would serve this run, and whose case no gate of it has.
+
+    Where this hardware has no baseline of its own, those of its platform serve.
+    """
+    here = {verdict.hardware for verdict in session.result.verdicts if verdict.hardware}
+    if not any(one.hardware in here for one in baselines.values()):
+        others, _ = read_all(session.settings.baselines)
+        serve = {path for path, one in others.items() if any(one.hardware.same_platform(key) for key in here)}
+        baselines = {**{path: others[path] for path in serve}, **baselines}
+    for path, one in baselines.items():
+        if path not in gone and one.case not in session.result.tests and any(is_inside(one.test, at) for at in roots):
+            yield one.test
 
 
 def without_test(

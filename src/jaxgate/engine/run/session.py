@@ -84,6 +84,7 @@ class SessionResult:
         tests: The cases of this run, each with the test that has it.
         unfinished: Tests that ended before they had called all of their gates, as far as is known.
         left_out: Tests whose cases have no program for the target of this run, each with the reason.
+        dropped: Tests of stored baselines that no gate of a whole run asked for.
         clashes: Cases that two tests have, a text each.
         brought: What a case brings for another process that compares it, by name.
         new_programs: Fingerprints of the cases that have no baseline.
@@ -101,6 +102,7 @@ class SessionResult:
     tests: dict[str, str] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
+    dropped: set[str] = field(default_factory=set)
     clashes: list[str] = field(default_factory=list)
     brought: dict[str, Brought] = field(default_factory=dict)
     new_programs: dict[str, Fingerprints] = field(default_factory=dict)
@@ -132,8 +134,9 @@ class SessionResult:
         self.brought[case.name] = Brought(tolerances=tuple(case.tolerances), unknown=dict(unknown))
 
     def not_judged(self, selected: AbstractSet[str]) -> set[str]:
-        """Those of the selected tests of which no case was judged, although the run could have."""
-        return {*selected} - {self.tests.get(verdict.case) for verdict in self.verdicts} - self.left_out.keys()
+        """Those of the selected tests of which no case was judged, although the run could have, and what was dropped."""
+        judged = {self.tests.get(verdict.case) for verdict in self.verdicts}
+        return ({*selected} - judged | self.dropped) - self.left_out.keys()
 
     def ageing(self, today: date) -> Ageing | None:
         """The stored programs of this run's cases that should be recorded again."""

@@ -18,13 +18,19 @@ class Started:
     Attributes:
         environ: The environment before the first conftest ran: what it changes is the code of this side.
         options: The options of the project's own conftests, and ini values, as they were typed.
+        narrowed_by: What was typed that leaves tests out, as pytest's options call it; an ini file or a conftest may, too.
     """
 
     environ: Mapping[str, str]
     options: tuple[str, ...]
+    narrowed_by: frozenset[str] = frozenset()
 
 
 STARTED = pytest.StashKey[Started]()
+_NARROWS = (
+    *("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "stepwise", "override_ini", "benchmark_skip"),
+    *("splits", "num_shards", "test_group_count"),  # of pytest-split, -shard, -test-groups: a suite among machines
+)
 
 
 class CommandLine:
@@ -43,13 +49,13 @@ class CommandLine:
         self._arguments = [*shlex.split(self._environ.get("PYTEST_ADDOPTS", "")), *invocation]
         self._has_options = any(argument.startswith("-") for argument in self._arguments)
         self._parser = parser
-        self._unclaimed = self._left()[0] if self._has_options else Counter[str]()
+        self._unclaimed, *_ = self._left() if self._has_options else (Counter[str](),)
 
     def read(self) -> Started:
         """How the run was started, once the conftests were read: what nobody claimed before is theirs."""
         if not self._has_options:
             return Started(self._environ, ())
-        left, ini_values = self._left()
+        left, ini_values, narrowed_by = self._left()
         claimed, options = self._unclaimed - left, []
         for argument in self._arguments:
             if claimed[argument] > 0:
@@ -57,9 +63,12 @@ class CommandLine:
                 options.append(argument)
         for value in ini_values:
             options += ["-o", value]
-        return Started(self._environ, tuple(options))
+        return Started(self._environ, tuple(options), narrowed_by)
 
-    def _left(self) -> tuple[Counter[str], list[str]]:
-        """Options that nobody has declared with what stands for a path, which may be their values; and ini values."""
+    def _left(self) -> tuple[Counter[str], list[str], frozenset[str]]:
+        """Options that nobody has declared with what stands for a path, which may be their values; ini values; what narrows."""
         known, unknown = self._parser.parse_known_and_unknown_args(self._arguments)
-        return Counter([*unknown, *getattr(known, "file_or_dir", ())]), getattr(known, "override_ini", None) or []
+        usual, _ = self._parser.parse_known_and_unknown_args([])
+        narrowed_by = frozenset(name for name in _NARROWS if getattr(known, name, None) != getattr(usual, name, None))
+        unclaimed = Counter([*unknown, *getattr(known, "file_or_dir", ())])
+        return unclaimed, getattr(known, "override_ini", None) or [], narrowed_by

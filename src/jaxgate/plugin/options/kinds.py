@@ -76,7 +76,7 @@ def read_kind(config: pytest.Config, environ: Mapping[str, str]) -> tuple[RunKin
     """
     update = _read_update(config)
     for more, needed, about in _NEEDS:
-        if config.getoption(more.flag) and not (needed.find(config, environ) or ("", None))[1]:
+        if more.find(config, {}) and not (needed.find(config, environ) or ("", None))[1]:
             raise pytest.UsageError(f"{more.flag} {about}; it needs {needed.flag}")
     given = _given(config, update, environ)
     refusal = _refusal(given, config, environ) or _refuses_target(given, config, environ)

@@ -90,9 +90,15 @@ class Option:
 
         Returns:
             The name of that place and what stands there; ``None`` if it stands nowhere.
+
+        Raises:
+            pytest.UsageError: If its flag has nothing after it: the run would do something else than it says.
         """
         for name, found in self._places(config, environ):
             value = found.strip() if isinstance(found, str) else found
+            if name == self.flag and "" in (value if isinstance(value, list) else [value]):
+                what = self.values.form.get("metavar", "a value")
+                raise pytest.UsageError(f"{name}: expected {what}, found nothing; write {name}={what}, or leave it out")
             if value not in (None, "", []):
                 return name, value
         return None
@@ -116,7 +122,7 @@ class Option:
             return self.values.default if self.default is None else self.default
         try:
             return self.values.parse(found[1])
-        except ValueError:
+        except (ValueError, OSError):
             raise self.error(found[1], place=found[0]) from None
 
     def error(self, found: object, *, place: str = "", expected: str = "", then: str = "") -> pytest.UsageError:
@@ -128,10 +134,13 @@ class Option:
             expected: What makes sense, where that is not the same for all values.
             then: What to add.
         """
+        from jaxgate.model import cut  # noqa: PLC0415 - what runs without gates do without
+
         if "action" in self.values.form:
             name = place  # its flag has no value
         elif self.flag and "choices" not in self.values.form:
             name = self.flag
         else:
             name = f"{self.ini} ({self.variable})"  # pytest itself refuses what is no choice on the command line
-        return pytest.UsageError(f"{name}: expected {expected or self.values.expected}, found {found!r}{then}")
+        shown = cut(repr(found), 200)
+        return pytest.UsageError(f"{name}: expected {expected or self.values.expected}, found {shown}{then}")

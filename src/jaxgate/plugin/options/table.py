@@ -13,7 +13,7 @@ from typing import get_args
 import pytest
 
 from jaxgate.plugin.options.option import Option, Values
-from jaxgate.plugin.options.values import AUTO, Once, count, items, number, one_of, rank, share, truth
+from jaxgate.plugin.options.values import AUTO, Once, count, items, number, one_of, path, rank, share, truth
 from jaxgate.settings import LAUNCHES, ProfileWhen, Size, Update
 
 MODES = (Update.CREATE, Update.REFRESH, Update.TRIM, Update.REVIEW)
@@ -25,7 +25,7 @@ OPINION_S = 20.0
 """A second compile takes as long as the first: nobody waits longer for it than for a program that compiles slowly anyway."""
 _SWITCH = Values(bool, form={"action": "store_true"}, default=False)
 _UPDATE = {"nargs": "?", "const": str(Update.BOTH), "metavar": "|".join(MODES)}
-_FOLDER = Values(str, "a folder of its own", {"metavar": "DIR"})
+_FOLDER = Values(path, "a folder of its own", {"metavar": "DIR"})
 _LIMIT = number("a number of seconds above 0", "SECONDS", lambda number: 0 < number < math.inf)
 _HARDWARE = "hardware as verdicts name it, for example gpu-nvidia-h200-1"
 _RANK = f"HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two processes) or {AUTO}"
@@ -143,7 +143,7 @@ ARTIFACTS = Option(
 )
 HISTORY = Option(
     "--perf-history JAXGATE_HISTORY perf_history",
-    Values(str, "", {"metavar": "PLACE"}),
+    Values(path, "a file or a URL", {"metavar": "PLACE"}),
     "where the run is remembered: an SQLite file, relative to the root folder, a URL of SQLAlchemy's, or none {default}",
     default=".jaxgate/history.sqlite",
 )

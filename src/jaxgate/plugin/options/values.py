@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +32,14 @@ def share(found: str) -> float:
     if not 0 < part < (math.inf if found.endswith("%") else 1):
         raise ValueError(found)
     return part
+
+
+def path(found: str) -> str:
+    """A path that this system can have, or the URL of a database."""
+    if "://" not in found:
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            Path(found).stat()
+    return found
 
 
 def items(found: str | list[str]) -> tuple[str, ...]:

@@ -1,0 +1,188 @@
+"""Under CI each baseline has its verdict: a gate that the project leaves out of a whole run is told by name, and red."""
+
+from __future__ import annotations
+
+import pytest
+from support.projects import NO_OTHERS, TWO
+
+RED = "test_model.py::test_first"
+LINE = "jaxgate: 1 of 2 gates was not judged: test_model.py::test_first"
+MARKED = ("def test_first", "import pytest\n@pytest.mark.{}\ndef test_first")
+CONFTEST = (
+    "def pytest_collection_modifyitems(items):\n    items[:] = [one for one in items if 'first' not in one.name]\n"
+)
+IN_A_FILE = "collect_ignore = ['test_model.py']\n"
+
+
+@pytest.fixture
+def two(project, monkeypatch):
+    """Two gates with baselines, under CI; time is not what this is about."""
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("JAXGATE_BUDGET", "0")
+    return project.write("test_model.py", TWO).record()
+
+
+def mark(project, how):
+    """Mark the first of the two tests."""
+    project.edit("test_model.py", MARKED[0], MARKED[1].format(how))
+
+
+def add(project, *options):
+    """Let the project's own settings have options."""
+    project.write("pyproject.toml", f'[tool.pytest]\npythonpath = ["."]\naddopts = {[*NO_OTHERS, *options]}\n')
+
+
+WAYS = {
+    "skip": lambda project: mark(project, "skip"),
+    "skipif": lambda project: mark(project, "skipif(True, reason='slow')"),
+    "xfail that does not run": lambda project: mark(project, "xfail(run=False)"),
+    "deselected by addopts": lambda project: add(project, f"--deselect={RED}"),
+    "-k in addopts": lambda project: add(project, "-k", "second"),
+    "a conftest takes it out": lambda project: project.write("conftest.py", CONFTEST),
+    "it skips itself": lambda project: project.edit(
+        "test_model.py", "    gate(first", "    import pytest\n    pytest.skip()\n    gate(first"
+    ),
+}
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_a_gate_that_the_project_leaves_out_is_red(two, how):
+    """The exit code is that of `jaxgate gate`, page and results agree with it; without CI nothing changes."""
+    WAYS[how](two)
+    result = two.run()
+    assert result.code == 2
+    assert result.line("not judged").startswith(LINE)
+    found = two.results()
+    assert (found["green"], found["exit_status"], found["gate_exit"], found["not_judged"]) == (False, 2, 2, [RED])
+    assert f"❌ **1 not judged**: `{RED}`" in (two.path / "perf-artifacts/summary.md").read_text()
+    assert two.run("--no-perf-strict").code == 0
+
+
+def test_a_file_that_is_not_collected_is_told(two):
+    """No test of it is known; its baselines are."""
+    two.write("test_other.py", TWO.replace("first", "third").replace("second", "fourth")).run(
+        "test_other.py", "--perf-update"
+    )
+    two.write("conftest.py", IN_A_FILE)
+    result = two.run()
+    assert result.code == 2
+    result.shows(
+        "jaxgate: 2 of 4 gates were not judged: test_model.py::test_first, test_model.py::test_second; that is not green"
+    )
+
+
+@pytest.mark.parametrize("arguments", [["-n1"], ["--benchmark-disable"], ["-n1", "--benchmark-disable"]], ids=" ".join)
+def test_it_is_red_however_the_run_is_spread(two, arguments):
+    """Workers send which tests there are; the clock has nothing to do with it."""
+    assert two.run(*arguments).code == 0
+    two.write("conftest.py", CONFTEST)
+    result = two.run(*arguments)
+    assert result.code == 2
+    result.shows(LINE)
+
+
+def test_a_test_that_ends_before_its_second_gate_is_told(two):
+    """Its first case was judged; the baseline of the other one was not."""
+    named = "import jax.numpy as jnp, pytest\n\ndef test_it(gate):\n    gate(jnp.sin, jnp.ones(4), name='a')\n"
+    more = "    gate(jnp.cos, jnp.ones(4), name='b')\n"
+    two.write("test_named.py", named + more).run("test_named.py", "--perf-update")
+    two.write("test_named.py", f"{named}    pytest.skip('later')\n{more}")
+    result = two.run()
+    assert result.code == 2
+    result.shows("1 of 3 gates was not judged: test_named.py::test_it;")
+
+
+ALL = {
+    "addopts = --benchmark-skip": lambda project: add(project, "--benchmark-skip"),
+    "-m in addopts": lambda project: add(project, "-m", "not perf"),
+    "a conftest": lambda project: project.write(
+        "conftest.py", CONFTEST.replace("'first' not in one.name", "'plain' in one.name")
+    ),
+}
+
+
+@pytest.mark.parametrize("how", ALL)
+@pytest.mark.parametrize("arguments", [(), ("-n1",)], ids=["one process", "workers"])
+def test_a_project_that_leaves_out_all_gates_is_red(two, how, arguments):
+    """No gate opens a session; other tests that pass do not make that green."""
+    two.write("test_plain.py", "def test_plain():\n    pass\n")
+    ALL[how](two)
+    result = two.run(*arguments)
+    assert result.code == 1
+    result.shows("jaxgate: 2 of 2 gates were not judged", "; no gate was judged, and that is not green here")
+    assert two.run("--no-perf-strict", *arguments).code == 0
+
+
+NARROWED = [
+    ["-k", "second"],
+    ["-m", "not perf or perf", "-k", "second"],
+    [f"--deselect={RED}"],
+    ["test_model.py::test_second"],
+    ["--ignore=test_model.py"],
+    ["--benchmark-skip"],
+    ["-m", "not perf"],
+    ["folder"],
+    ["-n1", "-k", "second"],
+    ["-n1", "test_model.py::test_second"],
+    ["--collect-only"],
+]
+
+
+@pytest.mark.parametrize("arguments", NARROWED, ids=" ".join)
+def test_what_is_left_out_on_the_command_line_is_not_missed(two, arguments):
+    """Whoever typed it knows: a run of some gates, or of a folder, is green by these."""
+    two.write("folder/test_third.py", TWO.replace("first", "third").replace("second", "fourth"))
+    two.run("folder", "--perf-update")
+    result = two.run(*arguments)
+    assert result.code in (0, 5), result.text  # 5: no test is left
+    assert "that is not green" not in result.text
+
+
+def test_a_variable_of_the_run_counts_as_typed(two, monkeypatch):
+    """It stands in the workflow, not in the project."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-k second")
+    assert two.run().code == 0
+
+
+def test_the_last_failed_alone_are_no_whole_run(two):
+    """--lf runs what was red; the others were judged before."""
+    two.write("test_plain.py", "import os\n\ndef test_plain():\n    assert 'MENDED' in os.environ\n")
+    assert two.with_memory().ret == 1
+    two.instruments = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MENDED", "1")
+        assert two.with_memory("--lf").ret == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("-n1",)], ids=["one process", "workers"])
+def test_baselines_that_serve_elsewhere_are_not_missed(two, arguments):
+    """A gate for another platform, or for more devices, that is left out here has nothing to be held against."""
+    two.edit_baseline("model/first", hardware={"platform": "gpu"})
+    two._move("model/first", two.baseline("model/first").parents[1].name.replace("cpu", "gpu", 1))
+    two.write("conftest.py", CONFTEST)
+    assert two.run(*arguments).code == 0
+    two.write("test_plain.py", "def test_plain():\n    pass\n")
+    two.edit_baseline("model/second", hardware={"devices": 8})
+    two._move("model/second", two.baseline("model/second").parents[1].name.replace("-1-jax", "-8-jax"))
+    two.write("conftest.py", ALL_OUT)
+    assert two.run(*arguments).code == 0
+
+
+ALL_OUT = CONFTEST.replace("'first' not in one.name", "'plain' in one.name")
+
+
+def test_borrowed_baselines_are_missed(two):
+    """Where this hardware has none of its own, those of its platform serve, and each is asked for."""
+    two.lend("model/first")
+    two.lend("model/second")
+    assert two.run().code == 0
+    two.write("conftest.py", CONFTEST)
+    result = two.run()
+    assert result.code == 2
+    result.shows(LINE)
+
+
+def test_a_recording_leaves_out_what_it_likes(two):
+    """It judges nothing."""
+    mark(two, "skip")
+    assert two.run("--perf-update").code == 0
