@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import replace
 
 import jax
@@ -84,11 +83,7 @@ def test_a_step_that_needs_more_memory_is_red_and_names_why(recorded, lab):
     files = {file.name for file in (recorded.path / "perf-artifacts/model/step").iterdir()}
     assert {"now.stablehlo.txt", "baseline.stablehlo.txt", "stablehlo.diff", "report.md"} <= files
     page = (recorded.path / "perf-artifacts/model/step/report.md").read_text()
-    largest = page.partition("## Largest buffers")[2]
-    assert "262.1 kB argument parameter ws, alive at the peak (estimated from the schedule)" in largest
-    # JAX keeps the trace of its own jitted functions, with the line that asked first: a project before this one may have.
-    assert re.search(r"131\.1 kB temp fusion jit\(step\)/.*/dynamic_update_slice at \S*test_model.py:8", largest)
-    assert "at test_model.py:5" in largest
+    assert "not known: this compiler does not list its allocations" in page.partition("## Largest buffers")[2]
     least = page.partition("## Least time of a call, estimated")[2]
     assert "| | baseline | now |" in least
     assert "| bound by | memory | memory |" in least

@@ -83,8 +83,7 @@ class Observation:
         """The measurement with the largest buffers of the program, or with why they are not known; nothing is compiled."""
         if self.lowered is None:
             return self.measurement
-        paths = [leaf.path for leaf in self.measurement.signature] if self.target is not None else ()
-        found = largest_allocations(self.executable or self.lowered.stage.compile(), count=50, arguments=paths)
+        found = largest_allocations(self.executable or self.lowered.stage.compile(), count=50)
         lines = rows_of(found.largest)
         return replace(
             self.measurement,

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxgate.observe.hlo import largest_allocations, rows_of
-from jaxgate.observe.hlo.buffers import Allocation, Allocations
-from jaxgate.observe.hlo.protobuf import read_message
+from jaxgate.observe.hlo.buffers import Allocation, Allocations, read_message
 
 N = 256
 SQUARE = N * N * 4
@@ -75,11 +74,12 @@ def test_the_list_is_sorted_and_cut(executable):
 class Fake:
     """An executable with other bytes in it."""
 
-    def __init__(self, real, *, assignment=None, module=None):
+    def __init__(self, real, *, assignment=None, module=None, text=None):
         memory = real.memory_analysis()
         self._memory = {name: getattr(memory, name) for name in dir(memory) if name.endswith("_size_in_bytes")}
         self._memory["serialized_buffer_assignment_proto"] = assignment
         self._module = module
+        self._text = real.as_text() if text is None else text
 
     def memory_analysis(self):
         return type("Memory", (), self._memory)
@@ -94,7 +94,7 @@ class Fake:
         return self._module
 
     def as_text(self):
-        return None
+        return self._text
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +112,21 @@ def test_the_fake_is_as_good_as_the_real_one(executable, real):
 
 @pytest.mark.parametrize("content", [None, b""])
 def test_a_backend_without_a_list_says_so(executable, real, content):
-    """Neither a list nor a program as text: a reason."""
+    """As those for targets: a reason."""
     fake = Fake(executable, assignment=content, module=real[1])
-    assert largest_allocations(fake) == Allocations(why_not="this backend does not list its allocations")
+    assert largest_allocations(fake) == Allocations(why_not="this compiler does not list its allocations")
+
+
+def test_a_text_that_is_not_understood_costs_no_list(executable, real):
+    """Sizes and kinds stay, each with the operation's own name, as the module has it."""
+    found = largest_allocations(Fake(executable, assignment=real[0], module=real[1], text="?"))
+    whole = largest_allocations(executable)
+    assert found.why_not == ""
+    assert sorted((each.nbytes, each.kind) for each in found.largest) == sorted(
+        (each.nbytes, each.kind) for each in whole.largest
+    )
+    assert {(each.opcode, each.line) for each in found.largest} == {("", "")}
+    assert str(found.largest[0]) == f"4.2 MB temp {found.largest[0].op_name}"
 
 
 def test_an_executable_that_tells_nothing_is_a_reason():
@@ -226,10 +238,12 @@ class Traced:
         return [self]
 
     def as_serialized_hlo_module_proto(self):
-        ops = [
-            (2, encode((1, f"op.{i}"), (2, "add"), (7, encode((2, f"jit(f)/{i}"))), (35, 100 + i))) for i in range(1, 6)
-        ]
+        ops = [(2, encode((1, f"op.{i}"), (35, 100 + i))) for i in range(1, 6)]
         return encode((1, "jit_f"), (3, encode((1, "main"), *ops)))
+
+    def as_text(self):
+        lines = [f'  %op.{i} = f32[] add(), metadata={{op_name="jit(f)/{i}"}}' for i in range(1, 6)]
+        return "\n".join(("HloModule jit_f", "", "ENTRY %main {", *lines, "}"))
 
 
 def test_a_trace_tells_what_is_alive_at_the_peak():
@@ -265,24 +279,3 @@ def test_allocations_that_read_alike_are_one_row():
     )
     assert rows_of([one, *others], count=3) == tuple(f"{n} B temp sort jit(f)/sort" for n in (8, 7, 6))
     assert str(replace(one, opcode="copy", op_name="copy.3")) == "8 B temp copy copy.3"  # the compiler's: no line
-
-
-def test_without_a_list_the_schedule_is_read(executable):
-    """As of targets, whose compilers give an empty list."""
-    memory = executable.memory_analysis()
-    numbers = {name: getattr(memory, name) for name in dir(memory) if name.endswith("_in_bytes")}
-
-    class Unlisted:
-        """An executable with an empty list."""
-
-        def memory_analysis(self):
-            return type("Memory", (), numbers)()
-
-        def as_text(self):
-            return executable.as_text()
-
-    found = largest_allocations(Unlisted())
-    assert found.why_not == ""
-    assert found.largest[0].nbytes == 16 * SQUARE
-    assert found.largest[0].line == line_of("the dominating line")
-    assert found.largest[0].estimated

@@ -1,7 +1,6 @@
 """What optimised HLO says: operations, source lines, loops, collectives, buffers."""
 
-from jaxgate.observe.hlo.allocations import rows_of
-from jaxgate.observe.hlo.buffers import largest_allocations
+from jaxgate.observe.hlo.buffers import largest_allocations, rows_of
 from jaxgate.observe.hlo.collectives import COLLECTIVES, KINDS, Collective, read_collectives
 from jaxgate.observe.hlo.diff import program_diff
 from jaxgate.observe.hlo.parser import HloText, Instruction, read_hlo

@@ -1,40 +1,79 @@
 """The largest allocations of a compiled program, with the operation and the project's line that made each.
 
-They explain a verdict and never make one: where a backend keeps no list, or another one than is known here,
-the answer is a reason. CPU and GPU compilers give the list; for targets, TPU and GPU alike, an empty one was seen, and
-what is alive at the peak is then worked out from the schedule.
+They explain a verdict and never make one: where a compiler keeps no list, as those for targets, or another one than is
+known here, the answer is a reason. The list is a protocol buffer whose schema no package brings; what it says of an
+operation is a number, and the module as bytes has the name for it. All else of the operation is read from the text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 
-from jaxgate.observe.hlo.allocations import Allocation, Allocations
-from jaxgate.observe.hlo.protobuf import Message, messages, number, read_message, text, texts
-from jaxgate.observe.hlo.scheduled_allocations import scheduled_allocations
-from jaxgate.observe.source_lines import is_project_file, short_path
+from jaxgate.observe.hlo.parser import read_hlo
+from jaxgate.observe.out_of_memory import size_text
+from jaxgate.observe.source_lines import at
 
 
-def largest_allocations(executable: jax.stages.Compiled, count: int = 10, arguments: Sequence[str] = ()) -> Allocations:
-    """List the largest allocations of a program. Never raises: what cannot be read is a reason.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """One place in memory that the compiler has given to one or more arrays of a program.
 
-    Args:
-        executable: The program.
-        count: How many.
-        arguments: Paths of its arguments, where the program has them as a flat list.
+    Attributes:
+        nbytes: Its size on one device.
+        kind: ``argument``, ``output``, ``temp``, ``constant`` or ``thread-local``.
+        opcode: The operation that makes what lies there: ``sort``, ``fusion``, ``parameter``; empty if unknown.
+        op_name: Its JAX name with all scopes: ``jit(step)/attention/dot_general``; for an argument its path.
+        line: The project's line: ``model.py:12``; empty if none is known.
+        tenants: How many arrays lie there, one after the other.
+        alive_at_peak: Whether it holds one of them when the program needs most; ``None`` where the backend
+            keeps no trace of its heap, as on CPU.
     """
+
+    nbytes: int
+    kind: str
+    opcode: str
+    op_name: str
+    line: str
+    tenants: int
+    alive_at_peak: bool | None
+
+    def __str__(self) -> str:
+        """One line for people."""
+        peak = {True: ", alive at the peak", False: ", not alive at the peak", None: ""}[self.alive_at_peak]
+        words = size_text(self.nbytes), self.kind, self.opcode, self.op_name
+        return " ".join(word for word in words if word) + at(self.line) + peak
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocations:
+    """The largest allocations, largest first; ``why_not`` says why there are none."""
+
+    largest: tuple[Allocation, ...] = ()
+    why_not: str = ""
+
+
+def rows_of(allocations: Iterable[Allocation], count: int = 10) -> tuple[str, ...]:
+    """One line for each allocation, those that read alike in one: ``4 × 524.3 kB temp fusion …``."""
+    alike = Counter(str(allocation) for allocation in allocations)
+    rows = [line if times == 1 else f"{times} × {line}" for line, times in alike.items()]
+    return tuple(rows[:count])
+
+
+def largest_allocations(executable: jax.stages.Compiled, count: int = 10) -> Allocations:
+    """List the largest allocations of a program. Never raises: what cannot be read is a reason."""
     try:
         memory = executable.memory_analysis()
         content = getattr(memory, "serialized_buffer_assignment_proto", None)
         if not content:
-            return scheduled_allocations(executable.as_text() or "", memory, count, arguments)
+            return Allocations(why_not="this compiler does not list its allocations")
         assignment = read_message(content)
         _refuse_incomplete(assignment, memory)
-        module = read_message(executable.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto())
-        found = sorted(_allocations(assignment, _Operations(module)), key=lambda each: -each.nbytes)
+        found = sorted(_allocations(assignment, _operations(executable)), key=lambda each: -each.nbytes)
     except Exception as error:  # noqa: BLE001 - undocumented bytes: a verdict must not be lost over them
         problem = str(error).partition("\n")[0] or type(error).__name__
         return Allocations(why_not=f"the compiler's list of allocations cannot be read: {problem}")
@@ -49,13 +88,29 @@ _SLOT_BUFFER, _SLOT_OFFSET, _SLOT_SIZE = 1, 2, 3
 _EVENTS, _TRACE_OF = 1, 3
 _EVENT_KIND, _EVENT_BUFFER, _EVENT_SHARES = 1, 2, 5
 _FREE, _SHARE = 1, 2
+# Of xla.HloModuleProto.
+_COMPUTATIONS, _INSTRUCTIONS, _NAME, _ID = 3, 2, 1, 35
+
+
+def _operations(executable: jax.stages.Compiled) -> Mapping[int, tuple[str, str, str]]:
+    """Opcode, JAX name and project line of each operation, by its number."""
+    computations = read_hlo(executable.as_text() or "").computations.values()
+    known = {name: instruction for computation in computations for name, instruction in computation.items()}
+    module = read_message(executable.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto())
+    found = {}
+    for computation in _messages(module, _COMPUTATIONS):
+        for message in _messages(computation, _INSTRUCTIONS):
+            name = _content(message[_NAME][-1]).decode()
+            made = known.get(name)
+            found[_number(message, _ID)] = (made.opcode, made.op_name or name, made.line) if made else ("", name, "")
+    return found
 
 
 def _kind(allocation: Message) -> str:
     for field, kind in ((_THREAD_LOCAL, "thread-local"), (_ARGUMENT, "argument"), (_CONSTANT, "constant")):
-        if number(allocation, field):
+        if _number(allocation, field):
             return kind
-    return "output" if number(allocation, _OUTPUT) else "temp"
+    return "output" if _number(allocation, _OUTPUT) else "temp"
 
 
 def _refuse_incomplete(assignment: Message, memory: Any) -> None:
@@ -65,27 +120,27 @@ def _refuse_incomplete(assignment: Message, memory: Any) -> None:
         ValueError: If arguments or temporaries are missing.
     """
     for kind in ("argument", "temp"):
-        listed = sum(number(each, _SIZE) for each in messages(assignment, _ALLOCATIONS) if _kind(each) == kind)
+        listed = sum(_number(each, _SIZE) for each in _messages(assignment, _ALLOCATIONS) if _kind(each) == kind)
         said = sum(int(getattr(memory, f"{place}{kind}_size_in_bytes", 0)) for place in ("", "host_"))
         if listed != said:
             raise ValueError(f"it holds {listed:,} bytes of {kind}s, the program has {said:,}")
 
 
-def _allocations(assignment: Message, operations: _Operations) -> Iterator[Allocation]:
+def _allocations(assignment: Message, operations: Mapping[int, tuple[str, str, str]]) -> Iterator[Allocation]:
     defined = {
-        number(buffer, _BUFFER_ID): number(message, _INSTRUCTION)
-        for buffer in messages(assignment, _BUFFERS)
-        for message in messages(buffer, _DEFINED_AT)
+        _number(buffer, _BUFFER_ID): _number(message, _INSTRUCTION)
+        for buffer in _messages(assignment, _BUFFERS)
+        for message in _messages(buffer, _DEFINED_AT)
     }
     alive = _alive_at_peak(assignment)
-    for allocation in messages(assignment, _ALLOCATIONS):
+    for allocation in _messages(assignment, _ALLOCATIONS):
         slots: dict[tuple[int, int], list[int]] = {}
-        for slot in messages(allocation, _ASSIGNED):
-            place = number(slot, _SLOT_OFFSET), number(slot, _SLOT_SIZE)
-            slots.setdefault(place, []).append(number(slot, _SLOT_BUFFER))
-        kind, live = _kind(allocation), alive.get(number(allocation, _INDEX))
+        for slot in _messages(allocation, _ASSIGNED):
+            place = _number(slot, _SLOT_OFFSET), _number(slot, _SLOT_SIZE)
+            slots.setdefault(place, []).append(_number(slot, _SLOT_BUFFER))
+        kind, live = _kind(allocation), alive.get(_number(allocation, _INDEX))
         for (_, nbytes), buffers in slots.items():
-            makers = [operations.describe(defined[buffer]) for buffer in buffers]
+            makers = [operations[defined[buffer]] for buffer in buffers]
             # An argument is its own maker. Elsewhere the first array that a line of the project makes says most.
             known = [maker for maker in makers if maker[2] or kind == "argument"]
             opcode, op_name, line = (known or makers)[0]
@@ -102,66 +157,82 @@ def _allocations(assignment: Message, operations: _Operations) -> Iterator[Alloc
 
 def _alive_at_peak(assignment: Message) -> dict[int, set[int]]:
     """The arrays alive when an allocation is fullest, by its index, where the compiler kept a trace of it."""
-    sizes = {number(each, _BUFFER_ID): number(each, _BUFFER_SIZE) for each in messages(assignment, _BUFFERS)}
+    sizes = {_number(each, _BUFFER_ID): _number(each, _BUFFER_SIZE) for each in _messages(assignment, _BUFFERS)}
     found: dict[int, set[int]] = {}
-    for trace in messages(assignment, _TRACES):
+    for trace in _messages(assignment, _TRACES):
         live: dict[int, int] = {}
         best = -1
-        for event in messages(trace, _EVENTS):
-            kind, buffer = number(event, _EVENT_KIND), number(event, _EVENT_BUFFER)
+        for event in _messages(trace, _EVENTS):
+            kind, buffer = _number(event, _EVENT_KIND), _number(event, _EVENT_BUFFER)
             if kind == _FREE:
                 live.pop(buffer, None)
                 continue
-            live[buffer] = number(event, _EVENT_SHARES) if kind == _SHARE else buffer
+            live[buffer] = _number(event, _EVENT_SHARES) if kind == _SHARE else buffer
             total = sum(sizes.get(owner, 0) for owner in set(live.values()))  # those that share take no more
             if total > best:
                 best = total
-                found[number(trace, _TRACE_OF)] = set(live)
+                found[_number(trace, _TRACE_OF)] = set(live)
     return found
 
 
-# Field numbers of xla.HloModuleProto and of what is in it.
-_COMPUTATIONS, _STACK = 3, 17
-_INSTRUCTIONS = 2
-_NAME, _OPCODE, _METADATA, _ID = 1, 2, 7, 35
-_OP_NAME, _FILE, _LINE, _FRAME = 2, 3, 4, 15
-_FILES, _PLACES, _FRAMES = 1, 3, 4
-_PLACE_FILE, _PLACE_LINE, _FRAME_PLACE, _FRAME_PARENT = 1, 3, 1, 2
-_DEEPEST = 200
+# Protocol buffers without their schema: field number to values, in the order of the bytes.
+Value = int | bytes
+Message = Mapping[int, list[Value]]
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_MAX_SHIFT = 63
 
 
-class _Operations:
-    """The instructions of a compiled module, by their numbers."""
+def read_message(content: bytes) -> Message:
+    """Part a message into its fields.
 
-    def __init__(self, module: Message) -> None:
-        self._instructions: Mapping[int, Message] = {
-            number(instruction, _ID): instruction
-            for computation in messages(module, _COMPUTATIONS)
-            for instruction in messages(computation, _INSTRUCTIONS)
-        }
-        stack = next(iter(messages(module, _STACK)), {})
-        self._files = texts(stack, _FILES)
-        self._places = messages(stack, _PLACES)
-        self._frames = messages(stack, _FRAMES)
+    Raises:
+        ValueError: If the bytes are no message.
+    """
+    fields: dict[int, list[Value]] = {}
+    place = 0
+    while place < len(content):
+        key, place = _varint(content, place)
+        wire = key & 7
+        if wire not in (_VARINT, _FIXED64, _BYTES, _FIXED32):
+            raise ValueError(f"it has a field of the unknown kind {wire}")
+        value: Value
+        if wire == _VARINT:
+            value, place = _varint(content, place)
+        else:
+            size, place = _varint(content, place) if wire == _BYTES else (8 if wire == _FIXED64 else 4, place)
+            value, place = content[place : place + size], place + size
+        fields.setdefault(key >> 3, []).append(value)
+    if place > len(content):
+        raise ValueError("it ends within a field")
+    return fields
 
-    def describe(self, identity: int) -> tuple[str, str, str]:
-        """Opcode, JAX name and project line; ``KeyError`` for a number that the module does not have."""
-        instruction = self._instructions[identity]
-        metadata = next(iter(messages(instruction, _METADATA)), {})
-        name = text(metadata, _OP_NAME) or text(instruction, _NAME)
-        return text(instruction, _OPCODE), name, self._line(metadata)
 
-    def _line(self, metadata: Message) -> str:
-        """The innermost frame that is the project's; frames count from 1, and 0 ends the stack."""
-        if is_project_file(text(metadata, _FILE)):
-            return f"{short_path(text(metadata, _FILE))}:{number(metadata, _LINE)}"
-        frame = number(metadata, _FRAME)
-        for _ in range(_DEEPEST):
-            if not frame:
-                break
-            place = self._places[number(self._frames[frame - 1], _FRAME_PLACE) - 1]
-            file = self._files[number(place, _PLACE_FILE) - 1]
-            if is_project_file(file):
-                return f"{short_path(file)}:{number(place, _PLACE_LINE)}"
-            frame = number(self._frames[frame - 1], _FRAME_PARENT)
-        return ""
+def _varint(content: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while shift <= _MAX_SHIFT:
+        if place >= len(content):
+            raise ValueError("it ends within a number")
+        value |= (content[place] & 0x7F) << shift
+        place += 1
+        if content[place - 1] < 0x80:  # noqa: PLR2004 - the bit that says that more follows
+            return value, place
+        shift += 7
+    raise ValueError("it has a number of more than 64 bits")
+
+
+def _number(message: Message, field: int) -> int:
+    """A number; 0 if the field is absent, as the format has it. The last one counts."""
+    value = message.get(field, [0])[-1]
+    if not isinstance(value, int):
+        raise ValueError(f"field {field} is no number")  # noqa: TRY004 - the content is at fault
+    return value
+
+
+def _messages(message: Message, field: int) -> list[Message]:
+    return [read_message(_content(value)) for value in message.get(field, [])]
+
+
+def _content(value: Value) -> bytes:
+    if not isinstance(value, bytes):
+        raise ValueError("a number stands for a message")  # noqa: TRY004 - the content is at fault
+    return value
