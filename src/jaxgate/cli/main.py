@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxgate.cli.baselines import migrate_baselines, show_baselines
+from jaxgate.cli.baselines import show_baselines
 from jaxgate.cli.bisect_arguments import add_bisect
 from jaxgate.cli.comment import comment
 from jaxgate.cli.console import complain, refuse
@@ -168,11 +168,6 @@ def _parser() -> argparse.ArgumentParser:
         help="their folder (default: JAXGATE_BASELINES, perf_baselines in pyproject.toml, baselines)",
     )
     stored.add_argument("--cases", action="store_true", help="one row for each case, with its commit, owner and reason")
-    stored.add_argument(
-        "--migrate",
-        action="store_true",
-        help="bring baselines that an earlier jaxgate wrote into today's form and folders",
-    )
     stored.add_argument("--json", action="store_true", help="everything, for machines")
     add_history(command)
     board = command(
@@ -218,10 +213,7 @@ def _policy(_: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _baselines(known: argparse.Namespace, rest: list[str]) -> int:
-    refused = _unknown("baselines", rest)
-    if refused or known.migrate:
-        return refused or migrate_baselines(known.baselines)
-    return show_baselines(known.baselines, cases=known.cases, as_json=known.json)
+    return _unknown("baselines", rest) or show_baselines(known.baselines, cases=known.cases, as_json=known.json)
 
 
 def _tensorboard(known: argparse.Namespace, rest: list[str]) -> int:

@@ -136,7 +136,6 @@ from jaxgate.model.workloads.contrast import (
     Traits,
 )
 from jaxgate.model.workloads.cost import Cost, Prediction
-from jaxgate.model.workloads.former_names import at_least, at_most, cases, equal
 from jaxgate.model.workloads.workload import Case, Family, Size, Tolerance
 
 __all__ = [
