@@ -78,16 +78,6 @@ def _parser() -> argparse.ArgumentParser:
         "the rate at 1 %%)",
     )
     command(
-        "peak",
-        _peak,
-        usage="jaxgate peak [-h] [pytest arguments ...]",
-        help="show the real peak of device memory of each case, measured in fresh processes",
-        description="Build, compile and call each case a few times in a process of its own; print the peak that the "
-        "allocator of its fullest device counted, beside the compiler's prediction, with pool, fragmentation and "
-        "preallocation. The figures describe, they do not gate. Exit code 1 if a case has none: on CPU no case has. "
-        f"All arguments are pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
-    )
-    command(
         "init",
         _init,
         help="write a first test, lines for git and a workflow into this project",
@@ -228,10 +218,6 @@ def _unknown(command: str, rest: list[str]) -> int:
 
 def _calibrate(known: argparse.Namespace, rest: list[str]) -> int:
     _become_pytest([f"--perf-calibrate={known.duels}", "--benchmark-disable"], rest)
-
-
-def _peak(_: argparse.Namespace, rest: list[str]) -> int:
-    _become_pytest(["--perf-peak"], rest)
 
 
 def _become_pytest(own: list[str], rest: list[str]) -> NoReturn:

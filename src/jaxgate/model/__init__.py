@@ -31,7 +31,6 @@ from jaxgate.model.machines.jax_defaults import COMPILE_OPTIONS, CORES, UNKNOWN_
 from jaxgate.model.machines.rates import RATES, Rates
 from jaxgate.model.machines.release_line import distance, folder_name, release_line, split_folder_name
 from jaxgate.model.machines.target import CHIPS, Target
-from jaxgate.model.measured.allocator import AllocatorFigures, AllocatorPeak, PeakRecord
 from jaxgate.model.measured.duel import (
     ACCELERATOR_BURST_NS,
     BURSTS,
