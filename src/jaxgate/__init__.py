@@ -34,8 +34,6 @@ __all__ = [
     "no_transfer",
 ]
 
-_FORMER = frozenset({"at_least", "at_most", "cases", "equal"})
-"""Names of before, which work for a while: see ``jaxgate.model.workloads.former_names``."""
 _GUARDS = {"BytesError", "RetraceError", "TransferError", "at_most_bytes", "no_retrace", "no_transfer"}
 
 
@@ -53,7 +51,7 @@ def __getattr__(name: str) -> Any:
         from jaxgate.observe import guards  # noqa: PLC0415 - the point of this function
 
         return getattr(guards, name)
-    if name in __all__ or name in _FORMER:
+    if name in __all__:
         from jaxgate import model  # noqa: PLC0415 - the point of this function
 
         return getattr(model, name)

@@ -75,7 +75,7 @@ def missing():
 
 
 def test_baselines_of_another_line_would_be_borrowed(tmp_path, monkeypatch, capsys):
-    """The nearest one of each case; folders that name no line are what is wrong."""
+    """The nearest one of each case."""
     monkeypatch.chdir(tmp_path)
     key = replace(first_device(), devices=1)
     for jax in ("0.8.1", "0.9.1"):
@@ -83,11 +83,6 @@ def test_baselines_of_another_line_would_be_borrowed(tmp_path, monkeypatch, caps
     assert doctor() == 0
     text = " ".join(capsys.readouterr().out.split())
     assert f"none for {key.slug} with jax {line_here()}; borrowed are 1 of {key.slug}-jax-0.9:" in text
-    (tmp_path / f"baselines/{key.slug}-jax-0.9").rename(tmp_path / f"baselines/{key.slug}")
-    assert doctor() == 1
-    text = " ".join(capsys.readouterr().out.split())
-    assert f"found baselines/{key.slug}, which an earlier jaxgate wrote" in text
-    assert "jaxgate baselines --migrate" in text
 
 
 def test_it_looks_at_a_real_machine_and_project(tmp_path):

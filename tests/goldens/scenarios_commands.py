@@ -7,7 +7,7 @@ from goldens.transcript import Transcript, scenario
 from support.fakes import operation_table
 from support.git import git
 
-COMMANDS = ("calibrate", "peak", "gate", "record", "comment", "bisect", "policy", "baselines", "tensorboard")
+COMMANDS = ("calibrate", "gate", "record", "comment", "bisect", "policy", "baselines", "tensorboard")
 
 
 @scenario

@@ -12,7 +12,6 @@ OTHERS = {
     "against": "--perf-against=HEAD",
     "against-env": AGAINST_ENV,
     "calibrate": "--perf-calibrate=3",
-    "peak": "--perf-peak",
     "plan": "--perf-plan",
     "record-times": "--perf-record-times=2",
 }

@@ -1,4 +1,4 @@
-"""Scenarios of several processes: workers, ranks, another revision, another environment, fresh processes for peaks."""
+"""Scenarios of several processes: workers, ranks, another revision, another environment."""
 
 from __future__ import annotations
 
@@ -104,11 +104,3 @@ def against_an_environment(play: Transcript) -> None:
     play.fix_clocks_of_processes()
     play.write("test_model.py", WAVE.replace(EXP, "x @ x if jax.config.jax_enable_x64 else jnp.exp(-x)"))
     play.run("--perf-against-env=jax_enable_x64=1", "--perf-launches=1")
-
-
-@scenario
-def peak(play: Transcript) -> None:
-    """A CPU counts no peaks."""
-    play.fix_clocks_of_processes()
-    play.write("test_model.py", WAVE)
-    play.run("--perf-peak")

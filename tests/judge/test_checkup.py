@@ -56,7 +56,6 @@ def test_a_healthy_place_has_no_notes():
         ("git", {"in_git": False}, Level.NOTE, "no checkout", "git init"),
         ("git", {"ignored": ("a.json",)}, Level.BAD, "ignores 1 file of the baselines", "git add --force"),
         ("baselines", {"unreadable": ("a.json",)}, Level.BAD, "cannot be trusted: a.json", "--perf-update=refresh"),
-        ("baselines", {"old": "found cpu-b-1"}, Level.BAD, "found cpu-b-1", "--migrate"),
         ("baselines", {"own": 0}, Level.BAD, "none in baselines", "--perf-update"),
         (
             "baselines",

@@ -208,7 +208,6 @@ KINDS = {
     RunKind.AGAINST_ENV: ("--perf-against-env=X=1",),
     RunKind.PLAN: ("--perf-plan",),
     RunKind.RECORD_TIMES: ("--perf-record-times=2",),
-    RunKind.PEAK: ("--perf-peak",),
     RunKind.UPGRADE: ("--perf-upgrade=X=1",),
 }
 
@@ -253,11 +252,6 @@ def test_a_run_of_one_process_refuses_workers(kind):
 def test_a_run_of_tests_goes_with_workers(kind):
     """They are distributed like any others."""
     assert kind_of(*KINDS[kind], "numprocesses=2") is kind
-
-
-def test_the_fresh_process_of_a_peak_judges_as_it_was_told():
-    """It may find the option in an ini file; it must not start processes of its own."""
-    assert kind_of("--perf-peak", **{variables.PEAK_INTO: "peak.json"}) is RunKind.JUDGE
 
 
 def test_the_committed_page_is_what_the_table_says():

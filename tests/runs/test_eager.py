@@ -57,26 +57,6 @@ def stored(project):
     return content
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("host=True", "eager=True"),
-        ('contract="blocked"', "contract='latency'"),
-        ('contract="pipelined"', "contract='throughput'"),
-    ],
-)
-def test_names_of_before_work_with_a_note(loop, old, new):
-    """The case is the same one, and the note says what it is called now."""
-    loop.edit("test_loop.py", "eager=True", old if "host" in old else f"eager=True, {old}")
-    result = loop.run("--perf-update", "-W", "default::FutureWarning")
-    result.counts(passed=1, warnings=1)
-    shown = old.replace('"', "'")
-    result.shows(f"FutureWarning: gate({shown}) is called gate({new}) now; the old name works until jaxgate 0.3")
-    content = stored(loop)
-    assert content["eager"] is True
-    assert content["samples"]["contract"] == ("latency" if "latency" in new else "throughput")
-
-
 def test_an_unchanged_loop_is_identical(loop):
     """It is recorded with the programs that it launches; the second run finds the same ones."""
     loop.run("--perf-update").counts(passed=1)

@@ -10,15 +10,7 @@ from pathlib import Path
 from jaxgate.cli.console import refuse, write
 from jaxgate.cli.pytest_arguments import IniError, usual_folder
 from jaxgate.judge import age_days, last_day
-from jaxgate.keep import (
-    MIGRATE,
-    CorruptBaselineError,
-    describe_old,
-    migrate,
-    read_inventory,
-    utc_today,
-)
-from jaxgate.model import plural
+from jaxgate.keep import read_inventory, utc_today
 from jaxgate.report import inventory_json, inventory_text
 
 
@@ -36,8 +28,6 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     root = _find(folder)
     if isinstance(root, str):
         return refuse("baselines", root, 1)
-    if old := describe_old(root):
-        return refuse("baselines", f"{old}; bring all up to date: {MIGRATE}", 1)
     today = utc_today()
     found = read_inventory(root, today=today)
     days = {case.date for case in found.cases}
@@ -47,33 +37,6 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     text = inventory_json(found, ages, ends) if as_json else inventory_text(found, ages, ends, cases=cases, width=width)
     write(text)
     return 0 if found.sound else 1
-
-
-def migrate_baselines(folder: str | None) -> int:
-    """Bring baselines that an earlier jaxgate wrote up to date, and print what was done.
-
-    Args:
-        folder: Where the baselines are; ``None`` for what pytest would take.
-
-    Returns:
-        The exit code: 1 if a baseline stands in the way or cannot be read; nothing was changed then.
-    """
-    root = _find(folder)
-    if isinstance(root, str):
-        return refuse("baselines", root, 1)
-    try:
-        done = migrate(root)
-    except CorruptBaselineError as error:
-        return refuse("baselines", f"{os.path.relpath(error.path)}: {error.reason}; nothing was changed", 1)
-    except OSError as error:
-        return refuse("baselines", str(error), 1)
-    for (before, now), count in sorted(done.moved.items()):
-        write(f"{before} → {now}: {plural(count, 'baseline')}\n")
-    shown = os.path.relpath(root)
-    if done.rewritten:
-        write(f"{plural(done.rewritten, 'file')} written in today's form\n")
-    write(f"commit it: git add {shown}\n" if done.moved or done.rewritten else f"{shown}: all up to date\n")
-    return 0
 
 
 def _find(folder: str | None) -> Path | str:

@@ -14,7 +14,7 @@ from time import perf_counter_ns
 from jaxgate.cli.console import refuse, write
 from jaxgate.cli.pytest_arguments import IniError, usual_folder
 from jaxgate.judge import EXTRAS, NEEDED, TARGETS, environment_differences, remarks
-from jaxgate.keep import BaselineStore, CorruptBaselineError, describe_old, ignored, read_all, run_git
+from jaxgate.keep import BaselineStore, CorruptBaselineError, ignored, read_all, run_git
 from jaxgate.model import Baseline, HardwareKey, Level, StoredBaseline, Surroundings, release_line
 from jaxgate.processes.defaults_query import find_defaults
 from jaxgate.report import checkup_text
@@ -69,7 +69,6 @@ def _look(folder: Path) -> Surroundings:
         in_git=run_git(Path(), "rev-parse", "--git-dir") is not None,
         folder=_shown(folder),
         line=release_line(environment["jax"]),
-        old=describe_old(folder),
         own=len(own),
         borrowed=Counter() if own else Counter(one.baseline.folder for one in nearest),
         unreadable=tuple(str(error.path.relative_to(folder)) for error in unreadable),

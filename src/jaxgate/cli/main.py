@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxgate.cli.baselines import migrate_baselines, show_baselines
+from jaxgate.cli.baselines import show_baselines
 from jaxgate.cli.bisect_arguments import add_bisect
 from jaxgate.cli.comment import comment
 from jaxgate.cli.console import complain, refuse
@@ -104,16 +104,6 @@ def _parser() -> argparse.ArgumentParser:
         "the rate at 1 %%)",
     )
     command(
-        "peak",
-        _peak,
-        usage="jaxgate peak [-h] [pytest arguments ...]",
-        help="show the real peak of device memory of each case, measured in fresh processes",
-        description="Build, compile and call each case a few times in a process of its own; print the peak that the "
-        "allocator of its fullest device counted, beside the compiler's prediction, with pool, fragmentation and "
-        "preallocation. The figures describe, they do not gate. Exit code 1 if a case has none: on CPU no case has. "
-        f"All arguments are pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
-    )
-    command(
         "init",
         _init,
         help="write a first test, lines for git and a workflow into this project",
@@ -194,11 +184,6 @@ def _parser() -> argparse.ArgumentParser:
         help="their folder (default: JAXGATE_BASELINES, perf_baselines in pyproject.toml, baselines)",
     )
     stored.add_argument("--cases", action="store_true", help="one row for each case, with its commit, owner and reason")
-    stored.add_argument(
-        "--migrate",
-        action="store_true",
-        help="bring baselines that an earlier jaxgate wrote into today's form and folders",
-    )
     stored.add_argument("--json", action="store_true", help="everything, for machines")
     add_history(command)
     board = command(
@@ -244,10 +229,7 @@ def _policy(_: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _baselines(known: argparse.Namespace, rest: list[str]) -> int:
-    refused = _unknown("baselines", rest)
-    if refused or known.migrate:
-        return refused or migrate_baselines(known.baselines)
-    return show_baselines(known.baselines, cases=known.cases, as_json=known.json)
+    return _unknown("baselines", rest) or show_baselines(known.baselines, cases=known.cases, as_json=known.json)
 
 
 def _tensorboard(known: argparse.Namespace, rest: list[str]) -> int:
@@ -262,10 +244,6 @@ def _unknown(command: str, rest: list[str]) -> int:
 
 def _calibrate(known: argparse.Namespace, rest: list[str]) -> int:
     _become_pytest([f"--perf-calibrate={known.duels}", "--benchmark-disable"], rest)
-
-
-def _peak(_: argparse.Namespace, rest: list[str]) -> int:
-    _become_pytest(["--perf-peak"], rest)
 
 
 def _become_pytest(own: list[str], rest: list[str]) -> NoReturn:

@@ -133,9 +133,7 @@ def _git(seen: Surroundings) -> Iterator[Remark]:
 
 
 def _baselines(seen: Surroundings) -> Iterator[Remark]:
-    if seen.old:
-        yield Remark(Level.BAD, "baselines", seen.old, "jaxgate baselines --migrate")
-    elif seen.unreadable:
+    if seen.unreadable:
         yield Remark(
             Level.BAD,
             "baselines",
@@ -155,7 +153,7 @@ def _baselines(seen: Surroundings) -> Iterator[Remark]:
             f"none for {here}; borrowed are {whose}: facts gate, a changed program is timed against theirs{changed}",
             'pytest --perf-update --perf-why "first baselines here"',
         )
-    elif not seen.old:
+    else:
         yield Remark(
             Level.BAD,
             "baselines",

@@ -42,14 +42,13 @@ from jaxgate.keep.inventory import read_inventory
 from jaxgate.keep.jax_defaults import remembered_defaults
 from jaxgate.keep.log import LOG_FOLDER, append_log, last_line, log_trimmed
 from jaxgate.keep.machine import HELD, Machine
-from jaxgate.keep.migration import Migrated, describe_old, migrate
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import TRUNKS, ignored, merge_base, read_provenance, uncommitted, utc_now, utc_today
 from jaxgate.keep.references import DuelCache, ReferenceCache
 from jaxgate.keep.results import UnreadableResultsError, parse_results, read_results, read_run_file
 from jaxgate.keep.revision_files import RevisionFiles, commit_of, revision_files
 from jaxgate.keep.side_notes import add_note, read_notes
-from jaxgate.keep.strict import MIGRATE, CorruptBaselineError
+from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.keep.tensorboard_events import can_write_scalars, write_scalars
 from jaxgate.keep.times import TimesStore, times_beside
 from jaxgate.keep.unreferenced import collect, find_unreferenced, named_by, remove, remove_empty_folders

@@ -14,9 +14,8 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from jaxgate.keep.strict import CorruptBaselineError, check_strict, parse_object, write_strict
+from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
 from jaxgate.keep.untrusted import read_json
 from jaxgate.model import (
     BASELINE_SCHEMA,
@@ -202,7 +201,7 @@ class BaselineStore:
 
 
 def _read(path: Path, case: str) -> Baseline:
-    baseline = check_baseline(path, parse_object(path))
+    baseline = _read_sound(path)
     if baseline.case != case:
         if is_copied(path, case, baseline.case):
             raise CorruptBaselineError(path, COPIED.format(case=case, found=baseline.case))
@@ -213,13 +212,13 @@ def _read(path: Path, case: str) -> Baseline:
     return baseline
 
 
-def check_baseline(path: Path, content: dict[str, Any]) -> Baseline:
-    """Make what a file says into a baseline, wherever it lies.
+def _read_sound(path: Path) -> Baseline:
+    """Read a baseline, wherever it lies.
 
     Raises:
         CorruptBaselineError: If it cannot be trusted.
     """
-    baseline = check_strict(path, content, Baseline, schema=BASELINE_SCHEMA, may_lack=LATER_KEYS)
+    baseline = read_strict(path, Baseline, schema=BASELINE_SCHEMA, may_lack=LATER_KEYS)
     launched = [
         (f"launched_programs.{place}.{key}", found, form)
         for place, one in enumerate(baseline.launched_programs)

@@ -1,4 +1,4 @@
-"""What goes to a fresh process and comes back: a duel with its programs and arguments, a peak, a side of a contrast."""
+"""What goes to a fresh process and comes back: a duel with its programs and arguments, a side of a contrast."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from jaxgate.keep.atomic import write_atomic
 from jaxgate.keep.npz import pack, unpack
 from jaxgate.keep.strict import adapter_of
 from jaxgate.keep.untrusted import ARRAYS_BYTES, OWN_BYTES, read_bytes
-from jaxgate.model import Duel, Match, PeakRecord, ProgramRecord, SideLaunch, StoredProgram
+from jaxgate.model import Duel, Match, ProgramRecord, SideLaunch, StoredProgram
 
 if TYPE_CHECKING:
     import numpy as np
 
-
-Record = TypeVar("Record", PeakRecord, SideLaunch)
 
 RESULTS_BYTES = ARRAYS_BYTES
 """The results of a program that go from one process to another: as much as is remembered of a reference's."""
@@ -100,15 +98,15 @@ def read_duels(folder: Path) -> dict[str, Duel]:
     return adapter_of(dict[str, Duel]).validate_json(read_bytes(folder / "duels.json"))
 
 
-def write_record(path: Path, record: PeakRecord | SideLaunch) -> None:
+def write_record(path: Path, record: SideLaunch) -> None:
     """Write what a fresh process has found out."""
-    write_atomic(path, adapter_of(type(record)).dump_json(record))
+    write_atomic(path, adapter_of(SideLaunch).dump_json(record))
 
 
-def read_record(path: Path, kind: type[Record]) -> Record | None:
+def read_record(path: Path) -> SideLaunch | None:
     """Read it; ``None`` if the process did not come to write it.
 
     Raises:
-        ValueError: If the file is not what ``write_record`` writes of this kind.
+        ValueError: If the file is not what ``write_record`` writes.
     """
-    return adapter_of(kind).validate_json(read_bytes(path)) if path.exists() else None
+    return adapter_of(SideLaunch).validate_json(read_bytes(path)) if path.exists() else None

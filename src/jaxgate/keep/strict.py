@@ -18,9 +18,6 @@ Content = TypeVar("Content")
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
-MIGRATE = "jaxgate baselines --migrate"
-
-
 class CorruptBaselineError(Exception):
     """A baseline file that cannot be trusted.
 
@@ -56,24 +53,7 @@ def read_strict(path: Path, kind: type[Content], *, schema: int, may_lack: Colle
     Raises:
         CorruptBaselineError: If it cannot be trusted; names the key.
     """
-    return check_strict(path, parse_object(path), kind, schema=schema, may_lack=may_lack)
-
-
-def check_strict(
-    path: Path, content: dict[str, Any], kind: type[Content], *, schema: int, may_lack: Collection[str] = ()
-) -> Content:
-    """Make what a file says into what it holds.
-
-    Args:
-        path: The file, for the error.
-        content: What it says.
-        kind: What it holds.
-        schema: The one that it must be of.
-        may_lack: As for ``read_strict``.
-
-    Raises:
-        CorruptBaselineError: If it cannot be trusted; names the key.
-    """
+    content = _parse_object(path)
     if content.get("schema") != schema:
         raise CorruptBaselineError(path, _other_schema(path, content.get("schema"), schema))
     adapter = adapter_of(kind)
@@ -97,12 +77,8 @@ def write_strict(path: Path, content: object) -> None:
     write_atomic(path, (text + "\n").encode())
 
 
-def parse_object(path: Path) -> dict[str, Any]:
-    """What a file says, whatever it holds.
-
-    Raises:
-        CorruptBaselineError: If it is no JSON object, or a key stands twice.
-    """
+def _parse_object(path: Path) -> dict[str, Any]:
+    """What a file says, whatever it holds; an error if it is no JSON object, or a key stands twice."""
     try:
         content = read_json(path, pairs=_once)
     except (OSError, UnicodeDecodeError) as error:
@@ -119,9 +95,7 @@ def parse_object(path: Path) -> dict[str, Any]:
 def _other_schema(path: Path, found: object, schema: int) -> str:
     if not may_be_quoted(path):
         return f"expected schema {schema}, found another, behind a link"
-    older = type(found) is int and found == schema - 1
-    help_ = f", which an earlier jaxgate wrote; bring it up to date: {MIGRATE}" if older else ""
-    return f"expected schema {schema}, found {found!r}{help_}"
+    return f"expected schema {schema}, found {found!r}"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -31,7 +31,6 @@ from jaxgate.model.machines.jax_defaults import COMPILE_OPTIONS, CORES, UNKNOWN_
 from jaxgate.model.machines.rates import RATES, Rates
 from jaxgate.model.machines.release_line import distance, folder_name, release_line, split_folder_name
 from jaxgate.model.machines.target import CHIPS, Target
-from jaxgate.model.measured.allocator import AllocatorFigures, AllocatorPeak, PeakRecord
 from jaxgate.model.measured.duel import (
     ACCELERATOR_BURST_NS,
     BURSTS,
@@ -136,7 +135,6 @@ from jaxgate.model.workloads.contrast import (
     Traits,
 )
 from jaxgate.model.workloads.cost import Cost, Prediction
-from jaxgate.model.workloads.former_names import at_least, at_most, cases, equal
 from jaxgate.model.workloads.workload import Case, Family, Size, Tolerance
 
 __all__ = [

@@ -52,7 +52,6 @@ class Surroundings:
         in_git: Whether the project is in a git checkout.
         folder: The folder of the baselines, as a person would write it.
         line: The release line of jax.
-        old: What an earlier jaxgate wrote of the baselines; empty where nothing is.
         own: Baselines of this hardware and release line.
         borrowed: Baselines of other hardware or another line that would be compared with, by folder.
         unreadable: Baselines that cannot be trusted.
@@ -73,7 +72,6 @@ class Surroundings:
     in_git: bool = True
     folder: str = "baselines"
     line: str = ""
-    old: str = ""
     own: int = 0
     borrowed: Mapping[str, int] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ from jaxgate.observe.arguments import carry_donated, read_results
 from jaxgate.observe.compat import output_shardings
 from jaxgate.observe.compiled_subject import CompiledSubject, compile_subject
 from jaxgate.observe.execute import compile_alternative, observe_alternatives
-from jaxgate.observe.memory import Fitting
+from jaxgate.observe.max_batch import Fitting
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import executable_fingerprint, find_feeds, find_native_code, lost_by_size
 from jaxgate.observe.tools import Tools

@@ -56,7 +56,7 @@ class ContrastGate:
         if CONTRAST_INTO in os.environ:
             return self._leave_side(case, build())
         settings = self._session.settings
-        if settings.kind is not RunKind.JUDGE or settings.target or settings.ranks or settings.peak_into:
+        if settings.kind is not RunKind.JUDGE or settings.target or settings.ranks:
             self._leave_out(f"`{case.name}` compares frameworks here and now; this run does something else")
         problem = self._session.result.add_name(case.name, self._item.nodeid)
         if problem:
@@ -102,7 +102,7 @@ class ContrastGate:
             environment = {**child_environment(self._session.settings), **held, **chosen}
             done = run_child(command, folder=self._session.project, variables=environment)
             try:
-                found = read_record(into, SideLaunch)
+                found = read_record(into)
             except ValueError as error:
                 raise InvalidCaseError(stage, str(error)) from None
         if found is None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from jaxgate.model import Batch, Case, Claim, Computation, Contract, Tolerance, split_claims
+from jaxgate.model import Batch, Case, Claim, Computation, Tolerance, split_claims
 from jaxgate.observe.arguments import Names, case_of_function
 
 _OPTIONS = frozenset({"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "eager"})
-_RENAMED: Mapping[str, str] = {"host": "eager"}
-_CONTRACTS: Mapping[str, Contract] = {"pipelined": "throughput", "blocked": "latency"}
-"""Names of before 2026-11-23. They work until 0.3, with a note."""
 
 
 @contextmanager
@@ -99,24 +95,12 @@ def _all_are(found: Any, kind: type) -> bool:
     return isinstance(found, (list, tuple)) and all(isinstance(one, kind) for one in found)
 
 
-def _with_new_names(options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The options by their names of today; a note for each that has an old one."""
-    for name, value in options.items():
-        new = _RENAMED.get(name, name)
-        now = _CONTRACTS.get(value, value) if new == "contract" and isinstance(value, str) else value
-        if (new, now) != (name, value):
-            text = f"gate({name}={value!r}) is called gate({new}={now!r}) now; the old name works until jaxgate 0.3"
-            warnings.warn(text, FutureWarning, stacklevel=2)
-        yield new, now
-
-
 def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options, where all of them are.
 
     Raises:
         TypeError: If one is not.
     """
-    options = dict(_with_new_names(options))
     allowed = _OPTIONS & set(Computation.__dataclass_fields__)
     unknown = sorted(set(options) - allowed)
     if unknown:

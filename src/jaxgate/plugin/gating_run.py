@@ -14,7 +14,6 @@ from jaxgate.plugin.console import Console
 from jaxgate.plugin.contrasts import show_contrasts
 from jaxgate.plugin.distributed import plugin
 from jaxgate.plugin.drift import show_drift
-from jaxgate.plugin.modes.peak import Peaks
 from jaxgate.plugin.modes.plan import Plan
 from jaxgate.plugin.modes.record_times import TimesRecorder
 from jaxgate.plugin.modes.trim import Trimmer
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 _MODES = {
     RunKind.PLAN: Plan,
-    RunKind.PEAK: Peaks,
     RunKind.RECORD_TIMES: TimesRecorder,
     RunKind.TRIM: Trimmer,
     RunKind.UPGRADE: Upgrade,

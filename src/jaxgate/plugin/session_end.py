@@ -97,7 +97,7 @@ def _publish(session: pytest.Session, gates: GateSession | None, ending: Ending 
         return
     config, settings = session.config, gates.settings
     config.stash[ENDING] = ending
-    if gates.result.calibrated or settings.other_side or settings.as_measured or settings.peak_into:
+    if gates.result.calibrated or settings.other_side or settings.as_measured:
         return
     try:
         selected, status = config.stash[TESTS].selected, int(session.exitstatus)

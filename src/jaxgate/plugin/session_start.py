@@ -112,7 +112,6 @@ def read_stored(config: pytest.Config) -> None:
         pytest.UsageError: If the waivers cannot be trusted, an earlier jaxgate wrote the baselines, or there is no such
             target.
     """
-    _refuse_old(config)
     if name := config.stash[SETTINGS].target:
         try:
             Target.parse(name)
@@ -124,16 +123,6 @@ def read_stored(config: pytest.Config) -> None:
     except keep.WaiverError as error:
         raise pytest.UsageError(printable_line(str(error))) from error
     config.stash[_WAIVERS] = tuple(waiver for waiver in found if waiver.covers(version("jax")))
-
-
-def _refuse_old(config: pytest.Config) -> None:
-    """Refuse baselines that an earlier jaxgate wrote, once for all cases.
-
-    Raises:
-        pytest.UsageError: With the command that brings them up to date.
-    """
-    if old := keep.describe_old(config.stash[SETTINGS].baselines):
-        raise pytest.UsageError(printable_line(f"{old}; bring all up to date: {keep.MIGRATE}"))
 
 
 def record_other_side(config: pytest.Config) -> None:

@@ -28,7 +28,6 @@ from jaxgate.report.contrast import contrast_lines
 from jaxgate.report.drift import accepted_figure, change_lines, creep_line, drift_line, fact_drift_line, step_line
 from jaxgate.report.energy import whole_energy
 from jaxgate.report.opinions import opinion_lines
-from jaxgate.report.peaks import PeakOutcome, outcome_of, peak_table
 from jaxgate.report.printable import printable, printable_line, shell_word
 from jaxgate.report.pull_request import error_commands, pull_request_page
 from jaxgate.report.results import results_json, verdict_properties

@@ -50,7 +50,6 @@ class RunKind(StrEnum):
     AGAINST_ENV = "against-env"
     PLAN = "plan"
     RECORD_TIMES = "record-times"
-    PEAK = "peak"
     UPGRADE = "upgrade"
 
     @property
@@ -123,7 +122,6 @@ class Settings:
         drift_budget: Share that a case may have lost since its first run in the history; ``None`` for any.
         strict: A missing, stale or orphaned baseline fails the run.
         notes_into: Where this process, which records for another one, writes what became of each of its tests; ``None`` for nowhere.
-        peak_into: Where this process writes the peak of one case; ``None`` judges.
         size: Of the catalogue's workloads; ``None`` for what the hardware usually runs.
         target: Hardware that is not there, for which the cases are compiled; empty runs them here.
         cpu_devices: Virtual devices of a CPU; ``None`` leaves JAX as it is.
@@ -160,7 +158,6 @@ class Settings:
     started_with: Mapping[str, str]
     options: tuple[str, ...]
     notes_into: Path | None
-    peak_into: Path | None
     size: Size | None
     target: str
     cpu_devices: int | None
@@ -169,8 +166,8 @@ class Settings:
 
     @property
     def runs_tests(self) -> bool:
-        """Whether this process runs the tests: others do for times and peaks, none to predict or to trim."""
-        return self.kind not in {RunKind.TRIM, RunKind.PLAN, RunKind.RECORD_TIMES, RunKind.PEAK, RunKind.UPGRADE}
+        """Whether this process runs the tests: others do for times, none to predict or to trim."""
+        return self.kind not in {RunKind.TRIM, RunKind.PLAN, RunKind.RECORD_TIMES, RunKind.UPGRADE}
 
     @property
     def demands_all(self) -> bool:

@@ -8,12 +8,6 @@ AS_MEASURED = "JAXGATE_AS_MEASURED"
 OTHER_SIDE = "JAXGATE_OTHER_SIDE"
 """Set for every process that records for another one: nothing of it is to be committed, and it leaves no pages."""
 
-PEAK_INTO = "JAXGATE_PEAK_INTO"
-"""Set for a process of ``--perf-peak``: the file into which one gate of its test writes the real peak of its case."""
-
-PEAK_AFTER = "JAXGATE_PEAK_AFTER"
-"""Set beside it: how many gates of the test are passed over before, as other processes measure them."""
-
 CONTRAST_INTO = "JAXGATE_CONTRAST_INTO"
 """Set for a process that runs one side of a contrast: the file into which it writes what that took."""
 

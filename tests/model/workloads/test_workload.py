@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import jaxgate
-from jaxgate.model import Amount, Batch, Case, Claim, Computation, Family, Tolerance, claim
-from jaxgate.model.workloads import former_names
+from jaxgate.model import Amount, Batch, Computation, Family, Tolerance
 
 MORE = Tolerance(fact="temp_bytes", relative=0.2, why="a test says so")
 SIZES = {"small": 2, "full": 20}
@@ -112,50 +111,6 @@ def test_a_computation_that_contradicts_itself_is_refused(fields, because):
     """In one sentence."""
     with pytest.raises(TypeError, match=because):
         computation(**fields)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (lambda: former_names.at_most(0.5, "temp_bytes", why="so"), claim("temp_bytes <= 0.5 * reference", "so")),
-        (lambda: former_names.at_least(2, "temp_bytes", of="alternatives"), claim("temp_bytes >= 2 * alternatives")),
-        (lambda: former_names.at_most(8, "output_bytes", of="one"), claim("output_bytes <= 8")),
-        (lambda: former_names.equal("traces", to=1), claim("traces == 1")),
-        (lambda: former_names.equal("aliased_bytes", to="donated_bytes"), claim("aliased_bytes == donated_bytes")),
-    ],
-    ids=["at most", "at least", "a number", "equal", "equal to a fact"],
-)
-def test_claims_may_be_written_as_before_for_a_while(old, new):
-    """With a note that says how they are written now."""
-    with pytest.warns(FutureWarning, match=r"is written claim\(.*; the old name works until jaxgate 0\.3"):
-        found = old()
-    assert (found, str(found)) == (new, str(new))
-    assert isinstance(found, Claim)
-
-
-def test_cases_may_be_made_as_before_for_a_while():
-    """Their claims, which were called with the parameters, are the computation's."""
-    with pytest.warns(FutureWarning, match=r"cases\(\.\.\.\) is written @Family"):
-        (made,) = former_names.cases(
-            "scan",
-            "{steps}-steps",
-            lambda size, steps: computation(kwargs={"size": size, "steps": steps}),
-            ({"steps": 3},),
-            lambda steps: (claim(f"traces == {steps}"),),
-            sizes=SIZES,
-        )
-    assert isinstance(made, Case)
-    assert made.name == "scan/3-steps"
-    built = made.build()
-    assert (dict(built.kwargs), built.claims) == ({"size": 2, "steps": 3}, (claim("traces == 3"),))
-
-
-@pytest.mark.parametrize("name", ["at_least", "at_most", "cases", "equal"])
-def test_former_names_are_where_they_were(name):
-    """In both packages, and in no list of what there is."""
-    assert getattr(jaxgate, name) is getattr(jaxgate.model, name) is getattr(former_names, name)
-    assert name not in jaxgate.__all__
-    assert name not in jaxgate.model.__all__
 
 
 def test_no_other_name_is_there():

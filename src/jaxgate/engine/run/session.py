@@ -226,7 +226,7 @@ class GateSession:
         self.opinions: Final = SecondOpinions(settings, self.instruments)
         quiet = () if settings.elsewhere else settings.quiet
         self.stored_times: Final = StoredTimesClock(quiet, TimesStore(settings.baselines, line), self.again)
-        for_another = settings.other_side or settings.as_measured or settings.calibrate or settings.peak_into
+        for_another = settings.other_side or settings.as_measured or settings.calibrate
         self.evidence: Final = EvidenceCollector(
             None if for_another or comparison else settings.artifacts,
             project,

@@ -11,7 +11,6 @@ import numpy as np
 
 from jaxgate.model import Training, Traits
 from jaxgate.observe.jax_extend import jax_extend
-from jaxgate.observe.memory import read_figures
 from jaxgate.observe.trace import count_work
 
 _FUSED = ("attention", "fmha", "flash", "pallas_call")
@@ -62,8 +61,8 @@ class JaxRunner:
 
     def peak_bytes(self) -> int | None:
         """The device's peak; ``None`` where its allocator keeps none."""
-        figures = read_figures(jax.devices()[0])
-        return None if isinstance(figures, str) else figures.peak_in_use_bytes
+        figures = jax.devices()[0].memory_stats() or {}
+        return cast("int | None", figures.get("peak_bytes_in_use"))
 
     def traits(self) -> Traits:
         """What the program of a step does."""

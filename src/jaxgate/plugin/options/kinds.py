@@ -9,7 +9,6 @@ import pytest
 
 from jaxgate.plugin.options.table import BUSY_OK, DISTRIBUTED, MODES, RANK_TIMEOUT, RECORD_TIMES, TARGET, UPDATE, WHY
 from jaxgate.settings import RunKind, Update
-from jaxgate.settings.variables import PEAK_INTO
 
 _NO_OTHER = "{kind} cannot be combined with another kind of run; drop {other}"
 _ONE_BY_ONE = "{kind} runs one process after the other; drop -n"
@@ -59,7 +58,6 @@ KINDS = {
         workers="{kind} runs nothing, so there is nothing to distribute; drop -n",
     ),
     RunKind.RECORD_TIMES: Company(others=_NO_OTHER, samples=True, workers=_ONE_BY_ONE),
-    RunKind.PEAK: Company(others=_NO_OTHER, workers=_ONE_BY_ONE),
     RunKind.UPGRADE: Company(others=_NO_OTHER, workers=_ONE_BY_ONE),
 }
 
@@ -78,7 +76,7 @@ def read_kind(config: pytest.Config, environ: Mapping[str, str]) -> tuple[RunKin
     for more, needed, about in _NEEDS:
         if more.find(config, {}) and not (needed.find(config, environ) or ("", None))[1]:
             raise pytest.UsageError(f"{more.flag} {about}; it needs {needed.flag}")
-    given = _given(config, update, environ)
+    given = _given(config, update)
     refusal = _refusal(given, config, environ) or _refuses_target(given, config, environ)
     if refusal:
         raise pytest.UsageError(refusal)
@@ -132,10 +130,8 @@ def _read_update(config: pytest.Config) -> Update:
     return Update(given)
 
 
-def _given(config: pytest.Config, update: Update, environ: Mapping[str, str]) -> list[RunKind]:
+def _given(config: pytest.Config, update: Update) -> list[RunKind]:
     """The kinds that were asked for, in the order of the table."""
     recording = {Update.REVIEW: RunKind.REVIEW, Update.TRIM: RunKind.TRIM}
     found = [recording.get(update, RunKind.UPDATE)] if update else []
-    found += [kind for kind in KINDS if kind.flag and "update" not in kind and config.getoption(kind.flag)]
-    # The fresh process of a peak may find the option in an ini file.
-    return [kind for kind in found if kind is not RunKind.PEAK or not environ.get(PEAK_INTO)]
+    return found + [kind for kind in KINDS if kind.flag and "update" not in kind and config.getoption(kind.flag)]

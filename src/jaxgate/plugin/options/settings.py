@@ -20,7 +20,7 @@ from jaxgate.plugin.options.kinds import read_kind
 from jaxgate.plugin.options.option import Option
 from jaxgate.plugin.options.values import FALSE
 from jaxgate.settings import ArtifactSettings, RankSettings, RunKind, Settings
-from jaxgate.settings.variables import AS_MEASURED, NAMED_LIKE, NAMESAKES, NOT_FROM, NOTES_INTO, OTHER_SIDE, PEAK_INTO
+from jaxgate.settings.variables import AS_MEASURED, NAMED_LIKE, NAMESAKES, NOT_FROM, NOTES_INTO, OTHER_SIDE
 
 STRICT_UNDECIDED = 0.5
 """More than half of the cases UNDECIDED: the machine is unfit, and the gate did not gate."""
@@ -70,7 +70,6 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         record_times=read(table.RECORD_TIMES),
         busy_ok=read(table.BUSY_OK),
         notes_into=Path(environ[NOTES_INTO]) if environ.get(NOTES_INTO) else None,
-        peak_into=Path(environ[PEAK_INTO]) if environ.get(PEAK_INTO) else None,
         size=read(table.SIZE),
         target=read(table.TARGET),
         cpu_devices=read(table.CPU_DEVICES),

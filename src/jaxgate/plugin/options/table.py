@@ -82,12 +82,6 @@ CALIBRATE = Option(
     "judge nothing; run N duels of each selected case with itself and print the gate's error rates",
 )
 PLAN = Option("--perf-plan", _SWITCH, "run nothing; predict what each selected gate will cost, in seconds")
-PEAK = Option(
-    "--perf-peak",
-    _SWITCH,
-    "judge nothing; show the real peak of device memory of each selected case, as its allocator counted it in "
-    "a fresh process, with fragmentation and preallocation (describes, does not gate; CPU keeps no such figures)",
-)
 RECORD_TIMES = Option(
     "--perf-record-times",
     count("1 or more", "K"),
@@ -206,7 +200,6 @@ OPTIONS = (
         PROCESSES,
         CALIBRATE,
         PLAN,
-        PEAK,
         RECORD_TIMES,
         UPGRADE,
         BUSY_OK,

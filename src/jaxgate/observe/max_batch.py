@@ -11,7 +11,6 @@ import jax
 from jaxgate.model import Computation, Facts, InvalidCaseError, MaxBatch, ReferenceFacts
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.machine import fingerprint
-from jaxgate.observe.memory.allocator import read_figures
 from jaxgate.observe.out_of_memory import read_exhausted
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace import Lowered, compiled_facts, lower
@@ -91,12 +90,13 @@ class Fitting:
         if self.tools.target is not None:
             return self.tools.target.target.memory_bytes
         stage = f"looking for the largest batch of the {role}"
-        figures = read_figures(jax.local_devices()[0])
-        why = figures if isinstance(figures, str) else f"the allocator of {figures.device} states no limit"
-        limit = None if isinstance(figures, str) else figures.limit_bytes
-        if limit is None:
+        device = jax.local_devices()[0]
+        limit = (device_statistics(device) or {}).get("bytes_limit")
+        if not isinstance(limit, int) or limit < 1:
+            where = f"{device.platform}:{device.id}"
             raise InvalidCaseError(
-                stage, f"expected a device that says how much memory it has, found {why}; give budget_bytes= a number"
+                stage,
+                f"expected a device that says how much memory it has, {where} does not; give budget_bytes= a number",
             )
         (limit,) = self.tools.together.first(stage, (limit,))
         return limit
@@ -162,3 +162,12 @@ def _on_the_line(found: Mapping[int, int], low: int, high: int, budget: int, *, 
         return (low + high) // 2
     crossing = first + int((budget - begin) / (end - begin) * (last - first))
     return (crossing + high) // 2 if own and begin > _FAR * budget else crossing
+
+
+def device_statistics(device: jax.Device) -> Mapping[str, Any] | None:
+    """What the allocator of a device reports; ``None`` where it keeps no figures. Plugins raise where they know nothing."""
+    try:
+        found: Mapping[str, Any] | None = device.memory_stats()
+    except Exception:  # noqa: BLE001 - of whatever kind a plugin likes
+        return None
+    return found
