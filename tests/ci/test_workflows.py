@@ -86,6 +86,24 @@ def test_all_of_them_are_looked_at():
     }
 
 
+def test_a_target_is_judged_by_the_families_that_have_baselines_for_it():
+    """Strict runs are red for a case without a baseline: workflow, Makefile and ``baselines/`` name the same families."""
+    gate = yaml.safe_load((REPOSITORY / ".github/workflows/gate.yml").read_text(encoding="utf-8"))
+    for job in gate["jobs"]["target"]["strategy"]["matrix"]["include"]:
+        target = job["target"]
+        folders = REPOSITORY.glob(f"baselines/{target.replace(':', '-')}-*/*")
+        make = subprocess.run(
+            ["make", "-n", "perf-target", f"TARGET={target}", "K="],
+            env={**os.environ, "MAKEFLAGS": ""},  # `make test` may have started this
+            capture_output=True,
+            text=True,
+            cwd=REPOSITORY,
+            check=True,
+        )
+        families = set(job["families"].split())
+        assert families == {folder.name for folder in folders} == set(re.findall(r"perf/test_(\w+)\.py", make.stdout))
+
+
 GOOD = """
 on:
   pull_request:

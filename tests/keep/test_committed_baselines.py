@@ -12,13 +12,13 @@ from jaxgate.keep import ProgramStore
 ROOT = REPOSITORY / "baselines"
 
 
-@pytest.mark.parametrize("platform", ["cpu", "tpu", "gpu"])
-def test_every_committed_baseline_has_its_program(platform):
+@pytest.mark.parametrize(("platform", "at_least"), [("cpu", 400), ("tpu", 40), ("gpu", 40)])
+def test_every_committed_baseline_has_its_program(platform, at_least):
     """Without it a changed case could not be duelled, and what another compiler makes of it would not be known."""
     store = ProgramStore(ROOT)
     stored = {(store.fingerprint_of(path), store.digest_of(path)) for path in store.files()}
     baselines = {path: json.loads(path.read_text()) for path in ROOT.glob(f"{platform}-*/*/*.json")}
-    assert len(baselines) > 400
+    assert len(baselines) > at_least
     lost = [
         str(path.relative_to(ROOT))
         for path, found in baselines.items()

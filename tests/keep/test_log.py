@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jaxgate.keep import append_log, log_trimmed
+from jaxgate.keep import append_log, last_line, log_trimmed
 from jaxgate.keep import log as module
 from jaxgate.keep.log import read_log
 from jaxgate.model import LogEntry
@@ -88,6 +88,18 @@ def test_the_log_is_read_in_the_order_of_its_files(log, tmp_path):
         LogEntry(date="2026-01-01", folder="gpu-1", cases=("a/b", "a/c", "a/d"), why="first. Why: not"),
         LogEntry(date="2026-11-20", folder="cpu-amd-epyc-1-jax-0.10", cases=("scan/rnn",), why="later"),
     )
+
+
+def test_old_entries_may_share_a_file(log, tmp_path):
+    """The newest is one line of it."""
+    lines = [log(why, created=["scan/rnn"]) for why in ("first", "second")]
+    folder = tmp_path / "baselines/log"
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "2026-11-01-to-2026-11-20.md").write_text("".join(lines))
+    assert last_line(tmp_path / "baselines") == lines[1].strip()
+    log("third", created=["scan/rnn"])
+    assert [entry.why for entry in read_log(tmp_path / "baselines")] == ["first", "second", "third"]
 
 
 def test_a_trim_says_what_it_removed(tmp_path):

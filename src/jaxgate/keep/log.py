@@ -2,7 +2,7 @@
 
 One file that everybody appends to conflicts whenever two branches record; ``merge=union`` mends that in a local
 git only (GitHub takes no notice of it, and runs no checks on a pull request that conflicts). Files of their own
-merge everywhere, and ``cat baselines/log/*.md`` reads as one.
+merge everywhere, and ``cat baselines/log/*.md`` reads as one. Old entries may share a file whose name sorts before theirs.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def log_trimmed(root: Path, *, removed: Sequence[str], programs: int, why: str) 
 
 def last_line(root: Path) -> str:
     """The newest entry as it stands; empty where there is none that can be read."""
-    entries = list(_texts(root))
-    return entries[-1].strip() if entries else ""
+    lines = [line for text in _texts(root) for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""
 
 
 def read_log(root: Path) -> tuple[LogEntry, ...]:
