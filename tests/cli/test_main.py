@@ -122,7 +122,7 @@ def test_a_path_that_no_system_has_is_one_line(arguments, capsys, monkeypatch, t
 
 def test_what_may_be_long_goes_to_pytest(command):
     """A long argument that is no path, of an option that is pytest's, is none of ours to refuse."""
-    assert command("peak", "--override-ini", f"addopts=-k {LONG}")[-1].endswith(LONG)
+    assert command("calibrate", "--override-ini", f"addopts=-k {LONG}")[-1].endswith(LONG)
 
 
 def test_other_errors_of_the_system_are_not_hidden(monkeypatch):
