@@ -121,7 +121,8 @@ def _narrowed_by(config: pytest.Config) -> frozenset[str]:
 def _left_out(config: pytest.Config) -> set[str]:
     """The gates that baselines would serve here, where the project left out all of a run and none opened a session."""
     settings, tests = config.stash[SETTINGS], config.stash[TESTS]
-    if SESSION in config.stash or _narrowed_by(config) or not settings.demands_all or settings.elsewhere:
+    follows = settings.ranks is not None and settings.ranks.rank != 0  # rank 0 judges what this one measures
+    if SESSION in config.stash or follows or _narrowed_by(config) or not settings.demands_all or settings.elsewhere:
         return set()
     stored = [one for one in read_all(settings.baselines)[0].values() if one.test in tests.gates - tests.selected]
     with suppress(UsageError):  # JAX finds no device: nothing could be judged here
