@@ -13,7 +13,6 @@ from jaxgate.keep.baselines import (
     save_baseline,
 )
 from jaxgate.keep.bisections import (
-    cache_folder,
     copy_files,
     forget,
     forget_old,
@@ -42,6 +41,7 @@ from jaxgate.keep.inventory import read_inventory
 from jaxgate.keep.jax_defaults import remembered_defaults
 from jaxgate.keep.log import LOG_FOLDER, append_log, last_line, log_trimmed
 from jaxgate.keep.machine import HELD, Machine
+from jaxgate.keep.private_folder import cache_folder as cache_folder
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.provenance import TRUNKS, ignored, merge_base, read_provenance, uncommitted, utc_now, utc_today
 from jaxgate.keep.references import DuelCache, ReferenceCache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from jaxgate.keep.strict import read_strict, write_strict
@@ -15,12 +15,6 @@ from jaxgate.model import BISECTION_SCHEMA, AskedSide, Bisection
 MOST_AGE_S = 30 * 24 * 3600.0
 """A search that nobody went on with for a month is forgotten by the next one."""
 _QUESTIONS = "questions"
-
-
-def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where jaxgate keeps what any checkout may need again."""
-    named = environ.get("XDG_CACHE_HOME", "")
-    return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "jaxgate"
 
 
 def search_folder(cache: Path, asked: Sequence[str], files: Sequence[Path]) -> Path:

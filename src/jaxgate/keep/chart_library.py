@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from jaxgate.keep.atomic import write_atomic
-from jaxgate.keep.bisections import cache_folder
+from jaxgate.keep.private_folder import cache_folder
 from jaxgate.keep.untrusted import read_text
 
 _DISTRIBUTION = "vl-convert-python"

@@ -9,11 +9,17 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from jaxgate.keep.bisections import cache_folder
 from jaxgate.keep.untrusted import RefusedFileError
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where jaxgate keeps what any checkout may need again."""
+    named = environ.get("XDG_CACHE_HOME", "")
+    return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "jaxgate"
 
 
 def lock_folder() -> Path:
