@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
@@ -126,7 +126,7 @@ class Settings:
         target: Hardware that is not there, for which the cases are compiled; empty runs them here.
         cpu_devices: Virtual devices of a CPU; ``None`` leaves JAX as it is.
         artifacts: What is kept of a case that failed, and where.
-        history: Where the run is remembered: a path, the URL of a database, or ``none``. It may hold a password.
+        history: Where the run is remembered: a path, or ``none``.
         time_limit_s: Seconds after which no test begins; ``None`` for no limit.
         ranks: Which of several processes this is; ``None`` for a run of one.
     """
@@ -145,7 +145,7 @@ class Settings:
     calibrate: int
     against: str
     artifacts: ArtifactSettings
-    history: str = field(repr=False)
+    history: str
     against_env: tuple[str, ...]
     upgrade: tuple[str, ...]
     launches: int

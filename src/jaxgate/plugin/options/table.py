@@ -137,8 +137,8 @@ ARTIFACTS = Option(
 )
 HISTORY = Option(
     "--perf-history JAXGATE_HISTORY perf_history",
-    Values(path, "a file or a URL", {"metavar": "PLACE"}),
-    "where the run is remembered: an SQLite file, relative to the root folder, a URL of SQLAlchemy's, or none {default}",
+    Values(path, "a file", {"metavar": "PATH"}),
+    "where the run is remembered: an SQLite file, relative to the root folder, or none {default}",
     default=".jaxgate/history.sqlite",
 )
 PROFILED = Option(
