@@ -204,7 +204,6 @@ KINDS = {
     RunKind.REVIEW: ("--perf-update=review",),
     RunKind.TRIM: ("--perf-update=trim",),
     RunKind.AGAINST: ("--perf-against=HEAD",),
-    RunKind.CALIBRATE: ("--perf-calibrate=3",),
     RunKind.AGAINST_ENV: ("--perf-against-env=X=1",),
     RunKind.PLAN: ("--perf-plan",),
     RunKind.RECORD_TIMES: ("--perf-record-times=2",),

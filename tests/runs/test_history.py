@@ -103,7 +103,7 @@ def test_what_is_compared_with_elsewhere_says_so(recorded):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--perf-calibrate=2",), ("--perf-plan",), ("--collect-only",), ("-k", "nothing"), ("--perf-history=none",)],
+    [("--perf-plan",), ("--collect-only",), ("-k", "nothing"), ("--perf-history=none",)],
 )
 def test_a_run_that_judges_nothing_adds_nothing(recorded, short_duels, arguments):
     """Nor does one that is not to be remembered."""

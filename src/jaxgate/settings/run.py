@@ -46,7 +46,6 @@ class RunKind(StrEnum):
     REVIEW = "update=review"
     TRIM = "update=trim"
     AGAINST = "against"
-    CALIBRATE = "calibrate"
     AGAINST_ENV = "against-env"
     PLAN = "plan"
     RECORD_TIMES = "record-times"
@@ -103,7 +102,6 @@ class Settings:
         baselines: Folder of the baselines to compare with.
         stored: Folder of the project's own baselines; the same, but where something else is compared with.
         namesakes: Files whose name another file that gates has, too: what is new in them has its folder in its name.
-        calibrate: Duels of each case with itself, instead of judging; 0 judges.
         against: The git revision to compare with instead of the stored baselines; empty for these.
         quiet: Hardware, as verdicts name it, that is quiet and exclusive: times stored there count.
         record_times: Fresh processes whose times are stored, instead of judging; 0 judges.
@@ -142,7 +140,6 @@ class Settings:
     budget_s: float | None
     drift_budget: float | None
     max_undecided: float
-    calibrate: int
     against: str
     artifacts: ArtifactSettings
     history: str = field(repr=False)
