@@ -25,7 +25,7 @@ RUN   := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
 DOCS  := $(VENV)/.docs
 
-.PHONY: perf perf-target test test-postgresql test-quick evaluate lint docs page-check ready clean
+.PHONY: perf perf-target test test-quick evaluate lint docs page-check ready clean
 
 perf: $(READY)
 	@$(RUN) pytest perf $(if $(K),-k "$(K)") $(ARGS)
@@ -37,10 +37,6 @@ perf-target:
 
 test: $(READY)
 	@SHUFFLE=$(SHUFFLE) ALL_PLANTS=$(ALL_PLANTS) $(RUN) pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
-
-# The history's tests with SQLite and with a real PostgreSQL server, which is started for them (apt-get install postgresql).
-test-postgresql: $(READY)
-	@$(RUN) ci.postgresql $(VENV)/bin/python -m pytest tests/keep/test_history.py tests/keep/test_history_disasters.py $(ARGS)
 
 test-quick: $(READY)
 	@$(RUN) pytest tests/model tests/judge tests/keep tests/report -n auto --maxprocesses 4 $(ARGS)

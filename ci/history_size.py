@@ -1,4 +1,4 @@
-"""How large a history becomes and how long it takes: ``python ci/history_size.py [URL]``; docs/history.md quotes it.
+"""How large a history becomes and how long it takes: ``python ci/history_size.py``; docs/history.md quotes it.
 
 The runs are made up: facts of a case stay but for one in a hundred, what a clock measures is another number in each run.
 """
@@ -6,13 +6,12 @@ The runs are made up: facts of a case stay but for one in a hundred, what a cloc
 from __future__ import annotations
 
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxgate.keep.history import HistoryStore, find_place
+from jaxgate.keep.history import HistoryStore
 from jaxgate.model import BaselineName, HistoryPoint, HistoryRun
 
 CASES, RUNS, FACTS, TIMES = 247, 200, 28, 7
@@ -66,24 +65,22 @@ def main() -> None:
     chance = random.Random(7)  # noqa: S311 - made-up figures
     facts = [{f"some_fact_{each}_bytes": float(chance.randrange(10**5)) for each in range(FACTS)} for _ in range(CASES)]
     with tempfile.TemporaryDirectory() as folder:
-        place = find_place(sys.argv[1] if len(sys.argv) > 1 else "history.sqlite", Path(folder))
-        assert place is not None
-        with HistoryStore(place) as store:
-            taken = []
-            for number in range(1, RUNS + 1):
-                one = run(number, facts, chance)
-                begin = time.perf_counter()
-                store.add(one)
-                taken.append(time.perf_counter() - begin)
-            print(f"{CASES} cases x {RUNS} runs x {FACTS + TIMES} figures")
-            if place.file is not None:
-                print(f"file: {place.file.stat().st_size / 1e6:.1f} MB")
-            print(f"adding a run: {sorted(taken)[RUNS // 2] * 1000:.0f} ms, the slowest {max(taken) * 1000:.0f} ms")
-            name = store.cases()[100].case
-            timed("reading a case", lambda: store.points(name))
-            timed("reading all cases", lambda: store.points(None))
-            timed("listing the cases", store.cases)
-            timed("reading the run of a commit", lambda: store.at_commit(f"{100:040x}"))
+        file = Path(folder) / "history.sqlite"
+        store = HistoryStore(file)
+        taken = []
+        for number in range(1, RUNS + 1):
+            one = run(number, facts, chance)
+            begin = time.perf_counter()
+            store.add(one)
+            taken.append(time.perf_counter() - begin)
+        print(f"{CASES} cases x {RUNS} runs x {FACTS + TIMES} figures")
+        print(f"file: {file.stat().st_size / 1e6:.1f} MB")
+        print(f"adding a run: {sorted(taken)[RUNS // 2] * 1000:.0f} ms, the slowest {max(taken) * 1000:.0f} ms")
+        name = store.cases()[100].case
+        timed("reading a case", lambda: store.points(name))
+        timed("reading all cases", lambda: store.points(None))
+        timed("listing the cases", store.cases)
+        timed("reading the run of a commit", lambda: store.at_commit(f"{100:040x}"))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from ci.evaluation.elsewhere import elsewhere
 from ci.evaluation.looking import look
 from ci.evaluation.result import REPOSITORY, Requirement, Result
 from ci.evaluation.rules import RULES, alarms
-from jaxgate.keep import CALIBRATION
 from jaxgate.observe.machine import give_cpu_devices
 from tests.faults import catalogue, programs
 from tests.faults.model import Outcome
@@ -154,10 +153,19 @@ def power(*plugin: str, quick: bool) -> Result:
     begin = time.perf_counter()
     duels, cases = (7, "rnn-forward-over-32") if quick else (POWER_DUELS, POWER_CASES)
     with tempfile.TemporaryDirectory() as folder:
-        asked = (f"--perf-calibrate={duels}", "-k", cases, f"--perf-artifacts={folder}", "-p", "no:cacheprovider")
+        asked = (
+            "-p",
+            "ci.calibrate.plugin",
+            f"--duels={duels}",
+            f"--into={folder}",
+            "-k",
+            cases,
+            "-p",
+            "no:cacheprovider",
+        )
         if status := _pytest("perf", *plugin, *asked):
             raise RuntimeError(f"expected a calibration, found exit status {status} of pytest")
-        found = json.loads((Path(folder) / CALIBRATION / "calibration.json").read_text())
+        found = json.loads((Path(folder) / "calibration.json").read_text())
     rows = found["cases"]
     false = [sum(row["alarms"] for row in rows), sum(len(row["ratios"]) for row in rows)]
     seen: dict[float, list[int]] = {}

@@ -59,8 +59,8 @@ def kept(remote):
     """The runs of the branch, and how many commits it has."""
     where = Path(mkdtemp(dir=remote.parent))
     git(remote.parent, "clone", "--quiet", "--branch", "perf-history", str(remote), str(where))
-    with HistoryStore(find_place(str(where / "history.sqlite"), Path())) as store:
-        runs = [run.run for run in store.runs()]
+    store = HistoryStore(find_place(str(where / "history.sqlite"), Path()))
+    runs = [run.run for run in store.runs()]
     return runs, int(git(where, "rev-list", "--count", "HEAD"))
 
 

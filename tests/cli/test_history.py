@@ -21,12 +21,12 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("JAXGATE_HISTORY", raising=False)
     (tmp_path / "pyproject.toml").write_text("")
-    with HistoryStore(find_place(HISTORY_PLACE, tmp_path)) as store:
-        slower = TimeRecord(status="SLOWER", ratio=1.3, low=1.28, high=1.33)
-        store.append(run(1, case(recorded="created", time=TimeRecord(status="SAME")), case("scan/lstm")))
-        store.append(run(2, case(run_ns=2_000), case("scan/lstm")))
-        store.append(run(3, case(run_ns=3_000, temp_bytes=8_000, status="REGRESSED", time=slower), case("scan/lstm")))
-        store.append(run(4, case(run_ns=3_000, temp_bytes=8_000, recorded="refreshed"), case(hardware=OTHER)))
+    store = HistoryStore(find_place(HISTORY_PLACE, tmp_path))
+    slower = TimeRecord(status="SLOWER", ratio=1.3, low=1.28, high=1.33)
+    store.append(run(1, case(recorded="created", time=TimeRecord(status="SAME")), case("scan/lstm")))
+    store.append(run(2, case(run_ns=2_000), case("scan/lstm")))
+    store.append(run(3, case(run_ns=3_000, temp_bytes=8_000, status="REGRESSED", time=slower), case("scan/lstm")))
+    store.append(run(4, case(run_ns=3_000, temp_bytes=8_000, recorded="refreshed"), case(hardware=OTHER)))
     return tmp_path
 
 
@@ -91,9 +91,9 @@ def test_the_newest_runs_alone(project, capsys):
 
 def test_a_long_history_has_a_short_table(project, capsys):
     """Its curve has it all, and the last line says how to see the rest."""
-    with HistoryStore(find_place(HISTORY_PLACE, project)) as store:
-        for number in range(5, 105):
-            store.append(run(number, case("scan/long", run_ns=number)))
+    store = HistoryStore(find_place(HISTORY_PLACE, project))
+    for number in range(5, 105):
+        store.append(run(number, case("scan/long", run_ns=number)))
     lines = said(capsys, "long").splitlines()
     curve = next(line.split()[1] for line in lines if line.startswith("run_ns"))
     assert len(curve) == 60
@@ -123,8 +123,8 @@ def test_a_name_must_be_of_one_case(project, capsys):
         "  scan/rnn",
     ]
     assert "found none; list them: jaxgate history" in said(capsys, "vmap", code=1)
-    with HistoryStore(find_place(HISTORY_PLACE, project)) as store:
-        store.append(run(9, case("scan/rnn-long")))
+    store = HistoryStore(find_place(HISTORY_PLACE, project))
+    store.append(run(9, case("scan/rnn-long")))
     assert said(capsys, "scan/rnn", "--folder", FOLDER).startswith("scan/rnn on")
 
 
@@ -159,8 +159,8 @@ def test_a_database_that_cannot_be_read_is_one_line(project, capsys):
 
 def test_names_do_nothing_in_a_terminal(project, capsys):
     """Whoever wrote them."""
-    with HistoryStore(find_place(HISTORY_PLACE, project)) as store:
-        store.append(run(9, case("scan/\x1b[2Jevil", status="\x1b[31m"), commit="\x1b[1m"))
+    store = HistoryStore(find_place(HISTORY_PLACE, project))
+    store.append(run(9, case("scan/\x1b[2Jevil", status="\x1b[31m"), commit="\x1b[1m"))
     for arguments in ((), ("evil",), ("evil", "--json"), ("evi", "--folder", FOLDER)):
         assert "\x1b" not in said(capsys, *arguments)
 
@@ -212,9 +212,9 @@ def test_runs_of_pytest_benchmark_are_added_once(project, capsys):
     files = saved(project), saved(project, "copy.json")
     assert said(capsys, "--import", *files) == f"{shown}: 1 run added, 1 known already\n"
     assert said(capsys, "--import", files[0]) == f"{shown}: 0 runs added, 1 known already\n"
-    with HistoryStore(find_place(HISTORY_PLACE, project)) as store:
-        ours, (step,) = store.points("scan/rnn"), store.points("model/step-small-size-b0d62f")
-        (about,) = (one for one in store.runs() if one.source == "pytest-benchmark")
+    store = HistoryStore(find_place(HISTORY_PLACE, project))
+    ours, (step,) = store.points("scan/rnn"), store.points("model/step-small-size-b0d62f")
+    (about,) = (one for one in store.runs() if one.source == "pytest-benchmark")
     assert (step.folder, step.figures) == ("amd-epyc-7763-64-core-processor", {"run_ns": 2_500})
     assert (step.status, step.time_status, step.program, step.recorded, step.baseline) == ("", "", "", "", None)
     assert (step.ratio, step.fails, step.source) == (None, False, "pytest-benchmark")
@@ -228,8 +228,8 @@ def test_runs_of_pytest_benchmark_are_added_once(project, capsys):
 def test_a_commit_that_is_none_is_unknown(project, capsys):
     """So is one outside git."""
     said(capsys, "--import", saved(project, commit_info={"id": "unversioned"}))
-    with HistoryStore(find_place(HISTORY_PLACE, project)) as store:
-        assert store.runs()[0].commit is None
+    store = HistoryStore(find_place(HISTORY_PLACE, project))
+    assert store.runs()[0].commit is None
 
 
 def test_results_of_a_run_are_added(project, capsys):
@@ -269,8 +269,8 @@ def test_a_file_that_is_something_else_keeps_no_other_out(project, capsys, chang
 
 def test_nothing_of_a_run_is_lost_by_a_second_one_of_the_same_moment(project, capsys):
     """Two jobs of one second are two runs."""
-    with HistoryStore(find_place(HISTORY_PLACE, project)) as store:
-        store.append(replace(run(3, case("scan/lstm")), run="another"))
+    store = HistoryStore(find_place(HISTORY_PLACE, project))
+    store.append(replace(run(3, case("scan/lstm")), run="another"))
     assert "4 runs" in said(capsys, "lstm")
 
 

@@ -42,7 +42,6 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"\1<size>",
         ),
         (rf"(REMOVED  (?:program|baseline)) +{_SIZE}", r"\1 <size>"),  # the column is as wide as the longest of them
-        (r"(A duel costs |calibrating took )[\d.]+ s", r"\1<time>"),
         (r"(?m)(% +\|? ?)[\d.]+ s( *\|)?$", r"\1<time>\2"),
         (r"(?m)^On \d{4}-\d\d-\d\d\.", "On <today>."),
         (r"(\b(?:with|from|against|of) `?)[0-9a-f]{10}\b", r"\1<hash>"),

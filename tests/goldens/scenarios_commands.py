@@ -7,7 +7,7 @@ from goldens.transcript import Transcript, scenario
 from support.fakes import operation_table
 from support.git import git
 
-COMMANDS = ("calibrate", "gate", "record", "comment", "bisect", "policy", "baselines", "tensorboard")
+COMMANDS = ("gate", "record", "comment", "bisect", "policy", "baselines", "tensorboard")
 
 
 @scenario
@@ -22,7 +22,6 @@ def help_of_jaxgate(play: Transcript) -> None:
         play.jaxgate(command, "--no-such-option")
     play.jaxgate("no-such-command")
     play.jaxgate("record")
-    play.jaxgate("calibrate", "--duels=0")
 
 
 @scenario

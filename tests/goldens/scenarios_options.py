@@ -11,7 +11,6 @@ OTHERS = {
     "update": "--perf-update",
     "against": "--perf-against=HEAD",
     "against-env": AGAINST_ENV,
-    "calibrate": "--perf-calibrate=3",
     "plan": "--perf-plan",
     "record-times": "--perf-record-times=2",
 }
@@ -21,7 +20,6 @@ VALUES = (
     "--perf-why=because",
     "--perf-launches=0",
     "--perf-launches=few",
-    "--perf-calibrate=-1",
     "--perf-captures=-1",
     "--perf-record-times=-1",
     "--perf-busy-ok",

@@ -1,4 +1,4 @@
-"""Scenarios in which a clock decides, or somebody has said that it may not: claims, waivers, stored times, calibration."""
+"""Scenarios in which a clock decides, or somebody has said that it may not: claims, waivers, stored times."""
 
 from __future__ import annotations
 
@@ -111,15 +111,6 @@ def judged_by_stored_times(play: Transcript) -> None:
     play.run(files=[])
     play.edit(EXP, SIN)
     play.run(files=[])
-
-
-@scenario
-def calibration(play: Transcript) -> None:
-    """The gate's error rates, and nothing judged."""
-    play.recorded(WAVE)
-    play.lab.calibrate(1.05)
-    play.run("--perf-calibrate=5", "--benchmark-disable", files=["calibration.md"])
-    play.tree("perf-artifacts")
 
 
 @scenario

@@ -52,16 +52,6 @@ def test_a_foreign_folder_is_refused_and_left(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_calibration_is_kept(tmp_path):
-    """It was written by another kind of run, before any bundle was, and took minutes."""
-    (tmp_path / "calibration").mkdir()
-    (tmp_path / "calibration" / "calibration.md").write_text("minutes")
-    begun(tmp_path).write("model/step", "report.md", "old")
-    assert (tmp_path / "model/step/report.md").read_text() == "old"
-    begun(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [IGNORED, MARKER, "calibration"]
-
-
 def test_runs_are_counted(tmp_path):
     """Each run has one number, however often it is asked; a damaged count begins anew and stops nothing."""
     first = begun(tmp_path / "a")

@@ -41,8 +41,8 @@ def test_postgresql_is_tried():
 @pytest.fixture
 def store(place):
     """Open for the test."""
-    with HistoryStore(place) as found:
-        yield found
+    found = HistoryStore(place)
+    yield found
 
 
 def test_a_run_comes_back_whole(store):
@@ -233,22 +233,22 @@ def columns(store):
 def test_an_older_schema_is_brought_up_to_date_in_place(place, store, begins):
     """Step by step, by whoever comes first; what was stored is there."""
     store.append(run(1))
-    with HistoryStore(place, schema=3, steps={1: add_mood, 2: lambda connection: None}) as later:
-        if begins == "writing":
-            later.append(run(2))
-        assert later.points(CASE)[0].run == "run-0001"
-        assert versions(later) == [3]
-        assert "mood" in columns(later)
+    later = HistoryStore(place, schema=3, steps={1: add_mood, 2: lambda connection: None})
+    if begins == "writing":
+        later.append(run(2))
+    assert later.points(CASE)[0].run == "run-0001"
+    assert versions(later) == [3]
+    assert "mood" in columns(later)
 
 
 def test_a_step_that_fails_leaves_the_older_schema(place, store):
     """Whole: also what the steps before it did."""
     store.append(run(1))
-    with HistoryStore(place, schema=3, steps={1: add_mood, 2: fail}) as later:
-        with pytest.raises(HistoryError, match="ZeroDivisionError"):
-            later.append(run(2))
-        with pytest.raises(HistoryError, match="ZeroDivisionError"):
-            later.points(CASE)
+    later = HistoryStore(place, schema=3, steps={1: add_mood, 2: fail})
+    with pytest.raises(HistoryError, match="ZeroDivisionError"):
+        later.append(run(2))
+    with pytest.raises(HistoryError, match="ZeroDivisionError"):
+        later.points(CASE)
     assert versions(store) == [1]
     assert "mood" not in columns(store)
     assert [one.run for one in store.runs()] == ["run-0001"]
@@ -267,16 +267,16 @@ def test_a_schema_without_a_step_is_refused(place, store):
 
 def test_a_newer_schema_is_refused(place, store):
     """By who reads and who writes, in one line that says what to do; nothing is written."""
-    with HistoryStore(place, schema=7) as later:
-        later.append(run(1))
+    later = HistoryStore(place, schema=7)
+    later.append(run(1))
     for act in (lambda: store.append(run(2)), store.cases, store.runs, lambda: store.points(CASE)):
         with pytest.raises(
             HistoryError, match=r"expected a history of schema 1 or older, found 7, .*; nothing was"
         ) as found:
             act()
         assert "\n" not in str(found.value)
-    with HistoryStore(place, schema=7) as later:
-        assert [one.run for one in later.runs()] == ["run-0001"]
+    later = HistoryStore(place, schema=7)
+    assert [one.run for one in later.runs()] == ["run-0001"]
 
 
 def test_a_run_that_fails_half_way_is_not_there(place, store, monkeypatch):

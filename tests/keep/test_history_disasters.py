@@ -44,8 +44,8 @@ def named(place):
 
 def runs(place):
     """How many runs are there, each of them whole."""
-    with HistoryStore(place) as store:
-        found = len(store.runs())
+    store = HistoryStore(place)
+    found = len(store.runs())
     history_child.whole(place, found)
     return found
 
@@ -70,8 +70,8 @@ def test_a_full_disk_loses_nothing(tmp_path):
     number, _, said = child("full", file, 3, 400_000).partition(" ")
     assert re.fullmatch(f"{re.escape(str(file))}: OperationalError: (disk I/O error|database or disk is full)", said)
     assert runs(find_place(str(file), tmp_path)) == int(number) > 3
-    with HistoryStore(find_place(str(file), Path())) as store:
-        assert store.append(history_child.wide(int(number))) is True
+    store = HistoryStore(find_place(str(file), Path()))
+    assert store.append(history_child.wide(int(number))) is True
 
 
 def test_a_full_file_system_loses_nothing(tmp_path):
@@ -93,19 +93,19 @@ def test_a_full_file_system_loses_nothing(tmp_path):
 
 def test_the_journal_is_gone_after_each_run(tmp_path):
     """One file, which can be copied."""
-    with HistoryStore(find_place("history.sqlite", tmp_path)) as store:
-        store.append(run(1))
-        assert [path.name for path in tmp_path.iterdir()] == ["history.sqlite"]
+    store = HistoryStore(find_place("history.sqlite", tmp_path))
+    store.append(run(1))
+    assert [path.name for path in tmp_path.iterdir()] == ["history.sqlite"]
 
 
 def test_a_writer_that_does_not_end_is_named(tmp_path):
     """After as long as a run may wait; the run is not added, and can be later."""
     place = find_place("history.sqlite", tmp_path)
-    with HistoryStore(place) as other, HistoryStore(place, busy_s=0.01) as store:
-        other.append(run(1))
-        with other._database.writes(), pytest.raises(HistoryError, match="database is locked"):
-            store.append(run(2))
-        assert store.append(run(2)) is True
+    store = HistoryStore(place) as other, HistoryStore(place, busy_s=0.01)
+    other.append(run(1))
+    with other._database.writes(), pytest.raises(HistoryError, match="database is locked"):
+        store.append(run(2))
+    assert store.append(run(2)) is True
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path, content, says):
     """It is somebody's."""
     file = tmp_path / "history.sqlite"
     file.write_bytes(content)
-    with HistoryStore(find_place(str(file), tmp_path)) as store:
-        for act in (lambda: store.append(run(1)), store.cases):
-            with pytest.raises(HistoryError, match=says):
-                act()
+    store = HistoryStore(find_place(str(file), tmp_path))
+    for act in (lambda: store.append(run(1)), store.cases):
+        with pytest.raises(HistoryError, match=says):
+            act()
     assert file.read_bytes() == content
 
 
@@ -148,8 +148,8 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
 def test_the_own_folder_stays_out_of_git(tmp_path):
     """Another one is the project's: it may be meant to be committed."""
     for name in (".jaxgate/history.sqlite", "kept/history.sqlite"):
-        with HistoryStore(find_place(name, tmp_path)) as store:
-            store.append(run(1))
+        store = HistoryStore(find_place(name, tmp_path))
+        store.append(run(1))
     assert (tmp_path / ".jaxgate/.gitignore").read_text() == "*\n"
     assert not (tmp_path / "kept/.gitignore").exists()
 
@@ -157,15 +157,15 @@ def test_the_own_folder_stays_out_of_git(tmp_path):
 def test_statements_that_a_file_brings_call_nothing_of_ours(tmp_path):
     """A trigger in a file that a pull request left may not call what SQLAlchemy adds to SQLite: an expression can take for ever."""
     place = find_place("history.sqlite", tmp_path)
-    with HistoryStore(place) as store:
-        store.append(run(1))
-        connection = sqlite3.connect(place.file)
-        connection.execute("CREATE TRIGGER t AFTER INSERT ON jaxgate_runs BEGIN SELECT regexp('(a+)+$', 'aaa'); END")
-        connection.commit()
-        connection.close()
-        with pytest.raises(HistoryError, match=r"unsafe use of regexp\(\)"):
-            store.append(run(2))
-        assert [point.run for point in store.points(CASE)] == ["run-0001"]
+    store = HistoryStore(place)
+    store.append(run(1))
+    connection = sqlite3.connect(place.file)
+    connection.execute("CREATE TRIGGER t AFTER INSERT ON jaxgate_runs BEGIN SELECT regexp('(a+)+$', 'aaa'); END")
+    connection.commit()
+    connection.close()
+    with pytest.raises(HistoryError, match=r"unsafe use of regexp\(\)"):
+        store.append(run(2))
+    assert [point.run for point in store.points(CASE)] == ["run-0001"]
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_a_password_is_never_said(url, tmp_path):
     def append():
         place = find_place(url, tmp_path)
         assert PASSWORD not in repr(place) + place.shown
-        with HistoryStore(place, busy_s=1) as store:
-            store.append(run(1))
+        store = HistoryStore(place, busy_s=1)
+        store.append(run(1))
 
     with pytest.raises(HistoryError) as found:
         append()

@@ -35,7 +35,6 @@ from jaxgate.keep import (
     save_baseline,
 )
 from jaxgate.keep.artifacts import HISTORY
-from jaxgate.keep.calibration_files import write_calibration
 from jaxgate.keep.log import append_log, read_log
 from jaxgate.keep.npz import pack, unpack
 from jaxgate.keep.provenance import utc_today
@@ -309,17 +308,16 @@ def test_json_of_somebody_else_is_not_quoted(tmp_path):
 
 
 def test_what_lies_behind_a_link_is_not_removed(tmp_path):
-    """History, calibrations, programs, remembered references: links lead to somebody else's files."""
+    """History, programs, remembered references: links lead to somebody else's files."""
     theirs = tmp_path / "theirs"
     (theirs / "logs").mkdir(parents=True)
-    for name in ("logs/1.log", "calibration.png", f"{'a' * 32}.export.gz"):
+    for name in ("logs/1.log", "curve.png", f"{'a' * 32}.export.gz"):
         (theirs / name).write_text("mine")
     before = sorted(theirs.rglob("*"))
 
     artifacts = Artifacts(tmp_path / "artifacts")
     artifacts.write("model/step", "report.md", "old")
-    for name in (HISTORY, "calibration"):
-        (tmp_path / "artifacts" / name).symlink_to(theirs)
+    (tmp_path / "artifacts" / HISTORY).symlink_to(theirs)
     Artifacts(tmp_path / "artifacts").begin()
     assert sorted(theirs.rglob("*")) == before
 
@@ -350,17 +348,3 @@ def test_references_behind_a_link_are_not_forgotten(tmp_path, monkeypatch):
     (tmp_path / "cache").symlink_to(tmp_path / "data")
     ReferenceCache(tmp_path / "cache").save("key", {}, [])
     assert len(list((tmp_path / "data").glob("?.npz"))) == 3
-
-
-def test_a_plot_behind_a_link_stays(tmp_path, monkeypatch):
-    """Of an earlier calibration, of another project."""
-    from jaxgate.keep import calibration_files
-
-    monkeypatch.setattr(
-        calibration_files, "adapter_of", lambda _: type("A", (), {"dump_json": lambda *_, **__: b"{}"})()
-    )
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs/calibration.png").write_bytes(b"mine")
-    (tmp_path / "folder").symlink_to(tmp_path / "theirs")
-    write_calibration(tmp_path / "folder", None, markdown="", plot=None)
-    assert (tmp_path / "theirs/calibration.png").exists()

@@ -204,7 +204,6 @@ KINDS = {
     RunKind.REVIEW: ("--perf-update=review",),
     RunKind.TRIM: ("--perf-update=trim",),
     RunKind.AGAINST: ("--perf-against=HEAD",),
-    RunKind.CALIBRATE: ("--perf-calibrate=3",),
     RunKind.AGAINST_ENV: ("--perf-against-env=X=1",),
     RunKind.PLAN: ("--perf-plan",),
     RunKind.RECORD_TIMES: ("--perf-record-times=2",),
@@ -307,8 +306,6 @@ def test_a_path_that_no_system_has_ends_the_run_in_one_line(project, flag):
 
 
 def test_a_variable_is_looked_at_too(settings):
-    """So is an ini key; the URL of a database may be long."""
+    """So is an ini key."""
     with pytest.raises(pytest.UsageError, match=r"--perf-baselines: expected a folder of its own, found 'a+…"):
         settings(JAXGATE_BASELINES=LONG)
-    url = f"postgresql://user:{LONG}@host/runs"
-    assert settings(f"--perf-history={url}", JAXGATE_BASELINES="").history == url

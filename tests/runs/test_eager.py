@@ -208,13 +208,6 @@ def test_donation_is_the_inner_functions_own(loop):
     result.shows("expected no donate= with eager=True, found donate='w'", "carry= threads the state")
 
 
-def test_calibration_says_that_it_cannot(loop):
-    """There is no program to duel with itself."""
-    result = loop.run("--perf-calibrate", "20")
-    result.counts(failed=1)
-    result.shows("plain Python around jitted calls cannot be stored")
-
-
 @pytest.mark.parametrize("option", ["--benchmark-disable", "--benchmark-only"])
 def test_pytest_benchmark_s_switches_hold(loop, option):
     """The row is filled as for other subjects, and counters are taken without a clock."""

@@ -40,9 +40,9 @@ def recorded(written, monkeypatch):
 
 def history(project, place=HISTORY_PLACE):
     """The runs of a project's history, each with its points."""
-    with HistoryStore(find_place(place, project.path)) as store:
-        points = [point for case in dict.fromkeys(c.case for c in store.cases()) for point in store.points(case)]
-        return [(run, [point for point in points if point.run == run.run]) for run in store.runs()]
+    store = HistoryStore(find_place(place, project.path))
+    points = [point for case in dict.fromkeys(c.case for c in store.cases()) for point in store.points(case)]
+    return [(run, [point for point in points if point.run == run.run]) for run in store.runs()]
 
 
 def test_the_default_is_said_where_no_room_is_loaded():
@@ -103,7 +103,7 @@ def test_what_is_compared_with_elsewhere_says_so(recorded):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--perf-calibrate=2",), ("--perf-plan",), ("--collect-only",), ("-k", "nothing"), ("--perf-history=none",)],
+    [("--perf-plan",), ("--collect-only",), ("-k", "nothing"), ("--perf-history=none",)],
 )
 def test_a_run_that_judges_nothing_adds_nothing(recorded, short_duels, arguments):
     """Nor does one that is not to be remembered."""

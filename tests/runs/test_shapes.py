@@ -124,11 +124,8 @@ def test_a_library_that_stages_itself_is_refused_with_the_way_out(project):
     result.shows("expected arrays for a function that is called as it is", "what is under the decorator")
 
 
-@pytest.mark.parametrize(
-    ("option", "said"), [("--perf-calibrate=5", "could not be calibrated"), ("--perf-plan", "test_model.py::test_step")]
-)
-def test_other_kinds_of_run_say_what_they_cannot_do(recorded, option, said):
-    """In one line each."""
-    result = recorded.run(option)
-    result.shows(said)
+def test_a_plan_lists_it(recorded):
+    """In one line."""
+    result = recorded.run("--perf-plan")
+    result.shows("test_model.py::test_step")
     assert "Traceback" not in result.text

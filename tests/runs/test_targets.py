@@ -239,8 +239,10 @@ def test_a_run_here_borrows_the_baseline_of_a_target(recorded):
             [ON, "--perf-target=tpu:v4:2x2x1"],
             "--perf-target: expected one in a run of pytest, found 'tpu:v5e:1x1' and 'tpu:v4:2x2x1'",
         ),
-        ([ON, "--perf-calibrate=3"], "--perf-calibrate calls the cases, --perf-target only compiles them"),
-        ([ON, "--perf-against-env=jax_enable_x64=1"], "--perf-against-env calls the cases"),
+        (
+            [ON, "--perf-against-env=jax_enable_x64=1"],
+            "--perf-against-env calls the cases, --perf-target only compiles them",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(project, compilers, options, said):

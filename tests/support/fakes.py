@@ -30,7 +30,6 @@ from jaxgate.engine.duels.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge import STORED_PHASE_POLICIES, decide, decide_claim
 from jaxgate.model import DUEL_BURST_NS, Duel, OpRow, OpTable, Phases, RepeatOutcome, Samples, folder_name
-from jaxgate.observe.duel import NotPlantableError
 from jaxgate.observe.execute import Sampled
 from jaxgate.observe.machine import MachineState, first_device, read_environment
 from jaxgate.observe.profile import Profiled
@@ -182,15 +181,6 @@ class Lab:
 
         self.instruments["asker"] = lambda: ask
         return asked
-
-    def calibrate(self, ratio: float) -> None:
-        """Let identical programs differ by a ratio, and let nothing be planted."""
-
-        def no_planter(*_: object) -> None:
-            raise NotPlantableError("not asked for")
-
-        self.finds["baseline"] = duel(ratio)
-        self.instruments["prepare_planter"] = no_planter
 
     def _duel(self, opponent: str) -> Callable[..., Duel]:
         def run_duel(*_: object, settled: Callable[[Duel], bool], **__: object) -> Duel:

@@ -48,20 +48,20 @@ def kill(place, kills, seed):
     for _ in range(kills):
         child = os.fork()
         if child == 0:
-            with HistoryStore(place) as store:
-                if number or chance.random() < 0.5:
-                    store.append(wide(number))
-                signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process there and then, as SIGKILL does
-                signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0001, 0.06))
-                for more in range(1, 1000):
-                    store.append(wide(number + more))
+            store = HistoryStore(place)
+            if number or chance.random() < 0.5:
+                store.append(wide(number))
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process there and then, as SIGKILL does
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0001, 0.06))
+            for more in range(1, 1000):
+                store.append(wide(number + more))
             os._exit(3)
         chance.random()  # the next moment is another one
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status), f"the child ended by itself: {status}"
         through += whole(place, number)
-        with HistoryStore(place) as store:
-            number = len(store.runs())
+        store = HistoryStore(place)
+        number = len(store.runs())
     say(number, through)
 
 
@@ -72,14 +72,14 @@ def whole(place, at_least):
         connection = sqlite3.connect(place.file)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         connection.close()
-    with HistoryStore(place) as store:
-        numbers = [one.run for one in store.runs()]
-        assert len(numbers) == len(set(numbers)) >= at_least
-        if numbers:
-            with store._database.reads() as connection:
-                counts = dict(connection.execute(text(COUNTS)).all())
-            assert len(counts) == len(numbers)
-            assert set(counts.values()) == {CASES}
+    store = HistoryStore(place)
+    numbers = [one.run for one in store.runs()]
+    assert len(numbers) == len(set(numbers)) >= at_least
+    if numbers:
+        with store._database.reads() as connection:
+            counts = dict(connection.execute(text(COUNTS)).all())
+        assert len(counts) == len(numbers)
+        assert set(counts.values()) == {CASES}
     return left
 
 
@@ -91,10 +91,10 @@ def race(place, runs):
         if child == 0:
             status = 1
             try:
-                with HistoryStore(place) as store:
-                    for number in range(runs):
-                        store.append(wide(2 * number + first))
-                        store.append(replace(wide(number), run=f"both-{number}"))
+                store = HistoryStore(place)
+                for number in range(runs):
+                    store.append(wide(2 * number + first))
+                    store.append(replace(wide(number), run=f"both-{number}"))
                 status = 0
             finally:
                 os._exit(status)
@@ -104,18 +104,18 @@ def race(place, runs):
 
 def full(place, runs, nbytes):
     """Append some runs, then let no file grow beyond so many bytes and append until that fails; print the error."""
-    with HistoryStore(place) as store:
-        for number in range(runs):
+    store = HistoryStore(place)
+    for number in range(runs):
+        store.append(wide(number))
+    if nbytes:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, resource.RLIM_INFINITY))
+    number = runs
+    try:
+        while number < 2000:
             store.append(wide(number))
-        if nbytes:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, resource.RLIM_INFINITY))
-        number = runs
-        try:
-            while number < 2000:
-                store.append(wide(number))
-                number += 1
-        except HistoryError as error:
-            say(number, error)
+            number += 1
+    except HistoryError as error:
+        say(number, error)
 
 
 def main(task, named, *more):

@@ -13,6 +13,7 @@ from jaxgate.cli.pytest_arguments import IniError, history_place, usual_folder
 from jaxgate.engine.diff_sides import is_results, side_of_commit, side_of_hardware, side_of_results, side_of_revision
 from jaxgate.judge import diff_sides
 from jaxgate.keep import COMMIT, CorruptBaselineError, UnreadableResultsError, commit_of
+from jaxgate.keep.history import HistoryError, HistoryStore, find_place
 from jaxgate.model import DiffSide, RunDiff, UsageError
 from jaxgate.report import diff_json, diff_lines, diff_page, diff_summary
 
@@ -83,16 +84,13 @@ def _side(name: str, root: Path) -> DiffSide:
 
 def _remembered(name: str, root: Path) -> DiffSide | None:
     """What the history has of a commit."""
-    from jaxgate.keep.history import HistoryError, HistoryStore, find_place  # noqa: PLC0415 - imports SQLAlchemy
-
     commit = commit_of(root, name) or name
     named, folder = history_place(Path.cwd(), os.environ)
     try:
         place = find_place(named, folder)
         if place is None or not COMMIT.fullmatch(commit):
             return None
-        with HistoryStore(place) as store:
-            points = store.at_commit(commit)
+        points = HistoryStore(place).at_commit(commit)
     except HistoryError as error:
         raise UsageError(f"the history cannot be asked for {name}: {error}") from None
     return side_of_commit(name, points)

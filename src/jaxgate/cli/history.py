@@ -8,17 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jaxgate.cli.console import complain, refuse, say, write
 from jaxgate.cli.pages import write_page
 from jaxgate.cli.pytest_arguments import IniError, history_place
 from jaxgate.judge import chain_times
+from jaxgate.keep.history import HistoryError, HistoryStore, find_place, read_saved_run
 from jaxgate.model import HISTORY_OFF, HistoryPoint, plural
 from jaxgate.report import change_lines, changes_text, history_json, history_list, history_text
-
-if TYPE_CHECKING:
-    from jaxgate.keep.history import HistoryStore
 
 COMMAND = "history"
 
@@ -77,8 +74,8 @@ def add_history(command: Callable[..., argparse.ArgumentParser]) -> None:
     one.add_argument(
         "--history",
         default=None,
-        metavar="PLACE",
-        help="an SQLite file or a database's URL (default: JAXGATE_HISTORY, perf_history in pyproject.toml, "
+        metavar="PATH",
+        help="an SQLite file (default: JAXGATE_HISTORY, perf_history in pyproject.toml, "
         ".jaxgate/history.sqlite)",
     )
     one.add_argument(
@@ -115,23 +112,19 @@ def history(asked: Asked, environ: Mapping[str, str] = os.environ) -> int:
     Returns:
         The exit code: 1 if there is nothing to show, or a file could not be added.
     """
-    from jaxgate.keep.history import HistoryError, HistoryStore, find_place  # noqa: PLC0415 - imports SQLAlchemy
-
     try:
         named, root = (asked.place, Path()) if asked.place else history_place(Path.cwd(), environ)
         place = find_place(named, root)
         if place is None:
-            return refuse(COMMAND, f"the place is `{HISTORY_OFF}`: nothing is remembered; name one: --history PLACE", 1)
-        with HistoryStore(place) as store:
-            return _add(store, asked.files, place.shown) if asked.files else _show(store, asked, place.shown)
+            return refuse(COMMAND, f"the place is `{HISTORY_OFF}`: nothing is remembered; name one: --history PATH", 1)
+        store, shown = HistoryStore(place), str(place)
+        return _add(store, asked.files, shown) if asked.files else _show(store, asked, shown)
     except (HistoryError, IniError) as error:
         return refuse(COMMAND, str(error), 1)
 
 
 def _add(store: HistoryStore, files: Sequence[Path], shown: str) -> int:
     """Add what files hold; one that cannot be read does not keep the others out."""
-    from jaxgate.keep.history import HistoryError, read_saved_run  # noqa: PLC0415 - as above
-
     new = known = failed = 0
     for file in files:
         try:
@@ -147,7 +140,8 @@ def _add(store: HistoryStore, files: Sequence[Path], shown: str) -> int:
 
 
 def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
-    known = [case for case, folder in store.series() if asked.folder in (None, folder)]
+    cases = [one for one in store.cases() if asked.folder in (None, one.folder)]
+    known = [one.case for one in cases]
     if not known:
         where = f" on {asked.folder}" if asked.folder else ""
         return refuse(
@@ -158,7 +152,6 @@ def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
     if not asked.case and asked.page is not None:
         return refuse(COMMAND, "expected CASE before --page, found none; list them: jaxgate history", 2)
     if not asked.case:
-        cases = [case for case in store.cases() if asked.folder in (None, case.folder)]
         write(history_json(cases) if asked.as_json else history_list(cases))
         return 0
     names = [asked.case] if asked.case in known else sorted({name for name in known if asked.case in name})

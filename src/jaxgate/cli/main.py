@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from jaxgate.cli.baselines import show_baselines
 from jaxgate.cli.bisect_arguments import add_bisect
@@ -19,7 +18,7 @@ from jaxgate.cli.doctor import doctor
 from jaxgate.cli.gate import gate
 from jaxgate.cli.history import add_history
 from jaxgate.cli.init import asker, init
-from jaxgate.cli.pytest_arguments import SUITE, suite
+from jaxgate.cli.pytest_arguments import SUITE
 from jaxgate.cli.report_arguments import add_report
 from jaxgate.cli.repro_arguments import add_repro
 from jaxgate.cli.tensorboard import open_tensorboard
@@ -29,8 +28,6 @@ from jaxgate.report import policy_page
 
 Command = Callable[[argparse.Namespace, list[str]], int]
 """Runs with what it was given, and with the arguments that are pytest's."""
-
-DUELS = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,23 +83,6 @@ def _parser() -> argparse.ArgumentParser:
         one.register("action", None, _Given)
         return one
 
-    calibrate = command(
-        "calibrate",
-        _calibrate,
-        usage="jaxgate calibrate [-h] [--duels N] [pytest arguments ...]",
-        help="measure the gate's error rates on this machine, and the noise of each case",
-        description="Run each case against itself, and against itself with extra work; print and write the gate's "
-        "error rates; keep the noise of each case as its margin in later runs here. All other arguments are "
-        f"pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
-    )
-    calibrate.add_argument(
-        "--duels",
-        type=_count,
-        default=DUELS,
-        metavar="N",
-        help=f"duels of each case with itself (default: {DUELS}; 299 without a false alarm, over all cases, bound "
-        "the rate at 1 %%)",
-    )
     command(
         "init",
         _init,
@@ -240,27 +220,6 @@ def _tensorboard(known: argparse.Namespace, rest: list[str]) -> int:
 def _unknown(command: str, rest: list[str]) -> int:
     """The exit code of arguments that a command does not have; 0 if there are none."""
     return refuse(command, f"unknown arguments {' '.join(rest)}", 2) if rest else 0
-
-
-def _calibrate(known: argparse.Namespace, rest: list[str]) -> int:
-    _become_pytest([f"--perf-calibrate={known.duels}", "--benchmark-disable"], rest)
-
-
-def _become_pytest(own: list[str], rest: list[str]) -> NoReturn:
-    """Become pytest, so that its exit code, its output and Ctrl-C are its own."""
-    command = [sys.executable, "-m", "pytest", *suite(rest), *own, *rest]
-    sys.stdout.flush()
-    os.execv(sys.executable, command)  # noqa: S606 - a fixed command line, no shell
-
-
-def _count(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of duels, 1 or more, found {text!r}")
-    return number
 
 
 if __name__ == "__main__":

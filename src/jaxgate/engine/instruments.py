@@ -17,7 +17,7 @@ from jaxgate.engine.run.stored_runs import open_history
 from jaxgate.judge import PROCESSES
 from jaxgate.keep import utc_now, utc_today
 from jaxgate.model import Duel, HardwareKey, JaxDefaults, Opinion, OpTable, RepeatOutcome, Target
-from jaxgate.observe.duel import Contender, Planter, Side, Work, measure_work, prepare, prepare_planter, run_duel
+from jaxgate.observe.duel import Contender, Side, prepare, run_duel
 from jaxgate.observe.energy import EnergyMeters
 from jaxgate.observe.machine import MachineState, look
 from jaxgate.observe.opinion import Interpreter, second_opinion
@@ -51,8 +51,6 @@ class Instruments:
         repeat_duel: Does it in a fresh process.
         open_sides: Gives a process to each side of a duel.
         prepare: Compiles a stored program for a duel.
-        prepare_planter: Compiles it with extra work behind it.
-        measure_work: Measures how long that work takes.
         take_profile: Profiles one side of a red case.
         read_table: Reads in a process of its own what was profiled.
         record: Records a test in a fresh process of pytest.
@@ -78,8 +76,6 @@ class Instruments:
     repeat_duel: Callable[[FreshDuel], RepeatOutcome] = repeat_duel
     open_sides: Callable[[FreshDuel], AbstractContextManager[tuple[Side, Side]]] = open_sides
     prepare: Callable[..., Contender] = prepare
-    prepare_planter: Callable[..., Planter] = prepare_planter
-    measure_work: Callable[..., Work] = measure_work
     take_profile: Callable[..., Taken] = take_profile
     read_table: Callable[..., OpTable | None] = read_table
     record: RecordSelection = record_selection

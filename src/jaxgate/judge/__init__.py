@@ -40,16 +40,7 @@ from jaxgate.judge.order import (
 from jaxgate.judge.policy import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.judge.rank_merge import STAGE, merge, name_ranks
 from jaxgate.judge.time import arrive_worse, hold_stored, judge_time
-from jaxgate.judge.timing.calibration import (
-    PLANTS,
-    Planted,
-    calibrate_case,
-    is_slower,
-    name_margin,
-    own_margin,
-    rate_bound,
-    why_not_applied,
-)
+from jaxgate.judge.timing.calibration import name_margin, own_margin, why_not_applied
 from jaxgate.judge.timing.confirmation import (
     PROBES,
     PROCESSES,

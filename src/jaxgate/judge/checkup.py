@@ -96,7 +96,7 @@ def _clock(seen: Surroundings) -> Iterator[Remark]:
             Level.NOTE,
             "clock",
             f"{found}: duels need more pairs, and more of them end UNDECIDED",
-            "measure it: jaxgate calibrate",
+            "gate on a quieter machine, or facts alone: --benchmark-disable",
         )
     else:
         yield Remark(Level.OK, "clock", found)

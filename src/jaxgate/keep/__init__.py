@@ -1,7 +1,7 @@
 """The only room that touches disk: baselines, their log, and what is remembered between runs."""
 
 from jaxgate.keep.adopt import adopt_revision
-from jaxgate.keep.artifacts import CALIBRATION, PAGE_MARK, Artifacts, ForeignFolderError, refuse_foreign
+from jaxgate.keep.artifacts import PAGE_MARK, Artifacts, ForeignFolderError, refuse_foreign
 from jaxgate.keep.atomic import append_page, write_atomic
 from jaxgate.keep.baselines import (
     BaselineStore,
@@ -21,7 +21,6 @@ from jaxgate.keep.bisections import (
     save_bisection,
     search_folder,
 )
-from jaxgate.keep.calibration_files import write_calibration
 from jaxgate.keep.chart_library import chart_library
 from jaxgate.keep.duel_handoff import (
     RESULTS_BYTES,

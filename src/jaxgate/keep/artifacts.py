@@ -21,14 +21,10 @@ HISTORY = "history"
 """Scalars of every run, for TensorBoard; stays."""
 CLAIMS = ".profiled"
 """One empty file for each case that was profiled: several processes count them together."""
-CALIBRATION = "calibration"
-"""Results of a calibration."""
 PAGE_MARK = '<meta name="generator" content="jaxgate">'
 """Stands at the beginning of every page, which may be written over."""
 RESULTS_PAGE_BYTES = 64 * 1024**2
 _HEAD_BYTES = 1024
-_KEPT = frozenset({HISTORY, CALIBRATION})
-"""What other runs than this one are about: a calibration takes minutes, and is worth keeping."""
 
 
 class ForeignFolderError(Exception):
@@ -78,7 +74,7 @@ class Artifacts:
         """
         if (self.root / MARKER).is_file():
             self._before = _count(self.root / MARKER)
-        elif self.root.exists() and any(path.name not in _KEPT for path in self.root.iterdir()):
+        elif self.root.exists() and any(path.name != HISTORY for path in self.root.iterdir()):
             raise ForeignFolderError(
                 f"{self.root.name} holds files that jaxgate did not write, so no bundle was; choose another folder "
                 "with --perf-artifacts"
@@ -89,7 +85,9 @@ class Artifacts:
         if not (self.root / MARKER).is_file():
             return
         for path in self.root.iterdir():
-            if path.name in _KEPT and not path.is_symlink():  # files stay; folders are bundles of a family of that name
+            if (
+                path.name == HISTORY and not path.is_symlink()
+            ):  # files stay; folders are bundles of a family of that name
                 for inner in path.iterdir():
                     if inner.is_dir():
                         _remove(inner)

@@ -10,15 +10,7 @@ from jaxgate.model.bisection import (
     Probe,
     Quantity,
 )
-from jaxgate.model.calibration import (
-    CALIBRATION_SCHEMA,
-    FLOORS_SCHEMA,
-    Calibration,
-    CaseCalibration,
-    NoiseFloor,
-    NoiseFloors,
-    Plant,
-)
+from jaxgate.model.calibration import FLOORS_SCHEMA, NoiseFloor, NoiseFloors
 from jaxgate.model.checkup import Level, Remark, Surroundings
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.drift import Accepted, CaseChanges, Creep, Drift, DriftStart, FactDrift, Step

@@ -36,7 +36,6 @@ from jaxgate.plugin.case_row import row_of
 from jaxgate.plugin.gate_arguments import case_of_call, usage_errors
 from jaxgate.plugin.gate_targets import compiler_of, leave_out, parse_targets
 from jaxgate.plugin.gated_test import GatedTest
-from jaxgate.plugin.modes.calibrate import calibrate_case
 from jaxgate.plugin.reports import Capturing, hold
 from jaxgate.plugin.sized_case import fit, refuse_platform
 from jaxgate.report import explain, in_short, report_sections, verdict_properties
@@ -163,8 +162,6 @@ class Gate:
             problem = self._session.result.add_name(each, self._item.nodeid)
             if problem:
                 pytest.fail(problem, pytrace=False)
-        if self._session.settings.calibrate:
-            return calibrate_case(self._session, case, self.test)
         return self._end(*self._judge(case))
 
     def end_test(self, error: BaseException | None) -> None:

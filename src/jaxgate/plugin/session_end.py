@@ -97,7 +97,7 @@ def _publish(session: pytest.Session, gates: GateSession | None, ending: Ending 
         return
     config, settings = session.config, gates.settings
     config.stash[ENDING] = ending
-    if gates.result.calibrated or settings.other_side or settings.as_measured:
+    if settings.other_side or settings.as_measured:
         return
     try:
         selected, status = config.stash[TESTS].selected, int(session.exitstatus)
@@ -110,7 +110,7 @@ def _publish(session: pytest.Session, gates: GateSession | None, ending: Ending 
 def nothing_judged(config: pytest.Config) -> bool:
     """Whether gates were selected and none gave a verdict, without the user having asked for that when the run began."""
     gates = config.stash.get(SESSION, None)
-    judged = gates is not None and bool(gates.result.verdicts or gates.result.calibrated)
+    judged = gates is not None and bool(gates.result.verdicts)
     return bool(config.stash[TESTS].selected) and not judged and "benchmark_skip" not in _narrowed_by(config)
 
 

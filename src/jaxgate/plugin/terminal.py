@@ -27,7 +27,6 @@ from jaxgate.plugin.reports import ON_PAGES
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.environment_runs import Comparison
 from jaxgate.report import (
-    calibration_text,
     count,
     details,
     moved,
@@ -56,8 +55,6 @@ def summarise(out: Console, config: pytest.Config) -> None:
         on_pages = config.stash.get(ON_PAGES, False)
         ending = config.stash.get(session_end.ENDING, None)
         show(out, gates, ending, config.invocation_params.dir, on_pages=on_pages)
-        if gates.result.calibrated:
-            return
     if session_end.OUTCOME in config.stash:
         for command in workflow_commands(config.stash[session_end.OUTCOME]):
             out.ensure_newline()
@@ -78,7 +75,7 @@ def summarise(out: Console, config: pytest.Config) -> None:
 
 
 def show(out: Console, session: GateSession, ending: Ending | None, folder: Path, *, on_pages: bool) -> None:
-    """Show what was judged, or what a calibration found.
+    """Show what was judged.
 
     Args:
         out: pytest's terminal.
@@ -87,9 +84,7 @@ def show(out: Console, session: GateSession, ending: Ending | None, folder: Path
         folder: Where the user stands; paths are shown relative to it.
         on_pages: Whether buffers and differences of programs were left to the pages of the red cases.
     """
-    if session.result.calibrated:
-        _calibration(out, session)
-    elif session.result.verdicts:
+    if session.result.verdicts:
         _verdicts(out, session)
         _undecided_anywhere(out, session)
         _what_next(out, session, ending, folder)
@@ -98,15 +93,6 @@ def show(out: Console, session: GateSession, ending: Ending | None, folder: Path
         show_advice(out, session, ending)
         if ending is not None and ending.orphans:
             _orphans(out, session, ending.orphans, folder)
-
-
-def _calibration(out: Console, session: GateSession) -> None:
-    found = session.result.calibrated
-    out.ensure_newline()
-    out.section("jaxgate: calibration")
-    out.write(calibration_text(found.cases, bound=found.bound, failed=found.failed) + "\n")
-    for note in found.notes:
-        out.write_line(note)
 
 
 def _verdicts(out: Console, session: GateSession) -> None:

@@ -12,8 +12,6 @@ from jaxgate.report.commands.bisection import (
     show_figure,
 )
 from jaxgate.report.commands.bug_report import bug_report
-from jaxgate.report.commands.calibration import calibration_markdown, calibration_text
-from jaxgate.report.commands.calibration_plot import draw
 from jaxgate.report.commands.checkup import checkup_text
 from jaxgate.report.commands.history import changes_text, history_json, history_list, history_text, sparkline
 from jaxgate.report.commands.inventory import inventory_json, inventory_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
@@ -46,7 +46,6 @@ class RunKind(StrEnum):
     REVIEW = "update=review"
     TRIM = "update=trim"
     AGAINST = "against"
-    CALIBRATE = "calibrate"
     AGAINST_ENV = "against-env"
     PLAN = "plan"
     RECORD_TIMES = "record-times"
@@ -103,7 +102,6 @@ class Settings:
         baselines: Folder of the baselines to compare with.
         stored: Folder of the project's own baselines; the same, but where something else is compared with.
         namesakes: Files whose name another file that gates has, too: what is new in them has its folder in its name.
-        calibrate: Duels of each case with itself, instead of judging; 0 judges.
         against: The git revision to compare with instead of the stored baselines; empty for these.
         quiet: Hardware, as verdicts name it, that is quiet and exclusive: times stored there count.
         record_times: Fresh processes whose times are stored, instead of judging; 0 judges.
@@ -126,7 +124,7 @@ class Settings:
         target: Hardware that is not there, for which the cases are compiled; empty runs them here.
         cpu_devices: Virtual devices of a CPU; ``None`` leaves JAX as it is.
         artifacts: What is kept of a case that failed, and where.
-        history: Where the run is remembered: a path, the URL of a database, or ``none``. It may hold a password.
+        history: Where the run is remembered: a path, or ``none``.
         time_limit_s: Seconds after which no test begins; ``None`` for no limit.
         ranks: Which of several processes this is; ``None`` for a run of one.
     """
@@ -142,10 +140,9 @@ class Settings:
     budget_s: float | None
     drift_budget: float | None
     max_undecided: float
-    calibrate: int
     against: str
     artifacts: ArtifactSettings
-    history: str = field(repr=False)
+    history: str
     against_env: tuple[str, ...]
     upgrade: tuple[str, ...]
     launches: int

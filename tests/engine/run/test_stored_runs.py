@@ -11,9 +11,9 @@ from jaxgate.keep.history import HistoryError, HistoryStore, find_place
 
 def test_all_cases_of_a_folder_are_read_by_one_query(tmp_path, monkeypatch):
     """Each case gets its own runs; one that is not there gets none."""
-    with HistoryStore(find_place("h.sqlite", tmp_path)) as store:
-        store.append(run(1, case(), case("vmap/loss")))
-        store.append(run(2, case(temp_bytes=5)))
+    store = HistoryStore(find_place("h.sqlite", tmp_path))
+    store.append(run(1, case(), case("vmap/loss")))
+    store.append(run(2, case(temp_bytes=5)))
     asked = []
     real = HistoryStore.points
     monkeypatch.setattr(HistoryStore, "points", lambda *given: asked.append(given[1:]) or real(*given))

@@ -9,7 +9,6 @@ from support import factories
 from support.factories import ENVIRONMENT, HARDWARE, OTHER_CPU
 
 from jaxgate.judge import decide, is_settled, name_margin, own_margin, why_not_applied
-from jaxgate.judge.timing.calibration import noise_floor
 from jaxgate.judge.timing.duel import MAX_MARGIN
 from jaxgate.model import FLOORS_SCHEMA, NoiseFloor, NoiseFloors, Status
 
@@ -28,16 +27,6 @@ def judged(found, share):
     """A duel judged with a floor, as a run does."""
     known = floor(share)
     return name_margin(decide(found, own_margin=own_margin(known)), known)
-
-
-@pytest.mark.parametrize(
-    ("ratios", "expected"),
-    [((1.0,), 0.0), ((1.0, 1.04, 0.99), 0.04), ((1.02, 1 / 1.07), 0.07), ((0.9, 1.1), 1 / 0.9 - 1)],
-)
-def test_the_floor_is_the_largest_deviation_either_way(ratios, expected):
-    """A program faster than itself by 1 / 1.07 tells as much as one 7 % slower; a wild pair of sixty does not."""
-    assert noise_floor([duel(*([1.0] * 59), 2.0)]) == 0
-    assert noise_floor([duel(ratio) for ratio in ratios]) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(("share", "margin"), [(0.0, 0.03), (0.02, 0.03), (0.05, 0.05), (0.12, 0.12)])

@@ -12,7 +12,6 @@ from jaxgate.engine.run.orphans import Orphans, find_idle_entries, find_orphans
 from jaxgate.engine.run.renames import add_renames
 from jaxgate.judge import worst_accepted
 from jaxgate.keep import (
-    CALIBRATION,
     LOG_FOLDER,
     CorruptBaselineError,
     adopt_revision,
@@ -64,8 +63,6 @@ def end_session(session: GateSession, code: int, *, review: Review | None) -> En
     changes = tidy(session)
     adopted = adopt_baselines(session)
     session.evidence.finish()
-    calibration = session.settings.artifacts.folder / CALIBRATION
-    session.result.calibrated.finish(calibration, session.floors, shown=session.short(calibration))
     return Ending(status=ExitStatus(code=code), changes=changes, adopted=adopted, review=review)
 
 

@@ -24,12 +24,11 @@ def remember(session: GateSession, record: RunRecord, file: Path) -> None:
     if named == HISTORY_OFF or not record.cases:
         return
     try:
-        from jaxgate.keep.history import HistoryStore, find_place  # noqa: PLC0415 - imports SQLAlchemy
+        from jaxgate.keep.history import HistoryStore, find_place  # noqa: PLC0415 - some Pythons have no sqlite3
 
         place = find_place(named, session.project)
         if place is not None:
-            with HistoryStore(place) as store:
-                store.append(record)
+            HistoryStore(place).append(record)
     except Exception as error:  # noqa: BLE001 - the run was judged, and its pages are written
         later = f"; add it later: jaxgate history --import {shlex.quote(session.short(file))}" if file.is_file() else ""
         session.evidence.problems.append(f"the run was not added to the history: {error}{later}")

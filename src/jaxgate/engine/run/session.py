@@ -13,7 +13,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jaxgate.engine.calibration_results import Calibrated
 from jaxgate.engine.case_names import CaseNames
 from jaxgate.engine.drift_budget import DriftBudget
 from jaxgate.engine.duels.baseline_duel import BaselineDuels
@@ -92,7 +91,6 @@ class SessionResult:
         other_lines: Release lines of jax, by case, of the baselines that another one recorded.
         candidates: What a review may accept, by case; or why it cannot.
         costs: What gates took, by test.
-        calibrated: The cases of a calibration.
         accused: Tests that failed because the machine is the suspect.
         time_over: Why the run stopped before it was done; empty if it did not.
     """
@@ -110,7 +108,6 @@ class SessionResult:
     other_lines: dict[str, str] = field(default_factory=dict)
     candidates: dict[str, Candidate | str] = field(default_factory=dict)
     costs: dict[str, Cost] = field(default_factory=dict)
-    calibrated: Calibrated = field(default_factory=Calibrated)
     accused: int = 0
     time_over: str = ""
 
@@ -226,7 +223,7 @@ class GateSession:
         self.opinions: Final = SecondOpinions(settings, self.instruments)
         quiet = () if settings.elsewhere else settings.quiet
         self.stored_times: Final = StoredTimesClock(quiet, TimesStore(settings.baselines, line), self.again)
-        for_another = settings.other_side or settings.as_measured or settings.calibrate
+        for_another = settings.other_side or settings.as_measured
         self.evidence: Final = EvidenceCollector(
             None if for_another or comparison else settings.artifacts,
             project,

@@ -12,7 +12,7 @@ class StoredRuns:
     """What earlier runs stored; opened when it is first asked, so that what is wrong with it is said of a case.
 
     Args:
-        named: A path or the URL of a database.
+        named: The path of its file.
         root: What a path is relative to.
     """
 
@@ -28,7 +28,7 @@ class StoredRuns:
         Raises:
             HistoryError: If they cannot be read.
         """
-        if self._problem is not None:  # a database that does not answer is waited for once, not by each case
+        if self._problem is not None:  # a file that is locked is waited for once, not by each case
             raise self._problem
         if folder not in self._known:
             try:
@@ -40,15 +40,14 @@ class StoredRuns:
 
     def _read(self, folder: str) -> dict[str, tuple[HistoryPoint, ...]]:
         """All cases of a folder by one query: nearly all of them are asked for."""
-        from jaxgate.keep.history import HistoryError, HistoryStore, find_place  # noqa: PLC0415 - imports SQLAlchemy
+        from jaxgate.keep.history import HistoryError, HistoryStore, find_place  # noqa: PLC0415 - some Pythons have no sqlite3
 
         place = find_place(self._named, self._root)
         if place is None:
             raise HistoryError("no history is kept")
         found: dict[str, list[HistoryPoint]] = {}
-        with HistoryStore(place) as store:
-            for point in store.points(None, folder):
-                found.setdefault(point.case, []).append(point)
+        for point in HistoryStore(place).points(None, folder):
+            found.setdefault(point.case, []).append(point)
         return {case: tuple(points) for case, points in found.items()}
 
 

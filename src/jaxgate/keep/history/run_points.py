@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 
-from jaxgate.keep.history.place import HistoryError
 from jaxgate.model import CaseRecord, HistoryPoint, HistoryRun, RunRecord, Status, TimeRecord
+
+
+class HistoryError(Exception):
+    """The history cannot be read or written; the text says why in one line."""
 
 
 def history_run(record: RunRecord) -> HistoryRun:
@@ -51,8 +55,13 @@ def _is_unconfirmed(time: TimeRecord) -> bool:
     return beyond and time.status == Status.UNDECIDED
 
 
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
 def _point(case: CaseRecord, record: RunRecord) -> HistoryPoint:
-    figures, unconfirmed = case.figures, _is_unconfirmed(case.time)
+    figures, time = case.figures, case.time
+    low, high, ratio = (None if _is_unconfirmed(time) else _finite(one) for one in (time.low, time.high, time.ratio))
     return HistoryPoint(
         run=record.run,
         moment=utc(record.moment),
@@ -65,10 +74,10 @@ def _point(case: CaseRecord, record: RunRecord) -> HistoryPoint:
         elsewhere=record.elsewhere,
         program="" if figures is None else figures.program,
         baseline=None if figures is None else figures.baseline,
-        time_status=case.time.status,
-        ratio=None if unconfirmed else case.time.ratio,
-        low=None if unconfirmed else case.time.low,
-        high=None if unconfirmed else case.time.high,
+        time_status=time.status,
+        ratio=ratio,
+        low=low,
+        high=high,
         figures={} if figures is None else figures.now,
         environment={} if figures is None else figures.environment,
     )

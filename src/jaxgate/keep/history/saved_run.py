@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.keep import UnreadableResultsError, parse_results, read_run_file
-from jaxgate.keep.history.place import HistoryError
-from jaxgate.keep.history.run_points import history_run, utc
+from jaxgate.keep.history.run_points import HistoryError, history_run, utc
 from jaxgate.model import HistoryPoint, HistoryRun, case_name
 
 _EXPECTED = "expected JSON that pytest-benchmark saved, or the results.json of a run"

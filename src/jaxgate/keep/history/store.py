@@ -1,53 +1,81 @@
-"""The history of runs: a run is added whole, once, and cases are read back oldest first."""
+"""The history of runs in an SQLite file: a run is added whole, once, and cases are read back oldest first.
+
+SQLite keeps its rollback journal, not a write-ahead log: between two runs the history is one file, which can be copied as an
+artifact and lies on network file systems, where a log does not work. Writers are few and short, so they may wait.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, func, insert, select
+from jaxgate.keep import COMMIT, write_atomic
+from jaxgate.keep.history.run_points import HistoryError, history_run
+from jaxgate.model import HISTORY_OFF, HISTORY_PLACE, BaselineName, HistoryCase, HistoryPoint, HistoryRun, RunRecord
 
-from jaxgate.keep import COMMIT
-from jaxgate.keep.history.cells import ReadOnce, divided, fields, finite, joined, plain
-from jaxgate.keep.history.database import BUSY_S, Database
-from jaxgate.keep.history.interned import intern
-from jaxgate.keep.history.place import HistoryError, Place
-from jaxgate.keep.history.run_points import history_run
-from jaxgate.keep.history.schema import SCHEMA, STEPS, Step, bring_up_to_date, refuse_newer, version_of
-from jaxgate.keep.history.tables import BASELINES, ENVIRONMENTS, FACTS, POINTS, RUNS, SERIES
-from jaxgate.model import BaselineName, HistoryCase, HistoryPoint, HistoryRun, RunRecord
+BUSY_S = 30.0
+"""So long a run waits for another one to end its transaction, which takes far less than a second."""
+VERSION = 1
+"""Of the tables; stands in ``PRAGMA user_version``."""
+TABLES = (
+    # `about` and `content`: JSON, the other fields of HistoryRun and of HistoryPoint by name
+    """CREATE TABLE jaxgate_runs (
+        id INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, moment TEXT NOT NULL, "commit" TEXT, about TEXT NOT NULL)""",
+    """CREATE TABLE jaxgate_points (
+        run_id INTEGER NOT NULL REFERENCES jaxgate_runs, "case" TEXT NOT NULL, folder TEXT NOT NULL, status TEXT NOT NULL,
+        content TEXT NOT NULL, UNIQUE (run_id, "case", folder))""",
+    """CREATE INDEX jaxgate_points_of_a_case ON jaxgate_points ("case")""",
+    f"PRAGMA user_version = {VERSION}",
+)
+_POINTS = """SELECT run, moment, "commit", "case", folder, status, content
+    FROM jaxgate_points JOIN jaxgate_runs ON id = run_id WHERE {where} ORDER BY moment, id, jaxgate_points.rowid"""
+_CLEAN = "NOT json_extract(about, '$.dirty') AND json_extract(about, '$.elsewhere') = ''"
+_CASES = """SELECT "case", folder, count(*) AS runs, moment, status, max(moment || printf('%012d', id)) AS newest
+    FROM jaxgate_points JOIN jaxgate_runs ON id = run_id GROUP BY "case", folder ORDER BY "case", folder"""
+"""SQLite takes moment and status of the row that has the maximum."""
+_Made = TypeVar("_Made")
 
-_OF_BASELINE = fields(BaselineName)
-_PLAIN = tuple(name for name in fields(HistoryPoint) if name not in {"baseline", "figures", "environment"})
-_NEWEST = (RUNS.c.moment.desc(), RUNS.c.id.desc())
+
+def find_place(text: str, root: Path) -> Path | None:
+    """The file that an option names.
+
+    Args:
+        text: A path, or ``none``.
+        root: What a path is relative to.
+
+    Returns:
+        The file; ``None`` for ``none``.
+
+    Raises:
+        HistoryError: If it is something else. Of a URL only the beginning is quoted: it may hold a password.
+    """
+    if text.strip() == HISTORY_OFF:
+        return None
+    scheme, is_url, _ = text.partition("://")
+    if is_url:
+        raise HistoryError(f"expected the path of a file, or {HISTORY_OFF}, found a URL, {scheme}://…")
+    path = root / text
+    if path.exists() and not path.is_file():
+        raise HistoryError(f"expected the path of a file, or {HISTORY_OFF}, found {path}, which is no regular file")
+    return path
 
 
 class HistoryStore:
-    """The history at one place; made with the first run.
+    """The history in a file, which is made with the first run.
 
     Args:
-        place: Where it is.
+        file: The SQLite file.
         busy_s: Seconds to wait for another process that writes.
-        schema: The version of its tables.
-        steps: How older ones become that.
     """
 
-    def __init__(
-        self, place: Place, *, busy_s: float = BUSY_S, schema: int = SCHEMA, steps: Mapping[int, Step] = STEPS
-    ) -> None:
-        self._schema, self._steps = schema, steps
-        self._database = Database(place, busy_s=busy_s)
-        self._place = place
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._database.close()
+    def __init__(self, file: Path, *, busy_s: float = BUSY_S) -> None:
+        self._file = file
+        self._busy_s = busy_s
 
     def append(self, record: RunRecord) -> bool:
         """Add a run by its results.
@@ -61,21 +89,23 @@ class HistoryStore:
         return self.add(history_run(record))
 
     def add(self, run: HistoryRun) -> bool:
-        """The same of a run whose points are known."""
-        _refuse_too_long(run)
-        with self._database.writes() as connection:
-            bring_up_to_date(connection, self._schema, self._steps)
-            if connection.execute(select(RUNS.c.id).where(RUNS.c.run == plain(run.run))).first() is not None:
-                return False
-            about = {
-                name: getattr(run, name) for name in ("dirty", "jaxgate", "elsewhere", "green", "gate_exit", "source")
-            }
-            row = {"run": run.run, "moment": run.moment, "commit": run.commit, **about}
-            cells = {name: plain(value) for name, value in row.items()}
-            connection.execute(insert(RUNS).values(**cells))
-            number = connection.execute(select(RUNS.c.id).where(RUNS.c.run == cells["run"])).scalar_one()
-            _add_points(connection, number, run.points)
-        return True
+        """The same of a run whose points are known. Of a case that two tests have, the last stays."""
+        with self._explained():
+            _make_folder(self._file.parent)
+            with self._transaction("BEGIN IMMEDIATE") as connection:  # who reads first could not go on to write
+                if not _has_tables(connection):
+                    for statement in TABLES:
+                        connection.execute(statement)
+                added = connection.execute(
+                    "INSERT INTO jaxgate_runs VALUES (NULL, ?, ?, ?, ?) ON CONFLICT (run) DO NOTHING",
+                    (_plain(run.run), run.moment, _plain(run.commit), _json(run, "run", "moment", "commit", "points")),
+                )
+                if added.rowcount:
+                    connection.executemany(
+                        "INSERT OR REPLACE INTO jaxgate_points VALUES (?, ?, ?, ?, ?)",
+                        [(added.lastrowid, *_cells(point)) for point in run.points],
+                    )
+                return bool(added.rowcount)
 
     def points(self, case: str | None, folder: str | None = None) -> tuple[HistoryPoint, ...]:
         """What is known of a case, oldest first.
@@ -84,34 +114,18 @@ class HistoryStore:
             case: Its whole name; ``None`` for all cases.
             folder: Hardware and release line; ``None`` for all of them.
         """
-        chosen = _POINTS if case is None else _POINTS.where(SERIES.c.case == case)
-        if folder is not None:
-            chosen = chosen.where(SERIES.c.folder == folder)
-        return _points(self._rows(chosen.order_by(*_NEWEST, POINTS.c.series_id.desc())))
-
-    def series(self) -> tuple[tuple[str, str], ...]:
-        """Name and folder of all cases."""
-        return tuple((row.case, row.folder) for row in self._rows(select(SERIES.c.case, SERIES.c.folder)))
+        asked = {name: value for name, value in (("case", case), ("folder", folder)) if value is not None}
+        where = " AND ".join(["TRUE", *(f'"{name}" = :{name}' for name in asked)])
+        return self._rows(_POINTS.format(where=where), asked, _point)
 
     def cases(self) -> tuple[HistoryCase, ...]:
         """All cases, by name and folder."""
-        place = func.row_number().over(partition_by=POINTS.c.series_id, order_by=_NEWEST).label("place")
-        count = func.count().over(partition_by=POINTS.c.series_id).label("runs")
-        inner = (
-            select(SERIES.c.case, SERIES.c.folder, RUNS.c.moment, POINTS.c.status, place, count)
-            .select_from(POINTS.join(RUNS).join(SERIES))
-            .subquery()
-        )
-        found = self._rows(select(inner).where(inner.c.place == 1))
-        cases = (
-            HistoryCase(case=row.case, folder=row.folder, runs=row.runs, moment=row.moment, status=row.status)
-            for row in found
-        )
-        return tuple(sorted(cases, key=lambda case: (case.case, case.folder)))
+        return self._rows(_CASES, {}, lambda row: HistoryCase(**{name: row[name] for name in row if name != "newest"}))
 
-    def runs(self, last: int | None = None) -> tuple[HistoryRun, ...]:
-        """The runs without their points, oldest first; at most so many, the newest."""
-        return tuple(_run(row) for row in reversed(self._rows(select(RUNS).order_by(*_NEWEST).limit(last))))
+    def runs(self) -> tuple[HistoryRun, ...]:
+        """The runs without their points, oldest first."""
+        query = 'SELECT run, moment, "commit", about FROM jaxgate_runs ORDER BY moment, id'
+        return self._rows(query, {}, lambda row: HistoryRun(**json.loads(row.pop("about")), **row))
 
     def at_commit(self, commit: str) -> tuple[HistoryPoint, ...]:
         """What is known of a commit: of each case on each hardware the newest point, from whichever run has it.
@@ -126,113 +140,106 @@ class HistoryStore:
         """
         if not COMMIT.fullmatch(commit):
             raise HistoryError(f"expected a commit by four or more characters of its id, found {commit!r}")
-        beginning = (
-            RUNS.c.commit >= commit,
-            RUNS.c.commit < f"{commit}g",
-        )  # as an index can find it; "g" follows all digits
-        clean = (RUNS.c.dirty.is_(False), RUNS.c.elsewhere == "")
-        points = _points(self._rows(_POINTS.where(*beginning, *clean).order_by(*_NEWEST)))
+        where = f'"commit" GLOB :beginning AND {_CLEAN}'
+        points = self._rows(_POINTS.format(where=where), {"beginning": f"{commit}*"}, _point)
         commits = sorted({point.commit for point in points if point.commit})
         if len(commits) > 1:
             raise HistoryError(f"expected one commit that begins with {commit}, found {', '.join(commits)}")
         newest = {(point.case, point.folder): point for point in points}
         return tuple(newest[name] for name in sorted(newest))
 
-    def _rows(self, chosen: Select[Any]) -> Sequence[Row[Any]]:
+    def _rows(
+        self, query: str, asked: Mapping[str, str], make: Callable[[dict[str, Any]], _Made]
+    ) -> tuple[_Made, ...]:
         """What a query finds; nothing where no run was added yet."""
-        file = self._place.file
-        if file is not None and not file.exists():
-            return ()
-        with self._database.reads() as connection:
-            version = version_of(connection)
-            refuse_newer(version, self._schema)
-            if version == self._schema:
-                return connection.execute(chosen).all()
-        if version is None:
-            return ()
-        with self._database.writes() as connection:
-            bring_up_to_date(connection, self._schema, self._steps)
-        return self._rows(chosen)
+        with self._explained():
+            if not self._file.exists():
+                return ()
+            with self._transaction("BEGIN") as connection:
+                connection.row_factory = sqlite3.Row
+                found = connection.execute(query, asked) if _has_tables(connection) else ()
+                return tuple(make(dict(row)) for row in found)
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        """A transaction, whole or nothing; statements that the file brings call nothing that could harm."""
+        connection = sqlite3.connect(self._file, timeout=self._busy_s, isolation_level=None)
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute(begin)
+            yield connection
+            connection.execute("COMMIT")
+        finally:
+            connection.close()  # takes back what was not committed
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn whatever goes wrong inside into one line.
+
+        Raises:
+            HistoryError: If anything did.
+        """
+        try:
+            yield
+        except HistoryError as error:
+            raise HistoryError(f"{self._file}: {error}") from None
+        except Exception as error:  # noqa: BLE001 - what is in a file decides what goes wrong
+            said = (str(error).strip().splitlines() or [""])[0]
+            name = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
+            raise HistoryError(f"{self._file}: {name}{said}") from None
 
 
-_POINTS = select(
-    POINTS,
-    *(RUNS.c[name] for name in ("run", "moment", "commit", "elsewhere", "source")),
-    SERIES.c.case,
-    SERIES.c.folder,
-    FACTS.c.content.label("facts"),
-    ENVIRONMENTS.c.content.label("environment"),
-    *(BASELINES.c[name].label(f"baseline_{name}") for name in _OF_BASELINE),
-).select_from(POINTS.join(RUNS).join(SERIES).join(FACTS).join(ENVIRONMENTS, isouter=True).join(BASELINES, isouter=True))
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    """Whether a file has the tables of a history; without any it may become one.
+
+    Raises:
+        HistoryError: If it is a later jaxgate's, or something else than a history.
+    """
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if version > VERSION and "jaxgate_runs" in names:
+        raise HistoryError(
+            f"expected a history of schema {VERSION}, found {version}, which a later jaxgate made; nothing was written; "
+            "upgrade jaxgate, or name another file with --perf-history"
+        )
+    if names and (version != VERSION or not {"jaxgate_runs", "jaxgate_points"} <= names):
+        raise HistoryError("expected a history, found another program's database; nothing was written")
+    return bool(names)
 
 
-def _refuse_too_long(run: HistoryRun) -> None:
-    """Refuse names that not every database would keep whole."""
-    cells = [(run.run, RUNS.c.run), (run.commit or "", RUNS.c.commit), *((p.case, SERIES.c.case) for p in run.points)]
-    for text, column in cells:
-        most = getattr(column.type, "length", None)
-        if most is not None and len(text) > most:
-            raise HistoryError(f"expected a {column.name} of at most {most} characters, found {len(text)}")
+def _make_folder(folder: Path) -> None:
+    """Make a folder. That of the default place is kept out of git, whatever the project's own rules say."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ignored = folder / ".gitignore"
+    if folder.name == HISTORY_PLACE.partition("/")[0] and not ignored.exists():
+        write_atomic(ignored, b"*\n")
 
 
-def _add_points(connection: Connection, run: int, points: Sequence[HistoryPoint]) -> None:
-    """Add the points of a run; of a case that two tests have, the last."""
-    of_series = {(plain(point.case), plain(point.folder)): point for point in points}
-    if not of_series:
-        return
-    chosen = list(of_series.values())
-    split = [divided(point.figures) for point in chosen]
-    series = intern(connection, SERIES, [{"case": case, "folder": folder} for case, folder in of_series])
-    facts = intern(connection, FACTS, [{"content": facts} for facts, _ in split])
-    environments = intern(
-        connection,
-        ENVIRONMENTS,
-        [{"content": joined(point.environment)} if point.environment else None for point in chosen],
-    )
-    baselines = intern(
-        connection,
-        BASELINES,
-        [
-            None if point.baseline is None else {name: plain(getattr(point.baseline, name)) for name in _OF_BASELINE}
-            for point in chosen
-        ],
-    )
-    connection.execute(
-        insert(POINTS),
-        [
-            {
-                "runs_id": run,
-                "series_id": series[place],
-                "facts_id": facts[place],
-                "environments_id": environments[place],
-                "baselines_id": baselines[place],
-                "times": split[place][1],
-                "fails": point.fails,
-                **{name: plain(getattr(point, name)) for name in ("status", "recorded", "program", "time_status")},
-                **{name: finite(getattr(point, name)) for name in ("ratio", "low", "high")},
-            }
-            for place, point in enumerate(chosen)
-        ],
-    )
+def _cells(point: HistoryPoint) -> tuple[str | None, ...]:
+    content = _json(point, "run", "moment", "commit", "case", "folder", "status")
+    return _plain(point.case), _plain(point.folder), _plain(point.status), content
 
 
-def _run(row: Row[Any], points: tuple[HistoryPoint, ...] = ()) -> HistoryRun:
-    known = {name: getattr(row, name) for name in fields(HistoryRun) if name != "points"}
-    return HistoryRun(**known, points=points)
+def _point(row: dict[str, Any]) -> HistoryPoint:
+    content = json.loads(row.pop("content"))
+    baseline = content.pop("baseline")
+    return HistoryPoint(**row, **content, baseline=None if baseline is None else BaselineName(**baseline))
 
 
-def _points(rows: Sequence[Row[Any]]) -> tuple[HistoryPoint, ...]:
-    """Points of rows that are newest first."""
-    read = ReadOnce()
-    return tuple(_point(row._mapping, read) for row in reversed(rows))  # noqa: SLF001 - public, so named for columns' sake
+def _json(value: HistoryRun | HistoryPoint, *without: str) -> str:
+    """The fields of a value as JSON, without some."""
+    known = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in without}
+    if isinstance(value, HistoryPoint):
+        known["figures"] = {name: _shortest(figure) for name, figure in value.figures.items()}
+        known["environment"] = dict(value.environment)
+        known["baseline"] = None if value.baseline is None else asdict(value.baseline)
+    return json.dumps(known, separators=(",", ":"))
 
 
-def _point(row: Mapping[str, Any], read: ReadOnce) -> HistoryPoint:
-    return HistoryPoint(
-        **{name: row[name] for name in _PLAIN},
-        baseline=None
-        if row["baselines_id"] is None
-        else BaselineName(**{name: row[f"baseline_{name}"] for name in _OF_BASELINE}),
-        figures={**read(row["facts"]), **json.loads(row["times"])},
-        environment={} if row["environment"] is None else read(row["environment"]),
-    )
+def _shortest(figure: float) -> float:
+    return int(figure) if isinstance(figure, float) and figure.is_integer() else figure
+
+
+def _plain(text: str | None) -> str | None:
+    """A text without halves of characters, which SQLite refuses."""
+    return None if text is None else text.encode("utf-8", "replace").decode()

@@ -5,4 +5,3 @@ from jaxgate.observe.duel.compiled_baseline import Opponents
 from jaxgate.observe.duel.duel import Contender, Side, agree, prepare, run_duel
 from jaxgate.observe.duel.saved_arguments import restore, to_files
 from jaxgate.observe.duel.subject_and_reference import export_opponents, opponents_fingerprint
-from jaxgate.observe.duel.synthetic_load import NotPlantableError, Planter, Work, measure_work, prepare_planter

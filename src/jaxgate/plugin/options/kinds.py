@@ -45,9 +45,6 @@ KINDS = {
     RunKind.REVIEW: Company(workers="{kind} asks about what one process measured; drop -n", ranks=_FOR_ONE),
     RunKind.TRIM: Company(workers="{kind} runs no test; drop -n", ranks=_FOR_ONE),
     RunKind.AGAINST: Company(others="{other} records, {kind} compares; choose one"),
-    RunKind.CALIBRATE: Company(
-        others="{kind} judges and records nothing; drop --perf-update and --perf-against", workers=_ONE_BY_ONE
-    ),
     RunKind.AGAINST_ENV: Company(
         others="{kind} cannot be combined with another kind of run; drop the other --perf- option",
         samples=True,

@@ -57,7 +57,6 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         drift_budget=read(table.DRIFT_BUDGET),
         max_undecided=(STRICT_UNDECIDED if strict else 1.0) if undecided is None else undecided,
         against=read(table.AGAINST),
-        calibrate=read(table.CALIBRATE),
         against_env=read(table.AGAINST_ENV),
         upgrade=read(table.UPGRADE),
         launches=read(table.PROCESSES),

@@ -76,11 +76,6 @@ PROCESSES = Option(
     count("1 or more", least=1, default=LAUNCHES),
     f"fresh processes of each environment (default: {LAUNCHES}; fewer than 4 judge facts only)",
 )
-CALIBRATE = Option(
-    "--perf-calibrate",
-    count("a number of duels"),
-    "judge nothing; run N duels of each selected case with itself and print the gate's error rates",
-)
 PLAN = Option("--perf-plan", _SWITCH, "run nothing; predict what each selected gate will cost, in seconds")
 RECORD_TIMES = Option(
     "--perf-record-times",
@@ -137,8 +132,8 @@ ARTIFACTS = Option(
 )
 HISTORY = Option(
     "--perf-history JAXGATE_HISTORY perf_history",
-    Values(path, "a file or a URL", {"metavar": "PLACE"}),
-    "where the run is remembered: an SQLite file, relative to the root folder, a URL of SQLAlchemy's, or none {default}",
+    Values(path, "a file", {"metavar": "PATH"}),
+    "where the run is remembered: an SQLite file, relative to the root folder, or none {default}",
     default=".jaxgate/history.sqlite",
 )
 PROFILED = Option(
@@ -198,7 +193,6 @@ OPTIONS = (
         AGAINST,
         AGAINST_ENV,
         PROCESSES,
-        CALIBRATE,
         PLAN,
         RECORD_TIMES,
         UPGRADE,

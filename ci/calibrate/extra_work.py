@@ -20,7 +20,7 @@ from jax import lax
 
 from jaxgate.model import Contract, StoredProgram
 from jaxgate.observe.arguments import Feeder
-from jaxgate.observe.duel.duel import Contender, prepare, run_duel
+from jaxgate.observe.duel import Contender, prepare, run_duel
 from jaxgate.observe.program import load_program
 from jaxgate.observe.trace import Clock
 

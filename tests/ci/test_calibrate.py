@@ -1,12 +1,11 @@
-"""Calibrating through fakes with a clock of their own, then once for real; what later runs make of its floors."""
+"""``python -m ci.calibrate``: through fakes with a clock of their own, then once for real."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,18 +13,24 @@ from support import fakes
 from support.factories import PROGRAM, measurement
 from support.projects import model
 
-from jaxgate.engine.calibration import calibrate, real_duels
-from jaxgate.engine.duels.duel_processes import FreshDuel, repeat_duel
+from ci.calibrate import __main__ as command
+from ci.calibrate import duels
+from ci.calibrate.duels import calibrate, real_duels
+from ci.calibrate.extra_work import NotPlantableError, Work
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import CONFIRM_COUNT, decide
-from jaxgate.keep import read_job, write_duels
-from jaxgate.model import InvalidCaseError, Match, RepeatOutcome, Status, StoredProgram
-from jaxgate.observe.duel import NotPlantableError, Work
+from jaxgate.judge import decide
+from jaxgate.model import InvalidCaseError, RepeatOutcome, StoredProgram
 from jaxgate.observe.program import NotReplayableError
 
 duel = partial(fakes.duel, pairs=60)
 MODEL = model("jnp.ones((64, 64))", wave="jnp.exp(-x)")
-CACHED = ("-p", "cacheprovider")  # Project.run switches it off
+CALIBRATE = (
+    "-p",
+    "ci.calibrate.plugin",
+    "--benchmark-disable",
+    "-p",
+    "cacheprovider",
+)  # Project.run switches the cache off
 
 
 SAME, SLOWER = decide(duel(1.0)), decide(duel(1.3))
@@ -52,8 +57,6 @@ class Machine:
             run_duel=self.run_duel,
             repeat_duel=self.launch,
             prepare=self.prepare,
-            prepare_planter=self.prepare_planter,
-            measure_work=self.measure_work,
         )
 
     def prepare(self, program, leaves, contract):
@@ -91,11 +94,11 @@ class Machine:
         self.launches.append(rematch)
         return self.outcomes[(len(self.launches) - 1) % len(self.outcomes)]
 
-    def run(self, duels):
+    def run(self, count):
         return calibrate(
             "model/wave",
             self.observed,
-            duels=duels,
+            duels=count,
             progress=self.stages.append,
             instruments=self.instruments,
             clock=lambda: self.now_s,
@@ -103,9 +106,12 @@ class Machine:
 
 
 @pytest.fixture
-def machine():
+def machine(monkeypatch):
     """A quiet machine on which identical programs are identical."""
-    return Machine()
+    found = Machine()
+    monkeypatch.setattr(duels, "prepare_planter", found.prepare_planter)
+    monkeypatch.setattr(duels, "measure_work", found.measure_work)
+    return found
 
 
 @pytest.mark.parametrize(("duels", "real"), [(1, 1), (3, 3), (5, 5), (20, 5), (26, 5), (51, 10), (300, 60)])
@@ -226,195 +232,100 @@ def test_a_broken_duel_of_identical_programs_is_an_invalid_case(machine):
 # Through pytest
 
 
-def floors_of(project):
-    """The file of noise floors of a project, and what is in it."""
-    (path,) = (project.path / ".pytest_cache/d/jaxgate/floors").glob("*.json")
-    return path, json.loads(path.read_text())
+def test_the_suite_is_the_default(monkeypatch, tmp_path):
+    """All arguments are pytest's, in their order; the folder perf is run where none of them is a path."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "perf").mkdir()
+    seen = []
+    monkeypatch.setattr(os, "execv", lambda path, arguments: seen.append((path, arguments)))
+    command.main(["--duels", "7", "-k", "scan"])
+    own = [sys.executable, "-m", "pytest", "-p", "ci.calibrate.plugin", "--benchmark-disable"]
+    assert seen == [(sys.executable, [*own, "perf", "--duels", "7", "-k", "scan"])]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--duels=0", "expected a number of duels, 1 or more, found '0'"),
+        ("--duels=many", "expected a number of duels, 1 or more, found 'many'"),
+        ("--perf-update", "judges nothing; drop the other --perf- option"),
+        ("-n2", "one process after the other; drop -n"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(project, option, said):
+    """Before a test is run."""
+    project.write("test_model.py", MODEL)
+    result = project.run(*CALIBRATE, option)
+    assert result.code == 4
+    result.shows(said)
 
 
 def test_a_real_calibration_from_end_to_end(project):
-    """One real duel of each kind: tables, files, picture, floors. What they say is the machine's business."""
-    pytest.importorskip("matplotlib")
+    """One real duel of each kind: tables, files, floors; what an earlier run left stays. What they say is the machine's business."""
     project.write("test_model.py", MODEL)
-    result = project.run(*CACHED, "--perf-calibrate=1", "--benchmark-disable", "--perf-strict")
+    project.write("perf-artifacts/.jaxgate", "{}")
+    result = project.run(*CALIBRATE, "--duels=1", "--perf-strict")
     assert result.code == 0
     result.counts(passed=1)
     result.shows("jaxgate: calibration", "1 duel of identical programs in 1 pair of executables: ")
     result.shows("A duel costs ", "calibrating took ", "later runs of this checkout use them here")
-    result.shows("Written to perf-artifacts/calibration: calibration.json, calibration.md, calibration.png.")
-    folder = project.path / "perf-artifacts/calibration"
-    found = json.loads((folder / "calibration.json").read_text())
+    result.shows("Written to build/calibration: calibration.json, calibration.md.")
+    found = json.loads((project.path / "build/calibration/calibration.json").read_text())
     (row,) = found["cases"]
-    assert (found["schema"], found["failed"], row["case"], len(row["ratios"])) == (1, {}, "model/wave", 1)
+    assert (found["failed"], row["case"], len(row["ratios"])) == ({}, "model/wave", 1)
     assert [plant["share"] for plant in row["plants"]] == [0.03, 0.05, 0.1, 0.2]
     assert all(bool(plant["ratios"]) != bool(plant["why_not"]) for plant in row["plants"])
     (environment,) = found["environments"].values()
     assert {"jax", "python"} <= set(environment)
-    assert "model/wave" in (folder / "calibration.md").read_text()
-    assert (folder / "calibration.png").read_bytes().startswith(b"\x89PNG")
-    _, floors = floors_of(project)
-    assert floors["cases"]["model/wave"]["floor"] == row["floor"]
-    assert floors["environment"] == environment
-    assert not (project.path / "baselines").exists()
+    assert "model/wave" in (project.path / "build/calibration/calibration.md").read_text()
+    assert floors_of(project)["cases"]["model/wave"]["floor"] == row["floor"]
+    assert floors_of(project)["environment"] == environment
+    assert sorted(path.name for path in project.path.iterdir() if not path.name.startswith((".", "_"))) == (
+        ["build", "perf-artifacts", "test_model.py"]
+    )
+
+
+def floors_of(project):
+    """What is kept for later runs."""
+    (path,) = (project.path / ".pytest_cache/d/jaxgate/floors").glob("*.json")
+    return json.loads(path.read_text())
 
 
 @pytest.fixture
-def calibrated(project, lab):
-    """A recorded project; calibrates it, as identical programs are 5 % apart here, or as far as is said."""
-    project.write("test_model.py", MODEL).record()
-
-    def calibrate(ratio=1.05, *arguments):
-        lab.calibrate(ratio)
-        result = project.run(*CACHED, "--perf-calibrate=5", "--benchmark-disable", *arguments)
-        lab.finds["baseline"] = duel(1.04)
-        lab.launched.clear()
-        return result
-
-    lab.finds["baseline"] = duel(1.04)
-    return calibrate
+def nothing_planted(lab, monkeypatch):
+    """Identical programs are 5 % apart, and nothing can be planted."""
+    lab.finds["baseline"] = duel(1.05)
+    monkeypatch.setattr(duels, "prepare_planter", lambda *_: (_ for _ in ()).throw(NotPlantableError("not asked for")))
 
 
-def judge(project, *arguments):
-    """Judge another program, for which a duel is run, with pytest's cache."""
-    project.edit("test_model.py", "jnp.exp(", "jnp.sin(")
-    return project.run(*CACHED, "--perf-max-undecided=1", *arguments)
-
-
-def test_a_later_run_uses_the_floor(project, calibrated):
-    """+4 % in every pair fails without a calibration; within its floor of 5 % it is SAME, and the reason says so."""
-    assert judge(project).code == 1
-    project.edit("test_model.py", "jnp.sin(", "jnp.exp(")
-    assert calibrated().code == 0
-    result = judge(project)
-    assert result.code == 0
-    line = result.line("SAME  model/wave")
-    assert "the margin is from the calibration of 20" in line
-    assert "identical programs differed by up to 5.0% in 5 duels" in line
-
-
-def test_a_slow_down_beyond_the_floor_is_confirmed_by_the_same_margin(project, lab, calibrated):
-    """+30 %: the fresh processes are told the margin."""
-    calibrated()
-    lab.finds["baseline"] = duel(1.3)
-    result = judge(project)
-    assert result.code == 1
-    result.shows("SLOWER  model/wave", "margin 5.0%", "more than 5.0% slower", "the margin is from the calibration")
-    assert [again.own_margin for again in lab.launched] == [pytest.approx(0.05)] * 2
-
-
-def test_a_very_noisy_floor_is_not_green(project, lab, calibrated):
-    """Identical programs were 12 % apart: a duel of equals is UNDECIDED, and a strict run ends with exit code 2."""
-    calibrated(1.12)
-    lab.finds["baseline"] = duel(1.0)
-    result = judge(project, "--perf-strict", "--perf-max-undecided=0.5")
-    assert result.code == 2
-    result.shows("1 case: 1 UNDECIDED", "margin is from the calibration")
-
-
-def spoil(text):
-    """A file that lost its end."""
-    return text[:-30]
-
-
-def move(text):
-    """A file of another release."""
-    return text.replace('"jax": "', '"jax": "0.')
-
-
-def foreign(text):
-    """A file of another machine under the name of this."""
-    return text.replace('"devices": 1', '"devices": 8')
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [(spoil, "Invalid JSON"), (move, "another environment (jax 0."), (foreign, "expected hardware `cpu-")],
-)
-def test_a_calibration_that_does_not_hold_is_one_line(project, lab, calibrated, damage, words):
-    """Not applied, not a crash, not silent: the margin is that of every case, and the slow-down is red."""
-    calibrated()
-    path, _ = floors_of(project)
-    before = path.read_text()
-    path.write_text(damage(before))
-    assert path.read_text() != before
-    result = judge(project)
-    assert result.code == 1
-    told = [line for line in result.text.splitlines() if "is not used" in line]
-    assert len(told) == 1
-    assert words in told[0]
-    assert "Calibrate again or delete it." in told[0]
-    result.shows("margin 3.0%")
-    assert [again.own_margin for again in lab.launched] == [None, None]
-
-
-def test_an_identical_program_reads_no_floor(project, calibrated):
-    """It needs no clock, and nobody is told of a file that is not needed."""
-    calibrated()
-    path, _ = floors_of(project)
-    path.write_text("")
-    result = project.run(*CACHED)
-    assert result.code == 0
-    assert "is not used" not in result.text
-
-
-def test_a_case_that_fails_leaves_the_others(project, calibrated):
+@pytest.mark.usefixtures("nothing_planted")
+def test_a_case_that_fails_leaves_the_others(project):
     """Its test is red with one reason; the tables and the floors of the others are written, with its name beside."""
+    project.write("test_model.py", MODEL)
     project.write(
         "test_other.py",
         "import jax.numpy as jnp\ndef test_nan(gate):\n    gate(lambda x: x / 0 * 0, jnp.ones(3))\n"
-        "def test_bug(gate):\n    raise RuntimeError('a bug of the test')\n",
+        "def test_bug(gate):\n    raise RuntimeError('a bug of the test')\n"
+        "def test_plain(gate):\n    gate(lambda x: x, jnp.ones(3), eager=True)\n"
+        "def test_far(gate):\n    gate(lambda x: x + 1, jnp.ones(3), targets=['tpu:v5e:1x1'])\n",
     )
-    result = calibrated()
+    result = project.run(*CALIBRATE, "--duels=5", "--into=elsewhere")
     assert result.code == 1
-    result.counts(passed=1, failed=2)
-    line = result.line("other/nan could not be calibrated")
-    assert "expected numbers, found 3 NaN" in line
-    assert "model/wave" in result.line("model/wave ")
-    found = json.loads((project.path / "perf-artifacts/calibration/calibration.json").read_text())
+    result.counts(passed=1, failed=3, skipped=1)
+    assert "expected numbers, found 3 NaN" in result.line("other/nan could not be calibrated")
+    result.shows("other/plain could not be calibrated: ", "plain Python around jitted calls cannot be stored")
+    found = json.loads((project.path / "elsewhere/calibration.json").read_text())
     assert [row["case"] for row in found["cases"]] == ["model/wave"]
     assert "expected numbers" in found["failed"]["other/nan"]
-    assert list(floors_of(project)[1]["cases"]) == ["model/wave"]
+    assert list(floors_of(project)["cases"]) == ["model/wave"]
 
 
-def test_without_matplotlib_there_is_a_line_and_no_old_picture(project, calibrated, monkeypatch):
-    """What to install; an older picture does not stay beside new figures."""
-    picture = project.path / "perf-artifacts/calibration/calibration.png"
-    picture.parent.mkdir(parents=True)
-    picture.write_bytes(b"old")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = calibrated()
-    assert result.code == 0
-    result.shows("No plot: matplotlib is not installed; pip install 'jaxgate[plot]' brings it.")
-    result.shows("Written to perf-artifacts/calibration: calibration.json, calibration.md.")
-    assert not picture.exists()
-
-
-def test_results_that_cannot_be_written_are_still_shown(project, lab, calibrated):
+@pytest.mark.usefixtures("nothing_planted")
+def test_results_that_cannot_be_written_are_still_shown(project):
     """A file in the place of the chosen folder, and no cache: two lines, and the tables."""
-    (project.path / "elsewhere").write_text("in the way")
-    lab.calibrate(1.05)
-    result = project.run("--perf-calibrate=5", "--benchmark-disable", "--perf-artifacts=elsewhere")
+    project.write("test_model.py", MODEL)
+    project.write("elsewhere", "in the way")
+    result = project.run(*CALIBRATE[:-2], "--duels=5", "--into=elsewhere")
     assert result.code == 0
-    result.shows("The results could not be written to elsewhere/calibration: ", "model/wave", "Planted slow-downs")
+    result.shows("Not all could be written: ", "elsewhere: File exists", "model/wave", "Planted slow-downs")
     result.shows("The noise floors were not kept for later runs: pytest's cache is switched off.")
-
-
-# Fresh processes
-
-
-@pytest.mark.parametrize(("own", "status"), [(None, Status.SLOWER), (0.05, Status.SAME), (0.12, Status.UNDECIDED)])
-def test_fresh_processes_judge_by_the_margin_of_the_case(monkeypatch, own, status):
-    """Case and control, 4 % apart in 60 pairs: beyond 3 %, within 5 %, and never green with 12 %."""
-
-    def child(command, **_):
-        folder = Path(command[-1])
-        assert read_job(folder).about["platform"] == "cpu"
-        write_duels(folder, {"case": duel(1.04), "control": duel(1.04)})
-        return SimpleNamespace(stdout="", stderr="", returncode=0)
-
-    monkeypatch.setattr(subprocess, "run", child)
-    program = StoredProgram(record=PROGRAM, content=b"x")
-    outcome = repeat_duel(FreshDuel([Match(now=program, baseline=program, leaves=[])], "cpu", own_margin=own))
-    assert CONFIRM_COUNT == 41
-    assert outcome.problem == ""
-    assert (outcome.case.status, outcome.control.status) == (status, status)

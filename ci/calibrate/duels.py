@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ci.calibrate.extra_work import NotPlantableError, Planter, Work, measure_work, prepare_planter
+from ci.calibrate.rates import PLANTS, CaseRates, Planted, is_slower, rates
 from jaxgate.engine.duels.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import LOOKS, PLANTS, Planted, calibrate_case, is_slower
+from jaxgate.judge import LOOKS
 from jaxgate.model import (
     NOT_CALLED,
     BrokenDuelError,
-    CaseCalibration,
     Contract,
     Duel,
     InvalidCaseError,
@@ -21,7 +22,7 @@ from jaxgate.model import (
     Status,
     StoredProgram,
 )
-from jaxgate.observe.duel import Contender, NotPlantableError, Planter, Work
+from jaxgate.observe.duel import Contender
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program import NotReplayableError
@@ -54,14 +55,6 @@ class Subject:
     def prepare(self) -> Contender:
         """An executable of its own."""
         return self.instruments.prepare(self.program, self.leaves, self.contract)
-
-    def prepare_planter(self) -> Planter:
-        """An executable of its own, with extra work behind the program."""
-        return self.instruments.prepare_planter(self.program, self.leaves, self.contract)
-
-    def measure_work(self, plain: Contender, planter: Planter) -> Work:
-        """How long the extra work takes."""
-        return self.instruments.measure_work(plain, planter, platform=self.platform)
 
     @property
     def fresh_duel(self) -> FreshDuel:
@@ -146,9 +139,11 @@ class ExtraWork:
         self._round += 1
         try:
             self._progress(f"compiling with extra work, round {self._round} of {self._rounds}")
-            planter, plain = self._subject.prepare_planter(), self._subject.prepare()
+            subject = self._subject
+            planter = prepare_planter(subject.program, subject.leaves, subject.contract)
+            plain = subject.prepare()
             self._progress("sampling")
-            self._work = self._work or self._subject.measure_work(plain, planter)
+            self._work = self._work or measure_work(plain, planter, platform=subject.platform)
             for share, before in self.found.items():
                 if not before.why_not:
                     self.found[share] = self._plant(before, share, planter, plain, self._work)
@@ -176,7 +171,7 @@ def calibrate(
     progress: Callable[[str], None],
     instruments: Instruments,
     clock: Clock = time.perf_counter,
-) -> CaseCalibration:
+) -> CaseRates:
     """Run duels of a program with itself, and of it with extra work, spread among them: the machine's mood is one.
 
     Args:
@@ -203,7 +198,7 @@ def calibrate(
             identical.run(number)
             if number % (duels // rounds) == 0:
                 extra.run()
-        return calibrate_case(
+        return rates(
             case,
             hardware,
             identical.duels,

@@ -9,18 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ci.calibrate.extra_work import MAX_STEPS, NotPlantableError, Planter, Work, measure_work, prepare_planter
 from jaxgate.observe.arguments import Feeder, on_device, to_host
-from jaxgate.observe.duel import (
-    Contender,
-    NotPlantableError,
-    Planter,
-    Work,
-    measure_work,
-    prepare,
-    prepare_planter,
-    run_duel,
-)
-from jaxgate.observe.duel.synthetic_load import MAX_STEPS
+from jaxgate.observe.duel import Contender, prepare, run_duel
 from jaxgate.observe.program import NotReplayableError, export_program, split_call
 from jaxgate.observe.trace import lower
 

@@ -1,0 +1,1 @@
+"""The gate's error rates on this machine, measured: ``python -m ci.calibrate``."""

@@ -1,0 +1,165 @@
+"""Error rates of the gate: out of duels of a program with itself, and with itself plus a slow-down planted on purpose. Pure.
+
+Noise is learnt from identical programs only, never from a change that is being judged. The floor is the largest
+deviation that such duels showed, not a quantile: with tens of duels the largest is the only one that speaks of
+rare events, and it grows with their number, never shrinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp
+from statistics import mean, median
+
+from scipy.stats import beta
+
+from jaxgate.judge import decide_at_looks, scaled
+from jaxgate.model import Duel, HardwareKey, Status
+
+PLANTS = (0.03, 0.05, 0.10, 0.20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planted:
+    """Duels of a program with extra work against the program alone; ``why_not`` says why there are none."""
+
+    duels: Sequence[Duel] = ()
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plant:
+    """One size of slow-down, planted twice: by scaling the times, and as extra work on the device.
+
+    Attributes:
+        share: Relative slow-down that was wanted.
+        scaled: Share of the duels with scaled times that called it SLOWER.
+        ratios: Median ratio of each duel with extra work, as it was measured.
+        slower: How many of those duels called it SLOWER.
+        why_not: Why no extra work was planted, where none was.
+    """
+
+    share: float
+    scaled: float
+    ratios: tuple[float, ...]
+    slower: int
+    why_not: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRates:
+    """The outcome of many duels of one program with itself.
+
+    Attributes:
+        case: Name of the case.
+        hardware: Where it ran.
+        executables: How many pairs of executables the duels of identical programs used.
+        alarms: How many of these duels called one of them slower (false alarms at stage one).
+        confirmed: How many of those came again in fresh processes.
+        undecided: How many were UNDECIDED.
+        margin: Median margin that was in force.
+        sees: Median of the smallest slow-down that would have been seen.
+        floor: The most that the median ratio of one of these duels was off, either way, as a share.
+        ratios: Median ratio of each of these duels.
+        plants: What was planted.
+        call_ns: Median time of a call.
+        cost_s: Mean time of a duel, looks allowed.
+        took_s: What calibrating the case took.
+    """
+
+    case: str
+    hardware: HardwareKey
+    executables: int
+    alarms: int
+    confirmed: int
+    undecided: int
+    margin: float
+    sees: float
+    floor: float
+    ratios: tuple[float, ...]
+    plants: tuple[Plant, ...]
+    call_ns: float
+    cost_s: float
+    took_s: float
+
+    @property
+    def duels(self) -> int:
+        """How many duels of identical programs were run."""
+        return len(self.ratios)
+
+
+def rates(
+    case: str,
+    hardware: HardwareKey,
+    duels: Sequence[Duel],
+    *,
+    planted: Mapping[float, Planted],
+    executables: int,
+    confirmed: int,
+    duel_s: Sequence[float],
+    took_s: float,
+) -> CaseRates:
+    """Judge every duel as the gate would, as it is and with slow-downs planted.
+
+    Args:
+        case: Name of the case.
+        hardware: Where it ran.
+        duels: Whole duels (all pairs) of identical programs.
+        planted: For each size of slow-down, whole duels with extra work of about that size.
+        executables: How many pairs of executables the duels of identical programs used.
+        confirmed: How many first-stage alarms came again in fresh processes.
+        duel_s: What each whole duel of identical programs took; the cost with looks is its share of pairs.
+        took_s: What all of it took.
+
+    Raises:
+        BrokenDuelError: If the times of a duel mean nothing.
+    """
+    decisions = [decide_at_looks(duel) for duel in duels]
+    statuses = [decision.status for decision in decisions]
+    pairs = [decision.pairs / len(duel.now_ns) for decision, duel in zip(decisions, duels, strict=True)]
+    return CaseRates(
+        case=case,
+        hardware=hardware,
+        executables=executables,
+        alarms=statuses.count(Status.SLOWER),
+        confirmed=confirmed,
+        undecided=statuses.count(Status.UNDECIDED),
+        margin=median(decision.margin for decision in decisions),
+        sees=median(decision.sees for decision in decisions),
+        floor=noise_floor(duels),
+        ratios=tuple(map(_ratio, duels)),
+        plants=tuple(_plant(share, duels, planted.get(share, Planted())) for share in PLANTS),
+        call_ns=median(duel.call_ns(duel.baseline_ns) for duel in duels),
+        cost_s=mean(seconds * share for seconds, share in zip(duel_s, pairs, strict=True)),
+        took_s=took_s,
+    )
+
+
+def _plant(share: float, identical: Sequence[Duel], real: Planted) -> Plant:
+    return Plant(
+        share=share,
+        scaled=mean(is_slower(scaled(duel, 1 + share)) for duel in identical),
+        ratios=tuple(map(_ratio, real.duels)),
+        slower=sum(map(is_slower, real.duels)),
+        why_not=real.why_not,
+    )
+
+
+def is_slower(duel: Duel) -> bool:
+    """Whether the first stage of the gate would have called today's program slower."""
+    return decide_at_looks(duel).status is Status.SLOWER
+
+
+def _ratio(duel: Duel) -> float:
+    return exp(median(duel.logratios))
+
+
+def noise_floor(duels: Sequence[Duel]) -> float:
+    """The most that the median ratio of duels of identical programs was off, either way, as a share."""
+    return exp(max(abs(median(duel.logratios)) for duel in duels)) - 1
+
+
+def rate_bound(events: int, trials: int) -> float:
+    """Upper bound of a rate with 95 % confidence: the exact binomial (Clopper-Pearson) limit."""
+    return 1.0 if events >= trials else float(beta.ppf(0.95, events + 1, trials - events))
