@@ -1,23 +1,20 @@
-"""The store of the history: the same answers from SQLite and PostgreSQL."""
+"""The store of the history."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support.histories import (
     BASELINE,
     CASE,
     COMMIT,
-    DATABASE,
     ENVIRONMENT,
     FOLDER,
-    KINDS,
     case,
-    database,
-    empty_place,
     run,
 )
 
@@ -25,24 +22,16 @@ from jaxgate.keep.history import HistoryError, HistoryStore, find_place
 from jaxgate.model import TimeRecord
 
 
-@pytest.fixture(params=KINDS)
-def place(request, tmp_path):
-    """An empty place of each kind."""
-    return empty_place(request.param, tmp_path)
-
-
-def test_postgresql_is_tried():
-    """All tests of this file, where there is a server."""
-    if not database():
-        pytest.skip(f"PostgreSQL: {DATABASE} is not set; `make test-postgresql` starts a server and sets it")
-    assert find_place(database(), Path()).url.get_backend_name() == "postgresql"
+@pytest.fixture
+def place(tmp_path):
+    """An empty place."""
+    return find_place("history.sqlite", tmp_path)
 
 
 @pytest.fixture
 def store(place):
-    """Open for the test."""
-    found = HistoryStore(place)
-    yield found
+    """The history of the test."""
+    return HistoryStore(place)
 
 
 def test_a_run_comes_back_whole(store):
@@ -93,7 +82,7 @@ def test_points_are_oldest_first_whenever_they_were_added(store):
     store.append(replace(run(2, case(temp_bytes=2.5)), run="the same minute"))
     assert [point.figures["temp_bytes"] for point in store.points(CASE)] == [1, 2, 2.5, 3]
     assert [point.figures["temp_bytes"] for point in store.points(CASE)[-2:]] == [2.5, 3]
-    assert [one.run for one in store.runs(last=3)] == ["run-0002", "the same minute", "run-0003"]
+    assert [one.run for one in store.runs()] == ["run-0001", "run-0002", "the same minute", "run-0003"]
 
 
 def test_a_moment_of_another_time_zone_is_put_into_utc(store):
@@ -176,19 +165,10 @@ def test_signs_that_a_database_refuses(store):
     assert store.points(found.case)[0].recorded == '"%s'
 
 
-def test_names_that_are_too_long_are_refused(store):
-    """By both databases alike, before anything is written."""
-    for wrong in (run(1, case("x" * 401)), run(1, run="x" * 121), run(1, commit="a" * 81)):
-        with pytest.raises(HistoryError, match=r"expected a (case|run|commit) of at most"):
-            store.append(wrong)
-    assert store.runs() == ()
-    assert store.append(run(1, case("x" * 400))) is True
-
-
 def test_nothing_was_remembered_yet(store, place):
     """Reading finds nothing, and makes nothing."""
     assert (store.cases(), store.runs(), store.points(CASE), store.at_commit(COMMIT)) == ((), (), (), ())
-    assert place.file is None or not place.file.exists()
+    assert not place.exists()
 
 
 def test_a_run_without_cases(store):
@@ -198,101 +178,41 @@ def test_a_run_without_cases(store):
     assert store.cases() == ()
 
 
-# --- the version of the tables
-
-
-def versions(store):
-    """What stands in the row of the version."""
-    from sqlalchemy import text
-
-    with store._database.reads() as connection:
-        return [row[0] for row in connection.execute(text("SELECT version FROM jaxgate_schema"))]
-
-
-def add_mood(connection):
-    """A step to a version that does not exist."""
-    from sqlalchemy import text
-
-    connection.execute(text("ALTER TABLE jaxgate_runs ADD COLUMN mood TEXT"))
-
-
-def fail(connection):
-    """A step that goes wrong, after another one has changed something."""
-    raise ZeroDivisionError
-
-
-def columns(store):
-    """The columns of the table of runs."""
-    from sqlalchemy import inspect
-
-    with store._database.reads() as connection:
-        return {column["name"] for column in inspect(connection).get_columns("jaxgate_runs")}
-
-
-@pytest.mark.parametrize("begins", ["reading", "writing"])
-def test_an_older_schema_is_brought_up_to_date_in_place(place, store, begins):
-    """Step by step, by whoever comes first; what was stored is there."""
-    store.append(run(1))
-    later = HistoryStore(place, schema=3, steps={1: add_mood, 2: lambda connection: None})
-    if begins == "writing":
-        later.append(run(2))
-    assert later.points(CASE)[0].run == "run-0001"
-    assert versions(later) == [3]
-    assert "mood" in columns(later)
-
-
-def test_a_step_that_fails_leaves_the_older_schema(place, store):
-    """Whole: also what the steps before it did."""
-    store.append(run(1))
-    later = HistoryStore(place, schema=3, steps={1: add_mood, 2: fail})
-    with pytest.raises(HistoryError, match="ZeroDivisionError"):
-        later.append(run(2))
-    with pytest.raises(HistoryError, match="ZeroDivisionError"):
-        later.points(CASE)
-    assert versions(store) == [1]
-    assert "mood" not in columns(store)
-    assert [one.run for one in store.runs()] == ["run-0001"]
-
-
-def test_a_schema_without_a_step_is_refused(place, store):
-    """Nothing is guessed."""
-    store.append(run(1))
-    with (
-        HistoryStore(place, schema=3, steps={2: add_mood}) as later,
-        pytest.raises(HistoryError, match="expected a history of schema 2 or newer, found 1"),
-    ):
-        later.append(run(2))
-    assert versions(store) == [1]
-
-
 def test_a_newer_schema_is_refused(place, store):
     """By who reads and who writes, in one line that says what to do; nothing is written."""
-    later = HistoryStore(place, schema=7)
-    later.append(run(1))
+    store.append(run(1))
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("PRAGMA user_version = 7")
+    before = place.read_bytes()
     for act in (lambda: store.append(run(2)), store.cases, store.runs, lambda: store.points(CASE)):
-        with pytest.raises(
-            HistoryError, match=r"expected a history of schema 1 or older, found 7, .*; nothing was"
-        ) as found:
+        with pytest.raises(HistoryError, match=r"expected a history of schema 1, found 7, .*; nothing was") as found:
             act()
         assert "\n" not in str(found.value)
-    later = HistoryStore(place, schema=7)
-    assert [one.run for one in later.runs()] == ["run-0001"]
+    assert place.read_bytes() == before
 
 
-def test_a_run_that_fails_half_way_is_not_there(place, store, monkeypatch):
+def test_another_programs_database_is_refused(place, store):
+    """It is somebody's, whatever its version says."""
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("CREATE TABLE notes (text TEXT)")
+    before = place.read_bytes()
+    for act in (lambda: store.append(run(1)), store.cases):
+        with pytest.raises(HistoryError, match="found another program's database; nothing was written"):
+            act()
+    assert place.read_bytes() == before
+
+
+def test_a_run_that_fails_half_way_is_not_there(store, monkeypatch):
     """Neither the run nor any of its points; the next one is added."""
     from jaxgate.keep.history import store as module
 
     store.append(run(1))
-    real = module.intern
 
-    def intern(connection, table, rows):
-        if table.name == "jaxgate_baselines":
-            raise KeyboardInterrupt
-        return real(connection, table, rows)
+    def cells(point):
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "intern", intern)
+        patch.setattr(module, "_cells", cells)
         with pytest.raises(KeyboardInterrupt):
             store.append(run(2, case("vmap/new", temp_bytes=17)))
     assert [one.run for one in store.runs()] == ["run-0001"]

@@ -128,7 +128,7 @@ def test_the_place_can_be_chosen(recorded, monkeypatch, where):
     if where == "option":
         option = ("--perf-history=kept/runs.sqlite",)
     elif where == "variable":
-        monkeypatch.setenv("JAXGATE_HISTORY", f"sqlite:///{recorded.path}/kept/runs.sqlite")
+        monkeypatch.setenv("JAXGATE_HISTORY", str(recorded.path / "kept/runs.sqlite"))
     else:
         option = ("-o", "perf_history=kept/runs.sqlite")
     assert recorded.run(*option).code == 0
@@ -145,8 +145,8 @@ def broken(file: Path, how: str) -> None:
         file.mkdir()
     else:
         connection = sqlite3.connect(file)
-        connection.execute("CREATE TABLE jaxgate_schema (version INTEGER)")
-        connection.execute("INSERT INTO jaxgate_schema VALUES (99)")
+        connection.execute("CREATE TABLE jaxgate_runs (id INTEGER)")
+        connection.execute("PRAGMA user_version = 99")
         connection.commit()
         connection.close()
 
@@ -157,7 +157,7 @@ def broken(file: Path, how: str) -> None:
     [
         ("no database", "file is not a database"),
         ("folder", "no regular file"),
-        ("newer", "expected a history of schema 1 or older"),
+        ("newer", "expected a history of schema 1, found 99"),
     ],
 )
 def test_a_history_that_cannot_be_written_changes_no_verdict(recorded, how, says, changed):
@@ -184,13 +184,13 @@ def test_a_run_that_was_not_added_is_added_later(recorded, monkeypatch, capsys):
     assert (run.run, len(points)) == (recorded.results()["run"], 2)
 
 
-def test_a_database_that_does_not_answer_changes_nothing_and_keeps_its_password(recorded, monkeypatch, tmp_path):
+def test_a_url_in_place_of_a_path_changes_no_verdict_and_keeps_its_password(recorded, monkeypatch, tmp_path):
     """The password is in nothing that was printed or written."""
-    monkeypatch.setenv("JAXGATE_HISTORY", f"postgresql+psycopg://me:{PASSWORD}@127.0.0.1:1/runs?sslpassword={PASSWORD}")
+    monkeypatch.setenv("JAXGATE_HISTORY", f"postgresql://me:{PASSWORD}@127.0.0.1:1/runs?sslpassword={PASSWORD}")
     recorded.edit("test_model.py", *MORE)
     result = recorded.run("-vv", "--junit-xml=junit.xml", "--benchmark-json=rows.json", "--showlocals")
     assert result.code == 1
-    assert "postgresql+psycopg://me:***@127.0.0.1:1/runs: " in result.line(NOT_ADDED)
+    assert "expected the path of a file, or none, found a URL, postgresql://…" in result.line(NOT_ADDED)
     assert PASSWORD not in result.text
     for file in recorded.path.rglob("*"):
         if file.is_file():

@@ -1,13 +1,9 @@
-"""Runs for a history, and a place for each test: an SQLite file, or the database that ``JAXGATE_TEST_DATABASE`` names."""
+"""Runs for a history."""
 
 from __future__ import annotations
 
-import os
-
 from jaxgate.model import BaselineName, CaseRecord, Figures, RunRecord, TimeRecord
 
-DATABASE = "JAXGATE_TEST_DATABASE"
-"""Variable with the URL of a PostgreSQL database that tests may empty: ``make test-postgresql`` sets it."""
 FOLDER = "cpu-amd-epyc-1-jax-0.10"
 COMMIT = "5aa7a3fe294cd31197565ca014860cb587362288"
 CASE = "scan/rnn"
@@ -29,26 +25,3 @@ def run(number=1, *cases, **changes):
     about = {"schema": 1, "jaxgate": "0.1.0", "green": True, "gate_exit": 0, "commit": COMMIT}
     about |= {"run": f"run-{number:04}", "moment": f"2026-11-25T{number // 60:02}:{number % 60:02}:00+00:00"}
     return RunRecord(cases=cases or (case(),), **(about | changes))
-
-
-def database():
-    """The URL of the database to test with; empty for none."""
-    return os.environ.get(DATABASE, "")
-
-
-KINDS = ["sqlite", "postgresql"] if database() else ["sqlite"]
-
-
-def empty_place(kind, folder):
-    """A place of a kind, with nothing in it."""
-    from sqlalchemy import create_engine
-
-    from jaxgate.keep.history import find_place
-    from jaxgate.keep.history.tables import METADATA
-
-    if kind == "sqlite":
-        return find_place("history.sqlite", folder)
-    engine = create_engine(database())
-    METADATA.drop_all(engine)
-    engine.dispose()
-    return find_place(database(), folder)

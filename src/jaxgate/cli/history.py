@@ -75,8 +75,7 @@ def add_history(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--history",
         default=None,
         metavar="PATH",
-        help="an SQLite file (default: JAXGATE_HISTORY, perf_history in pyproject.toml, "
-        ".jaxgate/history.sqlite)",
+        help="an SQLite file (default: JAXGATE_HISTORY, perf_history in pyproject.toml, .jaxgate/history.sqlite)",
     )
     one.add_argument(
         "--import",

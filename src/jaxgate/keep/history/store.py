@@ -148,9 +148,7 @@ class HistoryStore:
         newest = {(point.case, point.folder): point for point in points}
         return tuple(newest[name] for name in sorted(newest))
 
-    def _rows(
-        self, query: str, asked: Mapping[str, str], make: Callable[[dict[str, Any]], _Made]
-    ) -> tuple[_Made, ...]:
+    def _rows(self, query: str, asked: Mapping[str, str], make: Callable[[dict[str, Any]], _Made]) -> tuple[_Made, ...]:
         """What a query finds; nothing where no run was added yet."""
         with self._explained():
             if not self._file.exists():

@@ -35,10 +35,9 @@ def share(found: str) -> float:
 
 
 def path(found: str) -> str:
-    """A path that this system can have, or the URL of a database."""
-    if "://" not in found:
-        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            Path(found).stat()
+    """A path that this system can have."""
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        Path(found).stat()
     return found
 
 
