@@ -281,7 +281,7 @@ def test_a_real_calibration_from_end_to_end(project):
     assert floors_of(project)["cases"]["model/wave"]["floor"] == row["floor"]
     assert floors_of(project)["environment"] == environment
     assert sorted(path.name for path in project.path.iterdir() if not path.name.startswith((".", "_"))) == (
-        ["build", "perf-artifacts", "test_model.py"]
+        ["build", "perf-artifacts", "pyproject.toml", "test_model.py"]
     )
 
 
@@ -306,7 +306,7 @@ def test_a_case_that_fails_leaves_the_others(project):
         "test_other.py",
         "import jax.numpy as jnp\ndef test_nan(gate):\n    gate(lambda x: x / 0 * 0, jnp.ones(3))\n"
         "def test_bug(gate):\n    raise RuntimeError('a bug of the test')\n"
-        "def test_plain(gate):\n    gate(lambda x: x, jnp.ones(3), eager=True)\n"
+        "def test_plain(gate):\n    gate(lambda x: jnp.sin(x) + 1, jnp.ones(3), eager=True)\n"
         "def test_far(gate):\n    gate(lambda x: x + 1, jnp.ones(3), targets=['tpu:v5e:1x1'])\n",
     )
     result = project.run(*CALIBRATE, "--duels=5", "--into=elsewhere")

@@ -95,7 +95,7 @@ def test_the_tables_hold_every_figure():
         [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "scan/rnn |" in line
     ]
     assert cells == [
-        ["scan/rnn", "10.0 ms", "2", "1", "1", "0%", "3.0%", "3.6%", "4.0%", "1.0 s"],
+        ["scan/rnn", "10 ms", "2", "1", "1", "0%", "3.0%", "3.0%", "4.0%", "1.0 s"],
         ["scan/rnn", "50% / –", "100/67% (6.0%)", "100% / –", "100% / –"],
     ]
     assert "scan/rnn, extra work of 10%: too short" in text
