@@ -24,13 +24,15 @@ from jax.sharding import PartitionSpec as P
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from jaxgate.keep import write_atomic
-from jaxgate.model import Target
-from jaxgate.observe.hlo import axes_of, read_collectives, read_hlo
-from jaxgate.observe.machine import give_cpu_devices
-from jaxgate.observe.trace import CLOCKS, lower
-from jaxgate.processes.target_compiler import TargetProcess
-from jaxgate.report import show
+from jaxgate.ext.targets.model import Target
+from jaxgate.ext.targets.process import TargetProcess
+from jaxgate.keep.files import write_atomic
+from jaxgate.observe.hlo.collectives import axes_of, read_collectives
+from jaxgate.observe.hlo.parser import read_hlo
+from jaxgate.observe.machine.virtual_devices import give_cpu_devices
+from jaxgate.observe.trace.clocks import CLOCKS
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.report.units import show
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

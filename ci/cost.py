@@ -22,16 +22,20 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate.engine.duels.baseline_duel import BaselineDuels
-from jaxgate.engine.duels.duel_budget import DuelBudget
+from jaxgate.engine.duels.duel_processes import DuelBudget
 from jaxgate.engine.duels.noise_floors import Margins
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import Difference, judge
-from jaxgate.keep import FloorStore, ProgramStore, ReferenceCache
-from jaxgate.model import Baseline, Computation, Provenance, StoredBaseline
-from jaxgate.observe.duel import Opponents
-from jaxgate.observe.execute import MAX_STEPS, MORE_NS, STEPS
-from jaxgate.observe.measure import Observation, observe
-from jaxgate.report import show
+from jaxgate.judge.difference import Difference
+from jaxgate.judge.verdict import judge
+from jaxgate.keep.cache import FloorStore, ReferenceCache
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.model.baseline import Baseline, Provenance, StoredBaseline
+from jaxgate.model.computation import Computation
+from jaxgate.observe.duel.sides import Opponents
+from jaxgate.observe.execute.steps import MAX_STEPS, MORE_NS, STEPS
+from jaxgate.observe.measure import observe
+from jaxgate.observe.observation import Observation
+from jaxgate.report.units import show
 
 TARGETS_NS = (100_000, 5_000_000, 50_000_000)
 WIDTH = 256

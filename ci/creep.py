@@ -22,9 +22,10 @@ from multiprocessing import get_context
 from random import Random
 from statistics import median
 
-from jaxgate.engine.change_points import time_shifts
-from jaxgate.judge import Shifts
-from jaxgate.model import BaselineName, HistoryPoint, Step
+from jaxgate.ext.history.changes import Shifts, time_shifts
+from jaxgate.ext.history.drift import Step
+from jaxgate.ext.history.model import HistoryPoint
+from jaxgate.model.verdict import BaselineName
 
 RUNS = 200
 WEEK = 7
@@ -37,7 +38,7 @@ CREEP = log(1.01) / WEEK
 STEP = log(1.05)
 FOUND_WITHIN = {"creep": 12 * WEEK, "step": 3}
 TYPICAL = 0.006
-"""As ``judge/history/level_shifts.py`` takes it from docs/timing.md."""
+"""As ``ext/history/changes.py`` takes it from docs/timing.md."""
 STUDENT_SPREAD = 1.134
 """Standard deviation of the normal distribution that has the quartiles of Student's t with 3 degrees of freedom."""
 KINDS = ("quiet", "creep", "step")

@@ -19,11 +19,16 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate.engine.record import Candidate
-from jaxgate.keep import BaselineStore, ProgramStore, ReferenceCache, collect
-from jaxgate.model import Computation, Provenance, Status, StoredBaseline, TimeVerdict, Verdict
+from jaxgate.keep.baselines import BaselineStore
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.keep.programs import ProgramStore, collect
+from jaxgate.model.baseline import Provenance, StoredBaseline
+from jaxgate.model.computation import Computation
+from jaxgate.model.decision import Status
+from jaxgate.model.verdict import TimeVerdict, Verdict
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
-from jaxgate.report import show
+from jaxgate.report.units import show
 
 MARKS = (1, 10, 50, 100)
 CASE = "growth/step"

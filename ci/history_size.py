@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxgate.keep.history import HistoryStore
-from jaxgate.model import BaselineName, HistoryPoint, HistoryRun
+from jaxgate.ext.history.model import HistoryPoint, HistoryRun
+from jaxgate.ext.history.store import HistoryStore
+from jaxgate.model.verdict import BaselineName
 
 CASES, RUNS, FACTS, TIMES = 247, 200, 28, 7
 MOVES = 0.01

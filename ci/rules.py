@@ -23,10 +23,12 @@ from scipy.stats import mannwhitneyu
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from jaxgate.judge import LOOKS, decide_at_looks, scaled
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Case, Duel, Status
-from jaxgate.observe.duel import prepare, run_duel
+from jaxgate.judge.timing.duel import LOOKS, decide_at_looks, scaled
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import Duel
+from jaxgate.model.workload import Case
+from jaxgate.observe.duel.duel import prepare, run_duel
 from jaxgate.observe.measure import observe
 from workloads import donation
 from workloads.scan import rnn

@@ -25,11 +25,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Computation
-from jaxgate.observe.machine import know_defaults
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.computation import Computation
+from jaxgate.observe.machine.jax_settings import know_defaults
 from jaxgate.observe.measure import observe
-from jaxgate.observe.program import executable_fingerprint
+from jaxgate.observe.program.executable_fingerprint import executable_fingerprint
 from jaxgate.processes.defaults_query import find_defaults
 
 NUMBERS = {"jax_num_cpu_devices": 2, "jax_export_calling_convention_version": 9}

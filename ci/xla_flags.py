@@ -21,7 +21,7 @@ import jax
 import jaxlib
 from settings import changed_by, usual_look
 
-from jaxgate.observe.machine import read_defaults
+from jaxgate.observe.machine.jax_settings import read_defaults
 
 VALUES = ("true", "false", "1", "3", "x", "none", "default", "disabled", "warning")
 """One of these is another value for nearly every flag; XLA refuses those of another type."""

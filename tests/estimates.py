@@ -13,13 +13,15 @@ from collections.abc import Iterator
 
 import jax
 
-from jaxgate.model import Case, Target
-from jaxgate.observe.arguments import on_device
+from jaxgate.ext.targets.model import Target
+from jaxgate.ext.targets.process import TargetProcess
+from jaxgate.model.workload import Case
+from jaxgate.observe.arguments.feeder import on_device
 from jaxgate.observe.errors import describe
-from jaxgate.observe.hlo import count_products, read_hlo
-from jaxgate.observe.trace import lower
+from jaxgate.observe.hlo.demand import count_products
+from jaxgate.observe.hlo.parser import read_hlo
 from jaxgate.observe.trace.jaxpr_cost import count_work
-from jaxgate.processes.target_compiler import TargetProcess
+from jaxgate.observe.trace.lowering import lower
 from tests.support.paths import REPOSITORY
 
 

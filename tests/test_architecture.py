@@ -25,7 +25,8 @@ def test_the_page_names_something():
 def test_a_file_of_the_page_is_there(name):
     """Either of the engine by its room, or of the repository."""
     assert any(
-        (place / name).is_file() for place in (SOURCE, SOURCE / "observe", SOURCE / "observe" / "trace", REPOSITORY)
+        (place / name).is_file()
+        for place in (SOURCE, SOURCE / "observe", SOURCE / "observe" / "trace", SOURCE.parent, REPOSITORY)
     )
 
 

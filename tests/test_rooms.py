@@ -22,18 +22,44 @@ ROOMS = {
     "report": {"model", "report"},
     "processes": BASIS | {"processes"},
     "engine": BASIS | {"processes", "engine"},
-    "distributed": {"model", "observe", "distributed"},
-    "plugin": BASIS | {"processes", "engine", "distributed", "plugin"},
+    "plugin": BASIS | {"processes", "engine", "plugin"},
     "cli": BASIS | {"processes", "engine", "cli"},
-    "": {"model", "engine", "observe", "plugin"},  # what ``import jaxgate`` offers
-    "workloads": {"model", "workloads"},
+    "": {"settings", "model", "engine", "observe", "plugin"},  # what ``import jaxgate`` offers
+    "workloads": {"the package", "model", "workloads"},
 }
 """Which rooms each room may import."""
 
-OPEN = {"jaxgate", "jaxgate.cli", "jaxgate.engine", "jaxgate.observe", "jaxgate.plugin", "jaxgate.processes"}
-OPEN |= {"jaxgate.settings.variables"}
-"""Imported by module: there some need JAX and some must come without it, which one face for all could not give."""
-WRITERS = {"keep", "processes", "src/jaxgate/observe/profile/capture.py", "workloads/__main__.py"}
+ROLES = {
+    "model": "energy/protocol history/drift",
+    "observe": "energy/counters energy/nvml_counter energy/rapl_counter energy/run opinion/agreement opinion/ask opinion/interpreter "
+    "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/barrier ranks/job "
+    "ranks/leader ranks/transport repro/anonymous repro/contents repro/edit repro/inputs repro/jax_code repro/modules repro/server "
+    "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
+    "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup",
+    "keep": "upgrade/notes page/chart_library history/store profile/events",
+    "report": "page/document page/charts page/case_table page/curves page/run_page page/side_by_side history/page diff/page "
+    "profile/table",
+    "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process opinion/worker profile/worker "
+    "repro/compile_server targets/process targets/worker times/sessions upgrade/environment upgrade/environment_runs "
+    "upgrade/runs upgrade/venv",
+    "engine": "history/changes bisect/search diff/sides history/budget history/runs history/stored opinion/case profile/evidence repro/delta_debugging "
+    "repro/oracles repro/program_pair repro/reduction times/case",
+    "plugin": "ranks/gate ranks/lost ranks/plugin targets/gate upgrade/child opinion/text history/terminal",
+    "cli": "targets/runs repro/file",
+}
+"""Which room's rules a module of a capability in ``ext/`` keeps, where its name does not say so."""
+BY_NAME = {
+    "model": "model",
+    "judge": "judge",
+    "text": "report",
+    "command": "cli",
+    "run": "cli",
+    "mode": "plugin",
+    "kept": "keep",
+}
+ROLE = {name: role for role, names in ROLES.items() for name in names.split()}
+
+WRITERS = {"keep", "processes", "src/jaxgate/ext/profile/capture.py", "workloads/__main__.py"}
 """Who writes to disk; a profile is written by JAX itself, and not all of its files are wanted. The last writes the
 catalogue's page in this repository."""
 WRITES = {"write_text", "write_bytes", "unlink", "rmdir", "rmtree", "touch", "rename", "opened to write"}
@@ -51,26 +77,25 @@ READS = {
     "decompress",
 }
 OWN = {"read_text", "read_bytes"}
-"""What ``keep/untrusted.py`` calls its functions; those of a path are methods."""
+"""What ``keep/files.py`` calls its functions; those of a path are methods."""
 LIBRARIES = {"np", "numpy", "json", "tomllib", "pickle", "marshal"}
 """Their ``load`` reads a file; that of a store is ours."""
 EXCUSED = {
-    "src/jaxgate/keep/untrusted.py": "the one that reads",
-    "src/jaxgate/keep/atomic.py": "writes",
-    "src/jaxgate/keep/npz.py": "bytes that were read already",
-    "src/jaxgate/observe/energy/rapl_counter.py": "/sys",
+    "src/jaxgate/keep/files.py": "the one that reads",
+    "src/jaxgate/keep/duel_handoff.py": "bytes that were read already",
+    "src/jaxgate/ext/energy/rapl_counter.py": "/sys",
     "src/jaxgate/observe/machine/environment.py": "/proc and /sys",
     "src/jaxgate/observe/machine/load.py": "/proc and /sys",
     "src/jaxgate/observe/program/custom_call_libraries.py": "/proc, and libraries that this process has loaded",
-    "src/jaxgate/observe/repro/standalone.py": "the payload that stands in its own file",
+    "src/jaxgate/ext/repro/standalone.py": "the payload that stands in its own file",
     "src/jaxgate/observe/trace/clocks.py": "/proc",
     "src/jaxgate/plugin/xdist/devices.py": "/sys",
-    "src/jaxgate/processes/venv.py": "the metadata of what is installed here",
-    "src/jaxgate/processes/profile_worker.py": "the pipe from the process that started it",
+    "src/jaxgate/ext/upgrade/venv.py": "the metadata of what is installed here",
+    "src/jaxgate/ext/profile/worker.py": "the pipe from the process that started it",
 }
-"""Who reads anything else than through ``keep/untrusted.py``, and what: nothing that a pull request could have written."""
+"""Who reads anything else than through ``keep/files.py``, and what: nothing that a pull request could have written."""
 
-MOST = 30
+MOST = 25
 """Modules of a folder, its face with them."""
 PURE = {"settings", "model", "judge"}
 WORLD = {"datetime", "glob", "io", "os", "random", "shutil", "socket", "subprocess", "sys", "tempfile", "threading"}
@@ -89,7 +114,17 @@ def room_of(file):
     if parts[0] == "workloads":
         return "workloads"
     assert parts[:2] == ("src", "jaxgate"), f"{file} lies in no room"
-    return parts[2] if len(parts) > 3 else ""
+    if parts[2] == "ext":
+        return role_of(parts[3:])
+    return parts[2].removesuffix(".py") if len(parts) > 3 or parts[2] == "settings.py" else ""
+
+
+def role_of(parts):
+    """The room whose rules a module of a capability keeps: ``("energy", "run.py")`` or ``("energy", "run", …)``."""
+    if len(parts) < 2 or parts[1] == "__init__.py":
+        return "model"  # a docstring
+    name = parts[1].removesuffix(".py")
+    return ROLE.get(f"{parts[0]}/{name}") or BY_NAME.get(name, f"ext/{parts[0]}/{name}")
 
 
 def imports(tree, file):
@@ -113,11 +148,14 @@ def _name(function):
     return getattr(function, "attr", getattr(function, "id", ""))
 
 
-def offence(module, room, file):
+def offence(module, room):
     """Why a file may not import a module; empty if it may."""
     top, *rest = module.split(".")
     if top in ("jaxgate", "workloads"):
-        target = top if top == "workloads" else (rest[0] if rest and rest[0] in ROOMS else "the package")
+        if rest[:1] == ["ext"]:
+            target = role_of(rest[1:])
+        else:
+            target = top if top == "workloads" else (rest[0] if rest and rest[0] in ROOMS else "the package")
         return "" if target in ROOMS[room] else f"{room or 'jaxgate'} must not import {target}"
     if top in ("jax", "jaxlib", "flax", "optax") and room not in ("observe", "workloads"):
         return "only observe imports JAX"
@@ -142,39 +180,11 @@ def modules(root=REPOSITORY):
 MODULES = modules()
 
 
-def offered(package):
-    """The names that the face of a package imports from its modules."""
-    face = REPOSITORY.joinpath("src", *package.split("."), "__init__.py")
-    body = ast.parse(face.read_text(encoding="utf-8")).body if face.is_file() else []
-    return {f"{package}.{a.name}" for node in body if isinstance(node, ast.ImportFrom) for a in node.names}
-
-
-FACES = {package: names for package in set(MODULES.values()) if (names := offered(package))}
-OFFERED = set().union(*FACES.values())
-
-
 def module_of(name, known):
     """The module that an import statement reaches: the longest part of its dotted name that is one."""
     while name and name not in known:
         name = name.rpartition(".")[0]
     return name
-
-
-def past_a_face(name, file):
-    """Why a module may not be imported as such: its package says what others may use of it.
-
-    Modules of one room import those of the folders around them, and of folders that only divide the room, by name.
-    """
-    module = module_of(name, MODULES)
-    package = MODULES.get(module, "")
-    own = ".".join(file.with_suffix("").parts[1:-1])
-    is_face = module == package and package in FACES
-    is_open = package in OPEN or module in OPEN or package.startswith(("jaxgate.engine.", "jaxgate.plugin."))
-    is_around = f"{own}.".startswith(f"{package}.")
-    only_divides = package not in FACES and own.split(".")[:2] == package.split(".")[:2]
-    if not module or is_face or is_open or is_around or only_divides or name in OFFERED:
-        return ""
-    return f"import it from {package if package in FACES else package.rpartition('.')[0]}"
 
 
 def violations(root, file):
@@ -183,7 +193,7 @@ def violations(root, file):
     room = room_of(file)
     found = []
     for module, line in imports(tree, file):
-        reason = offence(module, room, file) or past_a_face(module, file)
+        reason = offence(module, room)
         if reason:
             found.append(f"{file.as_posix()}:{line}: {module}: {reason}")
     for node in ast.walk(tree):
@@ -192,7 +202,7 @@ def violations(root, file):
             what = "opened to write" if opens_to_write(node) else f"{_name(node.func)}()"
             found += [f"{file.as_posix()}:{node.lineno}: {what}: {reason}"] if reason else []
             if reads(node) and room not in PURE and file.as_posix() not in EXCUSED and room != "workloads":
-                found.append(f"{file.as_posix()}:{node.lineno}: {what}: only keep/untrusted.py reads files")
+                found.append(f"{file.as_posix()}:{node.lineno}: {what}: only keep/files.py reads files")
         if isinstance(node, ast.List) and file.name != "git.py" and _begins_with_git(node):
             found.append(f"{file.as_posix()}:{node.lineno}: git: only keep/git.py makes commands of git")
         if isinstance(node, ast.Constant) and node.value in MODULES and node.value != "jaxgate" and room != "processes":
@@ -266,6 +276,129 @@ def test_every_folder_is_a_room():
     assert {room_of(file) for file in files()} == set(ROOMS)
 
 
+JOINTS = {
+    "bisect": {"cli/main"},
+    "diff": {"cli/main"},
+    "doctor": {"cli/main"},
+    "energy": {
+        "engine/duels/baseline_duel",
+        "engine/instruments",
+        "engine/run/ending",
+        "judge/verdict",
+        "model/measurement",
+        "model/verdict",
+        "observe/measure",
+        "observe/measure_eager",
+        "observe/observation",
+        "observe/tools",
+        "plugin/benchmark_rows",
+        "report/results",
+        "report/text",
+    },
+    "history": {
+        "cli/main",
+        "cli/pytest_arguments",
+        "engine/instruments",
+        "engine/run/ending",
+        "engine/run/orphans",
+        "engine/run/result_files",
+        "engine/run/session",
+        "ext/diff/run",
+        "ext/diff/sides",
+        "keep/waivers",
+        "model/verdict",
+        "plugin/gating_run",
+        "plugin/session_start",
+        "report/pull_request",
+        "report/results",
+        "report/text",
+    },
+    "opinion": {
+        "engine/instruments",
+        "engine/run/session",
+        "ext/repro/oracles",
+        "ext/repro/reduction",
+        "ext/repro/run",
+        "judge/verdict",
+        "model/verdict",
+        "plugin/gating_run",
+    },
+    "page": {
+        "cli/console",
+        "cli/main",
+        "engine/run/result_files",
+        "ext/diff/page",
+        "ext/history/page",
+        "ext/targets/runs",
+    },
+    "profile": {
+        "cli/main",
+        "engine/instruments",
+        "engine/run/session",
+        "model/outcome",
+        "model/verdict",
+        "report/case_page",
+        "report/text",
+    },
+    "ranks": {"plugin/gating_run"},
+    "repro": {"cli/main"},
+    "targets": {
+        "cli/gate",
+        "engine/instruments",
+        "engine/run/session",
+        "keep/baselines",
+        "model/chips",
+        "model/workload",
+        "observe/execute/references",
+        "observe/hlo/demand",
+        "observe/measure",
+        "observe/observation",
+        "observe/tools",
+        "observe/trace/stages",
+        "plugin/gate",
+        "plugin/session_start",
+    },
+    "times": {"engine/instruments", "engine/repeats", "engine/run/session", "plugin/gating_run", "plugin/modes/trim"},
+    "upgrade": {
+        "cli/main",
+        "engine/run/session",
+        "ext/bisect/releases",
+        "ext/bisect/revisions",
+        "ext/bisect/run",
+        "plugin/gating_run",
+        "plugin/session_start",
+        "plugin/terminal",
+    },
+}
+"""Which modules of the core know a capability. A joint that is gone is taken out here; a new one is a decision."""
+
+
+def joints():
+    """What imports a capability from outside it, by capability."""
+    found = {}
+    for file in files():
+        inside = file.parts[3] if file.parts[2:3] == ("ext",) else ""
+        for module, _ in imports(ast.parse((REPOSITORY / file).read_text(encoding="utf-8")), file):
+            top, *rest = module.split(".")
+            if top == "jaxgate" and rest[:1] == ["ext"] and rest[1] != inside:
+                found.setdefault(rest[1], set()).add("/".join(file.parts[2:]).removesuffix(".py"))
+    return found
+
+
+def test_the_core_knows_few_capabilities():
+    """A capability is one folder; each import of it from outside is counted, and the count only shrinks."""
+    assert joints() == JOINTS
+
+
+def test_no_package_hands_on_names_of_its_modules():
+    """A name has one place; what users import stands in ``jaxgate/__init__.py``, and ``catalogue`` in the plugin's."""
+    faces = [file for file in files() if file.name == "__init__.py" and file.parts[0] == "src"]
+    more = [
+        file.as_posix() for file in faces if len(ast.parse((REPOSITORY / file).read_text(encoding="utf-8")).body) > 1
+    ]
+    assert more == ["src/jaxgate/__init__.py", "src/jaxgate/plugin/__init__.py"]
+
+
 def test_no_folder_is_too_long_to_look_over():
     """A folder of more modules holds two things, and is divided."""
     counts = Counter(file.parent.as_posix() for file in files())
@@ -284,15 +417,15 @@ def test_nothing_imports_itself_around_a_corner():
 
 
 PLANTS = [
-    ("model/measured/numbers.py", "import jax", "jax"),
-    ("model/measured/numbers.py", "from jax import numpy as jnp", "jax.numpy"),
-    ("model/measured/numbers.py", "import numpy as np", "numpy"),
-    ("model/workloads/workload.py", "from jaxgate.judge import judge", "jaxgate.judge.judge"),
-    ("model/workloads/workload.py", "from ...keep import atomic", "jaxgate.keep.atomic"),
-    ("model/workloads/workload.py", "from jaxgate import Case", "jaxgate.Case"),
-    ("model/stored/baseline.py", "import time", "time"),
-    ("model/stored/baseline.py", "from os import environ", "os.environ"),
-    ("model/stored/baseline.py", "TEXT = Path('x').read_text()", "read_text()"),
+    ("model/numbers.py", "import jax", "jax"),
+    ("model/numbers.py", "from jax import numpy as jnp", "jax.numpy"),
+    ("model/numbers.py", "import numpy as np", "numpy"),
+    ("model/workload.py", "from jaxgate.judge.verdict import judge", "jaxgate.judge.verdict.judge"),
+    ("model/workload.py", "from ..keep import atomic", "jaxgate.keep.atomic"),
+    ("model/workload.py", "from jaxgate import Case", "jaxgate.Case"),
+    ("model/baseline.py", "import time", "time"),
+    ("model/baseline.py", "from os import environ", "os.environ"),
+    ("model/baseline.py", "TEXT = Path('x').read_text()", "read_text()"),
     ("judge/verdict.py", "from jaxgate.observe.measure import observe", "jaxgate.observe.measure.observe"),
     ("judge/verdict.py", "from jaxgate import observe", "jaxgate.observe"),
     ("judge/verdict.py", "from .. import observe", "jaxgate.observe"),
@@ -307,35 +440,25 @@ PLANTS = [
     ("judge/facts.py", "import importlib\nimportlib.import_module('jax')", "jax"),
     ("judge/facts.py", "__import__('jaxgate.' + 'keep')", "jaxgate.somewhere"),
     ("observe/measure.py", "from jaxgate.judge.policy import POLICIES", "jaxgate.judge.policy.POLICIES"),
-    ("observe/measure.py", "from jaxgate.keep.references import ReferenceCache", "jaxgate.keep"),
+    ("observe/measure.py", "from jaxgate.keep.cache import ReferenceCache", "jaxgate.keep"),
     ("observe/measure.py", "import pytest", "pytest"),
     ("keep/baselines.py", "import jax", "jax"),
-    (
-        "keep/baselines.py",
-        "from jaxgate.model.stored.baseline import Baseline",
-        "jaxgate.model.stored.baseline.Baseline",
-    ),
-    ("observe/measure.py", "from jaxgate.observe.trace.stages import lower", "jaxgate.observe.trace.stages.lower"),
-    ("judge/verdict.py", "from jaxgate.model.measured import numbers", "jaxgate.model.measured.numbers"),
-    ("judge/verdict.py", "from jaxgate.model import measured", "jaxgate.model.measured"),
     ("keep/baselines.py", "from jaxgate.observe.machine.environment import environment", "jaxgate.observe"),
-    ("keep/provenance.py", "from jaxgate.plugin.options.settings import Settings", "jaxgate.plugin"),
-    ("report/text.py", "from jaxgate.judge import judge", "jaxgate.judge"),
+    ("keep/git.py", "from jaxgate.settings import Settings", "jaxgate.settings"),
+    ("report/text.py", "from jaxgate.judge.verdict import judge", "jaxgate.judge"),
     ("report/text.py", "import jaxlib.xla_client", "jaxlib"),
     ("plugin/gate.py", "import jax", "jax"),
     ("plugin/hooks.py", "from workloads import scan", "workloads.scan"),
     ("engine/run/gate_cost.py", "import pytest", "pytest"),
     ("engine/run/gate_cost.py", "from jaxgate.plugin.usage import usage_errors", "jaxgate.plugin.usage.usage_errors"),
-    ("engine/run/gate_cost.py", "from jaxgate.judge.timing.duel import decide", "jaxgate.judge.timing.duel.decide"),
-    ("engine/run/gate_cost.py", "from jaxgate.observe.duel.duel import run_duel", "jaxgate.observe.duel.duel.run_duel"),
     ("engine/run/gate_cost.py", "Path('x').write_text('y')", "write_text()"),
     ("engine/run/gate_cost.py", "Path('x').open('a')", "opened to write"),
     ("report/text.py", "FILE = open('x', mode='wb')", "opened to write"),
     ("plugin/gate.py", "Path('x').rename('y')", "rename()"),
     ("keep/baselines.py", "TEXT = Path('x').read_text()", "read_text()"),
-    ("keep/times.py", "FILE = open('x', 'rb')", "open()"),
+    ("ext/times/kept.py", "FILE = open('x', 'rb')", "open()"),
     ("keep/programs.py", "import gzip\ngzip.decompress(b'')", "decompress()"),
-    ("keep/duel_handoff.py", "from zipfile import ZipFile\nZipFile('x')", "ZipFile()"),
+    ("keep/programs.py", "from zipfile import ZipFile\nZipFile('x')", "ZipFile()"),
     ("cli/gate.py", "import json\njson.load(FILE)", "load()"),
     ("engine/run/gate_cost.py", "import numpy as np\nnp.load('x')", "load()"),
     ("observe/measure.py", "Path('x').read_bytes()", "read_bytes()"),
@@ -343,14 +466,13 @@ PLANTS = [
     ("engine/run/gate_cost.py", "RUN = ['-m', 'jaxgate.processes.duel_worker']", "jaxgate.processes.duel_worker"),
     ("processes/child.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
     ("processes/child.py", "if TYPE_CHECKING:\n    import pytest", "pytest"),
-    ("distributed/leader.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
+    ("ext/ranks/leader.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
     ("cli/gate.py", "from jaxgate.plugin import catalogue", "jaxgate.plugin"),
-    ("__init__.py", "from jaxgate.judge import decide", "jaxgate.judge.decide"),
+    ("__init__.py", "from jaxgate.judge.timing.duel import decide", "jaxgate.judge.timing.duel.decide"),
     ("__init__.py", "import jax", "jax"),
 ]
 OUTSIDE = [
-    ("scan/rnn.py", "from jaxgate import Case", "jaxgate.Case"),
-    ("scan/rnn.py", "import jaxgate", "jaxgate"),
+    ("scan/rnn.py", "from jaxgate.settings import Settings", "jaxgate.settings"),
     ("scan/rnn.py", "from jaxgate.plugin import catalogue", "jaxgate.plugin.catalogue"),
     ("scan/rnn.py", "from jaxgate.observe.measure import observe", "jaxgate.observe"),
     ("scan/rnn.py", "import pytest", "pytest"),

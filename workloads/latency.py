@@ -22,7 +22,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Batch, Computation, Contract, Family, claim
+from jaxgate import Batch, Computation, Contract, Family, claim
 from workloads.parts import Tree, block, block_params, drawing, mlp, mlp_layer, mlp_params, normalise
 
 CASES = Family("latency")

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh
 
-from jaxgate.model import KnownBreak
+from jaxgate import KnownBreak
 
 Draw = Callable[..., Any]
 """Draws a float32 array of a shape from a standard normal distribution: ``draw((batch, width))``."""

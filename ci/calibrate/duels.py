@@ -11,21 +11,16 @@ from ci.calibrate.extra_work import NotPlantableError, Planter, Work, measure_wo
 from ci.calibrate.rates import PLANTS, CaseRates, Planted, is_slower, rates
 from jaxgate.engine.duels.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import LOOKS
-from jaxgate.model import (
-    NOT_CALLED,
-    BrokenDuelError,
-    Contract,
-    Duel,
-    InvalidCaseError,
-    Match,
-    Status,
-    StoredProgram,
-)
-from jaxgate.observe.duel import Contender
+from jaxgate.judge.timing.duel import LOOKS
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import BrokenDuelError, Duel
+from jaxgate.model.measurement import NOT_CALLED, InvalidCaseError
+from jaxgate.model.numbers import Contract
+from jaxgate.model.program import Match, StoredProgram
+from jaxgate.observe.duel.duel import Contender
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.program import NotReplayableError
+from jaxgate.observe.program.export import NotReplayableError
 
 REAL_SHARE = 5
 MIN_REAL = 5

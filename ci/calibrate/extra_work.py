@@ -18,11 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxgate.model import Contract, StoredProgram
-from jaxgate.observe.arguments import Feeder
-from jaxgate.observe.duel import Contender, prepare, run_duel
-from jaxgate.observe.program import load_program
-from jaxgate.observe.trace import Clock
+from jaxgate.model.numbers import Contract
+from jaxgate.model.program import StoredProgram
+from jaxgate.observe.arguments.feeder import Feeder
+from jaxgate.observe.duel.duel import Contender, prepare, run_duel
+from jaxgate.observe.program.export import load_program
+from jaxgate.observe.trace.clocks import Clock
 
 MAX_STEPS = 2**31 - 1
 FIRST_STEPS = 1024

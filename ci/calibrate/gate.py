@@ -9,7 +9,11 @@ import pytest
 
 from ci.calibrate.duels import calibrate
 from ci.calibrate.plugin import Calibration
-from jaxgate.model import Case, InvalidCaseError, Status, Target, TimeVerdict, Verdict
+from jaxgate.ext.targets.model import Target
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.model.verdict import TimeVerdict, Verdict
+from jaxgate.model.workload import Case
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
 from jaxgate.plugin.gate import Gate

@@ -13,8 +13,9 @@ import pytest
 
 from ci.calibrate.rates import CaseRates
 from ci.calibrate.tables import tables
-from jaxgate.keep import FloorStore
-from jaxgate.model import HardwareKey, NoiseFloor
+from jaxgate.keep.cache import FloorStore
+from jaxgate.model.calibration import NoiseFloor
+from jaxgate.model.machine import HardwareKey
 from jaxgate.plugin import gating_run
 from jaxgate.plugin.stash import SESSION, SETTINGS
 from jaxgate.settings import RunKind

@@ -14,8 +14,10 @@ from statistics import mean, median
 
 from scipy.stats import beta
 
-from jaxgate.judge import decide_at_looks, scaled
-from jaxgate.model import Duel, HardwareKey, Status
+from jaxgate.judge.timing.duel import decide_at_looks, scaled
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import Duel
+from jaxgate.model.machine import HardwareKey
 
 PLANTS = (0.03, 0.05, 0.10, 0.20)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from ci.calibrate.rates import CaseRates, Plant, rate_bound
-from jaxgate.model import plural
-from jaxgate.report import show
+from jaxgate.model.words import plural
+from jaxgate.report.units import show
 
 Rows = list[list[str]]
 

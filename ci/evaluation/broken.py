@@ -13,8 +13,8 @@ from unittest.mock import patch
 from ci.evaluation.parts import of_planted, power
 from ci.evaluation.result import Requirement, Result
 from jaxgate.judge import verdict
-from jaxgate.model import FactPolicy
-from jaxgate.observe.machine import give_cpu_devices
+from jaxgate.model.policy import FactPolicy
+from jaxgate.observe.machine.virtual_devices import give_cpu_devices
 from tests.faults.programs import FAULTS, controls
 from tests.faults.runner import DEVICES, Bench
 

@@ -22,8 +22,8 @@ from typing import Any
 from ci.evaluation.looking import look
 from ci.evaluation.result import Requirement, Result
 from ci.evaluation.rules import RULES, Look, alarms
-from jaxgate.model import folder_name, split_folder_name
-from jaxgate.observe.machine import give_cpu_devices
+from jaxgate.model.machine import folder_name, split_folder_name
+from jaxgate.observe.machine.virtual_devices import give_cpu_devices
 from tests.faults.programs import PROGRAMS
 from tests.faults.runner import DEVICES, Bench
 from tests.support.processes import outside_variables
@@ -100,7 +100,7 @@ def write_project(folder: Path, programs: Mapping[str, Path]) -> None:
     cases = "".join(f'    Case(family="programs", sentence="{name}", build={name}.build),\n' for name in programs)
     (folder / "test_programs.py").write_text(
         f"import {', '.join(programs)}\n"
-        "from jaxgate.model import Case\n"
+        "from jaxgate.model.workload import Case\n"
         "from jaxgate.plugin import catalogue\n\n"
         f"CASES = [\n{cases}]\n\n\n"
         "@catalogue(CASES)\n"

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from ci.evaluation.rules import Look
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 from tests.faults.runner import Bench
 from tests.support.jax_settings import settings_restored
 

@@ -18,7 +18,7 @@ from ci.evaluation.elsewhere import elsewhere
 from ci.evaluation.looking import look
 from ci.evaluation.result import REPOSITORY, Requirement, Result
 from ci.evaluation.rules import RULES, alarms
-from jaxgate.observe.machine import give_cpu_devices
+from jaxgate.observe.machine.virtual_devices import give_cpu_devices
 from tests.faults import catalogue, programs
 from tests.faults.model import Outcome
 from tests.faults.programs import PROGRAMS

@@ -14,7 +14,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from jaxgate.keep import read_provenance, write_atomic
+from jaxgate.keep.files import write_atomic
+from jaxgate.keep.git import read_provenance
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = REPOSITORY / "build" / "evaluation" / f"py{sys.version_info[0]}{sys.version_info[1]}"

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from jaxgate.judge.timing import duel
-from jaxgate.model import Decision, Duel
+from jaxgate.model.decision import Decision
+from jaxgate.model.duel import Duel
 
 _decide = duel.decide
 

@@ -17,12 +17,17 @@ from time import perf_counter
 from ci.page.browser import Page, browser, find_browser
 from ci.page.sample_history import FOLDER, sample_history
 from ci.page.samples import hostile_run, sample_run
-from jaxgate.engine.change_points import changes_of
-from jaxgate.engine.diff_sides import side_of_hardware
-from jaxgate.judge import chain_times, diff_sides
-from jaxgate.keep import chart_library, read_results
-from jaxgate.report import change_lines, diff_summary
-from jaxgate.report.page import Result, diff_document, history_document, run_page
+from jaxgate.ext.diff.judge import diff_sides
+from jaxgate.ext.diff.page import diff_document
+from jaxgate.ext.diff.sides import side_of_hardware
+from jaxgate.ext.diff.text import diff_summary
+from jaxgate.ext.history.chain import chain_times
+from jaxgate.ext.history.changes import changes_of
+from jaxgate.ext.history.page import history_document
+from jaxgate.ext.history.text import change_lines
+from jaxgate.ext.page.chart_library import chart_library
+from jaxgate.ext.page.run_page import Result, run_page
+from jaxgate.keep.results import read_results
 
 WIDTHS = (1440, 390)
 MOST_SECONDS, MOST_BYTES = 2.0, 5_000_000

@@ -6,7 +6,8 @@ import random
 from datetime import UTC, datetime, timedelta
 from math import exp
 
-from jaxgate.model import BaselineName, HistoryPoint
+from jaxgate.ext.history.model import HistoryPoint
+from jaxgate.model.verdict import BaselineName
 
 FOLDER = "cpu-amd-epyc-1-jax-0.12"
 BEGINS = datetime(2026, 3, 2, 12, tzinfo=UTC)

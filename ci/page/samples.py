@@ -5,19 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from jaxgate.model import (
-    Amount,
-    BaselineName,
-    CallTimes,
-    CaseRecord,
-    Figures,
-    FindingRecord,
-    OpRow,
-    Point,
-    RunRecord,
-    Scaling,
-    TimeRecord,
-)
+from jaxgate.ext.profile.model import OpRow
+from jaxgate.model.computation import Amount
+from jaxgate.model.outcome import CaseRecord, FindingRecord, Point, RunRecord, Scaling, TimeRecord
+from jaxgate.model.verdict import BaselineName, CallTimes, Figures
 
 ENVIRONMENT = {"backend": "cpu", "jax": "0.10.2", "jaxlib": "0.10.2", "python": "3.11", "system": "Linux x86_64"}
 _SHAPES = (

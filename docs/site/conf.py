@@ -80,10 +80,10 @@ include_patterns = ["README.md", "docs/*.md", "workloads/README.md", f"{API}.rst
 nitpick_ignore_regex = [("py:.*", r"(?!jaxgate\.).*")]  # names of others: their pages would have to be downloaded
 RETURNED = [
     "engine.comparison.FunctionComparison",
-    "model.machines.hardware.HardwareKey",
-    "model.machines.target.Target",
+    "model.machine.HardwareKey",
+    "ext.targets.model.Target",
     "model.verdict.Verdict",
-    "model.workloads.workload.Builder",
+    "model.workload.Builder",
 ]
 nitpick_ignore = [("py:class", f"jaxgate.{name}") for name in RETURNED]  # given to users, not made by them: no page
 

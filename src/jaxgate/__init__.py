@@ -3,28 +3,30 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxgate.model import (
-        Batch,
-        Case,
-        Claim,
-        Computation,
-        Family,
-        InvalidCaseError,
-        Tolerance,
-        claim,
-    )
+    from jaxgate.model.claim import Claim, KnownBreak, claim
+    from jaxgate.model.computation import Alternative, Amount, Batch, Computation, MaxBatch
+    from jaxgate.model.measurement import InvalidCaseError
+    from jaxgate.model.numbers import Contract
+    from jaxgate.model.workload import Case, Family, Tolerance
     from jaxgate.plugin.gate import Gate
+    from jaxgate.settings import Size
 
 __all__ = [
+    "Alternative",
+    "Amount",
     "Batch",
     "BytesError",
     "Case",
     "Claim",
     "Computation",
+    "Contract",
     "Family",
     "Gate",
     "InvalidCaseError",
+    "KnownBreak",
+    "MaxBatch",
     "RetraceError",
+    "Size",
     "Tolerance",
     "TransferError",
     "at_most_bytes",
@@ -52,9 +54,11 @@ def __getattr__(name: str) -> Any:
 
         return getattr(guards, name)
     if name in __all__:
-        from jaxgate import model  # noqa: PLC0415 - the point of this function
+        from jaxgate import settings  # noqa: PLC0415 - the point of this function
+        from jaxgate.model import claim, computation, measurement, numbers, workload  # noqa: PLC0415 - likewise
 
-        return getattr(model, name)
+        rooms = (workload, computation, claim, measurement, numbers, settings)
+        return next(getattr(module, name) for module in rooms if hasattr(module, name))
     raise AttributeError(f"module 'jaxgate' has no attribute {name!r}")
 
 

@@ -18,9 +18,11 @@ from ci.calibrate import duels
 from ci.calibrate.duels import calibrate, real_duels
 from ci.calibrate.extra_work import NotPlantableError, Work
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import decide
-from jaxgate.model import InvalidCaseError, RepeatOutcome, StoredProgram
-from jaxgate.observe.program import NotReplayableError
+from jaxgate.judge.timing.duel import decide
+from jaxgate.model.duel import RepeatOutcome
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.model.program import StoredProgram
+from jaxgate.observe.program.export import NotReplayableError
 
 duel = partial(fakes.duel, pairs=60)
 MODEL = model("jnp.ones((64, 64))", wave="jnp.exp(-x)")

@@ -7,7 +7,7 @@ from support.factories import CALL_NS, HARDWARE, duel, steady
 
 from ci.calibrate.rates import PLANTS, Planted, noise_floor, rate_bound, rates
 from ci.calibrate.tables import tables
-from jaxgate.model import BrokenDuelError
+from jaxgate.model.duel import BrokenDuelError
 
 
 def calibrated(duels, **changes):

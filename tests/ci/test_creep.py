@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ci import creep
-from jaxgate.engine.change_points import time_shifts
-from jaxgate.judge.history import level_shifts
+from jaxgate.ext.history import changes
+from jaxgate.ext.history.changes import time_shifts
 
 SEEDS = (0, 1)
 
@@ -17,7 +17,7 @@ def rows(look=time_shifts, *, every=7):
     """What becomes of some histories at normal noise, by their kind; a quiet one is looked at once a week."""
 
     def sparse(points):
-        return look(points) if len(points) % every == 0 else level_shifts.Shifts()
+        return look(points) if len(points) % every == 0 else changes.Shifts()
 
     found = {}
     for kind in creep.KINDS:
@@ -33,7 +33,7 @@ def test_the_promises_hold_for_some_histories():
 
 def test_a_judge_that_asks_for_too_much_fails(monkeypatch):
     """Ten times the threshold: nothing is found, and the rows say so."""
-    monkeypatch.setattr(level_shifts, "SURE", 10 * level_shifts.SURE)
+    monkeypatch.setattr(changes, "SURE", 10 * changes.SURE)
     found = rows()
     assert (found["creep"].holds, found["step"].holds, found["step"].in_time) == (False, False, 0)
 
@@ -52,8 +52,8 @@ def test_a_judge_with_its_sign_turned_fails():
 
 def test_a_judge_that_alarms_at_noise_fails(monkeypatch):
     """A third of the threshold, and any move is worth a word."""
-    monkeypatch.setattr(level_shifts, "SURE", level_shifts.SURE / 3)
-    monkeypatch.setattr(level_shifts, "LEAST_MOVE", 0.0)
+    monkeypatch.setattr(changes, "SURE", changes.SURE / 3)
+    monkeypatch.setattr(changes, "LEAST_MOVE", 0.0)
     assert not rows()["quiet"].holds
 
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from ci.calibrate.extra_work import MAX_STEPS, NotPlantableError, Planter, Work, measure_work, prepare_planter
-from jaxgate.observe.arguments import Feeder, on_device, to_host
-from jaxgate.observe.duel import Contender, prepare, run_duel
-from jaxgate.observe.program import NotReplayableError, export_program, split_call
-from jaxgate.observe.trace import lower
+from jaxgate.observe.arguments.feeder import Feeder, on_device
+from jaxgate.observe.arguments.signature import to_host
+from jaxgate.observe.duel.duel import Contender, prepare, run_duel
+from jaxgate.observe.program.export import NotReplayableError, export_program, split_call
+from jaxgate.observe.trace.lowering import lower
 
 W = jnp.arange(12.0).reshape(3, 4) / 10
 KEY = jax.random.key(7)

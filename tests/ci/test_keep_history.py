@@ -13,7 +13,7 @@ import pytest
 from support.git import git
 from support.paths import REPOSITORY
 
-from jaxgate.keep.history import HistoryStore, find_place
+from jaxgate.ext.history.store import HistoryStore, find_place
 
 SCRIPT = REPOSITORY / "ci" / "keep_history"
 JAXGATE = f"""#!/bin/sh

@@ -14,7 +14,7 @@ from support.git import commit
 from support.paths import REPOSITORY
 from support.processes import outside_variables
 
-from jaxgate.model import NOT_CALLED
+from jaxgate.model.measurement import NOT_CALLED
 
 PAGE = (REPOSITORY / "docs/recipes.md").read_text(encoding="utf-8")
 RECIPES = {part.split("\n")[0]: part for part in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]}

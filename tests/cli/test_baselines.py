@@ -15,7 +15,9 @@ from support.git import commit
 
 from jaxgate.cli import baselines as module
 from jaxgate.cli import main as cli
-from jaxgate.keep import ProgramStore, append_log, save_baseline
+from jaxgate.keep.baselines import save_baseline
+from jaxgate.keep.log import append_log
+from jaxgate.keep.programs import ProgramStore
 
 FOLDER = "cpu-amd-epyc-1-jax-0.10"
 

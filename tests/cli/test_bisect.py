@@ -14,11 +14,10 @@ from support.factories import steady
 from support.fakes import Lab
 
 from jaxgate.cli import main as cli
-from jaxgate.cli.bisect import Asked, bisect
-from jaxgate.cli.case_test import find_test, support_files
-from jaxgate.model import UsageError
+from jaxgate.ext.bisect.revisions import Revisions
+from jaxgate.ext.bisect.run import Asked, bisect, find_test, support_files
+from jaxgate.model.outcome import UsageError
 from jaxgate.processes.pytest_child import judge_test, record_selection
-from jaxgate.processes.revisions import Revisions
 
 NODE = "test_model.py::test_step"
 COMMITS = 4
@@ -222,7 +221,7 @@ CATALOGUED = "scan/rnn-of-3"
 @pytest.fixture
 def found(tmp_path, monkeypatch):
     """Find a test in a project with these."""
-    monkeypatch.setattr("jaxgate.cli.case_test.collect_tests", lambda *_: TESTS)
+    monkeypatch.setattr("jaxgate.ext.bisect.run.collect_tests", lambda *_: TESTS)
     for test in TESTS:
         (tmp_path / test.partition("::")[0]).parent.mkdir(exist_ok=True)
         (tmp_path / test.partition("::")[0]).touch()

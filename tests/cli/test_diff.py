@@ -10,10 +10,12 @@ from support.factories import baseline, measurement, record
 from support.git import commit, git
 
 from jaxgate.cli.main import main
-from jaxgate.judge import figures_of, judge
-from jaxgate.keep import save_baseline
-from jaxgate.model import HardwareKey, Outcome
-from jaxgate.report import results_json
+from jaxgate.judge.figures import figures_of
+from jaxgate.judge.verdict import judge
+from jaxgate.keep.baselines import save_baseline
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.outcome import Outcome
+from jaxgate.report.results import results_json
 
 GPU = HardwareKey(platform="gpu", device_kind="h200:8", devices=1)
 

@@ -15,10 +15,12 @@ from jaxgate.cli.comment import comment
 from jaxgate.cli.gate import gate
 from jaxgate.cli.pytest_arguments import baselines_folder, names_a_path, platform, suite, value_of
 from jaxgate.cli.record import record
-from jaxgate.model import GateExit, Outcome, Status, TimeVerdict, Verdict
-from jaxgate.observe.machine import MachineState
-from jaxgate.report import MARK, shortened
-from jaxgate.settings.variables import RESULTS_INTO
+from jaxgate.model.decision import Status
+from jaxgate.model.outcome import GateExit, Outcome
+from jaxgate.model.verdict import TimeVerdict, Verdict
+from jaxgate.observe.machine.load import MachineState
+from jaxgate.report.pull_request import MARK, shortened
+from jaxgate.settings import RESULTS_INTO
 
 
 def a_verdict(**about):

@@ -11,10 +11,10 @@ from support.factories import CASE, TEST, measurement, record
 
 from jaxgate.cli.comment import comment
 from jaxgate.cli.gate import gate
-from jaxgate.judge import judge
-from jaxgate.keep import Artifacts
-from jaxgate.model import Outcome
-from jaxgate.report import results_json
+from jaxgate.judge.verdict import judge
+from jaxgate.keep.artifacts import Artifacts
+from jaxgate.model.outcome import Outcome
+from jaxgate.report.results import results_json
 
 V5E, H200 = "tpu:v5e:2x4", "gpu:h200:8"
 
@@ -205,6 +205,6 @@ def test_a_page_that_cannot_be_made_is_one_line(played, monkeypatch, capsys):
     def broken(*_, **__):
         raise KeyError("calls")
 
-    monkeypatch.setattr("jaxgate.cli.gate_targets.results_page", broken)
+    monkeypatch.setattr("jaxgate.ext.targets.runs.results_page", broken)
     assert run([f"--perf-target={V5E}", f"--perf-target={H200}"]) == 0
     assert "perf-artifacts/report.html could not be made: KeyError: 'calls'" in capsys.readouterr().err

@@ -9,8 +9,9 @@ import pytest
 from support.histories import COMMIT, FOLDER, case, run
 
 from jaxgate.cli.main import main
-from jaxgate.keep.history import HistoryStore, find_place
-from jaxgate.model import HISTORY_PLACE, TimeRecord
+from jaxgate.ext.history.model import HISTORY_PLACE
+from jaxgate.ext.history.store import HistoryStore, find_place
+from jaxgate.model.outcome import TimeRecord
 
 OTHER = "cpu-intel-xeon-1"
 

@@ -12,9 +12,8 @@ import pytest
 from support.git import commit
 from support.paths import REPOSITORY
 
-from jaxgate.cli.init import init
+from jaxgate.cli.init import ATTRIBUTES, FILES, NEXT, WORKFLOW, init
 from jaxgate.cli.main import main
-from jaxgate.cli.starter import ATTRIBUTES, FILES, NEXT, WORKFLOW
 
 WORKFLOWS = REPOSITORY / ".github/workflows"
 

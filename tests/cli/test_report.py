@@ -9,11 +9,11 @@ import pytest
 from support.factories import CASE, TEST, measurement, record
 
 from jaxgate.cli.main import main
-from jaxgate.cli.report import result_names
-from jaxgate.judge import judge
-from jaxgate.keep import read_results
-from jaxgate.model import Outcome
-from jaxgate.report import results_json
+from jaxgate.ext.page.run import result_names
+from jaxgate.judge.verdict import judge
+from jaxgate.keep.results import read_results
+from jaxgate.model.outcome import Outcome
+from jaxgate.report.results import results_json
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,10 @@ from support.processes import outside_variables
 from support.projects import SETTINGS
 
 from jaxgate.cli import main as cli
-from jaxgate.cli import repro as module
-from jaxgate.model import UsageError
+from jaxgate.ext.repro import run as module
+from jaxgate.ext.repro.file import REPRO_MARK
+from jaxgate.model.outcome import UsageError
 from jaxgate.processes.child import Finished
-from jaxgate.report import REPRO_MARK
 
 TEST = """
 import jax.numpy as jnp

@@ -6,7 +6,7 @@ import pytest
 from support.git import commit
 
 from jaxgate.cli.pytest_arguments import divided
-from jaxgate.cli.search_key import measured_by, working_state
+from jaxgate.ext.bisect.run import measured_by, working_state
 
 
 @pytest.fixture

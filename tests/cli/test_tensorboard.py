@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 from jaxgate.cli.main import main
-from jaxgate.cli.tensorboard import deep_links
-from jaxgate.observe.profile import Profiled, session_name, take_profile
+from jaxgate.ext.profile.capture import session_name, take_profile
+from jaxgate.ext.profile.command import deep_links
+from jaxgate.ext.profile.programs import Profiled
 
 CASE = "model/step"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from jaxgate.cli.main import main
-from jaxgate.cli.upgrade import split_arguments, upgrade
-from jaxgate.settings.variables import RESULTS_INTO
+from jaxgate.ext.upgrade.command import split_arguments, upgrade
+from jaxgate.settings import RESULTS_INTO
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import pytest
 from support.factories import CASE, FINGERPRINTS, measurement, record
 
 from jaxgate.engine.duels import reference_duel
-from jaxgate.engine.duels.duel_prospects import why_hopeless
-from jaxgate.engine.evidence import EvidenceCollector
+from jaxgate.engine.duels.baseline_duel import why_hopeless
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import judge
+from jaxgate.ext.profile.evidence import EvidenceCollector
 from jaxgate.judge.difference import Difference
-from jaxgate.keep import ProgramStore
-from jaxgate.model import Status
+from jaxgate.judge.verdict import judge
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.model.decision import Status
 from jaxgate.plugin.options.settings import read_ranks
 from jaxgate.settings import ArtifactSettings
 

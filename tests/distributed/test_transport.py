@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from jaxgate.distributed import BrokenRanksError, Follower, Leader, LeftError, Listener, WireError, enter
-from jaxgate.distributed.barrier import hanging
-from jaxgate.distributed.transport import Connection, listen
-from jaxgate.plugin.distributed.plugin import disagreement
+from jaxgate.ext.ranks.barrier import BrokenRanksError, LeftError, hanging
+from jaxgate.ext.ranks.leader import Follower, Leader
+from jaxgate.ext.ranks.plugin import disagreement
+from jaxgate.ext.ranks.transport import Connection, Listener, WireError, enter, listen
 
 NAMES = {0: "rank 0 (a, pid 10)", 1: "rank 1 (b, pid 11)", 2: "rank 2 (c, pid 12)"}
 LEFT = {"stage": "tracing", "reason": "no", "largest": None, "induced": False}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.engine.baseline_owner import refuse_foreign
-from jaxgate.model import InvalidCaseError
+from jaxgate.engine.case_names import refuse_foreign
+from jaxgate.model.measurement import InvalidCaseError
 
 STEP = "def test_step(gate):\n    pass\n"
 

@@ -8,11 +8,14 @@ from dataclasses import replace
 import pytest
 from support.factories import OTHER_CPU, SIGNATURE, argument, baseline
 
-from jaxgate.engine.bisection import AlikeError, Question, Search
-from jaxgate.judge import remaining
-from jaxgate.keep import read_bisection
-from jaxgate.model import Finding, Mark, Status, UsageError
-from jaxgate.processes.revisions import Compared, NotMeasuredError
+from jaxgate.ext.bisect.judge import remaining
+from jaxgate.ext.bisect.kept import read_bisection
+from jaxgate.ext.bisect.model import Mark
+from jaxgate.ext.bisect.revisions import Compared, NotMeasuredError
+from jaxgate.ext.bisect.search import AlikeError, Question, Search
+from jaxgate.model.decision import Status
+from jaxgate.model.outcome import UsageError
+from jaxgate.model.verdict import Finding
 
 NAMES = [f"r{number}" for number in range(9)]
 TEMP = Finding(kind="fact", name="temp_bytes", status=Status.REGRESSED, now=40_000, against=20_000, allowed=25_096)

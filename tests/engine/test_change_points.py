@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from support.history_points import named, point
 
-from jaxgate.engine.change_points import changes_of
-from jaxgate.report import change_lines
+from jaxgate.ext.history.changes import changes_of
+from jaxgate.ext.history.text import change_lines
 
 BASELINE = named("p0", 0)
 

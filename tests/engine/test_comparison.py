@@ -9,7 +9,8 @@ from support.fakes import duel
 
 import jaxgate
 from jaxgate.engine import comparison as module
-from jaxgate.model import InvalidCaseError, Status
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import InvalidCaseError
 
 X = jnp.ones((64, 64)) / 32
 

@@ -8,7 +8,10 @@ from support.factories import steady
 
 from jaxgate.engine.contrast import run_contrast
 from jaxgate.engine.instruments import Instruments
-from jaxgate.model import BrokenDuelError, InvalidCaseError, SideLaunch, Status
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import BrokenDuelError
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.model.workloads.contrast import SideLaunch
 
 
 def instruments(*ratios):

@@ -9,9 +9,11 @@ import pytest
 from support.factories import CASE, decision, measurement, record
 from support.history_points import FOLDER, named, point
 
-from jaxgate.engine.drift_budget import NO_STORE, DriftBudget, point_of
-from jaxgate.judge import figures_of, judge
-from jaxgate.model import DriftStart, Status
+from jaxgate.ext.history.budget import NO_STORE, DriftBudget, point_of
+from jaxgate.ext.history.drift import DriftStart
+from jaxgate.judge.figures import figures_of
+from jaxgate.judge.verdict import judge
+from jaxgate.model.decision import Status
 
 TODAY = date(2026, 11, 25)
 

@@ -8,7 +8,8 @@ import pytest
 from support.factories import ENVIRONMENT, FINGERPRINTS, PROGRAM, TEST, baseline, measurement, record
 
 from jaxgate.engine.record import Candidate
-from jaxgate.model import Phases, StoredProgram
+from jaxgate.model.numbers import Phases
+from jaxgate.model.program import StoredProgram
 
 BEFORE = Phases(trace_ns=1, compile_ns=2_000_000_000, host_ns=5)
 WARM = Phases(trace_ns=3, compile_ns=None, host_ns=4)

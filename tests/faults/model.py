@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxgate.model import ARRIVAL_FACTS, CALLED_FACTS
+from jaxgate.model.numbers import ARRIVAL_FACTS, CALLED_FACTS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCES = "tests/faults/programs/sources"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import jax
 
+from jaxgate.ext.repro.anonymous import anonymise
+from jaxgate.ext.repro.file import repro_file, standalone_source
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.repro import anonymise, standalone_source
-from jaxgate.report import repro_file
 from tests.faults.model import Fault
 from tests.faults.programs import FAULTS
 from tests.faults.runner import DEVICES, Bench

@@ -20,28 +20,22 @@ from pathlib import Path
 import jax
 
 from jaxgate.engine.judge_case import judge_with_buffers
-from jaxgate.judge import judge, judge_invalid
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import (
-    Baseline,
-    Case,
-    InvalidCaseError,
-    Measurement,
-    Phases,
-    ProgramRecord,
-    Provenance,
-    Samples,
-    Status,
-    StoredBaseline,
-    Target,
-    Verdict,
-)
+from jaxgate.ext.targets.interface import TargetCompiler
+from jaxgate.ext.targets.model import Target
+from jaxgate.ext.targets.process import TargetProcess
+from jaxgate.judge.verdict import judge, judge_invalid
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.baseline import Baseline, Provenance, StoredBaseline
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import InvalidCaseError, Measurement
+from jaxgate.model.numbers import Phases, Samples
+from jaxgate.model.program import ProgramRecord
+from jaxgate.model.verdict import Verdict
+from jaxgate.model.workload import Case
 from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.trace import TargetCompiler
-from jaxgate.processes.target_compiler import TargetProcess
-from jaxgate.report import explain
+from jaxgate.report.text import explain
 from tests.faults.model import REPOSITORY, Control, Fault, Outcome, Score
 from tests.faults.scoring import ALARMS, of_fault, of_slowdown, of_unchanged
 from tests.support.corpora import compiled_quickly

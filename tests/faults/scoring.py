@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 
-from jaxgate.model import Status
-from jaxgate.report import explain
+from jaxgate.model.decision import Status
+from jaxgate.report.text import explain
 from tests.faults.model import Fault, Outcome, Score
 
 ALARMS = frozenset(Status) - {Status.SAME, Status.IMPROVED, Status.FASTER, Status.UNDECIDED}

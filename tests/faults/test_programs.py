@@ -7,7 +7,7 @@ from dataclasses import replace
 import jax
 import pytest
 
-from jaxgate.judge import POLICIES
+from jaxgate.judge.policy import POLICIES
 from tests.faults.model import FAMILIES, Fault, Outcome, Score
 from tests.faults.programs import FAULTS, PROGRAMS
 from tests.faults.runner import Bench

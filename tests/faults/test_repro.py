@@ -10,7 +10,7 @@ import zlib
 import pytest
 from support.processes import python
 
-from jaxgate.observe.repro import readable
+from jaxgate.ext.repro.modules import readable
 from tests.faults.repro import REPRODUCED, reproduced
 
 BARE = """

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from jaxgate.judge import Ageing, find_ageing, window_note
+from jaxgate.judge.ageing import Ageing, find_ageing, window_note
 
 TODAY = date(2026, 11, 21)
 

@@ -8,9 +8,14 @@ from datetime import date
 import pytest
 from support.factories import CASE, SIGNATURE, argument, baseline, decision, measurement, record
 
-from jaxgate.judge import apply_waivers, compare_facts, judge
 from jaxgate.judge.difference import Difference
-from jaxgate.model import ELSEWHERE, Status, Tolerance, Waiver
+from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.verdict import judge
+from jaxgate.judge.waivers import apply_waivers
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import ELSEWHERE
+from jaxgate.model.waiver import Waiver
+from jaxgate.model.workload import Tolerance
 
 MEGA = 1_000_000
 

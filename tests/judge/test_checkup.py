@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from support.factories import HARDWARE
 
-from jaxgate.judge import EXTRAS, NEEDED, remarks
-from jaxgate.model import Level, Surroundings
+from jaxgate.ext.doctor.checkup import EXTRAS, NEEDED, Level, Surroundings, remarks
 
 HEALTHY = Surroundings(
     versions={**dict.fromkeys((*NEEDED, *EXTRAS), "1.0"), "jax": "0.10.2"},

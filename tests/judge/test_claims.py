@@ -6,7 +6,10 @@ import pytest
 from support.factories import HARDWARE, measurement, reference
 
 from jaxgate.judge.claims import check_claims, universal_claims
-from jaxgate.model import Claim, HardwareKey, Status, Tolerance, claim
+from jaxgate.model.claim import Claim, claim
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.workload import Tolerance
 
 UNIVERSAL = ("traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles", "lost_bytes")
 """Of a case that donates; without donation nothing can be lost."""

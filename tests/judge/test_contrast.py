@@ -5,26 +5,13 @@ import math
 import pytest
 from support.factories import CALL_NS, steady
 
-from jaxgate.judge import (
-    are_settled,
-    decide,
-    decide_speed,
-    disagreements,
-    judge_contrast,
-    needs_another,
-    unlike,
-)
-from jaxgate.model import (
-    Amount,
-    Contrast,
-    ContrastSide,
-    Difference,
-    HardwareKey,
-    SideLaunch,
-    SpeedClaim,
-    Status,
-    Traits,
-)
+from jaxgate.judge.claims import are_settled
+from jaxgate.judge.contrast import decide_speed, disagreements, judge_contrast, needs_another, unlike
+from jaxgate.judge.timing.duel import decide
+from jaxgate.model.computation import Amount
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.workloads.contrast import Contrast, ContrastSide, Difference, SideLaunch, SpeedClaim, Traits
 
 CPU = HardwareKey(platform="cpu", device_kind="Some CPU", devices=1)
 ALIKE = Traits(matmul_flops=1000, products=frozenset({"float32"}))

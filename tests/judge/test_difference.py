@@ -17,8 +17,10 @@ from support.factories import (
     measurement,
 )
 
-from jaxgate.judge import Difference, environment_differences, judge_time
-from jaxgate.model import HardwareKey, Status
+from jaxgate.judge.difference import Difference, environment_differences
+from jaxgate.judge.time import judge_time
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
 
 SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
 DRIVER, RELEASE = "driver", "release"

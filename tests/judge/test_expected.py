@@ -7,10 +7,13 @@ from dataclasses import asdict, replace
 import pytest
 from support.factories import measurement, record, reference
 
-from jaxgate.judge import judge
 from jaxgate.judge.claims import check_claims
-from jaxgate.model import HardwareKey, KnownBreak, Status, claim
-from jaxgate.report import expected_failures, summary, unexpected_passes
+from jaxgate.judge.verdict import judge
+from jaxgate.model.claim import KnownBreak, claim
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
+from jaxgate.report.summary import summary
+from jaxgate.report.waivers import expected_failures, unexpected_passes
 
 OLD = KnownBreak(jax="<0.12", platform="cpu", since="2026-11-21", why="the compiler merges what is recomputed")
 

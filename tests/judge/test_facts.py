@@ -7,9 +7,14 @@ from dataclasses import asdict, fields, replace
 import pytest
 from support.factories import ENVIRONMENT, FACTS, FINGERPRINTS, OTHER_CPU, baseline, measurement
 
-from jaxgate.judge import POLICIES, compare_facts
 from jaxgate.judge.difference import Difference
-from jaxgate.model import ARRIVAL_FACTS, EACH_TURN, Facts, HardwareKey, Status, Tolerance
+from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.policy import POLICIES
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import EACH_TURN
+from jaxgate.model.numbers import ARRIVAL_FACTS, Facts
+from jaxgate.model.workload import Tolerance
 
 LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "traces": (1, 1, 1),

@@ -6,7 +6,8 @@ import pytest
 from support.factories import baseline, launched_program, measurement
 
 from jaxgate.judge.launched_programs import compare_programs
-from jaxgate.model import Status, changed_programs
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import changed_programs
 
 STEP = launched_program()
 OTHER = launched_program(fingerprint="1" * 32)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.factories import ENVIRONMENT, FINGERPRINTS, OTHER_CPU, baseline, measurement
 
-from jaxgate.judge import is_compiled_anew
+from jaxgate.ext.opinion.case import is_compiled_anew
 from jaxgate.judge.difference import Difference
 
 BUILT = replace(FINGERPRINTS, executable="e0", devices="d0")

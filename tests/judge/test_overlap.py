@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.judge import compare, divide, typical
-from jaxgate.judge.causes.operation_times import communication
-from jaxgate.model import Communication, Span
-from jaxgate.report.optable import communication_line
+from jaxgate.ext.profile.model import Communication, Span
+from jaxgate.ext.profile.operations import communication, compare, divide, typical
+from jaxgate.ext.profile.table import communication_line
 
 US = 1_000
 

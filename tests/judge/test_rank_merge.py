@@ -8,11 +8,13 @@ from dataclasses import replace
 import pytest
 from support.factories import CASE, FINGERPRINTS, OTHER_CPU, PHASES, SAMPLES, measurement, record
 
-from jaxgate.judge import judge, merge, name_ranks
+from jaxgate.ext.ranks.merge import PROGRAM_FACTS, RankMeasurement, merge, name_ranks
 from jaxgate.judge.difference import Difference
-from jaxgate.judge.rank_merge import PROGRAM_FACTS
 from jaxgate.judge.timing.phases import compare_phases
-from jaxgate.model import Culprits, InvalidCaseError, Phases, RankMeasurement, Samples, Status
+from jaxgate.judge.verdict import judge
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import Culprits, InvalidCaseError
+from jaxgate.model.numbers import Phases, Samples
 
 OWN, OTHER = "rank 0 (a, pid 10)", "rank 1 (b, pid 11)"
 

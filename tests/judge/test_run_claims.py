@@ -19,19 +19,17 @@ from support.factories import (
     steady,
 )
 
-from jaxgate.judge import (
-    CONFIRM_COUNT,
-    are_settled,
-    breaks,
-    decide_claim,
-    hold,
-    judge,
-    judge_environment,
-    waits_for_confirmation,
-)
-from jaxgate.judge.claims import check_claims, check_run_claim
-from jaxgate.model import BrokenDuelError, Claim, Finding, Launches, ReferenceDuel, Status, claim
-from jaxgate.report import summary
+from jaxgate.ext.upgrade.launches import judge_environment
+from jaxgate.judge.claims import are_settled, breaks, check_claims, check_run_claim, decide_claim, hold
+from jaxgate.judge.order import waits_for_confirmation
+from jaxgate.judge.timing.duel import CONFIRM_COUNT
+from jaxgate.judge.verdict import judge
+from jaxgate.model.baseline import Launches
+from jaxgate.model.claim import Claim, claim
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import BrokenDuelError, ReferenceDuel
+from jaxgate.model.verdict import Finding
+from jaxgate.report.summary import summary
 
 MIRRORED = {Status.SLOWER: Status.FASTER, Status.FASTER: Status.SLOWER}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.factories import baseline, launched_program, measurement
 
-from jaxgate.judge import rank_causes
-from jaxgate.model import Culprits
+from jaxgate.judge.causes.suspects import rank_causes
+from jaxgate.model.measurement import Culprits
 
 ADD, DOT = "stablehlo.add 8x64xf32", "float32[8,64] x float32[64,64]"
 RED = ("temp_bytes", "xla_flops", "run_ns")

@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 from support.factories import CASE, measurement, record
 
-from jaxgate.judge import judge
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.time import FLOOR_NS, TIMES, against_stored
-from jaxgate.model import HardwareKey, Samples, Status, StoredBaseline
+from jaxgate.judge.verdict import judge
+from jaxgate.model.baseline import StoredBaseline
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.numbers import Samples
 
 STORED_NS = 1_000_000
 

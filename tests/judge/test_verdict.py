@@ -20,19 +20,15 @@ from support.factories import (
     record,
 )
 
-from jaxgate.judge import ALWAYS_FAIL, ARRIVAL_POLICIES, POLICIES, judge, judge_invalid
-from jaxgate.judge.verdict import describe
-from jaxgate.model import (
-    Argument,
-    Culprits,
-    ExhaustedError,
-    HardwareKey,
-    InvalidCaseError,
-    Samples,
-    Status,
-    StoredBaseline,
-    claim,
-)
+from jaxgate.judge.order import ALWAYS_FAIL
+from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
+from jaxgate.judge.verdict import describe, judge, judge_invalid
+from jaxgate.model.baseline import StoredBaseline
+from jaxgate.model.claim import claim
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import Argument, Culprits, ExhaustedError, InvalidCaseError
+from jaxgate.model.numbers import Samples
 
 HOLDS = claim("host_callbacks == 0")
 BROKEN = claim("output_bytes <= 16_000", "it must stay small")

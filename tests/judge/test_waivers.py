@@ -8,9 +8,17 @@ from datetime import date
 import pytest
 from support.factories import CASE, FINGERPRINTS, duel, measurement, record, reference
 
-from jaxgate.judge import apply_waivers, decide, judge, judge_invalid, unneeded, waits_for_confirmation
-from jaxgate.model import ExhaustedError, InvalidCaseError, ReferenceDuel, Status, Waiver, claim
-from jaxgate.report import count, explain, in_short, summary
+from jaxgate.judge.order import waits_for_confirmation
+from jaxgate.judge.timing.duel import decide
+from jaxgate.judge.verdict import judge, judge_invalid
+from jaxgate.judge.waivers import apply_waivers, unneeded
+from jaxgate.model.claim import claim
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import ReferenceDuel
+from jaxgate.model.measurement import ExhaustedError, InvalidCaseError
+from jaxgate.model.waiver import Waiver
+from jaxgate.report.summary import count, summary
+from jaxgate.report.text import explain, in_short
 
 TODAY = date(2026, 11, 21)
 UNTIL = "waived until 2026-12-31 by perf-team: issue 12"

@@ -7,8 +7,8 @@ import sys
 import pytest
 from support.git import git
 
-from jaxgate.keep import Artifacts, ForeignFolderError, can_write_scalars, write_scalars
-from jaxgate.keep.artifacts import HISTORY, IGNORED, MARKER
+from jaxgate.ext.profile.events import can_write_scalars, write_scalars
+from jaxgate.keep.artifacts import HISTORY, IGNORED, MARKER, Artifacts, ForeignFolderError
 
 
 def begun(root):

@@ -14,7 +14,8 @@ import pytest
 from support.factories import CASE, HARDWARE, LINE, OTHER_CPU, baseline
 from support.paths import REPOSITORY
 
-from jaxgate.keep import BaselineStore, save_baseline, write_atomic
+from jaxgate.keep.baselines import BaselineStore, save_baseline
+from jaxgate.keep.files import write_atomic
 
 
 def snapshot(root):

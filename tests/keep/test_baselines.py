@@ -9,9 +9,11 @@ from dataclasses import fields
 import pytest
 from support.factories import CASE, HARDWARE, LINE, OTHER_CPU, baseline
 
-from jaxgate.keep import BaselineStore, CorruptBaselineError, read_baseline, save_baseline
-from jaxgate.keep.baselines import recorded_by
-from jaxgate.model import Facts, HardwareKey, Leaf, Phases
+from jaxgate.keep.baselines import BaselineStore, read_baseline, recorded_by, save_baseline
+from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import Leaf
+from jaxgate.model.numbers import Facts, Phases
 
 GPU = HardwareKey(platform="gpu", device_kind="NVIDIA H200", devices=1)
 TWO_CPUS = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=2)

@@ -7,17 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jaxgate.keep import (
-    CorruptBaselineError,
-    cache_folder,
-    copy_files,
-    forget_old,
-    question_file,
-    read_bisection,
-    save_bisection,
-    search_folder,
-)
-from jaxgate.model import Bisection, Mark, Probe, Quantity
+from jaxgate.ext.bisect.kept import copy_files, forget_old, question_file, read_bisection, save_bisection, search_folder
+from jaxgate.ext.bisect.model import Bisection, Mark, Probe, Quantity
+from jaxgate.keep.machine import cache_folder
+from jaxgate.keep.strict import CorruptBaselineError
 
 FOUND = Bisection(
     copied=True,

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from jaxgate.keep import cache_folder, chart_library
+from jaxgate.ext.page.chart_library import chart_library
+from jaxgate.keep.machine import cache_folder
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import json
 import pytest
 from support.paths import REPOSITORY
 
-from jaxgate.keep import ProgramStore
+from jaxgate.keep.programs import ProgramStore
 
 ROOT = REPOSITORY / "baselines"
 

@@ -9,9 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jaxgate.keep import Job, read_duels, read_job, write_duels, write_job
-from jaxgate.model import Duel, Match, ProgramRecord, StoredProgram
-from jaxgate.observe.duel import restore, to_files
+from jaxgate.keep.duel_handoff import Job, read_duels, read_job, write_duels, write_job
+from jaxgate.model.duel import Duel
+from jaxgate.model.program import Match, ProgramRecord, StoredProgram
+from jaxgate.observe.duel.sides import restore, to_files
 
 NOW = StoredProgram(
     record=ProgramRecord(digest="ab" * 32, donated=(0, 2), feeds=(1, None, 0), why_not=""), content=b"\x00now\xff"

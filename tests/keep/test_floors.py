@@ -7,8 +7,8 @@ import json
 import pytest
 from support.factories import ENVIRONMENT, HARDWARE, OTHER_CPU
 
-from jaxgate.keep import DamagedFloorsError, FloorStore
-from jaxgate.model import NoiseFloor
+from jaxgate.keep.cache import DamagedFloorsError, FloorStore
+from jaxgate.model.calibration import NoiseFloor
 
 
 def floor(share):

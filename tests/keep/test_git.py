@@ -7,8 +7,7 @@ import shutil
 import pytest
 from support.git import git
 
-from jaxgate.keep import run_git
-from jaxgate.keep.provenance import last_committers, uncommitted
+from jaxgate.keep.git import last_committers, run_git, uncommitted
 
 MONITOR = "#!/bin/sh\ntouch '{mark}'\n"
 

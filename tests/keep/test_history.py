@@ -18,8 +18,8 @@ from support.histories import (
     run,
 )
 
-from jaxgate.keep.history import HistoryError, HistoryStore, find_place
-from jaxgate.model import TimeRecord
+from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place
+from jaxgate.model.outcome import TimeRecord
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_another_programs_database_is_refused(place, store):
 
 def test_a_run_that_fails_half_way_is_not_there(store, monkeypatch):
     """Neither the run nor any of its points; the next one is added."""
-    from jaxgate.keep.history import store as module
+    from jaxgate.ext.history import store as module
 
     store.append(run(1))
 

@@ -15,7 +15,7 @@ from support import history_child
 from support.histories import run
 from support.paths import REPOSITORY
 
-from jaxgate.keep.history import HistoryError, HistoryStore, find_place
+from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place
 
 PASSWORD = "hunter2"
 KILLS = 40

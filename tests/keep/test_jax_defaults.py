@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.keep import jax_defaults, remembered_defaults
-from jaxgate.model import JaxDefaults
+from jaxgate.keep import cache
+from jaxgate.keep.cache import remembered_defaults
+from jaxgate.model.machine import JaxDefaults
 
 FOUND = JaxDefaults(jax="0.10.2", file="jax/__init__.py", config={"jax_enable_x64": "False"}, compile_options="0123")
 
@@ -13,7 +14,7 @@ FOUND = JaxDefaults(jax="0.10.2", file="jax/__init__.py", config={"jax_enable_x6
 @pytest.fixture
 def asked(tmp_path, monkeypatch):
     """The installations that were asked about; the user's folder is the test's."""
-    monkeypatch.setattr(jax_defaults, "lock_folder", lambda: tmp_path / "user")
+    monkeypatch.setattr(cache, "lock_folder", lambda: tmp_path / "user")
     return []
 
 

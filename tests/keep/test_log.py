@@ -7,10 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from jaxgate.keep import append_log, last_line, log_trimmed
 from jaxgate.keep import log as module
-from jaxgate.keep.log import read_log
-from jaxgate.model import LogEntry
+from jaxgate.keep.log import append_log, last_line, log_trimmed, read_log
+from jaxgate.model.inventory import LogEntry
 
 
 @pytest.fixture

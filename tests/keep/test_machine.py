@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from jaxgate.keep import HELD, Machine
-from jaxgate.keep.machine import lock_of
+from jaxgate.keep.machine import HELD, Machine, lock_of
 
 
 @pytest.fixture(autouse=True)
@@ -142,7 +141,7 @@ def test_a_path_has_a_lock_of_its_own(tmp_path):
 def test_who_holds_it_says_who_it_is(tmp_path):
     """For those who wait: number, what it does; nothing once it has left, and nothing of a process that died."""
     code = (
-        "import sys; from pathlib import Path; from jaxgate.keep import Machine; machine = Machine(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from jaxgate.keep.machine import Machine; machine = Machine(Path(sys.argv[1]))\n"
         "machine.about = 'model/step of /project'; machine.alone(); print(flush=True); sys.stdin.readline()\n"
         "machine.leave(); print(flush=True); sys.stdin.readline(); machine.work(); print(flush=True); sys.stdin.readline()"
     )
@@ -169,7 +168,7 @@ def test_workers_of_one_run_know_each_other(tmp_path, monkeypatch):
     """What they wait for is their own run, and no news."""
     monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", "one")
     code = (
-        "import sys; from pathlib import Path; from jaxgate.keep import Machine; machine = Machine(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from jaxgate.keep.machine import Machine; machine = Machine(Path(sys.argv[1]))\n"
         "machine.work(); print(flush=True); sys.stdin.readline()"
     )
     command, mine = [sys.executable, "-c", code, str(tmp_path)], Machine(tmp_path)

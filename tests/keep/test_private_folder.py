@@ -10,11 +10,10 @@ import sys
 
 import pytest
 
-from jaxgate.keep import HELD, Machine, remembered_defaults
-from jaxgate.keep.machine import lock_of
-from jaxgate.keep.private_folder import lock_folder, made_private
-from jaxgate.keep.untrusted import RefusedFileError
-from jaxgate.model import JaxDefaults
+from jaxgate.keep.cache import remembered_defaults
+from jaxgate.keep.files import RefusedFileError
+from jaxgate.keep.machine import HELD, Machine, lock_folder, lock_of, made_private
+from jaxgate.model.machine import JaxDefaults
 
 MINE = "alias important=1\n"
 DEFAULTS = JaxDefaults(jax="0.10.2", file="jax/__init__.py", config={}, compile_options="0123")
@@ -156,7 +155,7 @@ def test_processes_of_one_user_still_wait_for_each_other(shared, victim, tmp_pat
     """In the cache as in the folder for temporary files."""
     planted(shared, victim)
     code = (
-        "import sys; from jaxgate.keep import Machine; machine = Machine(); machine.alone(); print(flush=True); "
+        "import sys; from jaxgate.keep.machine import Machine; machine = Machine(); machine.alone(); print(flush=True); "
         "sys.stdin.readline()"
     )
     environ = {name: value for name, value in os.environ.items() if name != HELD} | {"TMPDIR": str(tmp_path / "shared")}

@@ -14,10 +14,10 @@ import pytest
 from pydantic import TypeAdapter
 from support.lines import line_here
 
-from jaxgate.keep import ProgramStore
-from jaxgate.model import ProgramRecord, StoredProgram
-from jaxgate.observe.duel import prepare
-from jaxgate.observe.program import load_program
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.model.program import ProgramRecord, StoredProgram
+from jaxgate.observe.duel.duel import prepare
+from jaxgate.observe.program.export import load_program
 
 CONTENT = b"".join(hashlib.sha256(bytes([i])).digest() for i in range(20)) + b"program" * 30
 OTHER = b"the same structure, other names"

@@ -9,9 +9,8 @@ from types import SimpleNamespace
 import pytest
 from support.git import git
 
-from jaxgate.keep import provenance as module
-from jaxgate.keep import read_provenance, uncommitted
-from jaxgate.keep.provenance import last_committers
+from jaxgate.keep import git as module
+from jaxgate.keep.git import last_committers, read_provenance, uncommitted
 
 DAY = dt.date(2026, 11, 20)
 

@@ -11,7 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jaxgate.keep import ReferenceCache, references
+from jaxgate.keep import cache as references
+from jaxgate.keep.cache import ReferenceCache
 
 NUMBERS = {"facts": {"temp_bytes": 4096, "traces": None}, "compile_ns": 12_000_000}
 

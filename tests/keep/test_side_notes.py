@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.keep import add_note, read_notes
-from jaxgate.model import CaseNote, ClaimNote, SideNotes, Status, TestNote, Tolerance, Warned
+from jaxgate.ext.upgrade.model import CaseNote, ClaimNote, SideNotes, TestNote, Warned
+from jaxgate.ext.upgrade.notes import add_note, read_notes
+from jaxgate.model.decision import Status
+from jaxgate.model.workload import Tolerance
 
 WARNED = Warned(category="DeprecationWarning", text="use jax.tree.map", line="a.py:7")
 

@@ -7,7 +7,9 @@ import json
 import pytest
 from support.factories import CASE, HARDWARE, LINE, OTHER_CPU, session
 
-from jaxgate.keep import BaselineStore, CorruptBaselineError, TimesStore, baseline_files
+from jaxgate.ext.times.kept import TimesStore
+from jaxgate.keep.baselines import BaselineStore, baseline_files
+from jaxgate.keep.strict import CorruptBaselineError
 
 
 @pytest.fixture

@@ -9,15 +9,9 @@ from dataclasses import replace
 import pytest
 from support.factories import FINGERPRINTS, OTHER_CPU, PROGRAM, baseline
 
-from jaxgate.keep import (
-    CorruptBaselineError,
-    ProgramStore,
-    collect,
-    find_unreferenced,
-    named_by,
-    read_all,
-    save_baseline,
-)
+from jaxgate.keep.baselines import read_all, save_baseline
+from jaxgate.keep.programs import ProgramStore, collect, find_unreferenced, named_by
+from jaxgate.keep.strict import CorruptBaselineError
 
 A, B = "a0" * 16, "b1" * 16
 

@@ -16,29 +16,19 @@ import numpy as np
 import pytest
 from support.factories import LINE, PROGRAM, baseline
 
-from jaxgate.keep import (
-    Artifacts,
-    BaselineStore,
-    CorruptBaselineError,
-    DamagedFloorsError,
-    FloorStore,
-    ProgramStore,
-    ReferenceCache,
-    TimesStore,
-    WaiverError,
-    collect,
-    last_line,
-    read_inventory,
-    read_waivers,
-    references,
-    remove,
-    save_baseline,
-)
-from jaxgate.keep.artifacts import HISTORY
-from jaxgate.keep.log import append_log, read_log
-from jaxgate.keep.npz import pack, unpack
-from jaxgate.keep.provenance import utc_today
-from jaxgate.keep.untrusted import RefusedFileError, parse_toml, read_bytes, read_json, unpack_gzip
+from jaxgate.ext.times.kept import TimesStore
+from jaxgate.keep import cache as references
+from jaxgate.keep.artifacts import HISTORY, Artifacts
+from jaxgate.keep.baselines import BaselineStore, save_baseline
+from jaxgate.keep.cache import DamagedFloorsError, FloorStore, ReferenceCache
+from jaxgate.keep.duel_handoff import pack, unpack
+from jaxgate.keep.files import RefusedFileError, parse_toml, read_bytes, read_json, unpack_gzip
+from jaxgate.keep.git import utc_today
+from jaxgate.keep.inventory import read_inventory
+from jaxgate.keep.log import append_log, last_line, read_log
+from jaxgate.keep.programs import ProgramStore, collect, remove
+from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.keep.waivers import WaiverError, read_waivers
 
 SECRET = "machine github.com password hunter2"
 BASELINE = baseline()

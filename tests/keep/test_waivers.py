@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from jaxgate.keep import WaiverError, read_drift_starts, read_waivers
-from jaxgate.model import Waiver
+from jaxgate.keep.waivers import WaiverError, read_drift_starts, read_waivers
+from jaxgate.model.waiver import Waiver
 
 ENTRY = """
 [[waiver]]

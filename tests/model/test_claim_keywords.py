@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.factories import measurement, record
 
-from jaxgate.judge import judge
-from jaxgate.model import Claim, Status, split_claims
-from jaxgate.model.workloads.claim import CLAIMED, QUANTITIES, RUN_NS
+from jaxgate.judge.verdict import judge
+from jaxgate.model.claim import CLAIMED, QUANTITIES, RUN_NS, Claim, split_claims
+from jaxgate.model.decision import Status
 
 
 def stated(**options):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.model import cut, plural, shortlist
+from jaxgate.model.words import cut, plural, shortlist
 
 
 @pytest.mark.parametrize(

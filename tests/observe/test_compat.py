@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 from support.processes import python
 
-from jaxgate.model import InvalidCaseError
+from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.compat import (
     CACHE_LOGGERS,
     TRACING_LOGGER,

@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.model import CALL_FACTS, Computation
+from jaxgate.model.computation import Computation
+from jaxgate.model.measurement import CALL_FACTS
 from jaxgate.observe.eager_programs import find_programs
-from jaxgate.observe.execute import EagerSubject, Launched
+from jaxgate.observe.execute.dispatches import Launched
+from jaxgate.observe.execute.subjects import EagerSubject
 from jaxgate.observe.measure import observe
 from jaxgate.observe.tools import Tools
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jaxgate.observe.interpreter import NotInterpretedError, interpret, parse
+from jaxgate.ext.opinion.interpreter import NotInterpretedError, interpret, parse
 
 
 def program(function, *arguments):

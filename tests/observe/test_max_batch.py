@@ -9,11 +9,13 @@ import jax.numpy as jnp
 import pytest
 from support.targets import CompilerHere
 
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Alternative, Batch, Computation, InvalidCaseError, MaxBatch, Target
-from jaxgate.observe import max_batch
-from jaxgate.observe.max_batch import Fitting
+from jaxgate.ext.targets.model import Target
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.computation import Alternative, Batch, Computation, MaxBatch
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe import measure_compiled
 from jaxgate.observe.measure import observe
+from jaxgate.observe.measure_compiled import Fitting
 from jaxgate.observe.tools import Tools
 
 ROW = 1024  # floats: 4096 bytes
@@ -162,7 +164,7 @@ def test_a_device_that_holds_all_or_nothing_is_no_answer(limit, words):
 def test_here_the_budget_may_be_what_the_allocator_may_take(monkeypatch):
     """An accelerator says it."""
     says = {"bytes_in_use": 0, "peak_bytes_in_use": 0, "bytes_limit": 8192 * 10 + 1}
-    monkeypatch.setattr(max_batch, "device_statistics", lambda _: says)
+    monkeypatch.setattr(measure_compiled, "device_statistics", lambda _: says)
     assert largest_batch(jax.jit(twice), fits(None), role="subject") == 10
     del says["bytes_limit"]
     with pytest.raises(InvalidCaseError, match="cpu:0 does not; give budget_bytes= a number"):

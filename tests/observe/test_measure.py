@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.model import Batch, Computation, InvalidCaseError
+from jaxgate.model.computation import Batch, Computation
+from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import Clocks, record
+from jaxgate.observe.trace.clocks import Clocks
+from jaxgate.observe.trace.compile_events import record
 
 
 class Store(dict):

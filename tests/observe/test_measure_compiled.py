@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import pytest
 from support.processes import python
 
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import CALLED_FACTS, NOT_CALLED, Batch, Computation, InvalidCaseError
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.computation import Batch, Computation
+from jaxgate.model.measurement import NOT_CALLED, InvalidCaseError
+from jaxgate.model.numbers import CALLED_FACTS
 from jaxgate.observe.measure import observe
 
 
@@ -99,8 +101,8 @@ ON_TWO_DEVICES = """
 import jax, jax.numpy as jnp
 jax.config.update("jax_num_cpu_devices", 2)
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Computation
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.computation import Computation
 from jaxgate.observe.measure import observe
 
 mesh = jax.make_mesh((2,), ("data",), axis_types=(AxisType.Auto,))

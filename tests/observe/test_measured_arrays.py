@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Computation
-from jaxgate.observe.arguments import local_shards
-from jaxgate.observe.execute import JittedSubject
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.computation import Computation
+from jaxgate.observe.arguments import feeder
+from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.measure import observe
 
 
@@ -29,7 +29,7 @@ def alive():
 @pytest.fixture
 def seen(monkeypatch):
     """Bytes of arrays before and after each call of a subject or reference; results are read as from an accelerator."""
-    found, begin, to_host = [], JittedSubject.__init__, local_shards.to_host
+    found, begin, to_host = [], JittedSubject.__init__, feeder.to_host
 
     def watched(self, *args):
         begin(self, *args)
@@ -42,7 +42,7 @@ def seen(monkeypatch):
 
     monkeypatch.setattr(JittedSubject, "__init__", watched)
     # On CPU what is read shares its memory with the array, and keeps that alive.
-    monkeypatch.setattr(local_shards, "to_host", lambda leaf: np.array(to_host(leaf)))
+    monkeypatch.setattr(feeder, "to_host", lambda leaf: np.array(to_host(leaf)))
     return found
 
 

@@ -8,13 +8,17 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.model import Computation
-from jaxgate.observe.arguments import Feeder
-from jaxgate.observe.duel import Contender, prepare, run_duel
-from jaxgate.observe.duel.duel import DUEL_BURST_NS
-from jaxgate.observe.execute import STEPS, JittedSubject, take_samples, take_steps
+from jaxgate.model.computation import Computation
+from jaxgate.model.duel import DUEL_BURST_NS
+from jaxgate.observe.arguments.feeder import Feeder
+from jaxgate.observe.duel.duel import Contender, prepare, run_duel
+from jaxgate.observe.execute.samples import take_samples
+from jaxgate.observe.execute.steps import STEPS, take_steps
+from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import Clocks, lower, record
+from jaxgate.observe.trace.clocks import Clocks
+from jaxgate.observe.trace.compile_events import record
+from jaxgate.observe.trace.lowering import lower
 
 CALL_NS = 1_000_000
 X = jnp.ones(4)

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 from jaxgate.observe import measure
-from jaxgate.observe.duel import prepare, run_duel
-from jaxgate.observe.execute import STEPS
+from jaxgate.observe.duel.duel import prepare, run_duel
+from jaxgate.observe.execute.steps import STEPS
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import Clocks
+from jaxgate.observe.trace.clocks import Clocks
 
 X = jnp.ones(4)
 

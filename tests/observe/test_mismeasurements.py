@@ -7,10 +7,12 @@ import jax.numpy as jnp
 import pytest
 from support.factories import steady
 
-from jaxgate.judge import decide
-from jaxgate.model import Computation, InvalidCaseError, RepeatOutcome
+from jaxgate.judge.timing.duel import decide
+from jaxgate.model.computation import Computation
+from jaxgate.model.duel import RepeatOutcome
+from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import program_fingerprint
+from jaxgate.observe.trace.fingerprint import program_fingerprint
 
 NO_DUEL = ("--perf-budget", "0")
 HEADER = "import jax, jax.numpy as jnp\n"

@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.model import ExhaustedError, InvalidCaseError
-from jaxgate.observe.errors import guarded
-from jaxgate.observe.out_of_memory import MAX_LARGEST, read_exhausted, size_text
+from jaxgate.model.measurement import ExhaustedError, InvalidCaseError
+from jaxgate.observe.errors import MAX_LARGEST, guarded, read_exhausted, size_text
 
 GIB = 2**30
 

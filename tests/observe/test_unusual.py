@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import pytest
 from support.processes import python
 
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Computation, InvalidCaseError
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.computation import Computation
+from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
 
@@ -64,10 +65,10 @@ def test_of_two_results_of_one_shape_the_one_of_the_same_type_is_fed_back():
 FIRST_KERNEL = """
 import jax, jax.numpy as jnp
 from jax.experimental import pallas
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
-from jaxgate.keep.references import ReferenceCache
+from jaxgate.keep.cache import ReferenceCache
 
 def twice(x, out):
     out[...] = x[...] * 2
@@ -88,10 +89,10 @@ FORBIDDEN = """
 import jax, jax.numpy as jnp
 jax.config.update("jax_num_cpu_devices", 2)
 from jax.sharding import NamedSharding, PartitionSpec
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
-from jaxgate.keep.references import ReferenceCache
+from jaxgate.keep.cache import ReferenceCache
 
 x = jax.device_put(jnp.ones((8, 4)), NamedSharding(jax.make_mesh((2,), ("x",)), PartitionSpec("x")))
 jax.config.update("jax_transfer_guard", "disallow")

@@ -21,15 +21,19 @@ from typing import Any
 import jax
 
 import workloads
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Case, InvalidCaseError, Opinion
-from jaxgate.observe.arguments import has_shapes, on_host, with_next_args
-from jaxgate.observe.compiled_subject import compile_subject
-from jaxgate.observe.execute import JittedSubject
-from jaxgate.observe.interpreter import NotInterpretedError
-from jaxgate.observe.opinion import Question, read_traits, second_opinion
+from jaxgate.ext.opinion.ask import Question, second_opinion
+from jaxgate.ext.opinion.interpreter import NotInterpretedError
+from jaxgate.ext.opinion.model import Opinion
+from jaxgate.ext.opinion.process import InterpreterProcess
+from jaxgate.ext.opinion.traits import read_traits
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.model.workload import Case
+from jaxgate.observe.arguments.carry import with_next_args
+from jaxgate.observe.arguments.feeder import has_shapes, on_host
+from jaxgate.observe.execute.subjects import JittedSubject
+from jaxgate.observe.observation import compile_subject
 from jaxgate.observe.tools import Tools
-from jaxgate.processes.interpreter_process import InterpreterProcess
 from tests.faults import catalogue, programs
 from tests.faults.model import Fault
 from tests.faults.runner import DEVICES, Bench

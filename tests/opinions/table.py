@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from jaxgate.model import OpinionBy
+from jaxgate.ext.opinion.model import OpinionBy
 from tests.opinions.sweep import Asked
 
 _SHORT = {

@@ -5,7 +5,7 @@ from support.paths import REPOSITORY
 
 SIDES = (REPOSITORY / "tests" / "support" / "contrasts.py").read_text()
 TEST = """
-from jaxgate.model import ContrastCase
+from jaxgate.model.workloads.contrast import ContrastCase
 from jaxgate.plugin import catalogue
 from sides import contrast as made, squared, training
 

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import pytest
 from support.paths import REPOSITORY
 
+from jaxgate import settings as variables
 from jaxgate.plugin.options import table
 from jaxgate.plugin.options.kinds import read_kind
 from jaxgate.plugin.options.page import options_page
 from jaxgate.plugin.stash import SETTINGS
-from jaxgate.settings import RunKind, Update, variables
+from jaxgate.settings import RunKind, Update
 
 ROOT = REPOSITORY
 

@@ -11,8 +11,10 @@ from support.factories import PHASES, PROGRAM, baseline
 from support.fakes import duel
 
 from jaxgate.engine.run.gate_cost import longest_duel_s, predict, unchanged_s
-from jaxgate.keep import save_baseline
-from jaxgate.model import Cost, HardwareKey, Prediction, Samples
+from jaxgate.keep.baselines import save_baseline
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.numbers import Samples
+from jaxgate.model.workload import Cost, Prediction
 
 TESTS = """
 def test_one(gate):

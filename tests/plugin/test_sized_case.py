@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from support.fakes import import_everything
 
-from jaxgate.model import Family, Target
+from jaxgate.ext.targets.model import Target
+from jaxgate.model.workload import Family
 
 import_everything()
 
 from jaxgate.observe.errors import NotOnTargetError  # noqa: E402 - imports JAX
-from jaxgate.plugin.sized_case import fit  # noqa: E402 - likewise
+from jaxgate.plugin.gate import fit  # noqa: E402 - likewise
 
 V5E = Target.parse("tpu:v5e:2x4")
 

@@ -37,18 +37,11 @@ def test_a_process_that_cannot_tell_is_no_answer():
 
 def test_every_program_of_ours_is_started_in_the_same_way():
     """No module starts one by a command of its own, in which the folder that it starts in would come first."""
-    ours = {
-        path.name: path.read_text(encoding="utf-8")
-        for path in Path(own_program.__code__.co_filename).parent.glob("*.py")
-    }
+    root = Path(own_program.__code__.co_filename).parents[1]
+    ours = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
     started = {name for name, text in ours.items() if "own_program(" in text}
-    assert started >= {
-        "defaults_query.py",
-        "duel_worker.py",
-        "hardware_query.py",
-        "live_worker.py",
-        "profile_worker.py",
-    }
+    workers = ("defaults_query", "duel_worker", "hardware_query", "live_worker")
+    assert started >= {*(f"processes/{name}.py" for name in workers), "ext/profile/worker.py"}
     assert [name for name, text in ours.items() if re.search(r'"-m",\s*f?"jaxgate', text)] == []
 
 

@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.keep import Job, read_duels, read_job, write_job
-from jaxgate.model import Match
-from jaxgate.observe.duel import to_files
-from jaxgate.observe.machine import settings
-from jaxgate.observe.program import NotReplayableError, export_program, split_call
-from jaxgate.observe.trace import lower
+from jaxgate.keep.duel_handoff import Job, read_duels, read_job, write_job
+from jaxgate.model.program import Match
+from jaxgate.observe.duel.sides import to_files
+from jaxgate.observe.machine.jax_settings import settings
+from jaxgate.observe.program.export import NotReplayableError, export_program, split_call
+from jaxgate.observe.trace.lowering import lower
 from jaxgate.processes import duel_worker as cli
 
 
@@ -55,7 +55,7 @@ def job(tmp_path):
 
 SHORT = """
 import runpy
-from jaxgate.model import DUEL_BURST_NS
+from jaxgate.model.duel import DUEL_BURST_NS
 DUEL_BURST_NS["cpu"] //= 20
 runpy.run_module("jaxgate.processes.duel_worker", run_name="__main__", alter_sys=True)
 """

@@ -15,14 +15,14 @@ from types import SimpleNamespace
 import pytest
 from support.factories import ENVIRONMENT, baseline
 
-from jaxgate.keep import save_baseline
-from jaxgate.model import UsageError
-from jaxgate.processes import venv
+from jaxgate.ext.upgrade import venv
+from jaxgate.ext.upgrade.environment import EnvironmentSpec, parse_environment
+from jaxgate.ext.upgrade.environment_runs import refuse_lost_settings
+from jaxgate.ext.upgrade.venv import prepare_environment
+from jaxgate.keep.baselines import save_baseline
+from jaxgate.model.outcome import UsageError
 from jaxgate.processes.child import Finished
-from jaxgate.processes.environment_runs import refuse_lost_settings
-from jaxgate.processes.environment_spec import EnvironmentSpec, parse_environment
 from jaxgate.processes.pytest_child import child_environment
-from jaxgate.processes.venv import prepare_environment
 
 HERE = Path(sys.executable)
 

@@ -9,8 +9,9 @@ import pytest
 from bisections.plants import build
 from support.git import git
 
-from jaxgate.model import Mark, UsageError
-from jaxgate.processes.git_bisect import CommitRange
+from jaxgate.ext.bisect.git_bisect import CommitRange
+from jaxgate.ext.bisect.model import Mark
+from jaxgate.model.outcome import UsageError
 
 COMMITS = 60
 

@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jaxgate.observe.interpreter import NotInterpretedError
-from jaxgate.processes.interpreter_process import InterpreterProcess, pack, unpack
+from jaxgate.ext.opinion.interpreter import NotInterpretedError
+from jaxgate.ext.opinion.process import InterpreterProcess, pack, unpack
 
 X = np.linspace(0.0, 1.0, 6, dtype=np.float32).reshape(2, 3)
 WORKER = """

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from jaxgate.processes.other_python import why_other_python
+from jaxgate.ext.upgrade.venv import why_other_python
 
 COMPLAINT = (
     "ERROR: Ignored the following versions that require a different python version: 0.11.0 Requires-Python >=3.12; "

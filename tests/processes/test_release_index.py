@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jaxgate.model import Mark, UsageError
+from jaxgate.ext.bisect.model import Mark
+from jaxgate.ext.bisect.releases import ReleaseRange, between, releases_of, requirement
+from jaxgate.model.outcome import UsageError
 from jaxgate.processes.child import Finished
-from jaxgate.processes.release_index import ReleaseRange, between, releases_of, requirement
 
 LISTED = "jax (0.12.0.1)\nAvailable versions: 0.12.0.1, 0.12.0, 0.11.0rc1, 0.10.2, 0.9.2, odd\n  INSTALLED: 0.10.2\n"
 RELEASES = ["0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0"]

@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 from support.factories import CASE, baseline
 
-from jaxgate.keep import HELD, add_note, save_baseline
-from jaxgate.model import CaseNote, Status, Tolerance, UsageError
+from jaxgate.ext.bisect.revisions import NotMeasuredError, Revisions, Subject
+from jaxgate.ext.upgrade.model import CaseNote
+from jaxgate.ext.upgrade.notes import add_note
+from jaxgate.keep.baselines import save_baseline
+from jaxgate.keep.machine import HELD
+from jaxgate.model.decision import Status
+from jaxgate.model.outcome import UsageError
+from jaxgate.model.workload import Tolerance
 from jaxgate.processes.pytest_child import Side
-from jaxgate.processes.revisions import NotMeasuredError, Revisions, Subject
-from jaxgate.settings.variables import AS_MEASURED, NOTES_INTO
+from jaxgate.settings import AS_MEASURED, NOTES_INTO
 
 
 class Two:

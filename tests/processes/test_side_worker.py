@@ -16,12 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.keep import Job, write_job
-from jaxgate.model import Match
-from jaxgate.observe.duel import agree, to_files
-from jaxgate.observe.machine import know_defaults, read_environment, variables_of
-from jaxgate.observe.program import export_program, split_call
-from jaxgate.observe.trace import lower
+from jaxgate.keep.duel_handoff import Job, write_job
+from jaxgate.model.program import Match
+from jaxgate.observe.duel.duel import agree
+from jaxgate.observe.duel.sides import to_files
+from jaxgate.observe.machine.environment import read_environment
+from jaxgate.observe.machine.jax_settings import know_defaults
+from jaxgate.observe.machine.recreated_environment import variables_of
+from jaxgate.observe.program.export import export_program, split_call
+from jaxgate.observe.trace.lowering import lower
 from jaxgate.processes.child import run_child
 from jaxgate.processes.defaults_query import find_defaults
 from jaxgate.processes.live_worker import LiveWorker, WorkerError

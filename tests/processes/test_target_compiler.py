@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.model import ProgramRecord, StoredProgram, Target
-from jaxgate.observe.errors import NotOnTargetError
-from jaxgate.observe.out_of_memory import read_exhausted
-from jaxgate.observe.program import NotReplayableError, export_program
-from jaxgate.observe.target import NoTargetError
-from jaxgate.observe.trace import compiled_facts, lower
-from jaxgate.processes.target_compiler import TargetError, TargetProcess
+from jaxgate.ext.targets.model import Target
+from jaxgate.ext.targets.process import TargetError, TargetProcess
+from jaxgate.ext.targets.topology import NoTargetError
+from jaxgate.model.program import ProgramRecord, StoredProgram
+from jaxgate.observe.errors import NotOnTargetError, read_exhausted
+from jaxgate.observe.program.export import NotReplayableError, export_program
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.stages import compiled_facts
 
 TARGET = Target.parse("tpu:v5e:2x4")
 WORKER = """

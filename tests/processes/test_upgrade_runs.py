@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 from support.factories import ENVIRONMENT, FINGERPRINTS, baseline
 
-from jaxgate.judge import judge_upgrade
-from jaxgate.keep import add_note, save_baseline
-from jaxgate.model import Answer, CaseNote, Samples, Section, TestNote, UsageError
-from jaxgate.processes.environment_spec import EnvironmentSpec
+from jaxgate.ext.upgrade.environment import EnvironmentSpec
+from jaxgate.ext.upgrade.judge import judge_upgrade
+from jaxgate.ext.upgrade.model import Answer, CaseNote, Section, TestNote
+from jaxgate.ext.upgrade.notes import add_note
+from jaxgate.ext.upgrade.runs import MAX_DEATHS, WORSE_LAUNCHES, record_upgrade
+from jaxgate.keep.baselines import save_baseline
+from jaxgate.model.numbers import Samples
+from jaxgate.model.outcome import UsageError
 from jaxgate.processes.pytest_child import BrokenRecordingError, Selection
-from jaxgate.processes.upgrade_runs import MAX_DEATHS, WORSE_LAUNCHES, record_upgrade
-from jaxgate.settings.variables import NOTES_INTO
+from jaxgate.settings import NOTES_INTO
 
 KNOWN = replace(FINGERPRINTS, executable="e" * 32)
 OTHER = replace(FINGERPRINTS, executable="f" * 32)

@@ -8,9 +8,12 @@ from math import inf
 import pytest
 from support.history_points import day, named, point, refreshes
 
-from jaxgate.judge import chain_times, drift_of, judge_drift
-from jaxgate.model import Accepted, Creep, Drift, FactDrift, Step, Verdict
-from jaxgate.report import creep_line, describe_finding, drift_line, fact_drift_line, step_line
+from jaxgate.ext.history.budget import judge_drift
+from jaxgate.ext.history.chain import chain_times, drift_of
+from jaxgate.ext.history.drift import Accepted, Creep, Drift, FactDrift, Step
+from jaxgate.ext.history.text import creep_line, drift_line, fact_drift_line, step_line
+from jaxgate.model.verdict import Verdict
+from jaxgate.report.text import describe_finding
 
 ACCEPTED = tuple(
     Accepted(ratio=1.008, error=0.002, date=day(number), commit=f"{commit}" + "0" * 33, within=True)
@@ -140,8 +143,10 @@ def test_a_red_drift_is_no_baselines_to_mend():
     from support.factories import CASE as NAME
     from support.factories import measurement, record
 
-    from jaxgate.judge import conclude, judge
-    from jaxgate.report import explain, why_not_acceptable
+    from jaxgate.judge.order import conclude
+    from jaxgate.judge.verdict import judge
+    from jaxgate.report.acceptance import why_not_acceptable
+    from jaxgate.report.text import explain
 
     calm: Verdict = judge(NAME, (), measurement(), record(), strict=True)
     red = conclude(calm, [*calm.findings, *judge_drift(refreshes(1.1, 1.1), 0.1)], strict=True)

@@ -8,8 +8,14 @@ from dataclasses import replace
 import pytest
 from support.factories import TEST, verdict
 
-from jaxgate.model import Amount, Energy, EnergyRatio, NoEnergy, Outcome, Status, Verdict
-from jaxgate.report import details, explain, in_short, results_json, summary, verdict_properties
+from jaxgate.ext.energy.model import Energy, EnergyRatio, NoEnergy
+from jaxgate.model.computation import Amount
+from jaxgate.model.decision import Status
+from jaxgate.model.outcome import Outcome
+from jaxgate.model.verdict import Verdict
+from jaxgate.report.results import results_json, verdict_properties
+from jaxgate.report.summary import summary
+from jaxgate.report.text import details, explain, in_short
 from jaxgate.report.units import show
 
 ENERGY = Energy(

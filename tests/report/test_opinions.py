@@ -6,8 +6,13 @@ import json
 
 from support.factories import verdict
 
-from jaxgate.model import SWITCHED_OFF, Opinion, OpinionBy, Outcome, Status, Target
-from jaxgate.report import explain, opinion_lines, results_json
+from jaxgate.ext.opinion.model import SWITCHED_OFF, Opinion, OpinionBy
+from jaxgate.ext.opinion.text import opinion_lines
+from jaxgate.ext.targets.model import Target
+from jaxgate.model.decision import Status
+from jaxgate.model.outcome import Outcome
+from jaxgate.report.results import results_json
+from jaxgate.report.text import explain
 
 AGREED = [
     verdict(case="a/first", opinion=Opinion(by=OpinionBy.INTERPRETER, apart=1e-7)),

@@ -8,9 +8,12 @@ import pytest
 from support import factories
 from support.factories import CASE, TEST, measurement, record
 
-from jaxgate.model import Capture, Cause, Finding, OpRow, OpTable, Origin, Status, TimeVerdict
-from jaxgate.report import explain, report, verdict_json
-from jaxgate.report.optable import culprit_rows, markdown_table, step_line
+from jaxgate.ext.profile.model import Capture, OpRow, OpTable
+from jaxgate.ext.profile.table import culprit_rows, markdown_table, step_line
+from jaxgate.model.decision import Status
+from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict
+from jaxgate.report.case_page import report, verdict_json
+from jaxgate.report.text import explain
 
 MS = 1_000_000
 SORT = OpRow(name="softmax/sort", line="model.py:41", now_ns=3.1 * MS, other_ns=0.8 * MS)

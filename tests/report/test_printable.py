@@ -10,21 +10,18 @@ from dataclasses import replace
 import pytest
 from support.factories import measurement, record, verdict
 
-from jaxgate.model import Finding, Inventory, KeptCase, Outcome, Status, StoredFile
-from jaxgate.report import (
-    error_commands,
-    explain,
-    inventory_json,
-    inventory_text,
-    printable,
-    printable_line,
-    pull_request_page,
-    report,
-    results_json,
-    review_lines,
-    shell_word,
-    summary,
-)
+from jaxgate.cli.baselines import inventory_json, inventory_text
+from jaxgate.model.decision import Status
+from jaxgate.model.inventory import Inventory, KeptCase, StoredFile
+from jaxgate.model.outcome import Outcome
+from jaxgate.model.verdict import Finding
+from jaxgate.report.acceptance import review_lines
+from jaxgate.report.case_page import report
+from jaxgate.report.printable import printable, printable_line, shell_word
+from jaxgate.report.pull_request import error_commands, pull_request_page
+from jaxgate.report.results import results_json
+from jaxgate.report.summary import summary
+from jaxgate.report.text import explain
 
 EVIL = "a\x1b[2J\x1b]0;title\x07b\x9b31m\x7f\r\u202egreen\u2066\u2028\udcff"
 """Clears the screen, sets the title, colours, goes to the begin of the line, turns words around; and no text at all."""

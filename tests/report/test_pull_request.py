@@ -11,9 +11,12 @@ import pytest
 from support import factories
 from support.factories import CASE, TEST
 
-from jaxgate.model import Capture, Cause, Finding, OpRow, OpTable, Origin, Outcome, Status, TimeVerdict
-from jaxgate.report import error_commands, pull_request_page, results_json
-from jaxgate.report.results import RESULTS_SCHEMA
+from jaxgate.ext.profile.model import Capture, OpRow, OpTable
+from jaxgate.model.decision import Status
+from jaxgate.model.outcome import RESULTS_SCHEMA, Outcome
+from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict
+from jaxgate.report.pull_request import error_commands, pull_request_page
+from jaxgate.report.results import results_json
 
 WORSE = Finding(
     kind="fact", name="temp_bytes", status=Status.REGRESSED, now=4_200_000, against=2_100_000, allowed=2_200_000

@@ -6,11 +6,13 @@ from dataclasses import replace
 import pytest
 from support.factories import CASE, ENVIRONMENT, TEST, measurement, record, reference
 
-from jaxgate.judge import figures_of, judge
-from jaxgate.keep import UnreadableResultsError, parse_results, read_results
-from jaxgate.model import Amount, Duel, Outcome, Scaling
-from jaxgate.model.outcome import Point
-from jaxgate.report import results_json
+from jaxgate.judge.figures import figures_of
+from jaxgate.judge.verdict import judge
+from jaxgate.keep.results import UnreadableResultsError, parse_results, read_results
+from jaxgate.model.computation import Amount
+from jaxgate.model.duel import Duel
+from jaxgate.model.outcome import Outcome, Point, Scaling
+from jaxgate.report.results import results_json
 
 DUEL = Duel(
     now_ns=((2_000, 2_400), (2_200, 2_100)), baseline_ns=((1_000, 1_100), (1_200, 1_300)), calls_per_burst=2, seed=0

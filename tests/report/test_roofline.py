@@ -7,10 +7,12 @@ import json
 import pytest
 from support.factories import verdict
 
-from jaxgate.model import Capture, Outcome, Roofline
-from jaxgate.report import report
+from jaxgate.ext.profile.model import Capture
+from jaxgate.model.measurement import Roofline
+from jaxgate.model.outcome import Outcome
+from jaxgate.report.case_page import report
 from jaxgate.report.results import results_json
-from jaxgate.report.roofline import roofline_line
+from jaxgate.report.text import roofline_line
 
 
 def estimate(compute, memory, communication, /, **unknown):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxgate.report.table import aligned, headed
+from jaxgate.report.printable import aligned, headed
 
 
 def test_columns_are_two_spaces_apart_and_no_line_ends_in_one():

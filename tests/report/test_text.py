@@ -21,20 +21,14 @@ from support.factories import (
     reference,
 )
 
-from jaxgate.judge import judge, judge_invalid
-from jaxgate.model import (
-    Amount,
-    Cause,
-    Culprits,
-    ExhaustedError,
-    Finding,
-    InvalidCaseError,
-    Origin,
-    Status,
-    TimeVerdict,
-    claim,
-)
-from jaxgate.report import count, describe_finding, details, explain, in_short, shared_differences, summary
+from jaxgate.judge.verdict import judge, judge_invalid
+from jaxgate.model.claim import claim
+from jaxgate.model.computation import Amount
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import Culprits, ExhaustedError, InvalidCaseError
+from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict
+from jaxgate.report.summary import count, shared_differences, summary
+from jaxgate.report.text import describe_finding, details, explain, in_short
 
 DOT = "float32[8,64] x float32[64,64]"
 LABELS = ["found", "time", "baseline", "culprit", "next"]

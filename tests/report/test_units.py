@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.model import Amount
-from jaxgate.report import show
-from jaxgate.report.units import show_pair, show_rate, show_ratio, show_share
+from jaxgate.model.computation import Amount
+from jaxgate.report.units import show, show_pair, show_rate, show_ratio, show_share
 
 
 @pytest.mark.parametrize(

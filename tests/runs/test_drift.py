@@ -6,7 +6,8 @@ import pytest
 from support.fakes import duel, folder_here
 from support.projects import TWO, model
 
-from jaxgate.model import BaselineName, HistoryPoint
+from jaxgate.ext.history.model import HistoryPoint
+from jaxgate.model.verdict import BaselineName
 
 BUDGET = "--perf-drift-budget=10%"
 

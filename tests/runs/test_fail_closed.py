@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from jaxgate.model import BASELINE_SCHEMA
+from jaxgate.model.baseline import BASELINE_SCHEMA
 
 SIMPLE = """
 import jax, jax.numpy as jnp

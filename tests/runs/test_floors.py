@@ -14,9 +14,13 @@ from support.factories import PROGRAM
 from support.projects import model
 
 from jaxgate.engine.duels.duel_processes import FreshDuel, repeat_duel
-from jaxgate.judge import CONFIRM_COUNT
-from jaxgate.keep import FloorStore, read_job, write_duels
-from jaxgate.model import HardwareKey, Match, NoiseFloor, Status, StoredProgram
+from jaxgate.judge.timing.duel import CONFIRM_COUNT
+from jaxgate.keep.cache import FloorStore
+from jaxgate.keep.duel_handoff import read_job, write_duels
+from jaxgate.model.calibration import NoiseFloor
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.program import Match, StoredProgram
 
 duel = partial(fakes.duel, pairs=60)
 CACHED = ("-p", "cacheprovider")  # Project.run switches it off

@@ -7,7 +7,7 @@ import json
 import pytest
 from support.targets import CompilerHere
 
-from jaxgate.observe.target import NoTargetError
+from jaxgate.ext.targets.topology import NoTargetError
 
 MODEL = """
 import jax, jax.numpy as jnp

@@ -12,8 +12,8 @@ from support.git import commit
 from support.projects import model
 
 from jaxgate.cli.main import main
-from jaxgate.keep.history import HistoryStore, find_place
-from jaxgate.model import HISTORY_PLACE
+from jaxgate.ext.history.model import HISTORY_PLACE
+from jaxgate.ext.history.store import HistoryStore, find_place
 from jaxgate.plugin.options.table import HISTORY
 
 MODEL = model("jnp.ones(64)", step="jnp.tanh(x)", other="jnp.tanh(x)")

@@ -10,8 +10,7 @@ from support.git import commit
 from support.projects import TWO
 
 from jaxgate.processes import pytest_child
-from jaxgate.settings import Update
-from jaxgate.settings.variables import OTHER_SIDE
+from jaxgate.settings import OTHER_SIDE, Update
 
 WORSE = ("return x * 2", "return x @ jnp.ones((8, 8)) * x")
 

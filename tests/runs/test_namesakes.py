@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.projects import model
 
-from jaxgate.model import possible_names
+from jaxgate.model.workload import possible_names
 
 A, B = model("jnp.ones((8, 8))", step="jnp.tanh(x)"), model("jnp.ones((8, 8))", step="jnp.sin(jnp.tanh(x @ x))")
 

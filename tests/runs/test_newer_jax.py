@@ -7,7 +7,7 @@ from packaging.requirements import Requirement
 from support.paths import REPOSITORY
 from support.projects import model
 
-from jaxgate.keep import parse_toml, read_text
+from jaxgate.keep.files import parse_toml, read_text
 
 
 @pytest.mark.parametrize(

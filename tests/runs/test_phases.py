@@ -12,8 +12,8 @@ import pytest
 from support.fakes import QUICK, SLOW, judge_phases_by
 from support.projects import model
 
-from jaxgate.judge import STORED_PHASE_POLICIES
-from jaxgate.model import Phases
+from jaxgate.judge.policy import STORED_PHASE_POLICIES
+from jaxgate.model.numbers import Phases
 
 NO_TIME = {"trace_ns": 1, "lower_ns": 1, "compile_ns": 1, "first_call_ns": 1, "trace_wait_ns": None}
 

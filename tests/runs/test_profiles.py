@@ -13,9 +13,9 @@ import pytest
 from support.fakes import duel, operation_table
 from support.projects import model
 
+from jaxgate.ext.profile.capture import Limits, take_profile
+from jaxgate.ext.profile.worker import read_table
 from jaxgate.keep.artifacts import HISTORY, IGNORED, MARKER
-from jaxgate.observe.profile import Limits, take_profile
-from jaxgate.processes.profile_worker import read_table
 
 MODEL = model("jnp.ones((256, 64))", step="y.sum(axis=0)").replace("    return", "    y = jnp.tanh(x)\n    return")
 SORTED = ("    return y.sum(axis=0)", "    y = jnp.sort(y, axis=0)\n    return y.sum(axis=0)")
@@ -352,7 +352,7 @@ def test_the_next_one():
     assert held() is None
 
 import weakref
-from jaxgate.model import Case, Computation
+from jaxgate.model.workload import Case; from jaxgate.model.computation import Computation
 
 class Once:
     def __init__(self, x):

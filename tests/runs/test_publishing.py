@@ -86,9 +86,8 @@ def test_a_page_to_look_at_that_cannot_be_made_is_one_line(recorded, monkeypatch
 
 def test_the_schema_is_documented():
     """Every key of a real file stands in the page."""
-    from jaxgate.model import Outcome
-    from jaxgate.report import results_json
-    from jaxgate.report.results import RESULTS_SCHEMA
+    from jaxgate.model.outcome import RESULTS_SCHEMA, Outcome
+    from jaxgate.report.results import results_json
 
     page = (REPOSITORY / "docs" / "results.md").read_text()
     assert f"schema {RESULTS_SCHEMA}" in page

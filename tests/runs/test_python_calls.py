@@ -8,8 +8,8 @@ import pytest
 from support.fakes import judge_phases_by
 
 from ci.attacks.gated_sources import DEAR_FLATTEN, DEAR_HASH, FLATTEN, HASHED, TREE
-from jaxgate.judge import STORED_PHASE_POLICIES
-from jaxgate.model import Phases
+from jaxgate.judge.policy import STORED_PHASE_POLICIES
+from jaxgate.model.numbers import Phases
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from support.paths import REPOSITORY
 from support.projects import NO_OTHERS
 
-from jaxgate.keep.history import HistoryStore, find_place
-from jaxgate.model import HISTORY_PLACE
+from jaxgate.ext.history.model import HISTORY_PLACE
+from jaxgate.ext.history.store import HistoryStore, find_place
 
 SOURCES = str(REPOSITORY / "src")
 LIMIT_S = 400
@@ -79,7 +79,7 @@ def test_after(gate):
 
 NO_PROGRESS = """
 import os
-from jaxgate.distributed.leader import Leader
+from jaxgate.ext.ranks.leader import Leader
 
 TICK = Leader._tick
 

@@ -7,7 +7,8 @@ import json
 import pytest
 from support.fakes import CALL_NS, CRASHED, duel
 
-from jaxgate.model import Duel, claim
+from jaxgate.model.claim import claim
+from jaxgate.model.duel import Duel
 
 MODEL = """
 import jax

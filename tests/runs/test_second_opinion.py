@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from support.projects import model
 
-from jaxgate.model import Opinion, OpinionBy
-from jaxgate.observe.opinion.second_opinion import second_opinion
+from jaxgate.ext.opinion.ask import second_opinion
+from jaxgate.ext.opinion.model import Opinion, OpinionBy
 
 MODEL = model("jnp.ones((8, 8))", step="jnp.exp(-x)")
 AGREES = Opinion(by=OpinionBy.SECOND_COMPILE, apart=1e-7)

@@ -14,11 +14,12 @@ from support.lines import line_here
 from support.projects import model
 
 from jaxgate.engine.run.session import GateSession
-from jaxgate.keep import BaselineStore, TimesStore, save_baseline
-from jaxgate.model import UsageError
-from jaxgate.observe.machine import first_device
+from jaxgate.ext.times.kept import TimesStore
+from jaxgate.keep.baselines import BaselineStore, save_baseline
+from jaxgate.model.outcome import UsageError
+from jaxgate.observe.machine.environment import first_device
 from jaxgate.plugin.stash import SETTINGS
-from jaxgate.report import show
+from jaxgate.report.units import show
 
 MODEL = model("jnp.ones((8, 8))", wave="jnp.exp(-x)")
 TALK = model("jnp.ones((8, 8))", talk="jnp.exp(-x)").replace(

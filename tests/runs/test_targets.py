@@ -15,9 +15,9 @@ import pytest
 from jax import export
 from support.targets import CompilerHere
 
-from jaxgate.model import ProgramRecord, StoredProgram
+from jaxgate.model.program import ProgramRecord, StoredProgram
 from jaxgate.observe.errors import NotOnTargetError
-from jaxgate.observe.program import program_changes
+from jaxgate.observe.hlo.diff import program_changes
 
 MODEL = """
 import jax, jax.numpy as jnp, jaxgate

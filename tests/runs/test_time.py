@@ -9,8 +9,8 @@ import pytest
 from support.fakes import CRASHED, duel
 from support.lines import line_here
 
-from jaxgate.judge import decide
-from jaxgate.model import RepeatOutcome
+from jaxgate.judge.timing.duel import decide
+from jaxgate.model.duel import RepeatOutcome
 
 MODEL = """
 import jax.numpy as jnp

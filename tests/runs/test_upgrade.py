@@ -205,7 +205,7 @@ def test_an_environment_that_cannot_be_made_is_no_answer(here):
 
 def test_a_process_that_dies_there_loses_one_test(here):
     """A crash of the other jax is noted with its test; the rest is recorded by another process."""
-    from jaxgate.keep import add_note
+    from jaxgate.ext.upgrade.notes import add_note
     from jaxgate.processes.pytest_child import BrokenRecordingError
 
     real = here.instruments["record_other"]

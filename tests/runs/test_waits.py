@@ -10,8 +10,7 @@ import sys
 import pytest
 from support.projects import model
 
-from jaxgate.keep import HELD, Machine
-from jaxgate.keep.private_folder import lock_folder
+from jaxgate.keep.machine import HELD, Machine, lock_folder
 
 
 @pytest.mark.parametrize("quiet", [(), ("-q",)], ids=["plain", "quiet"])

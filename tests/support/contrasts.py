@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Contrast, SpeedClaim, Training
+from jaxgate.model.computation import Amount
+from jaxgate.model.workloads.contrast import Contrast, SpeedClaim, Training
 
 ROWS, WIDTH = 4, 8
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from jaxgate.observe.energy import CounterError, EnergyMeter, EnergyMeters
+from jaxgate.ext.energy.counters import EnergyMeter, EnergyMeters
+from jaxgate.ext.energy.protocol import CounterError
 
 CPU = SimpleNamespace(platform="cpu", device_kind="cpu", process_index=0, local_hardware_id=0)
 MS = 1_000_000

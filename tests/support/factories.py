@@ -8,27 +8,15 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
-from jaxgate.model import (
-    Argument,
-    Baseline,
-    Decision,
-    Duel,
-    Facts,
-    Fingerprints,
-    HardwareKey,
-    LaunchedProgram,
-    Measurement,
-    Phases,
-    ProgramRecord,
-    Provenance,
-    ReferenceFacts,
-    Samples,
-    Status,
-    StoredBaseline,
-    TimedSession,
-    TimeVerdict,
-    Verdict,
-)
+from jaxgate.ext.times.model import TimedSession
+from jaxgate.model.baseline import Baseline, Provenance, StoredBaseline
+from jaxgate.model.decision import Decision, Status
+from jaxgate.model.duel import Duel
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import Argument, Fingerprints, LaunchedProgram, Measurement, ReferenceFacts
+from jaxgate.model.numbers import Facts, Phases, Samples
+from jaxgate.model.program import ProgramRecord
+from jaxgate.model.verdict import TimeVerdict, Verdict
 
 HARDWARE = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=1)
 OTHER_CPU = HardwareKey(platform="cpu", device_kind="Intel Xeon", devices=1)

@@ -28,11 +28,17 @@ from support.lines import line_here
 import jaxgate
 from jaxgate.engine.duels.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import STORED_PHASE_POLICIES, decide, decide_claim
-from jaxgate.model import DUEL_BURST_NS, Duel, OpRow, OpTable, Phases, RepeatOutcome, Samples, folder_name
-from jaxgate.observe.execute import Sampled
-from jaxgate.observe.machine import MachineState, first_device, read_environment
-from jaxgate.observe.profile import Profiled
+from jaxgate.ext.profile.model import OpRow, OpTable
+from jaxgate.ext.profile.programs import Profiled
+from jaxgate.judge.claims import decide_claim
+from jaxgate.judge.policy import STORED_PHASE_POLICIES
+from jaxgate.judge.timing.duel import decide
+from jaxgate.model.duel import DUEL_BURST_NS, Duel, RepeatOutcome
+from jaxgate.model.machine import folder_name
+from jaxgate.model.numbers import Phases, Samples
+from jaxgate.observe.execute.samples import Sampled
+from jaxgate.observe.machine.environment import first_device, read_environment
+from jaxgate.observe.machine.load import MachineState
 from jaxgate.plugin.stash import INSTRUMENTS
 from jaxgate.processes.live_worker import WorkerError
 from jaxgate.processes.pytest_child import Selection
@@ -43,13 +49,13 @@ BUSY = MachineState(cores=2, load=1.9, busy_cores=1.9, steal=0.05, clock=None)
 CRASHED = RepeatOutcome(problem="a fresh process failed: exit status -9")
 QUICK, SLOW = (Phases(trace_ns=n, lower_ns=n, compile_ns=n, first_call_ns=n, host_ns=n) for n in (1, 10))
 
-KNOWN_BREAK = "from jaxgate.model import KnownBreak"
+KNOWN_BREAK = "from jaxgate import KnownBreak"
 """How a project imports what ``jaxgate`` itself does not give."""
 
 OF_EXTRAS = {"jaxgate.observe.contrast.torch_runner"}
 """What cannot be imported where an extra is not installed."""
 
-_TODAYS = ("jaxgate.keep.provenance", "jaxgate.cli.baselines")
+_TODAYS = ("jaxgate.keep.git", "jaxgate.cli.baselines")
 
 
 def import_everything() -> None:
@@ -152,16 +158,16 @@ class Lab:
             "today": lambda: TODAY,
             "patience_s": 1e6,  # a busy machine tells of stages that take long
         }
-        for module in ("jaxgate.keep.provenance", "jaxgate.cli.baselines"):
+        for module in ("jaxgate.keep.git", "jaxgate.cli.baselines"):
             monkeypatch.setattr(f"{module}.utc_today", lambda: TODAY)
         monkeypatch.setattr("jaxgate.observe.measure.sample", self._sample)
         monkeypatch.setattr("jaxgate.observe.measure.dispatch_time", self._dispatch_time)
-        monkeypatch.setattr("jaxgate.observe.compiled_subject.read_yardstick", lambda _clock: 1_000_000)
+        monkeypatch.setattr("jaxgate.observe.observation.read_yardstick", lambda _clock: 1_000_000)
 
     def change_environment(self) -> None:
         """From now on a flag is set."""
         self.environment = lambda device: read_environment(device) | {"XLA_FLAGS": "--xla_new"}
-        self._patch.setattr("jaxgate.observe.compiled_subject.read_environment", self.environment)
+        self._patch.setattr("jaxgate.observe.observation.read_environment", self.environment)
 
     def judge_phases(self) -> None:
         """Let a phase be red that took more than its baseline, however little that is."""

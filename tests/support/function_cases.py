@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jaxgate.model import Case
-from jaxgate.observe.arguments import case_of_function
+from jaxgate.model.workload import Case
+from jaxgate.observe.arguments.function_case import case_of_function
 
 _GIVEN_NOTHING: dict[str, Any] = {
     "name": ("model", "step"),

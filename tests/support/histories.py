@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jaxgate.model import BaselineName, CaseRecord, Figures, RunRecord, TimeRecord
+from jaxgate.model.outcome import CaseRecord, RunRecord, TimeRecord
+from jaxgate.model.verdict import BaselineName, Figures
 
 FOLDER = "cpu-amd-epyc-1-jax-0.10"
 COMMIT = "5aa7a3fe294cd31197565ca014860cb587362288"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from support.histories import case, run
 
-from jaxgate.keep.history import HistoryError, HistoryStore, find_place
+from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place
 
 CASES = 40
 """Of a run: enough that its transaction takes some pages."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any
 
-from jaxgate.model import BaselineName, HistoryPoint
+from jaxgate.ext.history.model import HistoryPoint
+from jaxgate.model.verdict import BaselineName
 
 FIRST = date(2026, 3, 2)
 FOLDER = "cpu-amd-epyc-1-jax-0.12"

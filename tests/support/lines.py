@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from jaxgate.model import release_line
+from jaxgate.model.machine import release_line
 
 
 def line_here() -> str:

@@ -18,7 +18,7 @@ from support.lines import line_here
 from support.paths import REPOSITORY
 from support.processes import outside_variables
 
-from jaxgate.model import folder_name, release_line, split_folder_name
+from jaxgate.model.machine import folder_name, release_line, split_folder_name
 
 if TYPE_CHECKING:
     from jaxgate.processes.child import Finished
@@ -79,7 +79,7 @@ class Project:
     def run_here(self, command: Sequence[str], *, folder: Path, variables: Mapping[str, str]) -> Finished:
         """Run pytest in this process, as a command would in one of its own whose variables alone are others."""
         from jaxgate.processes.child import Finished
-        from jaxgate.settings.variables import NOT_FROM, ONLY_FROM
+        from jaxgate.settings import NOT_FROM, ONLY_FROM
 
         own = {n: m for n, m in sys.modules.items() if str(getattr(m, "__file__", "")).startswith(str(self.path))}
         with pytest.MonkeyPatch.context() as patch:

@@ -9,10 +9,12 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import StoredProgram, Target
-from jaxgate.observe.program import export_whole
-from jaxgate.observe.target import TargetExecutable, Topology, placement
-from jaxgate.observe.trace import Lowered
+from jaxgate.ext.targets.compiled import TargetExecutable, placement
+from jaxgate.ext.targets.model import Target
+from jaxgate.ext.targets.topology import Topology
+from jaxgate.model.program import StoredProgram
+from jaxgate.observe.program.export import export_whole
+from jaxgate.observe.trace.lowering import Lowered
 
 
 class CpuTarget(Target):

@@ -8,7 +8,9 @@ import pytest
 
 from jaxgate.engine.contrast import run_contrast
 from jaxgate.engine.instruments import Instruments
-from jaxgate.model import Contrast, InvalidCaseError, Status
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.model.workloads.contrast import Contrast
 from workloads.contrast import CONTRASTS, lm, vit
 from workloads.training.lm import Size as TextSize
 from workloads.training.vit import Size as ImageSize

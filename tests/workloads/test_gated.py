@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from dataclasses import dataclass
-from jaxgate.model import Batch, Computation, Family, KnownBreak, claim
+from jaxgate.model.computation import Batch, Computation; from jaxgate.model.workload import Family; from jaxgate.model.claim import KnownBreak, claim
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def test_a_case_for_more_devices_than_the_cpu_has_is_red(project):
 @pytest.fixture
 def gpu(monkeypatch):
     """A machine with one GPU."""
-    monkeypatch.setattr("jaxgate.plugin.sized_case.devices_here", lambda: ("gpu", 1))
+    monkeypatch.setattr("jaxgate.plugin.gate.devices_here", lambda: ("gpu", 1))
 
 
 @pytest.mark.usefixtures("gpu")

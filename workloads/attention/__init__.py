@@ -17,7 +17,7 @@ results, products and memory are judged there, its speed only on accelerators. M
 again, a mask that is forgotten or captured as an array, a running sum that is not rescaled, one side in fewer bits.
 """
 
-from jaxgate.model import Case
+from jaxgate import Case
 from workloads.attention import blocks, kernel, library
 
 CASES: tuple[Case, ...] = (*library.CASES, *blocks.CASES, *kernel.CASES)

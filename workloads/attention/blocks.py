@@ -12,7 +12,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, claim
+from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.attention.heads import (
     BACKWARD,
     FORWARD,

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Size
+from jaxgate import Size
 from workloads.parts import drawing
 
 Attend = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]

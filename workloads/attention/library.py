@@ -15,7 +15,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, claim
+from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.attention.heads import (
     BACKWARD,
     FORWARD,

@@ -17,7 +17,7 @@ et al. 2020) for the sharded optimiser state; Flax's page on its functional inte
 
 from __future__ import annotations
 
-from jaxgate.model import Case
+from jaxgate import Case
 from workloads.composed import meshes, one_device
 
 CASES: tuple[Case, ...] = (*one_device.CASES, *meshes.CASES)

@@ -11,7 +11,7 @@ import optax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Claim, Computation, claim
+from jaxgate import Amount, Batch, Claim, Computation, claim
 from workloads.composed.models import Size, make_params
 from workloads.composed.step import Composition
 from workloads.parts import Tree, drawing, grid

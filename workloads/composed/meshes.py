@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxgate.model import Computation, Family, claim
+from jaxgate import Computation, Family, claim
 from workloads.composed import step
 from workloads.composed.building import SIZES, compared
 from workloads.composed.models import Size

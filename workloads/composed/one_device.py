@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxgate.model import Claim, Computation, Family, claim
+from jaxgate import Claim, Computation, Family, claim
 from workloads.composed import step
 from workloads.composed.building import SIZES, compared
 from workloads.composed.models import Size, plain_model

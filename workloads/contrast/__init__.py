@@ -18,7 +18,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from jaxgate.model import Contrast, ContrastCase, Size
+from jaxgate import Size
+from jaxgate.model.workloads.contrast import Contrast, ContrastCase
 from workloads.contrast import lm, vit
 
 NEEDS = {"torch": "jaxgate[torch]"}

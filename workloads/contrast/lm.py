@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxgate.model import Contrast, Size
+from jaxgate import Size
+from jaxgate.model.workloads.contrast import Contrast
 from workloads.contrast.sides import Model, contrast_of
 from workloads.training.lm import Size as Extents
 from workloads.training.lm import abstract, make_batch

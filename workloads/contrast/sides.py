@@ -11,7 +11,8 @@ import jax
 import numpy as np
 from flax import nnx
 
-from jaxgate.model import Amount, Contrast, SpeedClaim, Training
+from jaxgate import Amount
+from jaxgate.model.workloads.contrast import Contrast, SpeedClaim, Training
 from workloads.parts import Tree
 from workloads.training.states import adamw, cross_entropy, filled, train_step, zeros
 

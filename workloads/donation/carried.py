@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
+from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.donation.steps import SIZES, Size, State, Step, make_inputs, train_step
 
 CASES = Family("donation")

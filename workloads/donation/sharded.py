@@ -11,7 +11,7 @@ from typing import Any, Literal
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgate.model import Alternative, Batch, Claim, Computation, Family, claim
+from jaxgate import Alternative, Batch, Claim, Computation, Family, claim
 from workloads.donation.steps import Size, State, Step, make_inputs, train_step
 from workloads.parts import grid
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import jax
 import optax
 
-from jaxgate.model import Alternative, Batch, Claim, Computation, Family, claim
+from jaxgate import Alternative, Batch, Claim, Computation, Family, claim
 from workloads.parts import drawing, mlp, mlp_params, squared_error
 
 CASES = Family("donation")

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Batch, Computation, Family, Tolerance, claim
+from jaxgate import Batch, Computation, Family, Tolerance, claim
 from workloads.donation import steps
 from workloads.parts import drawing
 

@@ -14,7 +14,7 @@ dispatch" and `jax.device_put`; Flax's `prefetch_to_device`; NVIDIA's guide to c
 
 from __future__ import annotations
 
-from jaxgate.model import Case
+from jaxgate import Case
 from workloads.input_pipeline import batches, layout
 
 CASES: tuple[Case, ...] = (*batches.CASES, *layout.CASES)

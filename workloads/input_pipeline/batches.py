@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
+from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing
 
 CASES = Family("input_pipeline")

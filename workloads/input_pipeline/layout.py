@@ -13,7 +13,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Batch, Computation, Family, claim
+from jaxgate import Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing, squared_error
 
 CASES = Family("input_pipeline")

@@ -24,7 +24,7 @@ partitioner.
 
 from __future__ import annotations
 
-from jaxgate.model import Case
+from jaxgate import Case
 from workloads.pjit import embedding, explicit, gathering, layer, mlp, moving, specs, sweep
 
 CASES: tuple[Case, ...] = (

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Batch, Computation, Family, claim
+from jaxgate import Alternative, Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing, squared_error
 from workloads.pjit import mlp
 from workloads.pjit.meshes import MESHES, TRAINED, devices_of, mesh_of, on_meshes, shapes

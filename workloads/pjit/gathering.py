@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Batch, Computation, Family, claim
+from jaxgate import Alternative, Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing, mlp_layer, squared_error
 from workloads.pjit.meshes import TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
 

@@ -10,7 +10,7 @@ import jax
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, claim
+from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Tree, block, block_params, descend, drawing, squared_error
 from workloads.pjit.meshes import AGAINST, TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
 

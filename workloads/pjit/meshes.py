@@ -10,7 +10,7 @@ import jax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Claim, Family, claim
+from jaxgate import Claim, Family, claim
 from workloads.parts import Tree, grid
 
 MESHES: dict[str, dict[str, int]] = {

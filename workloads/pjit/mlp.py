@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Batch, Claim, Computation, Family, claim
+from jaxgate import Alternative, Batch, Claim, Computation, Family, claim
 from workloads.parts import Draw, Tree, descend, drawing, squared_error
 from workloads.pjit.meshes import AGAINST, TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
 

@@ -12,7 +12,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Claim, Computation, Family, claim
+from jaxgate import Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import drawing
 from workloads.pjit.explicit import explicit_mesh
 from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shardings

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, KnownBreak, claim
+from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, KnownBreak, claim
 from workloads.parts import Tree, block_params, drawing
 from workloads.pjit.layer import Size
 from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from jaxgate.model import Computation, Family, KnownBreak, claim
+from jaxgate import Computation, Family, KnownBreak, claim
 from workloads.parts import fused_on_gpu
 from workloads.pjit import layer, mlp
 from workloads.pjit.meshes import TRAINED, mesh_of, on_meshes

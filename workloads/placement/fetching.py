@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
+from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, drawing, mlp
 from workloads.placement.network import SIZES, Extent, draw_inputs, train_step
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Batch, Computation, Family, claim
+from jaxgate import Alternative, Batch, Computation, Family, claim
 from workloads.parts import Tree, mlp
 from workloads.placement.network import SIZES, Extent, draw_inputs
 

@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Batch, Computation, Family, claim
+from jaxgate import Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, grid, mlp
 from workloads.placement.network import SIZES, Extent, draw_inputs
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import Size
+from jaxgate import Size
 from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
 
 LEARNING_RATE = 0.01

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import SingleDeviceSharding
 
-from jaxgate.model import Alternative, Amount, Computation, Family, KnownBreak, claim
+from jaxgate import Alternative, Amount, Computation, Family, KnownBreak, claim
 from workloads.parts import Tree
 from workloads.placement.network import LAYERS, SIZES, Extent, draw_inputs
 

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, Size, claim
+from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, Size, claim
 from workloads.parts import Tree, drawing, mlp, mlp_params
 from workloads.pmap.replicas import AXIS, DEVICES, copied, line, stacked, whole
 

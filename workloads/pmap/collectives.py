@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Amount, Claim, Computation, Family, Size, claim
+from jaxgate import Amount, Claim, Computation, Family, Size, claim
 from workloads.pmap.replicas import AXIS, DEVICES, line
 
 CASES = Family("pmap")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Computation, Family, claim
+from jaxgate import Computation, Family, claim
 from workloads.parts import Tree, descend, mlp
 from workloads.pmap.replicas import AXIS, DEVICES, line
 from workloads.pmap.steps import FLOPS, LAYERS, RATE, REUSED, SIZES, Extent, computation, gradients, inputs

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Computation, Family, Size, claim
+from jaxgate import Alternative, Amount, Batch, Computation, Family, Size, claim
 from workloads.parts import Tree, descend, drawing, mlp, mlp_layer, mlp_params, squared_error
 from workloads.pmap.replicas import AXIS, DEVICES, line, stacked
 

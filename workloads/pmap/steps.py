@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxgate.model import Amount, Batch, Computation, Family, Size, claim
+from jaxgate import Amount, Batch, Computation, Family, Size, claim
 from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
 from workloads.pmap.replicas import AXIS, DEVICES, copied, line, mapped, stacked
 

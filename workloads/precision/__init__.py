@@ -14,7 +14,7 @@ INVALID), samples that are not cast and widen every kernel, TF32 on one side, a 
 and retraces.
 """
 
-from jaxgate.model import Case
+from jaxgate import Case
 from workloads.precision import chains, products, training
 
 CASES: tuple[Case, ...] = (*products.CASES, *chains.CASES, *training.CASES)

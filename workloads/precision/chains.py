@@ -11,7 +11,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Batch, Computation, Family, claim
+from jaxgate import Alternative, Batch, Computation, Family, claim
 from workloads.parts import Tree, normalise
 from workloads.precision.layers import NARROW_RTOL, SIZES, Extent, make_params, make_samples
 

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Size
+from jaxgate import Size
 from workloads.parts import Tree, drawing, mlp_params
 
 HIGHEST = jax.lax.Precision.HIGHEST

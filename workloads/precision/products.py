@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Batch, Computation, Family, claim
+from jaxgate import Alternative, Batch, Computation, Family, claim
 from workloads.parts import Tree, mlp
 from workloads.precision.layers import HIGHEST, NARROW_RTOL, SIZES, Extent, cast, make_params, make_samples
 

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Batch, Computation, Family, claim
+from jaxgate import Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, mlp, squared_error
 from workloads.precision.layers import SIZES, Extent, cast, make_params, make_samples
 

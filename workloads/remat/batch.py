@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Batch, Computation, Family, MaxBatch, claim
+from jaxgate import Alternative, Batch, Computation, Family, MaxBatch, claim
 from workloads.parts import Tree, descend, squared_error
 from workloads.remat.blocks import (
     BY_KIND,

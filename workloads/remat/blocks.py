@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 
-from jaxgate.model import Size, Tolerance
+from jaxgate import Size, Tolerance
 from workloads.parts import Draw, Tree, attention, block_params, drawing, normalise
 
 Kind = Literal["mlp", "transformer"]

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 from jax import checkpoint_policies as policies
 
-from jaxgate.model import Amount, Batch, Claim, Computation, Family, KnownBreak, claim
+from jaxgate import Amount, Batch, Claim, Computation, Family, KnownBreak, claim
 from workloads.parts import Tree, descend, squared_error
 from workloads.remat.blocks import (
     BY_KIND,

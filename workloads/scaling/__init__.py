@@ -21,7 +21,7 @@ shard_map" in JAX's documentation; Megatron-LM (Shoeybi et al., 2019); ZeRO (Raj
 
 from __future__ import annotations
 
-from jaxgate.model import Case
+from jaxgate import Case
 from workloads.scaling import accumulated, data, sharded, tensor
 
 CASES: tuple[Case, ...] = (*data.CASES, *tensor.CASES, *sharded.CASES, *accumulated.CASES)

@@ -10,7 +10,7 @@ import jax
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, claim
+from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import grid
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
 from workloads.scaling.network import RTOL, Size, make_numbers, on_devices, train_step

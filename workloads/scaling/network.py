@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Family
+from jaxgate import Family
 from workloads.parts import Draw, Tree, drawing
 
 RATE = 0.01

@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
+from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, grid
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
 from workloads.scaling.network import (

@@ -24,7 +24,7 @@ within a few sequences. It waits for levels instead of steps; whether that is fa
 has, so no time is claimed.
 """
 
-from jaxgate.model import Case
+from jaxgate import Case
 from workloads.scan import decode, loops, lstm, recurrence, rnn, sampling
 
 CASES: tuple[Case, ...] = (*rnn.CASES, *lstm.CASES, *decode.CASES, *sampling.CASES, *loops.CASES, *recurrence.CASES)

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Computation, Family, Size, claim
+from jaxgate import Alternative, Amount, Batch, Computation, Family, Size, claim
 from workloads.parts import drawing, normalise
 from workloads.scan.turns import Tree, Turns, by_loop, by_scan
 

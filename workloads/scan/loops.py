@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Batch, Computation, Family, Size, claim
+from jaxgate import Alternative, Batch, Computation, Family, Size, claim
 from workloads.parts import descend, drawing, fused_on_gpu, squared_error
 from workloads.scan.turns import Tree, Turns, by_loop, by_scan
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Claim, Computation, Family, Size, claim
+from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, Size, claim
 from workloads.parts import descend, drawing, squared_error
 from workloads.scan.turns import Tree, Turns, by_loop, by_scan
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Computation, Family, claim
+from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import drawing
 from workloads.scan.decode import (
     LONGER,

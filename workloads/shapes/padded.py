@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Amount, Batch, Claim, Computation, Family, claim
+from jaxgate import Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing, fused_on_gpu, squared_error
 from workloads.shapes.encoder import OUTPUTS, SIZES, Size, cycle, draw_tokens, encode, lengths_of, make_params
 

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model import Batch, Computation, Family, claim
+from jaxgate import Batch, Computation, Family, claim
 from workloads.parts import Tree
 from workloads.shapes.encoder import SIZES, Size, cycle, draw_tokens, encode, lengths_of, make_params
 

@@ -11,14 +11,14 @@ layers that are kept against layers that are computed again, each asked for the 
 (a program for each operation and array). What goes wrong here still trains: a state that is half donated, the loss once
 more for the log, decay on every array, a loss of probabilities fed with indices, batch statistics lost on a copy of the
 model or read where they should be computed, logits kept for the way back, layers that are no longer computed again.
-Shown beside the rate where the chip's peak is known (`jaxgate.model.machines.chips`): model FLOPs utilisation, by the
+Shown beside the rate where the chip's peak is known (`jaxgate.model.chips`): model FLOPs utilisation, by the
 closed formula of the model's products (Chowdhery et al., "PaLM", 2022). Sources: Flax's guides on the functional
 interface, on `nnx.jit` and on `TrainState`; Optax's reference of `adamw` (`mask=`).
 """
 
 from __future__ import annotations
 
-from jaxgate.model import Case
+from jaxgate import Case
 from workloads.training import deep, largest, lm, loop, resnet, vit
 
 CASES: tuple[Case, ...] = (*vit.CASES, *resnet.CASES, *lm.CASES, *deep.CASES, *largest.CASES, *loop.CASES)

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from jaxgate.model import Alternative, Computation, Family, claim
+from jaxgate import Alternative, Computation, Family, claim
 from workloads.parts import Tree
 from workloads.training import lm
 from workloads.training.states import ALWAYS, adamw, cross_entropy, filled, stepping, train_step, zeros

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Computation, Family, MaxBatch, claim
+from jaxgate import Computation, Family, MaxBatch, claim
 from workloads.parts import Tree
 from workloads.training import lm
 from workloads.training.deep import at_once, donating, in_one_loop, make_args, shapes

@@ -12,7 +12,7 @@ import numpy as np
 from flax import linen, nnx
 from flax.training.train_state import TrainState
 
-from jaxgate.model import Amount, Computation, Family, claim
+from jaxgate import Amount, Computation, Family, claim
 from workloads.parts import Tree
 from workloads.training.states import ALWAYS, DONATED, adamw, cross_entropy, filled, stepping, train_step, zeros
 from workloads.training.transformer import EPSILON, Block, attend, forward_flops

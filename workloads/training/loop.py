@@ -10,7 +10,7 @@ import jax
 import optax
 from flax import nnx
 
-from jaxgate.model import Batch, Computation, Family, claim
+from jaxgate import Batch, Computation, Family, claim
 from workloads.parts import Tree
 from workloads.training import vit
 from workloads.training.states import cross_entropy, filled

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgate.model import Amount, Batch, Claim, Computation, claim
+from jaxgate import Amount, Batch, Claim, Computation, claim
 from workloads.parts import Draw, Tree, drawing
 
 Loss = Callable[[Tree, jax.Array, jax.Array], jax.Array]

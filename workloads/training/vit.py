@@ -12,7 +12,7 @@ import numpy as np
 import optax
 from flax import nnx
 
-from jaxgate.model import Amount, Claim, Computation, Family, claim
+from jaxgate import Amount, Claim, Computation, Family, claim
 from workloads.parts import Tree, drawing
 from workloads.training.states import (
     ALWAYS,

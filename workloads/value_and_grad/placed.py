@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxgate.model import Amount, Batch, Claim, Computation, Family, claim
+from jaxgate import Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Tree, descend, grid
 from workloads.value_and_grad.network import (
     RATE,

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Batch, Computation, Family, claim
+from jaxgate import Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing, squared_error
 from workloads.value_and_grad.network import RATE, SIZES, Size
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Batch, Computation, Family, claim
+from jaxgate import Batch, Computation, Family, claim
 from workloads.parts import Tree
 from workloads.value_and_grad.network import SIZES, TOLERANCE, Size, make_batch, make_state, measured, plain_loss
 from workloads.value_and_grad.placed import one_pass, train_step, two_passes

@@ -17,7 +17,7 @@ less memory and more time; only the clock sees it.
 
 from __future__ import annotations
 
-from jaxgate.model import Case
+from jaxgate import Case
 from workloads.vmap import axes, chunks, examples, paths
 
 CASES: tuple[Case, ...] = (*examples.CASES, *chunks.CASES, *axes.CASES, *paths.CASES)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Computation, Family, Size, claim
+from jaxgate import Alternative, Amount, Batch, Computation, Family, Size, claim
 from workloads.parts import Tree, descend, drawing, fused_on_gpu, mlp, mlp_params, squared_error
 
 CASES = Family("vmap")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Alternative, Batch, Computation, Family, Size, claim
+from jaxgate import Alternative, Batch, Computation, Family, Size, claim
 from workloads.parts import Tree
 from workloads.vmap.examples import RTOL, Batched, Examples, batched, gradient_flops, loss, make_inputs
 

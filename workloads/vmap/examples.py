@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Batch, Claim, Computation, Family, Size, claim
+from jaxgate import Batch, Claim, Computation, Family, Size, claim
 from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
 
 CASES = Family("vmap")

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Alternative, Amount, Batch, Computation, Family, Size, claim
+from jaxgate import Alternative, Amount, Batch, Computation, Family, Size, claim
 
 CASES = Family("vmap")
 

@@ -1,17 +1,171 @@
-"""``jaxgate baselines``: what is stored, how old it is, and what is wrong with it. Needs no JAX and no device."""
+"""``jaxgate baselines``: what is stored, how old it is, and what is wrong with it. Needs no JAX and no device.
+
+What is stored, as a table for people or as JSON for machines.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from jaxgate.cli.console import refuse, write
 from jaxgate.cli.pytest_arguments import IniError, usual_folder
-from jaxgate.judge import age_days, last_day
-from jaxgate.keep import read_inventory, utc_today
-from jaxgate.report import inventory_json, inventory_text
+from jaxgate.judge.ageing import age_days, last_day
+from jaxgate.keep.git import utc_today
+from jaxgate.keep.inventory import read_inventory
+from jaxgate.model.inventory import Inventory, KeptCase, StoredFile
+from jaxgate.model.words import cut, plural
+from jaxgate.report.printable import aligned, printable, printable_line
+from jaxgate.report.units import show
+
+MAX_LISTED = 20
+_SHOWN = ("jax", "python")
+"""Of an environment in the table; JSON has all of it."""
+_SCHEMA = 1
+
+
+def inventory_text(
+    found: Inventory,
+    ages: Mapping[str, int | None],
+    expiry: Mapping[str, str],
+    *,
+    cases: bool = False,
+    width: int | None = None,
+) -> str:
+    """A table, and below it the store, the waivers in force, and what is wrong.
+
+    Args:
+        found: What is stored.
+        ages: Date of a recording to its days until today; ``None`` for what is no date.
+        expiry: Date of a recording to the last day of jax's promise to read its program; empty for no date.
+        cases: One row for each case instead of one for each family.
+        width: Columns to cut the lines to; ``None`` where nothing wraps.
+    """
+    rows = list(_case_rows(found, ages, expiry) if cases else _family_rows(found, ages, expiry))
+    lines = [*aligned(rows), "", *_store(found), *_promise(found, ages, expiry), *_waivers(found), *_problems(found)]
+    return "".join(f"{cut(printable_line(line), width)}\n" for line in lines)
+
+
+def inventory_json(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> str:
+    """Everything, for machines; ``docs/baselines.md`` says what each key means."""
+    unreferenced = None if found.unreferenced is None else _files(found.unreferenced)
+    content = {
+        "schema": _SCHEMA,
+        "sound": found.sound,
+        "cases": [
+            {
+                **asdict(case),
+                "age_days": ages.get(case.date),
+                "readable_until": None if case.why_no_program else expiry.get(case.date) or None,
+            }
+            for case in found.cases
+        ],
+        "unreadable": [{"path": path, "reason": reason} for path, reason in found.unreadable],
+        "programs": _files(found.programs),
+        "unreferenced": unreferenced,
+        "waivers": [{**asdict(waiver), "expires": waiver.expires.isoformat()} for waiver in found.waivers],
+        "waiver_problem": found.waiver_problem,
+    }
+    return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
+
+
+def _files(files: Sequence[StoredFile]) -> dict[str, Any]:
+    return {"count": len(files), "bytes": _bytes(files), "paths": [file.path for file in files]}
+
+
+def _bytes(files: Sequence[StoredFile]) -> int:
+    return sum(file.nbytes for file in files)
+
+
+def _family_rows(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> Iterator[list[str]]:
+    yield ["hardware", "jax", "family", "cases", "oldest", "newest", "readable until", "recorded with"]
+    families: dict[tuple[str, str, str], list[KeptCase]] = {}
+    for case in found.cases:
+        families.setdefault((case.hardware, case.line, case.family), []).append(case)
+    for (hardware, line, family), kept in sorted(families.items()):
+        days = sorted({case.date for case in kept})
+        ends = [expiry[case.date] for case in kept if not case.why_no_program and expiry.get(case.date)]
+        with_ = " | ".join(sorted({_environment(case) for case in kept}))
+        environments = {tuple(sorted(case.environment.items())) for case in kept}
+        several = f" ({len(environments)} environments)" if len(environments) > 1 else ""
+        oldest, newest = _day(days[0], ages), _day(days[-1], ages)
+        yield [hardware, line, family, f"{len(kept)}", oldest, newest, min(ends, default="-"), with_ + several]
+
+
+def _case_rows(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> Iterator[list[str]]:
+    yield ["hardware", "jax", "case", "recorded", "readable until", "recorded with", "from", "by", "why"]
+    for case in found.cases:
+        ends = "-" if case.why_no_program else expiry.get(case.date, "")
+        made = case.commit or "no commit"
+        yield [
+            case.hardware,
+            case.line,
+            case.case,
+            _day(case.date, ages),
+            ends,
+            _environment(case),
+            made,
+            case.by,
+            case.why,
+        ]
+
+
+def _day(date: str, ages: Mapping[str, int | None]) -> str:
+    age = ages.get(date)
+    return f"{date} (no date)" if age is None else f"{date} ({age} d)"
+
+
+def _environment(case: KeptCase) -> str:
+    return ", ".join(f"{name} {case.environment[name]}" for name in _SHOWN if name in case.environment) or "unknown"
+
+
+def _store(found: Inventory) -> Iterator[str]:
+    yield f"store    {plural(len(found.programs), 'program')}, {show('store_bytes', _bytes(found.programs))}"
+    if found.unreferenced is None:
+        yield "         which of them no baseline names is not known while a file is unreadable"
+    elif found.unreferenced:
+        size = show("store_bytes", _bytes(found.unreferenced))
+        yield f"         {len(found.unreferenced)} that no baseline names, {size}; remove: pytest perf --perf-update=trim"
+    else:
+        yield "         each is named by a baseline"
+
+
+def _promise(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> Iterator[str]:
+    """When the first stored program may no longer be read."""
+    kept = [case for case in found.cases if not case.why_no_program and expiry.get(case.date)]
+    if kept:
+        first = min(kept, key=lambda case: (case.date, case.case))
+        age = ages.get(first.date)
+        yield f"promise  jax reads the oldest program until {expiry[first.date]}; it is {age} days old ({first.case})"
+
+
+def _waivers(found: Inventory) -> Iterator[str]:
+    for waiver in found.waivers:
+        yield (
+            f"waiver   {waiver.case}: {waiver.quantity} up to {waiver.up_to:g}"
+            f"{waiver.jax and f' with jax {waiver.jax}'} until {waiver.expires.isoformat()} "
+            f"({waiver.owner}: {waiver.reason})"
+        )
+
+
+def _problems(found: Inventory) -> Iterator[str]:
+    if not found.cases and not found.unreadable:
+        yield "EMPTY    no baseline; record: pytest perf --perf-update"
+    for path, reason in found.unreadable:
+        yield f"UNREADABLE  {path}: {reason}; restore it with git, or record its case again"
+    lost = [case for case in found.cases if not case.has_program]
+    for case in lost[:MAX_LISTED]:
+        yield f"MISSING  program of {case.folder}/{case.case}; restore it with git, or record the case again"
+    if len(lost) > MAX_LISTED:
+        yield f"MISSING  and {len(lost) - MAX_LISTED} more"
+    if found.waiver_problem:
+        yield f"UNREADABLE  {found.waiver_problem}"
 
 
 def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:

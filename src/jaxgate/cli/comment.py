@@ -9,8 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from jaxgate.cli.console import write
-from jaxgate.keep import COMMIT, read_run_file, read_text
-from jaxgate.report import MARK, shortened, unheard
+from jaxgate.keep.files import read_text
+from jaxgate.keep.git import COMMIT
+from jaxgate.keep.results import read_run_file
+from jaxgate.report.pull_request import MARK, shortened, unheard
 
 
 def comment(folder: Path, commit: str = "") -> int:

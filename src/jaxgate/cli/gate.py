@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.cli.console import refuse, say
-from jaxgate.cli.gate_targets import HERE, TARGET_OPTION, judge_each
 from jaxgate.cli.pytest_arguments import baselines_folder, has_option, platform, suite, value_of, values_of
-from jaxgate.keep import append_page, baseline_files, merge_base, read_provenance, read_run_file
-from jaxgate.model import GateExit, plural
-from jaxgate.settings.variables import RESULTS_INTO, STEP_SUMMARY, TARGET, TIME_LIMIT
+from jaxgate.ext.targets.runs import HERE, TARGET_OPTION, judge_each
+from jaxgate.keep.baselines import baseline_files
+from jaxgate.keep.files import append_page
+from jaxgate.keep.git import merge_base, read_provenance
+from jaxgate.keep.results import read_run_file
+from jaxgate.model.outcome import GateExit
+from jaxgate.model.words import plural
+from jaxgate.settings import RESULTS_INTO, STEP_SUMMARY, TARGET, TIME_LIMIT
 
 SEVERAL = 2
 TIME_LIMIT_S = 3600.0

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.cli.baselines import show_baselines
-from jaxgate.cli.bisect_arguments import add_bisect
 from jaxgate.cli.comment import comment
 from jaxgate.cli.console import complain, refuse
-from jaxgate.cli.diff_arguments import add_diff
-from jaxgate.cli.doctor import doctor
 from jaxgate.cli.gate import gate
-from jaxgate.cli.history import add_history
 from jaxgate.cli.init import asker, init
 from jaxgate.cli.pytest_arguments import SUITE
-from jaxgate.cli.report_arguments import add_report
-from jaxgate.cli.repro_arguments import add_repro
-from jaxgate.cli.tensorboard import open_tensorboard
-from jaxgate.cli.upgrade import upgrade
-from jaxgate.judge import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
-from jaxgate.report import policy_page
+from jaxgate.ext.bisect.command import add_bisect
+from jaxgate.ext.diff.command import add_diff
+from jaxgate.ext.doctor.command import doctor
+from jaxgate.ext.history.command import add_history
+from jaxgate.ext.page.command import add_report
+from jaxgate.ext.profile.command import open_tensorboard
+from jaxgate.ext.repro.command import add_repro
+from jaxgate.ext.upgrade.command import upgrade
+from jaxgate.judge.policy import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
+from jaxgate.report.policy import policy_page
 
 Command = Callable[[argparse.Namespace, list[str]], int]
 """Runs with what it was given, and with the arguments that are pytest's."""

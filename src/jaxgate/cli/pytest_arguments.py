@@ -8,8 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from jaxgate.keep import parse_toml, read_text
-from jaxgate.model import HISTORY_PLACE, UsageError
+from jaxgate.ext.history.model import HISTORY_PLACE
+from jaxgate.keep.files import parse_toml, read_text
+from jaxgate.model.outcome import UsageError
 from jaxgate.processes.hardware_query import ask_hardware
 
 SUITE = "perf"

@@ -16,8 +16,10 @@ from pathlib import Path
 
 from jaxgate.cli.console import refuse, say
 from jaxgate.cli.pytest_arguments import artifacts_folder, baselines_folder, platform, suite
-from jaxgate.keep import Artifacts, ForeignFolderError, git_command, ignored, last_line, run_git
-from jaxgate.observe.machine import MachineState, Ticks, look, read_ticks
+from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
+from jaxgate.keep.git import git_command, ignored, run_git
+from jaxgate.keep.log import last_line
+from jaxgate.observe.machine.load import MachineState, Ticks, look, read_ticks
 
 PATCH = "baselines.patch"
 _RECORDED, _SOME_FAILED, _NOTHING = 0, 1, 2

@@ -6,14 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jaxgate.judge import LOOKS, Difference, compare_facts, decide, is_settled, rank_causes, red_quantities
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import NOT_CALLED, Baseline, Cause, Computation, Decision, Finding, Provenance, Status
-from jaxgate.observe.duel import agree, prepare, run_duel
+from jaxgate.judge.causes.suspects import rank_causes
+from jaxgate.judge.difference import Difference
+from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.order import red_quantities
+from jaxgate.judge.timing.duel import LOOKS, decide, is_settled
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.baseline import Baseline, Provenance
+from jaxgate.model.computation import Computation
+from jaxgate.model.decision import Decision, Status
+from jaxgate.model.measurement import NOT_CALLED
+from jaxgate.model.verdict import Cause, Finding
+from jaxgate.observe.duel.duel import agree, prepare, run_duel
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.program import NotReplayableError
-from jaxgate.report import describe_finding, show
+from jaxgate.observe.program.export import NotReplayableError
+from jaxgate.report.text import describe_finding
+from jaxgate.report.units import show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,32 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import (
-    LOOKS,
-    are_settled,
-    decide,
-    decide_speed,
-    disagreements,
-    judge_contrast,
-    needs_another,
-    unlike,
-)
-from jaxgate.model import (
-    BrokenDuelError,
-    Contrast,
-    ContrastSide,
-    Difference,
-    Duel,
-    Finding,
-    InvalidCaseError,
-    SideLaunch,
-    SpeedClaim,
-    Traits,
-    Verdict,
-)
-from jaxgate.observe.contrast import ContrastOpponent, Runner, Seen, differences, loading_of, look_at, runner_of
+from jaxgate.judge.claims import are_settled
+from jaxgate.judge.contrast import decide_speed, disagreements, judge_contrast, needs_another, unlike
+from jaxgate.judge.timing.duel import LOOKS, decide
+from jaxgate.model.duel import BrokenDuelError, Duel
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.model.verdict import Finding, Verdict
+from jaxgate.model.workloads.contrast import Contrast, ContrastSide, Difference, SideLaunch, SpeedClaim, Traits
+from jaxgate.observe.contrast.agreement import Seen, differences, look_at
+from jaxgate.observe.contrast.loading import loading_of
+from jaxgate.observe.contrast.runner import ContrastOpponent, Runner, runner_of
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.machine import first_device
+from jaxgate.observe.machine.environment import first_device
 
 Launching = Callable[[str], SideLaunch]
 """Runs a side of this name in a process of its own."""

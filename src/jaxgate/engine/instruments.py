@@ -10,25 +10,29 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from jaxgate.engine.drift_budget import PastPoints
 from jaxgate.engine.duels.duel_processes import FreshDuel, open_sides, repeat_duel
 from jaxgate.engine.run.progress import PATIENCE_S
-from jaxgate.engine.run.stored_runs import open_history
-from jaxgate.judge import PROCESSES
-from jaxgate.keep import utc_now, utc_today
-from jaxgate.model import Duel, HardwareKey, JaxDefaults, Opinion, OpTable, RepeatOutcome, Target
-from jaxgate.observe.duel import Contender, Side, prepare, run_duel
-from jaxgate.observe.energy import EnergyMeters
-from jaxgate.observe.machine import MachineState, look
-from jaxgate.observe.opinion import Interpreter, second_opinion
-from jaxgate.observe.profile import Taken, take_profile
-from jaxgate.observe.trace import TargetCompiler
+from jaxgate.ext.energy.counters import EnergyMeters
+from jaxgate.ext.history.budget import PastPoints
+from jaxgate.ext.history.stored import open_history
+from jaxgate.ext.opinion.ask import Interpreter, second_opinion
+from jaxgate.ext.opinion.model import Opinion
+from jaxgate.ext.opinion.process import InterpreterProcess
+from jaxgate.ext.profile.capture import Taken, take_profile
+from jaxgate.ext.profile.model import OpTable
+from jaxgate.ext.profile.worker import read_table
+from jaxgate.ext.targets.interface import TargetCompiler
+from jaxgate.ext.targets.model import Target
+from jaxgate.ext.targets.process import TargetProcess
+from jaxgate.ext.times.sessions import find_hardware
+from jaxgate.judge.timing.confirmation import PROCESSES
+from jaxgate.keep.git import utc_now, utc_today
+from jaxgate.model.duel import Duel, RepeatOutcome
+from jaxgate.model.machine import HardwareKey, JaxDefaults
+from jaxgate.observe.duel.duel import Contender, Side, prepare, run_duel
+from jaxgate.observe.machine.load import MachineState, look
 from jaxgate.processes.defaults_query import find_defaults
-from jaxgate.processes.interpreter_process import InterpreterProcess
-from jaxgate.processes.profile_worker import read_table
 from jaxgate.processes.pytest_child import RecordSelection, record_selection
-from jaxgate.processes.target_compiler import TargetProcess
-from jaxgate.processes.time_sessions import find_hardware
 from jaxgate.settings import Settings
 
 Ask = Callable[[str], str]

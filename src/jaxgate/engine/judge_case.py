@@ -7,40 +7,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jaxgate.engine.baseline_owner import refuse_foreign
+from jaxgate.engine.case_names import refuse_foreign
 from jaxgate.engine.duels.baseline_duel import BaselineTiming, Opponent
 from jaxgate.engine.duels.reference_duel import ReferenceTiming
-from jaxgate.engine.duels.repeats import BackstopRepeat, PhaseRepeat, Repeat
-from jaxgate.engine.provisional import Provisional
 from jaxgate.engine.record import candidate, record_case
+from jaxgate.engine.repeats import BackstopRepeat, PhaseRepeat, Provisional, Repeat
 from jaxgate.engine.run.session import GateSession
-from jaxgate.judge import (
-    ALWAYS_FAIL,
-    Difference,
-    apply_waivers,
-    arrive_worse,
-    figures_of,
-    has_red_phase,
-    judge,
-    judge_invalid,
-    judge_time,
-    memory_decides,
-    waits_for_confirmation,
-)
-from jaxgate.keep import CorruptBaselineError, ProgramStore
-from jaxgate.model import (
-    Case,
-    HardwareKey,
-    InvalidCaseError,
-    Measurement,
-    ReferenceDuel,
-    Status,
-    StoredBaseline,
-    StoredProgram,
-    Verdict,
-)
+from jaxgate.judge.difference import Difference
+from jaxgate.judge.figures import figures_of
+from jaxgate.judge.order import ALWAYS_FAIL, has_red_phase, memory_decides, waits_for_confirmation
+from jaxgate.judge.time import arrive_worse, judge_time
+from jaxgate.judge.verdict import judge, judge_invalid
+from jaxgate.judge.waivers import apply_waivers
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.model.baseline import StoredBaseline
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import ReferenceDuel
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import InvalidCaseError, Measurement
+from jaxgate.model.program import StoredProgram
+from jaxgate.model.verdict import Verdict
+from jaxgate.model.workload import Case
+from jaxgate.observe.hlo.diff import program_changes
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.program import program_changes
 from jaxgate.observe.tools import Announce
 from jaxgate.settings import Update
 

@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jaxgate.judge import severest
-from jaxgate.keep import BaselineStore, ProgramStore, save_baseline
-from jaxgate.model import Baseline, ProgramRecord, Provenance, Status, StoredBaseline, Verdict
+from jaxgate.judge.order import severest
+from jaxgate.keep.baselines import BaselineStore, save_baseline
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.model.baseline import Baseline, Provenance, StoredBaseline
+from jaxgate.model.decision import Status
+from jaxgate.model.program import ProgramRecord
+from jaxgate.model.verdict import Verdict
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.program import serves_as
+from jaxgate.observe.program.export import serves_as
 
 _MOVED = frozenset({
     Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER, Status.WAIVED,

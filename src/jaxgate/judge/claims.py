@@ -13,20 +13,12 @@ from dataclasses import replace
 from math import log
 
 from jaxgate.judge.timing.duel import FLOOR_NS, LOOKS, MIN_MARGIN, decide, scaled
-from jaxgate.model import (
-    ALTERNATIVES,
-    Claim,
-    Decision,
-    Duel,
-    Finding,
-    KnownBreak,
-    Measurement,
-    ReferenceDuel,
-    ReferenceFacts,
-    Status,
-    Tolerance,
-    claim,
-)
+from jaxgate.model.claim import ALTERNATIVES, Claim, KnownBreak, claim
+from jaxgate.model.decision import Decision, Status
+from jaxgate.model.duel import Duel, ReferenceDuel
+from jaxgate.model.measurement import Measurement, ReferenceFacts
+from jaxgate.model.verdict import Finding
+from jaxgate.model.workload import Tolerance
 
 COUNT_TOLERANCE = 1e-9
 

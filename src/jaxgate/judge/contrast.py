@@ -7,21 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jaxgate.judge.claims import decide_claim
 from jaxgate.judge.order import conclude
-from jaxgate.model import (
-    Amount,
-    ContrastResult,
-    ContrastSide,
-    Difference,
-    Duel,
-    Finding,
-    HardwareKey,
-    SideLaunch,
-    SpeedClaim,
-    Status,
-    TimeVerdict,
-    Traits,
-    Verdict,
-)
+from jaxgate.model.computation import Amount
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import Duel
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.verdict import Finding, TimeVerdict, Verdict
+from jaxgate.model.workloads.contrast import ContrastResult, ContrastSide, Difference, SideLaunch, SpeedClaim, Traits
 
 FLOPS_TOLERANCE = 0.01
 """How far the counts of two frameworks may differ: each leaves out other small products."""

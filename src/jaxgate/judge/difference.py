@@ -10,17 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from jaxgate.judge.launched_programs import why_unknown
-from jaxgate.model import (
-    COMPILE_OPTIONS,
-    CORES,
-    MAX_CHANGES_NAMED,
-    UNKNOWN_SETTINGS,
-    Baseline,
-    Measurement,
-    Origin,
-    in_brackets,
-    shortlist,
-)
+from jaxgate.model.baseline import Baseline
+from jaxgate.model.machine import COMPILE_OPTIONS, CORES, UNKNOWN_SETTINGS
+from jaxgate.model.measurement import Measurement
+from jaxgate.model.verdict import Origin
+from jaxgate.model.words import MAX_CHANGES_NAMED, in_brackets, shortlist
 
 OUTSIDE = "options or values that the function's source does not have"
 """As how the test calls ``gate``, what a module makes outside of all functions, or other arguments."""

@@ -8,18 +8,13 @@ from dataclasses import replace
 
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
-from jaxgate.model import (
-    ARRIVAL_FACTS,
-    EACH_TURN,
-    Baseline,
-    FactPolicy,
-    Facts,
-    Finding,
-    MeasuredProgram,
-    Measurement,
-    Status,
-    Tolerance,
-)
+from jaxgate.model.baseline import Baseline
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import EACH_TURN, MeasuredProgram, Measurement
+from jaxgate.model.numbers import ARRIVAL_FACTS, Facts
+from jaxgate.model.policy import FactPolicy
+from jaxgate.model.verdict import Finding
+from jaxgate.model.workload import Tolerance
 
 _COUNTED_IN = {
     "matmul_flops": "matmuls",

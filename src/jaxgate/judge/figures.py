@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
-from jaxgate.model import (
-    ARRIVAL_FACTS,
-    BaselineName,
-    CallTimes,
-    Duel,
-    Facts,
-    Figures,
-    Measured,
-    MeasuredProgram,
-    Measurement,
-    Phases,
-    Samples,
-    StoredBaseline,
-)
+from jaxgate.model.baseline import StoredBaseline
+from jaxgate.model.duel import Duel
+from jaxgate.model.measurement import Measured, MeasuredProgram, Measurement
+from jaxgate.model.numbers import ARRIVAL_FACTS, Facts, Phases, Samples
+from jaxgate.model.verdict import BaselineName, CallTimes, Figures
 
 SUMS = ("state_bytes", "peak_bytes")
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from jaxgate.judge.policy import POLICIES
-from jaxgate.model import Baseline, Finding, LaunchedProgram, Measurement, Status, changed_programs
+from jaxgate.model.baseline import Baseline
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import LaunchedProgram, Measurement, changed_programs
+from jaxgate.model.verdict import Finding
 
 
 def compare_programs(now: Measurement, baseline: Baseline, red: Collection[str]) -> Iterator[Finding]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jaxgate.model import Finding, Status, TimeVerdict, Verdict
+from jaxgate.model.decision import Status
+from jaxgate.model.verdict import Finding, TimeVerdict, Verdict
 
 ALWAYS_FAIL = frozenset({Status.RESOURCE_EXHAUSTED, Status.INVALID, Status.REGRESSED, Status.SLOWER})
 FAIL_IF_STRICT = frozenset({Status.NO_BASELINE, Status.STALE_BASELINE})

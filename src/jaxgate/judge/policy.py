@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from functools import partial
 
-from jaxgate.model import ARRIVAL_FACTS, FactPolicy, Facts
+from jaxgate.model.numbers import ARRIVAL_FACTS, Facts
+from jaxgate.model.policy import FactPolicy
 
 _PROGRAMS = "programs (not plain Python around them)"
 _DEVICES = "programs on several devices, virtual ones too"

@@ -20,19 +20,11 @@ from statistics import quantiles
 
 from jaxgate.judge.difference import Difference, library_name
 from jaxgate.judge.timing.phases import slower_machine
-from jaxgate.model import (
-    ARRIVAL_FACTS,
-    MAX_CHANGES_NAMED,
-    Decision,
-    Finding,
-    Phases,
-    Samples,
-    Status,
-    StoredBaseline,
-    TimeVerdict,
-    plural,
-    shortlist,
-)
+from jaxgate.model.baseline import StoredBaseline
+from jaxgate.model.decision import Decision, Status
+from jaxgate.model.numbers import ARRIVAL_FACTS, Phases, Samples
+from jaxgate.model.verdict import Finding, TimeVerdict
+from jaxgate.model.words import MAX_CHANGES_NAMED, plural, shortlist
 
 TIMES = 3.0
 """A call that takes no longer than this many times what was recorded may be the machine."""

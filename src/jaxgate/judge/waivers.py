@@ -7,7 +7,9 @@ from dataclasses import replace
 from datetime import date
 
 from jaxgate.judge.order import conclude
-from jaxgate.model import TIME, Decision, Finding, Status, Verdict, Waiver
+from jaxgate.model.decision import Decision, Status
+from jaxgate.model.verdict import Finding, Verdict
+from jaxgate.model.waiver import TIME, Waiver
 
 WAIVABLE = {"fact": Status.REGRESSED, "claim": Status.REGRESSED, "time": Status.SLOWER}
 """Kinds of finding, and the one outcome of each that a waiver can cover. INVALID and the state of a baseline are

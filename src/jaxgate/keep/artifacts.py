@@ -9,9 +9,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from jaxgate.keep.atomic import write_atomic
+from jaxgate.keep.files import RefusedFileError, read_bytes, read_json, write_atomic
 from jaxgate.keep.machine import lock_of
-from jaxgate.keep.untrusted import RefusedFileError, read_bytes, read_json
 
 MARKER = ".jaxgate-artifacts"
 """Says that the folder is jaxgate's to empty; its number counts the runs."""

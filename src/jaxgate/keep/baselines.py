@@ -15,20 +15,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from jaxgate.ext.targets.model import Target
+from jaxgate.keep.files import read_json
 from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
-from jaxgate.keep.untrusted import read_json
-from jaxgate.model import (
-    BASELINE_SCHEMA,
-    LATER_KEYS,
-    Baseline,
-    HardwareKey,
-    StoredBaseline,
-    Target,
-    distance,
-    folder_name,
-    release_line,
-    split_folder_name,
-)
+from jaxgate.model.baseline import BASELINE_SCHEMA, LATER_KEYS, Baseline, StoredBaseline
+from jaxgate.model.machine import HardwareKey, distance, folder_name, release_line, split_folder_name
 
 __all__ = ["BaselineStore", "CorruptBaselineError"]
 

@@ -1,12 +1,28 @@
-"""git, asked about a checkout."""
+"""git, asked about a checkout.
+
+What git knows: where a recording comes from, and what is known of the files that it wrote.
+
+The baselines that a revision of git has stored, in a folder that is removed afterwards.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+import io
 import os
 import re
 import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from jaxgate.model.baseline import Provenance
+from jaxgate.model.outcome import UsageError
 
 TIMEOUT_S = 20.0
 COMMIT = re.compile(r"[0-9a-f]{4,64}")
@@ -56,3 +72,147 @@ def _in_embedded_repository(folder: Path) -> bool:
     """Whether git would take committed files for a repository; git before 2.38 does not know the setting against it."""
     below_top = takewhile(lambda one: not (one / ".git").exists(), (folder.resolve(), *folder.resolve().parents))
     return any((one / "HEAD").is_file() and (one / "objects").is_dir() and (one / "refs").is_dir() for one in below_top)
+
+
+_KEPT = (".json", ".gz", ".md", ".toml")
+"""Endings of what is stored among the baselines; an editor's files may be ignored."""
+TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
+
+
+def utc_now() -> str:
+    """This moment, UTC, to the second: ``2026-11-25T02:30:00+00:00``."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+
+
+def utc_today() -> dt.date:
+    """The UTC date of now."""
+    return dt.datetime.now(dt.UTC).date()
+
+
+def read_provenance(project: Path, *, today: dt.date | None = None) -> Provenance:
+    """Describe the checkout that a recording is made from.
+
+    Args:
+        project: A folder inside the checkout; one without git has no commit.
+        today: The date; the UTC date of now by default.
+    """
+    date = today or utc_today()
+    commit = run_git(project, "rev-parse", "HEAD") or None
+    return Provenance(
+        commit=commit,
+        dirty=commit is not None and run_git(project, "status", "--porcelain", "--untracked-files=no") != "",
+        date=date.isoformat(),
+        jaxgate=version("jaxgate"),
+    )
+
+
+def uncommitted(folder: Path) -> tuple[str, ...] | None:
+    """The files under a folder that differ from the last commit, removed and new ones too, relative to the folder.
+
+    Returns:
+        ``None`` where git does not know: there is no checkout, or the folder lies outside it.
+    """
+    if not folder.is_dir():
+        return None
+    # names as they are, each ended by a NUL; without a rename no entry has a second name
+    answer = run_git(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".")
+    top = run_git(folder, "rev-parse", "--show-toplevel")
+    if answer is None or not top:
+        return None
+    found = [Path(top) / entry.lstrip()[2:].lstrip() for entry in answer.split("\0") if entry.strip()]
+    return tuple(sorted(os.path.relpath(path, folder.resolve()) for path in found))
+
+
+def ignored(folder: Path) -> tuple[str, ...]:
+    """The files under a folder that git leaves out because a rule says so, relative to it: nobody else will have them."""
+    answer = run_git(folder, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", ".")
+    return tuple(sorted(name for name in (answer or "").split("\0") if name.endswith(_KEPT)))
+
+
+def last_committers(folder: Path) -> dict[Path, str]:
+    """Who committed each file under a folder last, from one look at the history.
+
+    A shallow checkout knows its last commit only, which would have made every file: it proves nothing.
+    """
+    top = run_git(folder, "rev-parse", "--show-toplevel") if folder.is_dir() else None
+    if not top or run_git(folder, "rev-parse", "--is-shallow-repository") != "false":
+        return {}
+    answer = run_git(folder, "log", "--format=%x01%an", "--name-only", "-z", "--", ".") or ""
+    found: dict[Path, str] = {}
+    for commit in answer.split("\x01")[1:]:
+        who, *names = commit.replace("\n", "\0").split("\0")
+        for name in filter(None, names):
+            found.setdefault(Path(top) / name, who)
+    return found
+
+
+def merge_base(folder: Path) -> str | None:
+    """The commit where this branch left the trunk; ``None`` if git finds no trunk."""
+    return next(filter(None, (run_git(folder, "merge-base", "HEAD", trunk) for trunk in TRUNKS)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionFiles:
+    """What a revision has.
+
+    Attributes:
+        folder: Holds its baselines as the folder of the baselines does, without programs and log.
+        commit: The revision's full name.
+        date: When it was committed, ``YYYY-MM-DD``.
+    """
+
+    folder: Path
+    commit: str
+    date: str
+
+
+@contextmanager
+def revision_files(root: Path, revision: str) -> Iterator[RevisionFiles | None]:
+    """Give the baselines of a revision; ``None`` if git does not know it, or it has no baseline there.
+
+    Args:
+        root: The folder of the baselines; it need not exist in the checkout any more.
+        revision: A commit, a branch, a tag.
+
+    Raises:
+        UsageError: If git cannot hand them over.
+    """
+    top = run_git(_nearest(root), "rev-parse", "--show-toplevel")
+    commit = commit_of(root, revision)
+    packed = _pack(Path(top), commit, os.path.relpath(root.resolve(), top)) if top and commit else b""
+    if not top or not commit or not packed:
+        yield None
+        return
+    date = (run_git(Path(top), "show", "--no-patch", "--format=%cs", commit) or "")[:10]
+    with TemporaryDirectory(prefix="jaxgate-") as folder:
+        try:
+            with tarfile.TarFile(fileobj=io.BytesIO(packed)) as archive:
+                archive.extractall(folder, filter="data")
+        except tarfile.TarError as error:
+            # Links that lead elsewhere; or nothing at all, where .gitattributes says export-ignore.
+            raise UsageError(
+                f"expected baselines in {revision}, found what git archive cannot hand over ({error}): is their folder marked "
+                "export-ignore in .gitattributes, or has it links?"
+            ) from None
+        yield RevisionFiles(folder=Path(folder) / os.path.relpath(root.resolve(), top), commit=commit, date=date)
+
+
+def commit_of(root: Path, revision: str) -> str | None:
+    """The full name of a revision; ``None`` if git does not know it."""
+    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    return run_git(_nearest(root), *asked)
+
+
+def _nearest(root: Path) -> Path:
+    """The folder, or the nearest one above it that is there."""
+    return next(folder for folder in (root.resolve(), *root.resolve().parents) if folder.is_dir())
+
+
+def _pack(top: Path, commit: str, folder: str) -> bytes:
+    """A tar of the baselines; empty if there is none, which git refuses."""
+    command = git_command(top, "archive", "--format=tar", commit, "--", f":(glob){Path(folder).as_posix()}/*/*/*.json")
+    try:
+        answer = subprocess.run(command, capture_output=True, check=False, timeout=TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return b""
+    return answer.stdout if answer.returncode == 0 else b""

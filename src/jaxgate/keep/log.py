@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from jaxgate.keep.atomic import write_atomic
-from jaxgate.keep.untrusted import is_linked, may_be_quoted, read_text
-from jaxgate.model import LogEntry, plural
+from jaxgate.keep.files import is_linked, may_be_quoted, read_text, write_atomic
+from jaxgate.model.inventory import LogEntry
+from jaxgate.model.words import plural
 
 LOG_FOLDER = "log"
 _ENTRY = re.compile(r"- (\d{4}-\d\d-\d\d) on `([^`]+)`: (.*?)\. Why: (.*)")

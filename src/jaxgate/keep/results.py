@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from jaxgate.keep.files import RUN_BYTES, read_json
 from jaxgate.keep.strict import adapter_of, first_problem
-from jaxgate.keep.untrusted import RUN_BYTES, read_json
-from jaxgate.model import RESULTS_SCHEMA, RunRecord
+from jaxgate.model.outcome import RESULTS_SCHEMA, RunRecord
 
 
 class UnreadableResultsError(ValueError):

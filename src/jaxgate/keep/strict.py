@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jaxgate.keep.atomic import write_atomic
-from jaxgate.keep.untrusted import may_be_quoted, read_json
+from jaxgate.keep.files import may_be_quoted, read_json, write_atomic
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

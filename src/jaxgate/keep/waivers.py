@@ -10,9 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
+from jaxgate.ext.history.drift import DriftStart
+from jaxgate.keep.files import may_be_quoted, parse_toml, read_text
 from jaxgate.keep.strict import first_problem
-from jaxgate.keep.untrusted import may_be_quoted, parse_toml, read_text
-from jaxgate.model import DriftStart, Waiver
+from jaxgate.model.waiver import Waiver
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

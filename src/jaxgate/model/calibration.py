@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, ClassVar
 
-from jaxgate.model.machines.hardware import HardwareKey
-from jaxgate.model.measured.numbers import STRICT
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.numbers import STRICT
 
 FLOORS_SCHEMA = 1
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from jaxgate.model.measured.numbers import STRICT
+from jaxgate.model.numbers import STRICT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,9 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import InvalidCaseError
-from jaxgate.observe.arguments import ArgumentKey, argument_names, open_static, short
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.arguments.signature import ArgumentKey, argument_names, short
+from jaxgate.observe.arguments.static_trees import open_static
 
 TRACING_LOGGER = "jax._src.interpreters.partial_eval"
 """Where ``jax.explain_cache_misses`` logs why JAX traced. Were it renamed, causes would be missing, counts not."""

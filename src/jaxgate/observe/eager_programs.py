@@ -8,22 +8,20 @@ from dataclasses import asdict, dataclass, replace
 
 import jax
 
-from jaxgate.model import CALL_FACTS, MAX_NAMED, InvalidCaseError, LaunchedProgram, call_facts, plural, shortlist
-from jaxgate.observe.arguments import Call, on_device
+from jaxgate.model.measurement import CALL_FACTS, MAX_NAMED, InvalidCaseError, LaunchedProgram, call_facts
+from jaxgate.model.words import plural, shortlist
+from jaxgate.observe.arguments.feeder import Call, on_device
 from jaxgate.observe.compat import under_a_named_axis
 from jaxgate.observe.errors import describe, guarded
-from jaxgate.observe.execute import EagerSubject, Forced, Launched, RecordedCalls, RecordedProgram, recorded_calls
-from jaxgate.observe.program import Communication, find_native_code, read_communication
+from jaxgate.observe.execute.dispatches import Launched
+from jaxgate.observe.execute.recorded_calls import Forced, RecordedCalls, RecordedProgram, recorded_calls
+from jaxgate.observe.execute.subjects import EagerSubject
+from jaxgate.observe.program.communication import Communication, read_communication
+from jaxgate.observe.program.custom_call_libraries import find_native_code
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import (
-    Constant,
-    Program,
-    compile_program,
-    device_assignment,
-    devices_of,
-    lower,
-    value_dependent,
-)
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.stablehlo import Constant, value_dependent
+from jaxgate.observe.trace.stages import Program, compile_program, device_assignment, devices_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,38 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from jaxgate.model import Computation, Facts, InvalidCaseError, Measurement
-from jaxgate.observe.arguments import ALONE, Lockstep, carry_donated, has_shapes, with_next_args
-from jaxgate.observe.compiled_subject import CompiledSubject, compile_subject
-from jaxgate.observe.energy import EnergyMeters
+from jaxgate.ext.energy.counters import EnergyMeters
+from jaxgate.ext.energy.run import Metered, measure_energy
+from jaxgate.ext.targets.interface import TargetCompiler
+from jaxgate.model.computation import Computation
+from jaxgate.model.measurement import InvalidCaseError, Measurement
+from jaxgate.model.numbers import Facts
+from jaxgate.observe.arguments.carry import carry_donated, with_next_args
+from jaxgate.observe.arguments.feeder import has_shapes
+from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.errors import NotOnTargetError, guarded
-from jaxgate.observe.execute import (
-    Called,
-    JittedSubject,
-    Metered,
-    Reference,
-    Sampled,
-    Stepped,
-    check_agreement,
-    check_batch,
-    count_python,
-    describe_retraces,
-    dispatch_time,
-    launch_time,
-    measure_energy,
-    observe_reference,
-    sample,
-    take_further_steps,
-    take_steps,
-)
+from jaxgate.observe.execute.correctness import check_agreement, check_batch
+from jaxgate.observe.execute.dispatches import dispatch_time
+from jaxgate.observe.execute.python_calls import Called, count_python
+from jaxgate.observe.execute.references import Reference, observe_reference
+from jaxgate.observe.execute.samples import Sampled, describe_retraces, launch_time, sample
+from jaxgate.observe.execute.steps import Stepped, take_further_steps, take_steps
+from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.jax_extend import jax_extend
-from jaxgate.observe.machine import refuse_settings
+from jaxgate.observe.machine.jax_settings import refuse_settings
 from jaxgate.observe.measure_compiled import measure_compiled, read_compiled
 from jaxgate.observe.measure_eager import measure_eager
-from jaxgate.observe.observation import Observation
-from jaxgate.observe.program import DonatedLeaf, find_feeds, lost_bytes, lost_lines, lost_unknown, read_donation
+from jaxgate.observe.observation import CompiledSubject, Observation, compile_subject
+from jaxgate.observe.program.donation import DonatedLeaf, lost_bytes, lost_lines, lost_unknown, read_donation
+from jaxgate.observe.program.export import find_feeds
 from jaxgate.observe.tools import Announce, ReferenceStore, Tools
-from jaxgate.observe.trace import CLOCKS, Clocks, TargetCompiler, devices_of
+from jaxgate.observe.trace.clocks import CLOCKS, Clocks
+from jaxgate.observe.trace.stages import devices_of
 
 
 def observe(

@@ -13,52 +13,30 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model import (
-    Argument,
-    Computation,
-    Culprits,
-    Facts,
-    Fingerprints,
-    InvalidCaseError,
-    Measurement,
-    Phases,
-    ReferenceFacts,
-)
-from jaxgate.observe.arguments import (
-    Call,
-    Carry,
-    inputs_fingerprint,
-    leaves_with_paths,
-    on_host,
-    own_devices,
-    processes_of,
-    short,
-)
+from jaxgate.ext.energy.run import Metered, measure_energy
+from jaxgate.model.computation import Computation
+from jaxgate.model.measurement import Argument, Culprits, Fingerprints, InvalidCaseError, Measurement, ReferenceFacts
+from jaxgate.model.numbers import Facts, Phases
+from jaxgate.observe.arguments.carry import Carry
+from jaxgate.observe.arguments.feeder import Call, inputs_fingerprint, on_host
+from jaxgate.observe.arguments.lockstep import own_devices, processes_of
+from jaxgate.observe.arguments.signature import leaves_with_paths, short
 from jaxgate.observe.eager_programs import EagerPrograms, find_programs
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.execute import (
-    VALUES,
-    Called,
-    EagerSubject,
-    Launched,
-    Metered,
-    Sampled,
-    Stepped,
-    call_time,
-    check_agreement,
-    check_batch,
-    count_launches,
-    count_python,
-    measure_energy,
-    refuse_nan,
-    sample,
-    take_further_steps,
-    take_steps,
-)
-from jaxgate.observe.machine import fingerprint, hardware_key, read_environment, read_yardstick, usable_cores
+from jaxgate.observe.execute.correctness import check_agreement, check_batch, refuse_nan
+from jaxgate.observe.execute.dispatches import Launched, count_launches
+from jaxgate.observe.execute.python_calls import Called, count_python
+from jaxgate.observe.execute.samples import Sampled, call_time, sample
+from jaxgate.observe.execute.steps import Stepped, take_further_steps, take_steps
+from jaxgate.observe.execute.subjects import VALUES, EagerSubject
+from jaxgate.observe.machine.environment import fingerprint, hardware_key, read_environment, usable_cores
+from jaxgate.observe.machine.load import read_yardstick
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import OwnTime, describe_constants, find_jitted_functions, source_fingerprint
+from jaxgate.observe.trace.captured_constants import describe_constants
+from jaxgate.observe.trace.clocks import OwnTime
+from jaxgate.observe.trace.lowering import find_jitted_functions
+from jaxgate.observe.trace.source import source_fingerprint
 
 
 def measure_eager(computation: Computation, build: Callable[[], Computation], tools: Tools) -> Observation:

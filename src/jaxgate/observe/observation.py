@@ -1,20 +1,43 @@
-"""What one observation leaves behind: plain data, and what it takes to run the same again."""
+"""What one observation leaves behind: plain data, and what it takes to run the same again.
+
+A subject, lowered and compiled for its arguments, and the place where it runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from jaxgate.model import Claim, Contract, Measurement, ProgramRecord, StoredProgram
-from jaxgate.observe.arguments import Call, NextArgs
+import jax
+
+from jaxgate.ext.energy.counters import EnergyMeter
+from jaxgate.ext.targets.interface import TargetCompiler
+from jaxgate.model.claim import Claim
+from jaxgate.model.computation import Computation
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import Demand, Measurement
+from jaxgate.model.numbers import Contract
+from jaxgate.model.program import ProgramRecord, StoredProgram
+from jaxgate.observe.arguments.carry import NextArgs
+from jaxgate.observe.arguments.feeder import Call, inputs_fingerprint, on_device
+from jaxgate.observe.arguments.lockstep import processes_of
+from jaxgate.observe.arguments.static import given_leaves
 from jaxgate.observe.eager_programs import EagerProgram
-from jaxgate.observe.energy import EnergyMeter
-from jaxgate.observe.execute import WHY_NOT
-from jaxgate.observe.hlo import largest_allocations, rows_of
-from jaxgate.observe.program import NotReplayableError, export_program, split_call
-from jaxgate.observe.trace import Lowered, TargetCompiler
+from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute.subjects import WHY_NOT
+from jaxgate.observe.hlo.buffers import largest_allocations, rows_of
+from jaxgate.observe.hlo.demand import read_demand
+from jaxgate.observe.hlo.parser import read_hlo
+from jaxgate.observe.machine.environment import fingerprint, hardware_key, read_environment
+from jaxgate.observe.machine.load import read_yardstick
+from jaxgate.observe.program.communication import Communication, read_communication
+from jaxgate.observe.program.donation import refuse_shared_buffers
+from jaxgate.observe.program.export import NotReplayableError, export_program, split_call
+from jaxgate.observe.tools import Tools
+from jaxgate.observe.trace.lowering import Lowered, lower
+from jaxgate.observe.trace.stages import Program, compile_program, devices_of, refuse_idle
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,3 +123,85 @@ class Observation:
         if self.lowered is None:
             raise NotReplayableError(WHY_NOT)
         return split_call(self.lowered, self.call)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledSubject:
+    """The subject, compiled for its arguments, which lie on the device, and the place where it runs.
+
+    Attributes:
+        call: The arguments, on the device.
+        lowered: The subject, traced and lowered.
+        program: Its executable, with what was read from it.
+        hardware: Where it runs.
+        processes: How many it runs over.
+        environment: What else decides what is compiled, and how it runs.
+        communication: What it sends between devices.
+        surroundings: Hash of hardware and environment.
+        inputs: Hash of the arguments' values.
+        yardstick_ns: What plain Python takes on this machine now.
+        demand: What a call asks of one device, where it is compiled for a target.
+    """
+
+    call: Call
+    lowered: Lowered
+    program: Program
+    hardware: HardwareKey
+    processes: int
+    environment: Mapping[str, str]
+    communication: Communication
+    surroundings: str
+    inputs: str
+    yardstick_ns: int
+    demand: Demand | None = None
+
+
+def compile_subject(computation: Computation, tools: Tools) -> CompiledSubject:
+    """Put the arguments on the device, lower the subject for them, and compile it.
+
+    Raises:
+        InvalidCaseError: If one of it fails, nothing would be computed, or two arguments share a buffer that is donated.
+    """
+    with guarded("building the workload"):
+        call = on_device(computation.args, computation.kwargs)
+        jax.block_until_ready(call)
+    yardstick_ns = read_yardstick(tools.clocks.wall)
+    tools.progress("tracing")
+    lowered = lower(
+        computation.subject,
+        *call,
+        role="subject",
+        clock=tools.clocks.thread,
+        asleep=tools.clocks.asleep,
+        platform=tools.platform,
+    )
+    tools.progress("compiling")
+    program = compile_program(lowered, clocks=tools.clocks, lines=True, target=tools.target)
+    refuse_idle(program)
+    devices = devices_of(program.executable)
+    processes = processes_of(devices)
+    if tools.target is None:
+        hardware, found = hardware_key(devices[0], len(devices), processes), read_environment(devices[0])
+    else:
+        hardware = tools.target.target.hardware(len(devices))
+        found = read_environment(devices[0], other=tools.target.versions)
+    hlo = demand = None
+    if tools.target is not None:
+        hlo = read_hlo(program.executable.as_text())
+        demand = read_demand(hlo, program.work, tools.target.target, len(devices))
+    communication = read_communication(program, devices, hlo)
+    compiled = CompiledSubject(
+        call=call,
+        lowered=lowered,
+        program=program,
+        hardware=hardware,
+        processes=processes,
+        environment=found,
+        communication=communication,
+        surroundings=fingerprint(hardware, sorted(found.items())),
+        inputs=inputs_fingerprint(given_leaves(lowered.stage, call), {}),
+        yardstick_ns=yardstick_ns,
+        demand=demand,
+    )
+    refuse_shared_buffers(lowered, call)
+    return compiled

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from jaxgate.model import plural
+from jaxgate.model.words import plural
 
 MAX_PLACES = 3
 """Lines that are named of one thing."""

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from jaxgate.observe.arguments import ALONE, Lockstep
-from jaxgate.observe.energy import EnergyMeters
-from jaxgate.observe.trace import CLOCKS, Clocks, TargetCompiler
+from jaxgate.ext.energy.counters import EnergyMeters
+from jaxgate.ext.targets.interface import TargetCompiler
+from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
+from jaxgate.observe.trace.clocks import CLOCKS, Clocks
 
 Announce = Callable[[str], None]
 """Called with the stage that begins."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from jaxgate.model import Case, ContrastCase
+    from jaxgate.model.workload import Case
+    from jaxgate.model.workloads.contrast import ContrastCase
 
 __all__ = ["catalogue"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.report import printable, printable_line
+from jaxgate.report.printable import printable, printable_line
 
 
 class Console:

@@ -14,20 +14,24 @@ import pytest
 
 from jaxgate.engine.contrast import run_contrast
 from jaxgate.engine.run.session import GateSession
-from jaxgate.judge import judge_invalid
-from jaxgate.keep import HELD, read_record, write_record
-from jaxgate.model import Contrast, ContrastCase, InvalidCaseError, Samples, SideLaunch, Verdict
-from jaxgate.observe.contrast import launch_side
+from jaxgate.judge.verdict import judge_invalid
+from jaxgate.keep.duel_handoff import read_record, write_record
+from jaxgate.keep.machine import HELD
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.model.numbers import Samples
+from jaxgate.model.verdict import Verdict
+from jaxgate.model.workloads.contrast import Contrast, ContrastCase, SideLaunch
+from jaxgate.observe.contrast.launch import launch_side
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.machine import usual_size
+from jaxgate.observe.machine.virtual_devices import usual_size
 from jaxgate.plugin.benchmark_rows import another_row, replay
 from jaxgate.plugin.gate_arguments import usage_errors
 from jaxgate.plugin.gated_test import GatedTest, nothing_decided
 from jaxgate.processes.child import run_child
 from jaxgate.processes.pytest_child import child_environment, ended, last_line
-from jaxgate.report import explain, verdict_properties
-from jaxgate.settings import RunKind
-from jaxgate.settings.variables import CONTRAST_INTO, CONTRAST_SIDE
+from jaxgate.report.results import verdict_properties
+from jaxgate.report.text import explain
+from jaxgate.settings import CONTRAST_INTO, CONTRAST_SIDE, RunKind
 
 
 class ContrastGate:

@@ -6,7 +6,7 @@ import pytest
 
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.stash import SESSION
-from jaxgate.report import contrast_lines
+from jaxgate.report.contrast import contrast_lines
 
 
 def show_contrasts(out: Console, config: pytest.Config) -> None:

@@ -1,4 +1,7 @@
-"""The ``gate`` fixture's object: measure one case, judge it, show it, fail the test if it must."""
+"""The ``gate`` fixture's object: measure one case, judge it, show it, fail the test if it must.
+
+A case as this machine runs it: in its size, on its devices.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +16,75 @@ import pytest
 from jaxgate.engine.judge_case import JudgedCase, judge_case
 from jaxgate.engine.run.gate_cost import jax_ns
 from jaxgate.engine.run.session import GateSession
-from jaxgate.judge import judge_invalid, severest
-from jaxgate.model import (
-    Batch,
-    Case,
-    Claim,
-    Cost,
-    InvalidCaseError,
-    Measurement,
-    Status,
-    Target,
-    Tolerance,
-    Verdict,
-)
-from jaxgate.observe.arguments import Names
+from jaxgate.ext.targets.gate import compiler_of, leave_out, parse_targets
+from jaxgate.ext.targets.model import Target
+from jaxgate.judge.order import severest
+from jaxgate.judge.verdict import judge_invalid
+from jaxgate.model.claim import Claim
+from jaxgate.model.computation import Batch
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import InvalidCaseError, Measurement
+from jaxgate.model.verdict import Verdict
+from jaxgate.model.workload import Case, Cost, Tolerance
+from jaxgate.observe.arguments.carry import Names
 from jaxgate.observe.errors import NotOnTargetError
-from jaxgate.observe.machine import all_settings, settings_of
+from jaxgate.observe.machine.jax_settings import all_settings, settings_of
+from jaxgate.observe.machine.virtual_devices import devices_here, usual_size
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
-from jaxgate.plugin.benchmark_rows import another_row, replay
-from jaxgate.plugin.case_row import row_of
+from jaxgate.plugin.benchmark_rows import another_row, replay, row_of
 from jaxgate.plugin.gate_arguments import case_of_call, usage_errors
-from jaxgate.plugin.gate_targets import compiler_of, leave_out, parse_targets
 from jaxgate.plugin.gated_test import GatedTest
 from jaxgate.plugin.reports import Capturing, hold
-from jaxgate.plugin.sized_case import fit, refuse_platform
-from jaxgate.report import explain, in_short, report_sections, verdict_properties
+from jaxgate.report.case_page import report_sections
+from jaxgate.report.results import verdict_properties
+from jaxgate.report.text import explain, in_short
+from jaxgate.settings import CPU_DEVICES, Size
+
+
+def fit(case: Case, size: Size | None, target: Target | None = None) -> Case:
+    """The case as this machine runs it, or compiles it: in the size asked for, or the usual one of its hardware.
+
+    Raises:
+        NotOnTargetError: If it needs more devices than the target has, or its size says nothing of a target.
+        pytest.skip.Exception: If it needs more than this accelerator machine has.
+        pytest.fail.Exception: If it needs more than there are on CPU, where any number can be had.
+    """
+    platform, count = devices_here()
+    if target is not None and case.devices > target.devices:
+        raise NotOnTargetError(f"it needs {case.devices} devices, {target} has {target.devices}")
+    if case.devices > count:
+        text = f"`{case.name}` needs {case.devices} devices, found {count} ({platform})"
+        if platform != "cpu":
+            pytest.skip(text)
+        pytest.fail(
+            f"{text}\nexpected perf_cpu_devices = {case.devices} or more in pytest's configuration ({CPU_DEVICES}), "
+            "which divides the CPU into virtual devices",
+            pytrace=False,
+        )
+    usual = usual_size()
+    chosen = size or usual
+    if target is not None and case.target_sizes and chosen not in case.target_sizes:
+        others = " or ".join(f"--perf-size={one}" for one in case.target_sizes)
+        raise NotOnTargetError(f"in size {chosen} it says nothing of hardware that is not there; {others} does")
+    return case.sized(chosen, usual=usual)
+
+
+def refuse_platform(hardware: HardwareKey) -> None:
+    """Refuse a case that ran elsewhere than on the platform that JAX uses here: that one's baselines would pass it.
+
+    Raises:
+        InvalidCaseError: If that is another platform.
+    """
+    wanted, _ = devices_here()
+    if hardware.platform != wanted:
+        raise InvalidCaseError(
+            "looking at the devices",
+            f"expected the case to run on {wanted}, which JAX uses here, found {hardware.platform}: an argument is "
+            "committed to a device there, or a default device is set",
+        )
+
 
 _UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from jaxgate.model import Batch, Case, Claim, Computation, Tolerance, split_claims
-from jaxgate.observe.arguments import Names, case_of_function
+from jaxgate.model.claim import Claim, split_claims
+from jaxgate.model.computation import Batch, Computation
+from jaxgate.model.workload import Case, Tolerance
+from jaxgate.observe.arguments.carry import Names
+from jaxgate.observe.arguments.function_case import case_of_function
 
 _OPTIONS = frozenset({"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "eager"})
 

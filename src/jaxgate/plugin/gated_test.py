@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from jaxgate.model import HardwareKey, Status, TimeVerdict, Verdict
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.verdict import TimeVerdict, Verdict
 
 RED_BEFORE = "jaxgate: what was red before that"
 

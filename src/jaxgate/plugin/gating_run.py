@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.judge import judge_invalid
-from jaxgate.model import InvalidCaseError, Provenance, UsageError, namesakes
+from jaxgate.ext.history.terminal import show_drift
+from jaxgate.ext.opinion.text import show_opinions
+from jaxgate.ext.ranks import plugin
+from jaxgate.ext.times.mode import TimesRecorder
+from jaxgate.ext.upgrade.environment import parse_environment
+from jaxgate.ext.upgrade.mode import Upgrade
+from jaxgate.judge.verdict import judge_invalid
+from jaxgate.model.baseline import Provenance
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.model.outcome import UsageError
+from jaxgate.model.workload import namesakes
 from jaxgate.plugin import reports, session_end, session_start, terminal
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.contrasts import show_contrasts
-from jaxgate.plugin.distributed import plugin
-from jaxgate.plugin.drift import show_drift
 from jaxgate.plugin.modes.plan import Plan
-from jaxgate.plugin.modes.record_times import TimesRecorder
 from jaxgate.plugin.modes.trim import Trimmer
-from jaxgate.plugin.modes.upgrade import Upgrade
-from jaxgate.plugin.opinions import show_opinions
 from jaxgate.plugin.options.table import AGAINST_ENV, UPGRADE
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
-from jaxgate.processes.environment_spec import parse_environment
-from jaxgate.processes.git_revision import resolve_revision
+from jaxgate.processes.worktree import resolve_revision
 from jaxgate.settings import RunKind
 
 if TYPE_CHECKING:
@@ -61,7 +64,7 @@ class GatingRun:
         if settings.kind in _MODES:
             config.pluginmanager.register(_MODES[settings.kind](), f"jaxgate-{settings.kind}")
         if settings.notes_into is not None:
-            from jaxgate.plugin.modes.upgrade_child import NoteTaker  # noqa: PLC0415 - what one kind of process needs
+            from jaxgate.ext.upgrade.child import NoteTaker  # noqa: PLC0415 - what one kind of process needs
 
             config.pluginmanager.register(NoteTaker(config, settings.notes_into), "jaxgate-notes")
         plugin.configure(config)

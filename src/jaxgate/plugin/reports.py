@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jaxgate.engine.run.progress import CONFIRMING
-from jaxgate.judge import PROBES, blames_machine, too_many
-from jaxgate.model import Verdict
+from jaxgate.judge.timing.confirmation import PROBES, blames_machine, too_many
+from jaxgate.model.verdict import Verdict
 from jaxgate.plugin.gated_test import GatedTest
 from jaxgate.plugin.stash import GATE, SUSPECT
-from jaxgate.report import BUFFERS, CHANGES, expected_failures, explain, unexpected_passes, verdict_properties
+from jaxgate.report.case_page import BUFFERS, CHANGES
+from jaxgate.report.results import verdict_properties
+from jaxgate.report.text import explain
+from jaxgate.report.waivers import expected_failures, unexpected_passes
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
@@ -141,7 +144,7 @@ def confirm_held(config: pytest.Config, session: GateSession) -> None:
 
     Where very many are, the largest with a control come first: these show whether the machine is the cause.
     """
-    from jaxgate.engine.provisional import confirm, in_order  # noqa: PLC0415 - imports JAX
+    from jaxgate.engine.repeats import confirm, in_order  # noqa: PLC0415 - imports JAX
 
     result, held = session.result, config.stash.get(HELD, {})
     suspects = sum(case.may_be_machine for case in result.provisional.values())

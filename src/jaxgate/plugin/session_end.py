@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.engine.run.ending import Ending, end_session, end_unfinished, look_around
-from jaxgate.engine.run.exit_status import ExitStatus
+from jaxgate.engine.run.ending import Ending, ExitStatus, end_session, end_unfinished, look_around
 from jaxgate.engine.run.result_files import write_result_files
-from jaxgate.keep import read_all
-from jaxgate.model import Collection, Outcome, Review, UsageError
+from jaxgate.keep.baselines import read_all
+from jaxgate.model.outcome import Outcome, Review, UsageError
+from jaxgate.model.workload import Collection
 from jaxgate.plugin.modes import plan
 from jaxgate.plugin.options.command_line import STARTED
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.hardware_query import ask_hardware
 from jaxgate.processes.worktree import refuse_installed_copies, refuse_modules_from
-from jaxgate.settings import Update
-from jaxgate.settings.variables import NOT_FROM, ONLY_FROM
+from jaxgate.settings import NOT_FROM, ONLY_FROM, Update
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession

@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate import keep
 from jaxgate.engine.run.progress import Progress
-from jaxgate.model import DriftStart, Provenance, Target, UsageError, Waiver
+from jaxgate.ext.history.drift import DriftStart
+from jaxgate.ext.targets.model import Target
+from jaxgate.ext.upgrade.environment import parse_environment
+from jaxgate.ext.upgrade.environment_runs import Comparison, run_environments
+from jaxgate.keep.git import read_provenance
+from jaxgate.keep.waivers import WaiverError, read_drift_starts, read_waivers
+from jaxgate.model.baseline import Provenance
+from jaxgate.model.outcome import UsageError
+from jaxgate.model.waiver import Waiver
 from jaxgate.plugin.modes.plan import recall
 from jaxgate.plugin.options.table import AGAINST_ENV, TARGET
 from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, STDERR, TESTS, OtherSide
-from jaxgate.processes.environment_runs import Comparison, run_environments
-from jaxgate.processes.environment_spec import parse_environment
-from jaxgate.processes.git_revision import record_revision
 from jaxgate.processes.pytest_child import Selection, child_environment, naming
-from jaxgate.report import printable_line
+from jaxgate.processes.worktree import record_revision
+from jaxgate.report.printable import printable_line
 
 if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments
@@ -78,7 +83,7 @@ def given_instruments(config: pytest.Config) -> Instruments:
 
 def _start_compiler(config: pytest.Config, session: GateSession) -> None:
     """Start the compiler of a run's target; where it is not installed, no test is run. Its process ends with the run."""
-    from jaxgate.observe.target import NoTargetError  # noqa: PLC0415 - imports JAX
+    from jaxgate.ext.targets.topology import NoTargetError  # noqa: PLC0415 - imports JAX
 
     config.add_cleanup(session.compilers.close)
     try:
@@ -97,7 +102,7 @@ def give_devices(config: pytest.Config, target: Target | None = None) -> None:
         count = max(count or 1, target.devices)
     if count is None or config.pluginmanager.hasplugin("jaxgate-controller"):
         return  # a controller of workers touches no device
-    from jaxgate.observe.machine import DevicesChosenError, give_cpu_devices  # noqa: PLC0415 - imports JAX
+    from jaxgate.observe.machine.virtual_devices import DevicesChosenError, give_cpu_devices  # noqa: PLC0415 - imports JAX
 
     try:
         give_cpu_devices(count, alone=target is not None)
@@ -118,9 +123,9 @@ def read_stored(config: pytest.Config) -> None:
         except ValueError as error:
             raise pytest.UsageError(f"{TARGET.flag}: {error}") from error
     try:
-        found = keep.read_waivers(config.stash[SETTINGS].baselines)
-        config.stash[_DRIFT_STARTS] = keep.read_drift_starts(config.stash[SETTINGS].baselines)
-    except keep.WaiverError as error:
+        found = read_waivers(config.stash[SETTINGS].baselines)
+        config.stash[_DRIFT_STARTS] = read_drift_starts(config.stash[SETTINGS].baselines)
+    except WaiverError as error:
         raise pytest.UsageError(printable_line(str(error))) from error
     config.stash[_WAIVERS] = tuple(waiver for waiver in found if waiver.covers(version("jax")))
 
@@ -148,7 +153,7 @@ def made_from(config: pytest.Config) -> Provenance | None:
     if not config.stash[SETTINGS].update:
         return None
     if MADE_FROM not in config.stash:
-        config.stash[MADE_FROM] = keep.read_provenance(config.rootpath)
+        config.stash[MADE_FROM] = read_provenance(config.rootpath)
     return config.stash[MADE_FROM]
 
 

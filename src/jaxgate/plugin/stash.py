@@ -13,7 +13,7 @@ from jaxgate.settings import Settings
 if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments
     from jaxgate.engine.run.session import GateSession
-    from jaxgate.model import Provenance
+    from jaxgate.model.baseline import Provenance
 
 
 @dataclass(slots=True)

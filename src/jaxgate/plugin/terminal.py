@@ -1,4 +1,7 @@
-"""What a run shows in the terminal when it is over."""
+"""What a run shows in the terminal when it is over.
+
+The end of a run for whoever keeps the baselines: what to accept, to refresh, to create and to commit, and how.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +9,129 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.engine.run.ending import Ending, recorded_worse
-from jaxgate.engine.run.exit_status import lost, unfit
-from jaxgate.engine.run.orphans import Orphans
-from jaxgate.engine.run.renames import Renamed
+from jaxgate.engine.run.ending import Ending, lost, recorded_worse, unfit
+from jaxgate.engine.run.orphans import Orphans, Renamed
 from jaxgate.engine.run.result_files import PAGE, workflow_commands
-from jaxgate.judge import WARN_DAYS, WINDOW_DAYS, scaling, untested
-from jaxgate.keep import FILE
-from jaxgate.model import Status, plural, shortlist
+from jaxgate.ext.upgrade.environment_runs import Comparison
+from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS, untested
+from jaxgate.judge.timing.rates import scaling
+from jaxgate.keep.waivers import FILE
+from jaxgate.model.decision import Status
+from jaxgate.model.inventory import StoreChanges
+from jaxgate.model.outcome import Review
+from jaxgate.model.verdict import Verdict
+from jaxgate.model.words import plural, shortlist
 from jaxgate.plugin import session_end
-from jaxgate.plugin.advice import show_advice
 from jaxgate.plugin.console import Console
+from jaxgate.plugin.options.table import UPDATE
 from jaxgate.plugin.reports import ON_PAGES
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
-from jaxgate.processes.environment_runs import Comparison
-from jaxgate.report import (
-    count,
-    details,
-    moved,
-    scaling_lines,
-    shared_differences,
-    shell_word,
-    summary,
-)
+from jaxgate.report.acceptance import review_lines
+from jaxgate.report.printable import shell_word
+from jaxgate.report.summary import count, moved, shared_differences, summary
+from jaxgate.report.text import details, scaling_lines
+from jaxgate.report.units import show
+from jaxgate.settings import Update
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
+
+MAX_FILES = 8
+_BETTER = frozenset({Status.IMPROVED, Status.FASTER})
+_WORSE = frozenset({Status.REGRESSED, Status.SLOWER, Status.INVALID, Status.RESOURCE_EXHAUSTED})
+
+
+def show_advice(out: Console, session: GateSession, ending: Ending | None) -> None:
+    """Show one line, with its command, for each thing that somebody should do with the baselines."""
+    if session.settings.elsewhere or session.settings.other_side:
+        return
+    if ending is not None and ending.review is not None:
+        _reviewed(out, session, ending.review)
+    judged = [verdict for verdict in session.result.verdicts if not verdict.recorded]
+    better = [verdict.case for verdict in judged if _is_better(verdict)]
+    if better and session.settings.update is not Update.REVIEW:
+        cases = plural(len(better), "case is", "cases are")
+        out.write_line(f"BETTER: {cases} better than the baseline; keep it: {command(session, better)}", green=True)
+    stale = [verdict for verdict in judged if verdict.status is Status.STALE_BASELINE]
+    if stale:
+        _stale(out, session, stale)
+    missing = [verdict.case for verdict in judged if verdict.status is Status.NO_BASELINE]
+    if missing and session.settings.update is Update.REFRESH:
+        cases = plural(len(missing), "case has", "cases have")
+        how = command(session, missing, Update.CREATE)
+        out.write_line(f"NO_BASELINE: {cases} none, and a refresh makes none; create it: {how}", yellow=True)
+    if ending is not None:
+        _folder(out, ending.changes)
+
+
+def command(session: GateSession, cases: Sequence[str], update: Update = Update.BOTH) -> str:
+    """The command that records exactly these cases."""
+    tests = [session.result.tests[case] for case in cases if case in session.result.tests]
+    quoted = " ".join(map(shell_word, dict.fromkeys(tests)))
+    mode = UPDATE.flag if update is Update.BOTH else f"{UPDATE.flag}={update}"
+    return " ".join(["pytest", quoted, *session.settings.typed, mode])
+
+
+def _is_better(verdict: Verdict) -> bool:
+    """Whether something got better, nothing worse, and the results are the same."""
+    found = {verdict.time.status, *(finding.status for finding in verdict.findings)}
+    decision = verdict.time.decision
+    return bool(found & _BETTER) and not (found & _WORSE) and (decision is None or decision.agrees is True)
+
+
+def _stale(out: Console, session: GateSession, stale: Sequence[Verdict]) -> None:
+    baselines = plural(len(stale), "baseline is", "baselines are")
+    colour = {"red": True} if session.settings.strict else {"yellow": True}
+    out.write_line(f"STALE: {baselines} of other arguments than today's:", **colour)
+    for verdict in stale:
+        out.write_line(f"  {verdict.case}: {verdict.worst.detail if verdict.worst else ''}", **colour)
+    out.write_line(f"  refresh: {command(session, [verdict.case for verdict in stale])}", **colour)
+
+
+def _reviewed(out: Console, session: GateSession, found: Review) -> None:
+    verdicts = {verdict.case: verdict for verdict in session.result.verdicts}
+    left = [case for case in found.moved if not verdicts[case].recorded]
+    if not found.moved:
+        out.write_line("REVIEW: no case moved; nothing was recorded.")
+        return
+    kept = len(found.moved) - len(left)
+    out.write_line(f"REVIEW: {len(found.moved)} moved, {kept} accepted.")
+    for case in left:
+        for line in review_lines(verdicts[case]):
+            out.write_line(f"  {line}")
+        if case in found.refused:
+            out.write_line(f"    cannot be accepted: {found.refused[case]}", red=True)
+    if found.all_red_accepted:
+        out.write_line(
+            "Everything red was accepted by hand: the run does not fail for it, and the baselines need a commit.",
+            yellow=True,
+        )
+    open_ = [case for case in left if case not in found.refused]
+    if open_:
+        why = "" if found.asked else "Nothing was written, as there is no terminal to ask on. "
+        out.write_line(f"{why}Accept what is left: {command(session, open_)}", yellow=True)
+
+
+def _folder(out: Console, after: StoreChanges) -> None:
+    """What became of the folder: programs removed, and files to commit."""
+    if after.removed:
+        programs = plural(len(after.removed), "program")
+        size = show("program_bytes", sum(nbytes for _, nbytes in after.removed))
+        out.write_line(f"Removed {programs} that no baseline names any more ({size}).")
+    if after.why_kept:
+        out.write_line(f"Programs that were replaced stay: {after.why_kept}", yellow=True)
+    if after.needs_commit:
+        files = plural(len(after.needs_commit), "file is", "files are")
+        named = ", ".join(after.needs_commit[:MAX_FILES]) + (" …" if len(after.needs_commit) > MAX_FILES else "")
+        out.write_line(f"NEEDS COMMIT: {files} not in the last commit: {named}", yellow=True)
+
 
 MAX_LEFT = 5
 """Cases without a profile that are named; all of them have a bundle."""
@@ -54,7 +148,7 @@ def summarise(out: Console, config: pytest.Config) -> None:
     if gates is not None:
         on_pages = config.stash.get(ON_PAGES, False)
         ending = config.stash.get(session_end.ENDING, None)
-        show(out, gates, ending, config.invocation_params.dir, on_pages=on_pages)
+        show_end(out, gates, ending, config.invocation_params.dir, on_pages=on_pages)
     if session_end.OUTCOME in config.stash:
         for command in workflow_commands(config.stash[session_end.OUTCOME]):
             out.ensure_newline()
@@ -74,7 +168,7 @@ def summarise(out: Console, config: pytest.Config) -> None:
         out.write_line(f"jaxgate: {count} gates {verb} not judged{named}{why}", yellow=not strict, red=strict)
 
 
-def show(out: Console, session: GateSession, ending: Ending | None, folder: Path, *, on_pages: bool) -> None:
+def show_end(out: Console, session: GateSession, ending: Ending | None, folder: Path, *, on_pages: bool) -> None:
     """Show what was judged.
 
     Args:

@@ -15,8 +15,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from jaxgate.keep import remembered_defaults
-from jaxgate.model import JaxDefaults
+from jaxgate.keep.cache import remembered_defaults
+from jaxgate.model.machine import JaxDefaults
 from jaxgate.processes.child import own_program, run_child
 
 _TELLS = ("JAX_", "XLA_", "LIBTPU_", "TF_")
@@ -45,7 +45,7 @@ def find_defaults() -> JaxDefaults | None:
 
 def main() -> None:
     """Print the defaults as JSON, on the last line."""
-    from jaxgate.observe.machine import read_defaults  # noqa: PLC0415 - imports JAX, which those who ask do without
+    from jaxgate.observe.machine.jax_settings import read_defaults  # noqa: PLC0415 - imports JAX, which those who ask do without
 
     sys.stdout.write(json.dumps(asdict(read_defaults())) + "\n")
 

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from jaxgate.judge import LOOKS
-from jaxgate.keep import Job, read_job, write_duels
-from jaxgate.model import Duel, Match
-from jaxgate.observe.duel import Contender, prepare, prepare_side, restore, run_duel
-from jaxgate.observe.machine import apply_settings
+from jaxgate.judge.timing.duel import LOOKS
+from jaxgate.keep.duel_handoff import Job, read_job, write_duels
+from jaxgate.model.duel import Duel
+from jaxgate.model.program import Match
+from jaxgate.observe.duel.duel import Contender, prepare, run_duel
+from jaxgate.observe.duel.sides import prepare_side, restore
+from jaxgate.observe.machine.jax_settings import apply_settings
 from jaxgate.processes.child import Finished, own_program, run_child
 
 DUEL_TIMEOUT_S = 600

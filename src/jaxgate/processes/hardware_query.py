@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from jaxgate.model import HardwareKey, UsageError
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.outcome import UsageError
 from jaxgate.processes.child import own_program, run_child
 
 
@@ -35,7 +36,7 @@ def ask_hardware(folder: Path | None = None, variables: Mapping[str, str] | None
 
 def main() -> None:
     """Print the hardware key of one device as JSON, on the last line."""
-    from jaxgate.observe.machine import first_device  # noqa: PLC0415 - imports JAX, which those who ask do without
+    from jaxgate.observe.machine.environment import first_device  # noqa: PLC0415 - imports JAX, which those who ask do without
 
     sys.stdout.write(json.dumps(asdict(first_device())) + "\n")
 

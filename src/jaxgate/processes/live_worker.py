@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from jaxgate.keep import read_text
+from jaxgate.keep.files import read_text
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.processes.child import own_program
 

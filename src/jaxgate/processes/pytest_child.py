@@ -1,4 +1,7 @@
-"""The selected tests, recorded by another process into a folder of its own: the other side of a comparison."""
+"""The selected tests, recorded by another process into a folder of its own: the other side of a comparison.
+
+The tests of a project, as pytest collects them in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jaxgate.keep import HELD, read_run_file
-from jaxgate.model import UsageError
+from jaxgate.keep.machine import HELD
+from jaxgate.keep.results import read_run_file
+from jaxgate.model.outcome import UsageError
 from jaxgate.processes.child import Finished, run_child
-from jaxgate.settings import Settings
-from jaxgate.settings.variables import CPU_DEVICES, NAMED_LIKE, NAMESAKES, OTHER_SIDE, RESULTS_INTO, SIZE, TARGET
+from jaxgate.settings import CPU_DEVICES, NAMED_LIKE, NAMESAKES, OTHER_SIDE, RESULTS_INTO, SIZE, TARGET, Settings
 
 _RECORDED = (0, 1, 5)
 """pytest's exit codes of a run that came to its end: passed, some tests failed, no tests collected."""
@@ -182,3 +185,33 @@ def last_line(done: Finished) -> str:
 
 def _tail(done: Finished) -> str:
     return "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL:])
+
+
+_COLLECTED = (0, 5)
+"""pytest's exit codes: some tests, none."""
+
+
+def collect_tests(
+    project: Path,
+    paths: Sequence[str],
+    environ: Mapping[str, str],
+    run: Callable[..., Finished] = run_child,
+) -> list[str]:
+    """Node ids of all tests.
+
+    Args:
+        project: Root folder of the tests.
+        paths: What to collect, relative to it; what pytest takes by itself without any.
+        environ: The environment of the process.
+        run: Runs the command in a process.
+
+    Raises:
+        UsageError: If pytest collects with errors; the text is its last word.
+    """
+    command = [sys.executable, "-m", "pytest", *paths, "--collect-only", "-q", "--color=no", "-p", "no:cacheprovider"]
+    done = run(command, folder=project, variables=environ)
+    if done.status not in _COLLECTED:
+        raise UsageError(
+            f"the tests cannot be collected: {(done.stdout.strip().splitlines() or [done.last_words])[-1]}"
+        )
+    return [line for line in done.stdout.splitlines() if "::" in line]

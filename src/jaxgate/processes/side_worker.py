@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxgate.keep import RESULTS_BYTES, read_job, take_results, write_results
-from jaxgate.model import Contract, JaxDefaults
-from jaxgate.observe.duel import Prepared, prepare_side
+from jaxgate.keep.duel_handoff import RESULTS_BYTES, read_job, take_results, write_results
+from jaxgate.model.machine import JaxDefaults
+from jaxgate.model.numbers import Contract
+from jaxgate.observe.duel.sides import Prepared, prepare_side
 from jaxgate.observe.errors import describe
-from jaxgate.observe.machine import NotRecreatedError, know_defaults, recreate
-from jaxgate.observe.trace import Clock
+from jaxgate.observe.machine.jax_settings import know_defaults
+from jaxgate.observe.machine.recreated_environment import NotRecreatedError, recreate
+from jaxgate.observe.trace.clocks import Clock
 from jaxgate.processes.duel_worker import on_device
 from jaxgate.processes.live_worker import LiveWorker, start_worker
 

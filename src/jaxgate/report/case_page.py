@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from jaxgate.model import Measurement, Roofline, Side, StoredBaseline, Verdict
-from jaxgate.report.markdown import fenced
-from jaxgate.report.optable import communication_line, markdown_table, step_line
-from jaxgate.report.printable import printable
-from jaxgate.report.roofline import open_questions, roofline_rows
+from jaxgate.ext.profile.model import Side
+from jaxgate.ext.profile.table import communication_line, markdown_table, step_line
+from jaxgate.model.baseline import StoredBaseline
+from jaxgate.model.measurement import Measurement, Roofline
+from jaxgate.model.verdict import Verdict
+from jaxgate.report.printable import fenced, printable
+from jaxgate.report.text import open_questions, roofline_rows
 from jaxgate.report.units import show, show_ratio
 
 if TYPE_CHECKING:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from jaxgate.model import Amount, ContrastResult, ContrastSide, Status, Verdict
-from jaxgate.report.printable import printable_line
-from jaxgate.report.table import aligned
+from jaxgate.model.computation import Amount
+from jaxgate.model.decision import Status
+from jaxgate.model.verdict import Verdict
+from jaxgate.model.workloads.contrast import ContrastResult, ContrastSide
+from jaxgate.report.printable import aligned, printable_line
 from jaxgate.report.units import show, show_rate
 
 HEAD = ("", "a step", "rate", "in one process", "alone", "memory", "first step")

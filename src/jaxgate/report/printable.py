@@ -2,11 +2,23 @@
 
 Names of files and cases, commits and reasons come from whoever opened the pull request: a control character among them
 would clear the screen, hide what is red, or turn around the order of what is read.
+
+Markdown that nothing within it can leave: names of tests come from whoever opened the pull request.
+
+Tables as plain text: aligned columns, two spaces between them, no frame and no colour.
 """
 
 from __future__ import annotations
 
+import html
 import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from enum import StrEnum
+from io import StringIO
+from typing import TypeVar
+
+from jaxgate.model.words import plural
 
 _ACTS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1
@@ -30,3 +42,87 @@ def printable_line(text: str) -> str:
 def shell_word(text: str) -> str:
     """One word of a command that somebody may copy: nothing in it ends the quotes."""
     return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def fold(title: str, body: str) -> str:
+    """A block that opens with a click. The title is HTML, made with ``inline_code`` where it holds names."""
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def fenced(text: str, language: str = "text") -> str:
+    """A block whose fence is longer than any within it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def plain(text: str) -> str:
+    """Words on one line: nothing of them is markup, a mention or a link.
+
+    GitHub looks for mentions and numbers of issues in what a page shows: of ``@`` and ``#`` it shows the wide twins.
+    """
+    wide = one_line(text).translate({ord("@"): "\uff20", ord("#"): "\uff03"})
+    return re.sub(r"([\\`*_{}\[\]()+!|~:<>&]|(?<=www)\.)", lambda match: f"&#{ord(match[1])};", wide)
+
+
+def code(text: str) -> str:
+    """A name in a cell or a sentence, as it is; no bar or backtick of it is the table's."""
+    shown = one_line(text).replace("`", "'").replace("|", "\\|")
+    return f"`{shown}`" if shown else ""
+
+
+def inline_code(text: str) -> str:
+    """A name within HTML."""
+    return f"<code>{html.escape(one_line(text))}</code>"
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks."""
+    return " ".join(text.split())
+
+
+Outcome = TypeVar("Outcome", bound=StrEnum)
+
+_WIDE = 1_000_000
+"""Columns of a terminal on which nothing wraps."""
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts: Sequence[str] = ()) -> list[str]:
+    """One line for each row, nothing wrapped or cut.
+
+    Args:
+        rows: Cells, as many in each row.
+        right: Places of the columns that are aligned to the right.
+        texts: What follows each row, whatever it holds; without texts no line ends in spaces.
+    """
+    from rich.console import Console  # noqa: PLC0415 - only who prints a table waits for it
+    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    if not rows:
+        return []
+    grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=True)
+    for place in range(len(rows[0])):
+        grid.add_column(justify="right" if place in right else "left", no_wrap=True)
+    for row in rows:
+        grid.add_row(*(Text(printable_line(cell)) for cell in row))  # as it is: a name may look like markup
+    out = StringIO()
+    Console(file=out, width=_WIDE, color_system=None, force_jupyter=False).print(grid, crop=False)
+    lines = out.getvalue().removesuffix("\n").split("\n")
+    if not texts:
+        return [line.rstrip() for line in lines]
+    return [f"{line}{printable(text)}" for line, text in zip(lines, texts, strict=True)]
+
+
+def headed(
+    rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """The same with the first cell of each line apart, padded: it is a word to colour."""
+    width = max((len(row[0]) for row in rows), default=0)
+    return [(line[:width], line[width:]) for line in aligned(rows, right=right, texts=texts)]
+
+
+def count_outcomes(found: Collection[Outcome], kinds: type[Outcome]) -> str:
+    """How many cases have each outcome, in the order of the kinds: ``3 cases: 2 MEASURED, 1 FAILED``."""
+    counts = Counter(found)
+    return f"{plural(len(found), 'case')}: " + ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])

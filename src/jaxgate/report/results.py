@@ -8,10 +8,13 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from jaxgate.model import RESULTS_SCHEMA, CallTimes, Energy, EnergyRatio, Figures, Finding, Outcome, Status, Verdict
+from jaxgate.ext.energy.model import Energy, EnergyRatio
+from jaxgate.ext.energy.text import energy_json
+from jaxgate.ext.history.text import describe_drift
+from jaxgate.model.decision import Status
+from jaxgate.model.outcome import RESULTS_SCHEMA, Outcome
+from jaxgate.model.verdict import CallTimes, Figures, Finding, Verdict
 from jaxgate.report.contrast import contrast_json
-from jaxgate.report.drift import describe_drift
-from jaxgate.report.energy import energy_json
 from jaxgate.report.printable import printable
 from jaxgate.report.text import explain
 

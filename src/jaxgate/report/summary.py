@@ -6,9 +6,10 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxgate.model import Status, Verdict, cut, in_brackets, plural
-from jaxgate.report.printable import printable_line
-from jaxgate.report.table import headed
+from jaxgate.model.decision import Status
+from jaxgate.model.verdict import Verdict
+from jaxgate.model.words import cut, in_brackets, plural
+from jaxgate.report.printable import headed, printable_line
 from jaxgate.report.text import beside, call_time, describe_finding, in_short
 from jaxgate.report.waivers import has_waived
 

@@ -1,17 +1,63 @@
-"""What a person reads in the terminal: six lines for a red case, one line for every case."""
+"""What a person reads in the terminal: six lines for a red case, one line for every case.
+
+A roofline as text: the least time of a call, what it is bound by, and what each resource would need.
+
+Scaling efficiency, for people: a line of the terminal for each series, a table of the summary.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from jaxgate.model import EnergyRatio, Finding, Status, Verdict, detectable, plural, shortlist
-from jaxgate.report.drift import describe_drift
-from jaxgate.report.energy import call_energy, energy_details, energy_row, ratio_of_energy
-from jaxgate.report.optable import blame
-from jaxgate.report.printable import printable, shell_word
-from jaxgate.report.roofline import roofline_line
-from jaxgate.report.units import nearest_whole, show, show_pair, show_rate, show_ratio, show_share
+from jaxgate.ext.energy.model import EnergyRatio
+from jaxgate.ext.energy.text import call_energy, energy_details, energy_row, ratio_of_energy
+from jaxgate.ext.history.text import describe_drift
+from jaxgate.ext.profile.model import Side
+from jaxgate.ext.profile.table import blame
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import RESOURCES, Resource, Roofline
+from jaxgate.model.outcome import Point, Scaling
+from jaxgate.model.verdict import Finding, Verdict
+from jaxgate.model.words import detectable, plural, shortlist
+from jaxgate.report.printable import aligned, code, printable, shell_word
+from jaxgate.report.units import nearest_whole, show, show_pair, show_rate, show_rate_of, show_ratio, show_share
 from jaxgate.report.waivers import expected_failures, unexpected_passes, waiver_note, waiver_notes
+
+
+def roofline_line(found: Roofline) -> str:
+    """One line: ``at least 1.2 ms, bound by memory (compute 0.4 ms, memory 1.2 ms, communication none)``."""
+    parts = ", ".join(f"{resource} {need(found, resource)}" for resource in RESOURCES)
+    if not found.least_ns:
+        return f"least time unknown ({parts})" if found.unknown else f"next to nothing ({parts})"
+    bound = "" if found.bound_by is None else f", bound by {found.bound_by}"
+    return f"at least {show('least_ns', found.least_ns)}{bound} ({parts})"
+
+
+def need(found: Roofline, resource: Resource) -> str:
+    """What one resource would need: ``1.2 ms``, ``none``, ``unknown``, ``1.2 ms or more``."""
+    time_ns = found.times_ns[resource]
+    if resource in found.unknown:
+        return f"{show('least_ns', time_ns)} or more" if time_ns else "unknown"
+    return show("least_ns", time_ns) if time_ns else "none"
+
+
+def roofline_rows(sides: Mapping[Side, Roofline]) -> Iterator[str]:
+    """A table in Markdown with a column for each side, the first of them last; then what is not known, line by line."""
+    names = list(sides)[::-1]
+    yield f"| | {' | '.join(names)} |"
+    yield f"|---|{'--:|' * len(names)}"
+    for resource in RESOURCES:
+        yield f"| {resource} | {' | '.join(need(sides[name], resource) for name in names)} |"
+    bounds = [sides[name].bound_by or "not known" for name in names]
+    yield f"| bound by | {' | '.join(bounds)} |"
+
+
+def open_questions(sides: Mapping[Side, Roofline]) -> list[str]:
+    """Why a resource may need more than is shown, one line for each reason."""
+    return [
+        f"{resource} of {name}: {reason}" for name, found in sides.items() for resource, reason in found.unknown.items()
+    ]
+
 
 _CALM = frozenset({Status.SAME, Status.IMPROVED, Status.FASTER, Status.EXPECTED, Status.UNDECIDED})
 _UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
@@ -246,3 +292,26 @@ def _commands(verdict: Verdict, test: str, compiled_as: str, elsewhere: str) -> 
         return reproduce
     verb = "record" if verdict.status is Status.NO_BASELINE else "accept"
     return f"{reproduce}   {verb}: add --perf-update"
+
+
+def scaling_lines(found: Iterable[Scaling]) -> list[str]:
+    """``data-parallel, weak  1: 1.2 M samples/s, 8: 7.9 M samples/s (82 %)``, aligned."""
+    series = list(found)
+    texts = [", ".join(_point(point, each) for point in each.points) for each in series]
+    return aligned([(each.series,) for each in series], texts=texts)
+
+
+def scaling_table(found: Iterable[Scaling]) -> list[str]:
+    """A Markdown table with a row for each number of devices of each series; no line if there is none."""
+    rows = [
+        f"| {code(each.series)} | {point.devices} | {show_rate_of(point.per_second, each.unit)} "
+        f"| {show_share(point.efficiency)} |"
+        for each in found
+        for point in each.points
+    ]
+    return ["| scaling | devices | rate | efficiency |", "|---|--:|--:|--:|", *rows] if rows else []
+
+
+def _point(point: Point, series: Scaling) -> str:
+    rate = f"{point.devices}: {show_rate_of(point.per_second, series.unit)}"
+    return rate if point is series.points[0] else f"{rate} ({show_share(point.efficiency)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from jaxgate.model import Amount
+from jaxgate.model.computation import Amount
 
 _SCALES = {
     "ns": ((1, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")),

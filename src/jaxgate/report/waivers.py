@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jaxgate.model import Finding, Status, Verdict, Waiver
+from jaxgate.model.decision import Status
+from jaxgate.model.verdict import Finding, Verdict
+from jaxgate.model.waiver import Waiver
 from jaxgate.report.units import show, show_pair, show_ratio
 
 

@@ -13,12 +13,21 @@ import pytest
 from support.factories import CASE, FINGERPRINTS, PROGRAM, measurement, record, reference
 
 from jaxgate.engine.duels.duel_processes import Environments, FreshDuel, repeat_duel
-from jaxgate.engine.duels.repeats import BackstopRepeat, DuelRepeat, PhaseRepeat
 from jaxgate.engine.instruments import Instruments
-from jaxgate.engine.provisional import Provisional, confirm, in_order
-from jaxgate.judge import Difference, accuses, blames_machine, decide, decide_claim, judge, settle_time, too_many
-from jaxgate.keep import read_job, save_baseline, write_duels
-from jaxgate.model import Duel, Finding, Match, Phases, ReferenceDuel, RepeatOutcome, Status, StoredProgram, claim
+from jaxgate.engine.repeats import BackstopRepeat, DuelRepeat, PhaseRepeat, Provisional, confirm, in_order
+from jaxgate.judge.claims import decide_claim
+from jaxgate.judge.difference import Difference
+from jaxgate.judge.timing.confirmation import accuses, blames_machine, settle_time, too_many
+from jaxgate.judge.timing.duel import decide
+from jaxgate.judge.verdict import judge
+from jaxgate.keep.baselines import save_baseline
+from jaxgate.keep.duel_handoff import read_job, write_duels
+from jaxgate.model.claim import claim
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import Duel, ReferenceDuel, RepeatOutcome
+from jaxgate.model.numbers import Phases
+from jaxgate.model.program import Match, StoredProgram
+from jaxgate.model.verdict import Finding
 from jaxgate.processes.child import own_program
 from jaxgate.processes.live_worker import WorkerError
 from jaxgate.processes.pytest_child import Side

@@ -8,9 +8,8 @@ import pytest
 from support.energy import World
 from support.factories import steady
 
-from jaxgate.engine.duels.duel_energy import duel_energy
-from jaxgate.judge import compare_energy
-from jaxgate.model import NoEnergy
+from jaxgate.ext.energy.model import NoEnergy, compare_energy
+from jaxgate.ext.energy.run import duel_energy
 
 CALL_NS = 10_000_000
 """Of the baseline's program in the duel."""

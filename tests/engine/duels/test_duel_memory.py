@@ -14,10 +14,10 @@ import pytest
 from support.fakes import duel
 from support.projects import model
 
-from jaxgate.observe.arguments import on_device
-from jaxgate.observe.duel import Contender, agree, prepare, run_duel
-from jaxgate.observe.program import export_program
-from jaxgate.observe.trace import lower
+from jaxgate.observe.arguments.feeder import on_device
+from jaxgate.observe.duel.duel import Contender, agree, prepare, run_duel
+from jaxgate.observe.program.export import export_program
+from jaxgate.observe.trace.lowering import lower
 
 STATE, BATCH = jnp.ones((64, 8)), jnp.ones((64, 8))
 STEPS = {
@@ -172,7 +172,7 @@ import json
 import jax, jax.numpy as jnp
 jax.config.update("jax_num_cpu_devices", 8)
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
-from jaxgate.observe.trace import lower
+from jaxgate.observe.trace.lowering import lower
 from jaxgate.observe.duel.duel import agree, prepare, run_duel
 from jaxgate.observe.program.export import export_program
 

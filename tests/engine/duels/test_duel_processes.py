@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import pytest
 
 from jaxgate.engine.duels.duel_processes import Environments, FreshDuel, open_sides
-from jaxgate.model import Match
-from jaxgate.observe.machine import know_defaults, known_defaults, read_environment
-from jaxgate.observe.program import export_program, split_call
-from jaxgate.observe.trace import lower
+from jaxgate.model.program import Match
+from jaxgate.observe.machine.environment import read_environment
+from jaxgate.observe.machine.jax_settings import know_defaults, known_defaults
+from jaxgate.observe.program.export import export_program, split_call
+from jaxgate.observe.trace.lowering import lower
 from jaxgate.processes.defaults_query import find_defaults
 
 

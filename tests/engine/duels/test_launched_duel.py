@@ -13,8 +13,11 @@ from support.factories import SAMPLES, TEST, baseline
 
 from jaxgate.engine.duels.launched_duel import differs_here, match_all, match_programs, recompiled
 from jaxgate.engine.record import Candidate
-from jaxgate.model import Computation, StoredBaseline, StoredProgram
-from jaxgate.observe.duel import agree, prepare, prepare_side
+from jaxgate.model.baseline import StoredBaseline
+from jaxgate.model.computation import Computation
+from jaxgate.model.program import StoredProgram
+from jaxgate.observe.duel.duel import agree, prepare
+from jaxgate.observe.duel.sides import prepare_side
 from jaxgate.observe.measure import observe
 
 W, X = jnp.eye(16), jnp.ones((4, 16))

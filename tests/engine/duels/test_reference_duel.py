@@ -10,15 +10,17 @@ import jax.numpy as jnp
 import pytest
 from support.fakes import duel
 
-from jaxgate.engine.duels.duel_budget import DuelBudget
+from jaxgate.engine.duels.duel_processes import DuelBudget
 from jaxgate.engine.duels.reference_duel import ReferenceDuels
 from jaxgate.engine.instruments import Instruments
-from jaxgate.keep import DuelCache, ReferenceCache
-from jaxgate.model import Computation, ReferenceDuel, claim
-from jaxgate.observe.duel import export_opponents, opponents_fingerprint
+from jaxgate.keep.cache import DuelCache, ReferenceCache
+from jaxgate.model.claim import claim
+from jaxgate.model.computation import Computation
+from jaxgate.model.duel import ReferenceDuel
+from jaxgate.observe.duel.sides import export_opponents, opponents_fingerprint
 from jaxgate.observe.measure import observe
-from jaxgate.observe.program import NotReplayableError
-from jaxgate.observe.trace import devices_of
+from jaxgate.observe.program.export import NotReplayableError
+from jaxgate.observe.trace.stages import devices_of
 
 CLAIM = claim("run_ns <= 0.8 * reference")
 SHARED = "virtual CPU devices share their cores, so no clock judges them"

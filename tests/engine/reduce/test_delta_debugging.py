@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from jaxgate.engine.reduce.delta_debugging import Move, Reduction
+from jaxgate.ext.repro.delta_debugging import Move, Reduction
 
 
 def words(count):

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from support.factories import CASE, FINGERPRINTS, OTHER_CPU, PROGRAM, TEST, baseline
 
-from jaxgate.engine.reduce.program_pair import find_pair
-from jaxgate.keep import ProgramStore, save_baseline
-from jaxgate.model import UsageError
+from jaxgate.ext.repro.program_pair import find_pair
+from jaxgate.keep.baselines import save_baseline
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.model.outcome import UsageError
 
 OTHER = replace(FINGERPRINTS, program="b" * 32)
 

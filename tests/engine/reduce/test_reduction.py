@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.engine.reduce.oracles import FactOracle, Guarded, ResultOracle, Served, find_worse
-from jaxgate.engine.reduce.reduce_pair import reduce_pair
-from jaxgate.engine.reduce.reduction import reduce_programs, size
-from jaxgate.model import AnonymousProgram, UsageError
-from jaxgate.observe.repro import contents, edit, modules
-from jaxgate.processes.compile_server import NoAnswerError
+from jaxgate.ext.repro import contents, edit, modules
+from jaxgate.ext.repro.compile_server import NoAnswerError
+from jaxgate.ext.repro.model import AnonymousProgram
+from jaxgate.ext.repro.oracles import FactOracle, Guarded, ResultOracle, Served, find_worse
+from jaxgate.ext.repro.reduction import reduce_pair, reduce_programs, size
+from jaxgate.model.outcome import UsageError
 
 
 def text_of(function, *args):

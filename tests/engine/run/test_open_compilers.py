@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.engine.run.open_compilers import OpenCompilers
-from jaxgate.model import Target
-from jaxgate.observe.target import NoTargetError
+from jaxgate.ext.targets.model import Target
+from jaxgate.ext.targets.process import OpenCompilers
+from jaxgate.ext.targets.topology import NoTargetError
 
 V5E, V4 = Target.parse("tpu:v5e:2x4"), Target.parse("tpu:v4:2x2x1")
 

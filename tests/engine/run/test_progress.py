@@ -9,8 +9,7 @@ import threading
 import pytest
 
 from jaxgate.engine.run import progress as module
-from jaxgate.engine.run.progress import Progress
-from jaxgate.engine.run.status_line import StatusLine
+from jaxgate.engine.run.progress import Progress, StatusLine
 
 GUARD_S = 10.0
 """A line that has not come by then never will; waiting ends as soon as it comes."""

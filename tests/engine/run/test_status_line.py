@@ -9,9 +9,9 @@ import termios
 
 import pytest
 
-from jaxgate.engine.run.status_line import StatusLine, is_live
-from jaxgate.engine.run.time_left import TimeLeft
-from jaxgate.model import Cost
+from jaxgate.engine.run.gate_cost import TimeLeft
+from jaxgate.engine.run.progress import StatusLine, is_live
+from jaxgate.model.workload import Cost
 
 BELOW, BACK = "\x1bD\x1bM\x1b7\x1b[B\r\x1b[2K", "\x1b8"
 

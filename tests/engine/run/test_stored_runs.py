@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.histories import CASE, FOLDER, case, run
 
-from jaxgate.engine.run.stored_runs import StoredRuns
-from jaxgate.keep.history import HistoryError, HistoryStore, find_place
+from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place
+from jaxgate.ext.history.stored import StoredRuns
 
 
 def test_all_cases_of_a_folder_are_read_by_one_query(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import datetime as dt
 import sys
 from pathlib import Path
 
-from jaxgate.model import cut
+from jaxgate.model.words import cut
 from tests.faults.model import Outcome, Score
 from tests.faults.public import NOT_REBUILT, REGRESSIONS, Regression
 from tests.faults.runner import run

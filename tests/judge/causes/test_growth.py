@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxgate.judge.causes.growth import at, count_of, grown, heaviest
-from jaxgate.model import MAX_NAMED
+from jaxgate.model.measurement import MAX_NAMED
 
 ADD, TANH, DOT = "stablehlo.add 8x64xf32", "stablehlo.tanh 8x64xf32", "stablehlo.dot_general 8x8xf32"
 

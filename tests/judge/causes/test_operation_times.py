@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from jaxgate.judge import compare, divide, typical
-from jaxgate.judge.causes.operation_times import BEFORE, FLOOR_NS
-from jaxgate.model import OpRow, OpTable, OpTimes, Span, StepTimes
+from jaxgate.ext.profile.model import OpRow, OpTable, OpTimes, Span, StepTimes
+from jaxgate.ext.profile.operations import BEFORE, FLOOR_NS, compare, divide, typical
 
 US = 1_000
 

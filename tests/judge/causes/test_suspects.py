@@ -18,9 +18,11 @@ from support.factories import (
     reference,
 )
 
-from jaxgate.judge import judge, rank_causes
-from jaxgate.model import Argument, Culprits, Leaf, Status, claim
-from jaxgate.model.workloads.claim import QUANTITIES
+from jaxgate.judge.causes.suspects import rank_causes
+from jaxgate.judge.verdict import judge
+from jaxgate.model.claim import QUANTITIES, claim
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import Argument, Culprits, Leaf
 
 ADD, DOT = "stablehlo.add 8x64xf32", "float32[8,64] x float32[64,64]"
 W, BATCH = SIGNATURE

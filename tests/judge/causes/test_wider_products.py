@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from support.factories import CASE, FINGERPRINTS, baseline, measurement, record
 
-from jaxgate.judge import judge
-from jaxgate.judge.causes.wider_products import WiderProduct, multiplies_wider, wider_products
-from jaxgate.model import Culprits, Status
+from jaxgate.judge.causes.program_causes import WiderProduct, multiplies_wider, wider_products
+from jaxgate.judge.verdict import judge
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import Culprits
 
 NARROW, WIDE = "bfloat16[8,64] x bfloat16[64,64]", "float32[8,64] x float32[64,64]"
 MIXED = "bfloat16[8,64] x float32[64,64]"

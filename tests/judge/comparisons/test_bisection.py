@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from support.factories import baseline
 
-from jaxgate.judge import is_same_program, moved_facts, quantity_of, remaining
-from jaxgate.model import Finding, Mark, Quantity, Status
+from jaxgate.ext.bisect.judge import is_same_program, moved_facts, quantity_of, remaining
+from jaxgate.ext.bisect.model import Mark, Quantity
+from jaxgate.model.decision import Status
+from jaxgate.model.verdict import Finding
 
 TEMP = Quantity(name="temp_bytes", good=79.7e6, bad=16.8e6, good_tolerance=4.0e6, bad_tolerance=0.84e6)
 """It moved twice between these: by way of 13.6 MB."""

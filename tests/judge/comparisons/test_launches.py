@@ -10,9 +10,13 @@ from math import comb
 import pytest
 from support.factories import CASE, ENVIRONMENT, PHASES, baseline, measurement
 
-from jaxgate.judge import judge_environment
-from jaxgate.judge.comparisons.launches import MIN_LAUNCHES, compare_phases, decide_launches
-from jaxgate.model import BrokenDuelError, HardwareKey, Launches, Phases, Samples, Status, claim
+from jaxgate.ext.upgrade.launches import MIN_LAUNCHES, compare_phases, decide_launches, judge_environment
+from jaxgate.model.baseline import Launches
+from jaxgate.model.claim import claim
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import BrokenDuelError
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.numbers import Phases, Samples
 
 QUIET = [1000.0e3, 1001.0e3, 1002.0e3, 1003.0e3, 1004.0e3]
 OTHER = {**ENVIRONMENT, "jax": "0.12.0"}

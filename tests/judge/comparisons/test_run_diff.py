@@ -1,7 +1,7 @@
 """Two sides beside each other: what differs, which way, and what cannot be compared."""
 
-from jaxgate.judge import diff_sides
-from jaxgate.model import DiffSide, SideCase, Way
+from jaxgate.ext.diff.judge import diff_sides
+from jaxgate.ext.diff.model import DiffSide, SideCase, Way
 
 FIGURES = {"temp_bytes": 100_000, "donated_bytes": 64, "code_bytes": 10, "compile_ns": 5e6, "run_ns": 100.0}
 

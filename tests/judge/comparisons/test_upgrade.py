@@ -7,22 +7,13 @@ from dataclasses import replace
 import pytest
 from support.factories import CASE, ENVIRONMENT, FINGERPRINTS, PHASES, SIGNATURE, TEST, argument, baseline
 
-from jaxgate.judge import asks_for_launches, differs_in_calls, find_both, judge_upgrade
-from jaxgate.model import (
-    Answer,
-    CaseNote,
-    ClaimNote,
-    HardwareKey,
-    Launches,
-    Samples,
-    Section,
-    SideNotes,
-    SideRecord,
-    Status,
-    TestNote,
-    Tolerance,
-    Warned,
-)
+from jaxgate.ext.upgrade.judge import asks_for_launches, differs_in_calls, find_both, judge_upgrade
+from jaxgate.ext.upgrade.model import Answer, CaseNote, ClaimNote, Section, SideNotes, SideRecord, TestNote, Warned
+from jaxgate.model.baseline import Launches
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.numbers import Samples
+from jaxgate.model.workload import Tolerance
 
 NEW = {**ENVIRONMENT, "jax": "0.12.0"}
 KNOWN = replace(FINGERPRINTS, executable="e" * 32)

@@ -7,9 +7,10 @@ from datetime import date
 import pytest
 from support.history_points import CASE, day, named, point, refreshes
 
-from jaxgate.judge import judge_drift, since_accepted, unreadable
-from jaxgate.judge.history.drift_budget import BEGIN_ANEW, NO_HISTORY
-from jaxgate.model import Drift, DriftStart, FactDrift, Status, Tolerance
+from jaxgate.ext.history.budget import BEGIN_ANEW, NO_HISTORY, judge_drift, since_accepted, unreadable
+from jaxgate.ext.history.drift import Drift, DriftStart, FactDrift
+from jaxgate.model.decision import Status
+from jaxgate.model.workload import Tolerance
 
 BASELINE = named("p0", 0)
 

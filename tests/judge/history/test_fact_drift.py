@@ -7,7 +7,8 @@ from math import inf
 import pytest
 from support.history_points import commit, day, named, point
 
-from jaxgate.judge import POLICIES, fact_drift, fact_steps
+from jaxgate.ext.history.chain import fact_drift, fact_steps
+from jaxgate.judge.policy import POLICIES
 
 BASELINE = named("p0", 0)
 POLICY = {policy.name: policy for policy in POLICIES}

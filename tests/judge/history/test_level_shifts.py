@@ -8,9 +8,9 @@ from random import Random
 import pytest
 from support.history_points import commit, day, named, point
 
-from jaxgate.engine.change_points import phase_shifts, split, time_shifts
-from jaxgate.judge import ChainPoint, find_shifts
-from jaxgate.model import TIME
+from jaxgate.ext.history.chain import ChainPoint
+from jaxgate.ext.history.changes import find_shifts, phase_shifts, split, time_shifts
+from jaxgate.model.waiver import TIME
 
 BASELINE = named("p0", 0)
 NOISE = 0.006

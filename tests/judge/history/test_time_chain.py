@@ -8,7 +8,7 @@ from math import exp, log, sqrt
 import pytest
 from support.history_points import Z, commit, day, named, point, refreshes
 
-from jaxgate.judge import chain_times, drift_of
+from jaxgate.ext.history.chain import chain_times, drift_of
 
 FIRST = named("p0", 0)
 ERROR = sqrt((log(1.01) / Z) ** 2 + 0.005**2)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from support.factories import CASE, FINGERPRINTS, decision, measurement, record
 
-from jaxgate.judge import judge, worst_accepted
-from jaxgate.model import Status
-from jaxgate.report import accepted_figure
+from jaxgate.ext.history.budget import worst_accepted
+from jaxgate.ext.history.text import accepted_figure
+from jaxgate.judge.verdict import judge
+from jaxgate.model.decision import Status
 
 CHANGED = replace(FINGERPRINTS, program="p1")
 

@@ -11,9 +11,20 @@ from math import ceil, exp, log
 import pytest
 from support.factories import CALL_NS, duel, mirrored, normal, steady
 
-from jaxgate.judge import CONFIRM_COUNT, LOOKS, decide, decide_at_looks, is_settled, scaled
-from jaxgate.judge.timing.duel import bounds, count_needed, margin, noise, sign_level
-from jaxgate.model import Status
+from jaxgate.judge.timing.duel import (
+    CONFIRM_COUNT,
+    LOOKS,
+    bounds,
+    count_needed,
+    decide,
+    decide_at_looks,
+    is_settled,
+    margin,
+    noise,
+    scaled,
+    sign_level,
+)
+from jaxgate.model.decision import Status
 
 
 def slower(count, by, pairs=60):

@@ -9,9 +9,9 @@ from math import exp
 import pytest
 from support.factories import CALL_NS, duel, steady
 
-from jaxgate.judge import LOOKS, decide, decide_at_looks, is_settled
-from jaxgate.judge.timing.duel import margin, noise
-from jaxgate.model import Duel, Status
+from jaxgate.judge.timing.duel import LOOKS, decide, decide_at_looks, is_settled, margin, noise
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import Duel
 
 ACCUSES = {Status.SLOWER, Status.FASTER}
 

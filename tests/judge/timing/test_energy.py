@@ -7,8 +7,18 @@ from dataclasses import replace
 import pytest
 from support.factories import CASE, measurement, record
 
-from jaxgate.judge import compare_energy, energy_of, judge
-from jaxgate.model import Counted, Energy, EnergyHalf, EnergyRatio, EnergyRun, NoEnergy, Status
+from jaxgate.ext.energy.model import (
+    Counted,
+    Energy,
+    EnergyHalf,
+    EnergyRatio,
+    EnergyRun,
+    NoEnergy,
+    compare_energy,
+    energy_of,
+)
+from jaxgate.judge.verdict import judge
+from jaxgate.model.decision import Status
 
 S = 1_000_000_000
 

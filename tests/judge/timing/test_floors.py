@@ -8,9 +8,10 @@ import pytest
 from support import factories
 from support.factories import ENVIRONMENT, HARDWARE, OTHER_CPU
 
-from jaxgate.judge import decide, is_settled, name_margin, own_margin, why_not_applied
-from jaxgate.judge.timing.duel import MAX_MARGIN
-from jaxgate.model import FLOORS_SCHEMA, NoiseFloor, NoiseFloors, Status
+from jaxgate.judge.timing.calibration import name_margin, own_margin, why_not_applied
+from jaxgate.judge.timing.duel import MAX_MARGIN, decide, is_settled
+from jaxgate.model.calibration import FLOORS_SCHEMA, NoiseFloor, NoiseFloors
+from jaxgate.model.decision import Status
 
 
 def duel(*ratios, pairs=60):

@@ -7,10 +7,14 @@ from dataclasses import replace
 import pytest
 from support.factories import CASE, ENVIRONMENT, FINGERPRINTS, HARDWARE, OTHER_CPU, PHASES, measurement, record
 
-from jaxgate.judge import judge, settle_phases, waits_for_confirmation
 from jaxgate.judge.difference import Difference
-from jaxgate.judge.timing.phases import compare_phases, slower_machine
-from jaxgate.model import Finding, HardwareKey, Phases, Status
+from jaxgate.judge.order import waits_for_confirmation
+from jaxgate.judge.timing.phases import compare_phases, settle_phases, slower_machine
+from jaxgate.judge.verdict import judge
+from jaxgate.model.decision import Status
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.numbers import Phases
+from jaxgate.model.verdict import Finding
 
 ONCE = ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
 SECOND = 1_000_000_000

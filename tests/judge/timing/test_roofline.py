@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 from support.factories import CASE, measurement, record
 
-from jaxgate.judge import judge, roofline
-from jaxgate.judge.timing.roofline import least_times
-from jaxgate.model import Demand, HardwareKey, Rates
+from jaxgate.judge.timing.rates import least_times, roofline
+from jaxgate.judge.verdict import judge
+from jaxgate.model.chips import Rates
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import Demand
 
 CHIP = Rates(kind="TPU v5 lite", memory=800e9, links=200e9)
 """197 TFLOP/s in bfloat16, 393 in int8."""

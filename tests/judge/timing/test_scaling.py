@@ -9,10 +9,12 @@ import pytest
 from support import factories
 from support.factories import HARDWARE
 
-from jaxgate.judge import scaling
-from jaxgate.model import Amount, Outcome
-from jaxgate.report import pull_request_page, results_json, scaling_lines
-from jaxgate.report.scaling import scaling_table
+from jaxgate.judge.timing.rates import scaling
+from jaxgate.model.computation import Amount
+from jaxgate.model.outcome import Outcome
+from jaxgate.report.pull_request import pull_request_page
+from jaxgate.report.results import results_json
+from jaxgate.report.text import scaling_lines, scaling_table
 
 GPU = replace(HARDWARE, platform="gpu", device_kind="NVIDIA H200")
 

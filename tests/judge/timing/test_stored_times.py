@@ -17,9 +17,10 @@ from support.factories import (
     session,
 )
 
-from jaxgate.judge import decide_stored, may_answer, only_environment_changed, stored_limit, unlike_accepted
+from jaxgate.ext.times.judge import decide_stored, may_answer, only_environment_changed, stored_limit, unlike_accepted
 from jaxgate.judge.difference import Difference
-from jaxgate.model import BrokenDuelError, Status
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import BrokenDuelError
 
 CALL_NS = 1_000_000.0
 NEWER = {**ENVIRONMENT, "jax": "0.12.0"}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from support.factories import CASE, measurement
 
-from jaxgate.judge import judge
-from jaxgate.model import HardwareKey, Samples, peak_flops, utilisation
-from jaxgate.report import summary
+from jaxgate.judge.verdict import judge
+from jaxgate.model.chips import peak_flops, utilisation
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.numbers import Samples
+from jaxgate.report.summary import summary
 
 MILLISECOND = Samples(bursts_ns=(1_000_000,), calls_per_burst=1)
 

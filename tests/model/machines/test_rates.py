@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.model import CHIPS, GPUS, RATES, peak_flops
+from jaxgate.ext.targets.model import CHIPS, GPUS
+from jaxgate.model.chips import RATES, peak_flops
 
 
 def test_every_chip_has_its_rates():

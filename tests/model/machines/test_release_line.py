@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxgate.model import distance, folder_name, release_line, split_folder_name
+from jaxgate.model.machine import distance, folder_name, release_line, split_folder_name
 
 
 @pytest.mark.parametrize(

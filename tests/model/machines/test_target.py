@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.model import CHIPS, Target, compiled_for
+from jaxgate.ext.targets.model import CHIPS, Target
+from jaxgate.model.machine import compiled_for
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.model import Computation, Samples
+from jaxgate.model.computation import Computation
+from jaxgate.model.numbers import Samples
 
 
 def singles(count):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from jaxgate.model import Case, case_name, namesakes, possible_names
+from jaxgate.model.workload import Case, case_name, namesakes, possible_names
 
 
 def computation():

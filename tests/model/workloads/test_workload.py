@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import jaxgate
-from jaxgate.model import Amount, Batch, Computation, Family, Tolerance
+from jaxgate.model.computation import Amount, Batch, Computation
+from jaxgate.model.workload import Family, Tolerance
 
 MORE = Tolerance(fact="temp_bytes", relative=0.2, why="a test says so")
 SIZES = {"small": 2, "full": 20}

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from support.processes import python
 
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Computation
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.computation import Computation
 from jaxgate.observe.measure import observe
 
 X = jnp.ones((8, 4))
@@ -116,9 +116,9 @@ import jax, jax.numpy as jnp, numpy as np
 jax.config.update("jax_num_cpu_devices", 8)
 from pathlib import Path
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
-from jaxgate.judge import judge
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Baseline, Computation, ProgramRecord, Provenance, Samples, StoredBaseline
+from jaxgate.judge.verdict import judge
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.baseline import Baseline, Provenance, StoredBaseline; from jaxgate.model.computation import Computation; from jaxgate.model.program import ProgramRecord; from jaxgate.model.numbers import Samples
 from jaxgate.observe.measure import observe
 
 GRID = np.array(jax.devices()).reshape(2, 4)

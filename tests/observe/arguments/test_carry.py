@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.model import Computation, InvalidCaseError
-from jaxgate.observe.arguments import with_next_args
+from jaxgate.model.computation import Computation
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.arguments.carry import with_next_args
 from jaxgate.observe.measure import observe
 
 

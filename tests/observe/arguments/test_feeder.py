@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgate.observe.arguments import Feeder, on_device
-from jaxgate.observe.trace import record
+from jaxgate.observe.arguments.feeder import Feeder, on_device
+from jaxgate.observe.trace.compile_events import record
 
 DEVICE = jax.devices()[0]
 SPLIT = NamedSharding(Mesh(np.array([DEVICE]), ("x",)), PartitionSpec("x"))

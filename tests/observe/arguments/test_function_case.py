@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import pytest
 from support.function_cases import function_case
 
-from jaxgate.model import Batch, Tolerance, claim
+from jaxgate.model.claim import claim
+from jaxgate.model.computation import Batch
+from jaxgate.model.workload import Tolerance
 
 X, Y = jnp.ones((4, 4)), jnp.zeros((2, 4))
 

@@ -13,8 +13,8 @@ import pytest
 from flax import nnx
 from support.function_cases import function_case
 
-from jaxgate.observe.arguments.guests import StaticLeaves, stages_itself, with_owner
-from jaxgate.observe.trace import source_fingerprint
+from jaxgate.observe.arguments.function_case import StaticLeaves, stages_itself, with_owner
+from jaxgate.observe.trace.source import source_fingerprint
 
 X = jnp.ones(4)
 

@@ -9,13 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Computation, InvalidCaseError
-from jaxgate.observe.arguments import Shards, inputs_fingerprint, on_host, pieces, processes_of, side_by_side
-from jaxgate.observe.execute import JittedSubject, check_agreement, refuse_nan, take_samples, take_steps
-from jaxgate.observe.machine import hardware_key
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.computation import Computation
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.arguments.feeder import Shards, inputs_fingerprint, on_host, pieces, side_by_side
+from jaxgate.observe.arguments.lockstep import processes_of
+from jaxgate.observe.execute.correctness import check_agreement, refuse_nan
+from jaxgate.observe.execute.samples import take_samples
+from jaxgate.observe.execute.steps import take_steps
+from jaxgate.observe.execute.subjects import JittedSubject
+from jaxgate.observe.machine.environment import hardware_key
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import lower
+from jaxgate.observe.trace.lowering import lower
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 TOP, BOTTOM = ((0, 2), (0, 3)), ((2, 4), (0, 3))
@@ -133,9 +138,7 @@ def test_inputs_are_known_by_parts_and_places(monkeypatch):
     same = np.zeros((4, 3), np.float32)
     found = []
     for places in ((TOP,), (BOTTOM,), (TOP,)):
-        monkeypatch.setattr(
-            "jaxgate.observe.arguments.local_shards.on_host", lambda _, places=places: spread(same, places)
-        )
+        monkeypatch.setattr("jaxgate.observe.arguments.feeder.on_host", lambda _, places=places: spread(same, places))
         found.append(inputs_fingerprint((same,), {}))
     assert found[0] == found[2] != found[1]
 

@@ -10,16 +10,10 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgate.model import Argument
-from jaxgate.observe.arguments import (
-    argument_keys,
-    argument_names,
-    explain,
-    inputs_fingerprint,
-    leaves_with_paths,
-    to_host,
-)
-from jaxgate.observe.trace import lower
+from jaxgate.model.measurement import Argument
+from jaxgate.observe.arguments.feeder import inputs_fingerprint
+from jaxgate.observe.arguments.signature import argument_keys, argument_names, explain, leaves_with_paths, to_host
+from jaxgate.observe.trace.lowering import lower
 
 X = jnp.ones((2, 3))
 

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.arguments import ArgumentKey, difference, open_static
+from jaxgate.observe.arguments.signature import ArgumentKey, difference
+from jaxgate.observe.arguments.static_trees import open_static
 
 
 def step(batch, model, rate, *, scale=1.0):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.observe.arguments import static_change
+from jaxgate.observe.arguments.static import static_change
 
 TREE = "(((<function train_step at 0x7fc69d4e65c0>,), PyTreeDef(*)), ((None, {rate}, PyTreeDef((*, *))), ((None, {more}))))"
 

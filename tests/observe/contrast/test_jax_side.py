@@ -10,7 +10,10 @@ import pytest
 from jax.experimental import pallas
 from support.contrasts import ROWS, WIDTH, logits, squared, training
 
-from jaxgate.observe.contrast import ContrastOpponent, differences, launch_side, loading_of, look_at, runner_of
+from jaxgate.observe.contrast.agreement import differences, look_at
+from jaxgate.observe.contrast.launch import launch_side
+from jaxgate.observe.contrast.loading import loading_of
+from jaxgate.observe.contrast.runner import ContrastOpponent, runner_of
 
 FORWARD_AND_BACKWARD = 2 * (2 * ROWS * WIDTH * WIDTH)
 """Of the layer, and of its weights' gradient; nobody asks for that of the inputs."""

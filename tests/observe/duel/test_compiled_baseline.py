@@ -8,11 +8,13 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Computation
-from jaxgate.observe.duel import Opponents, compiled_baseline
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.computation import Computation
+from jaxgate.observe.duel import sides
+from jaxgate.observe.duel.sides import Opponents
 from jaxgate.observe.measure import observe
-from jaxgate.observe.program import NotReplayableError, executable_fingerprint
+from jaxgate.observe.program.executable_fingerprint import executable_fingerprint
+from jaxgate.observe.program.export import NotReplayableError
 
 
 @pytest.fixture
@@ -26,8 +28,8 @@ def observed():
 def compiles(monkeypatch):
     """Programs that were compiled."""
     done = []
-    prepare = compiled_baseline.prepare
-    monkeypatch.setattr(compiled_baseline, "prepare", lambda *args: done.append(args) or prepare(*args))
+    prepare = sides.prepare
+    monkeypatch.setattr(sides, "prepare", lambda *args: done.append(args) or prepare(*args))
     return done
 
 

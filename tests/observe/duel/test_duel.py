@@ -14,10 +14,13 @@ import numpy as np
 import optax
 import pytest
 
-from jaxgate.observe.arguments import Feeder, on_device, to_host
-from jaxgate.observe.duel import Contender, agree, prepare, run_duel
-from jaxgate.observe.program import NotReplayableError, export_program, split_call
-from jaxgate.observe.trace import CLOCKS, compile_program, compiled_facts, lower
+from jaxgate.observe.arguments.feeder import Feeder, on_device
+from jaxgate.observe.arguments.signature import to_host
+from jaxgate.observe.duel.duel import Contender, agree, prepare, run_duel
+from jaxgate.observe.program.export import NotReplayableError, export_program, split_call
+from jaxgate.observe.trace.clocks import CLOCKS
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.stages import compile_program, compiled_facts
 
 W = jnp.arange(12.0).reshape(3, 4) / 10
 S = W.T @ W + jnp.eye(4)

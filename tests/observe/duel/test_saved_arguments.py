@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.observe.arguments import to_host
-from jaxgate.observe.duel import restore, to_files
-from jaxgate.observe.machine import all_settings, apply_settings, settings, settings_of
+from jaxgate.observe.arguments.signature import to_host
+from jaxgate.observe.duel.sides import restore, to_files
+from jaxgate.observe.machine.jax_settings import all_settings, apply_settings, settings, settings_of
 
 WEAK = jnp.asarray(3.0)
 KEY = jax.random.key(7)

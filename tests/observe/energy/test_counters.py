@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import pytest
 from support.energy import World
 
-from jaxgate.model import NoEnergy
-from jaxgate.observe.energy import CounterError, EnergyMeters
+from jaxgate.ext.energy.counters import EnergyMeters
+from jaxgate.ext.energy.model import NoEnergy
+from jaxgate.ext.energy.protocol import CounterError
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from support.nvml import FakeDriver, FakeNvmlError
 
-from jaxgate.observe.energy import CounterError
-from jaxgate.observe.energy.nvml_counter import NvmlDriver
+from jaxgate.ext.energy.nvml_counter import NvmlDriver
+from jaxgate.ext.energy.protocol import CounterError
 
 
 class FakeNvml(FakeDriver):

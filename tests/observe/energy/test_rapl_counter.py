@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from jaxgate.observe.energy import CounterError
-from jaxgate.observe.energy import rapl_counter as module
-from jaxgate.observe.energy.rapl_counter import RaplCounter, open_rapl
-from jaxgate.observe.machine import Ticks
+from jaxgate.ext.energy import rapl_counter as module
+from jaxgate.ext.energy.protocol import CounterError
+from jaxgate.ext.energy.rapl_counter import RaplCounter, open_rapl
+from jaxgate.observe.machine.load import Ticks
 
 
 def zone(powercap, place, name, energy=None, range_uj=262_143_328_850):

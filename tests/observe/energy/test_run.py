@@ -7,9 +7,9 @@ from itertools import count
 import pytest
 from support.energy import World
 
-from jaxgate.judge import compare_energy, energy_of
-from jaxgate.model import Energy, NoEnergy
-from jaxgate.observe.energy import CounterError, calls_of_burst, take_energy
+from jaxgate.ext.energy.model import Energy, NoEnergy, compare_energy, energy_of
+from jaxgate.ext.energy.protocol import CounterError
+from jaxgate.ext.energy.run import calls_of_burst, take_energy
 
 CALL_MS = 2
 

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.model import Batch, InvalidCaseError
-from jaxgate.observe.execute import check_agreement, check_batch
+from jaxgate.model.computation import Batch
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.execute.correctness import check_agreement, check_batch
 
 NAN, INF = float("nan"), float("inf")
 

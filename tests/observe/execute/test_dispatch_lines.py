@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.observe.execute import count_launches, dispatch_lines
-from jaxgate.observe.execute.dispatch_lines import marked_line, marking_lines
-from jaxgate.observe.execute.dispatches import BACK
+from jaxgate.observe.execute import dispatches
+from jaxgate.observe.execute.dispatches import BACK, count_launches, marked_line, marking_lines
 
 FILE = "tests/observe/execute/test_dispatch_lines.py"
 X = np.ones(8, np.float32)
@@ -31,10 +30,10 @@ def _line(offset):
     return f"{FILE}:{_loop.__code__.co_firstlineno + offset}"
 
 
-@pytest.mark.parametrize("most", [dispatch_lines.MAX_SPANS, 4], ids=["enough", "too few"])
+@pytest.mark.parametrize("most", [dispatches.MAX_SPANS, 4], ids=["enough", "too few"])
 def test_launches_and_transfers_have_their_lines(monkeypatch, most):
     """Programs, numbers that are put and values that are read are placed at their lines; counts need no room."""
-    monkeypatch.setattr(dispatch_lines, "MAX_SPANS", most)
+    monkeypatch.setattr(dispatches, "MAX_SPANS", most)
     _loop(X)
     counted = count_launches(lambda: lambda: jax.block_until_ready(_loop(X)), jax.devices()[:1])
     assert counted.why_not == ""

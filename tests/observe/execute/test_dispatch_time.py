@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import pytest
 
 from jaxgate.observe import compat
-from jaxgate.observe.execute import JittedSubject, dispatch_time
-from jaxgate.observe.execute.dispatch_time import MAX_PAIRS, MIN_PAIRS
-from jaxgate.observe.trace import CLOCKS, compile_program, lower
+from jaxgate.observe.execute.dispatches import MAX_PAIRS, MIN_PAIRS, dispatch_time
+from jaxgate.observe.execute.subjects import JittedSubject
+from jaxgate.observe.trace.clocks import CLOCKS
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.stages import compile_program
 
 X = jnp.ones(8)
 QUICK = 10_000

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import pytest
 from support.energy import WorkingWorld, no_meters
 
-from jaxgate.judge import energy_of
-from jaxgate.model import Computation, EnergyRun, NoEnergy
+from jaxgate.ext.energy.model import EnergyRun, NoEnergy, energy_of
+from jaxgate.model.computation import Computation
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import Clocks
+from jaxgate.observe.trace.clocks import Clocks
 
 X = jnp.ones((8, 4))
 

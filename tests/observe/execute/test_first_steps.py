@@ -7,9 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.model import InvalidCaseError
-from jaxgate.observe.execute import STEPS, JittedSubject, launch_time, refuse_nan, take_samples, take_steps
-from jaxgate.observe.trace import CLOCKS, Clocks, OwnTime, compile_program, lower
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.execute.correctness import refuse_nan
+from jaxgate.observe.execute.samples import launch_time, take_samples
+from jaxgate.observe.execute.steps import STEPS, take_steps
+from jaxgate.observe.execute.subjects import JittedSubject
+from jaxgate.observe.trace.clocks import CLOCKS, Clocks, OwnTime
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.stages import compile_program
 
 
 class Clock:

@@ -8,12 +8,14 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.model import Computation
-from jaxgate.observe.arguments import Carry
-from jaxgate.observe.execute import STEPS, EagerSubject, JittedSubject, take_steps
-from jaxgate.observe.execute.further_steps import MAX_STEPS, take_further_steps
+from jaxgate.model.computation import Computation
+from jaxgate.observe.arguments.carry import Carry
+from jaxgate.observe.execute.steps import MAX_STEPS, STEPS, take_further_steps, take_steps
+from jaxgate.observe.execute.subjects import EagerSubject, JittedSubject
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import CLOCKS, Clocks, compile_program, lower
+from jaxgate.observe.trace.clocks import CLOCKS, Clocks
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.stages import compile_program
 
 MS = 1_000_000
 X = jnp.ones(4)

@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.model import Computation
-from jaxgate.observe.execute import count_python
-from jaxgate.observe.execute.python_events import PythonEvents
+from jaxgate.model.computation import Computation
+from jaxgate.observe.execute.python_calls import PythonEvents, count_python
 from jaxgate.observe.execute.subjects import EagerSubject
 from jaxgate.observe.measure import observe
 from jaxgate.observe.source_lines import short_path
@@ -165,7 +164,7 @@ def test_a_run_under_cprofile_is_counted_as_any_other():
 
 def test_a_call_without_end_is_counted_up_to_a_limit(monkeypatch):
     """Each time alike: what is beyond it is beyond what is allowed, too."""
-    monkeypatch.setattr("jaxgate.observe.execute.python_events.MAX_EVENTS", 1000)
+    monkeypatch.setattr("jaxgate.observe.execute.python_calls.MAX_EVENTS", 1000)
 
     def many():
         return sum(i for i in range(100_000))

@@ -14,13 +14,16 @@ import pytest
 from flax import nnx
 from support.processes import python
 
-from jaxgate.model import CALL_FACTS, Amount, Batch, Computation, InvalidCaseError
-from jaxgate.observe.execute import WHY_NOT, count_launches, dispatches
-from jaxgate.observe.execute.dispatches import ELSEWHERE
+from jaxgate.model.computation import Amount, Batch, Computation
+from jaxgate.model.measurement import CALL_FACTS, InvalidCaseError
+from jaxgate.observe.execute import dispatches
+from jaxgate.observe.execute.dispatches import ELSEWHERE, count_launches
+from jaxgate.observe.execute.subjects import WHY_NOT
 from jaxgate.observe.measure import observe
-from jaxgate.observe.program import NotReplayableError
+from jaxgate.observe.program.export import NotReplayableError
 from jaxgate.observe.source_lines import short_path
-from jaxgate.observe.trace import Clocks, find_jitted_functions
+from jaxgate.observe.trace.clocks import Clocks
+from jaxgate.observe.trace.lowering import find_jitted_functions
 
 
 class Clock:
@@ -210,7 +213,7 @@ def test_one_program_on_one_device_or_eight_is_one_launch(tmp_path):
         "import jax, numpy as np\n"
         "jax.config.update('jax_num_cpu_devices', 4)\n"
         "from jax.sharding import Mesh, NamedSharding, PartitionSpec\n"
-        "from jaxgate.model import Computation\n"
+        "from jaxgate.model.computation import Computation\n"
         "from jaxgate.observe.measure import observe\n"
         "step = jax.jit(lambda w, x: w + x)\n"
         "step.__wrapped__.__name__ = 'step'\n"

@@ -12,7 +12,7 @@ import optax
 import pytest
 from flax import nnx
 
-from jaxgate.observe.execute import recorded_calls
+from jaxgate.observe.execute.recorded_calls import recorded_calls
 
 W = jnp.arange(8.0)
 step = jax.jit(lambda w, x: (w - 0.1 * x, (w * x).sum()), donate_argnums=0)

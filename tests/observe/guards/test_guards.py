@@ -540,21 +540,21 @@ FAULTS = {
     "no_retrace": (
         "    with no_retrace(step):\n        step(Y)\n",
         (
-            "E       jaxgate.observe.guards.retrace.RetraceError: expected no trace and no compile of <lambda>, found 1 trace and 1",
+            "E       jaxgate.observe.guards.RetraceError: expected no trace and no compile of <lambda>, found 1 trace and 1",
             "<lambda>: state: float32[3] → float32[4] at test_model.py:8",
         ),
     ),
     "no_transfer": (
         "    with no_transfer():\n        step(np.ones(3, 'float32'))\n",
         (
-            "E       jaxgate.observe.guards.transfer.TransferError: expected no implicit transfer, found host-to-device of float32[3] "
+            "E       jaxgate.observe.guards.TransferError: expected no implicit transfer, found host-to-device of float32[3] "
             "at test_model.py:8",
         ),
     ),
     "at_most_bytes": (
         "    with at_most_bytes(15):\n        kept = step(jax.device_put(Y))\n",
         (
-            "E       jaxgate.observe.guards.live_bytes.BytesError: expected at most 15 more bytes of live arrays on",
+            "E       jaxgate.observe.guards.BytesError: expected at most 15 more bytes of live arrays on",
             "found 16;",
             "float32[4]: 16 bytes",
         ),

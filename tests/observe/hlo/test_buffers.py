@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxgate.observe.hlo import largest_allocations, rows_of
-from jaxgate.observe.hlo.buffers import Allocation, Allocations, read_message
+from jaxgate.observe.hlo.buffers import Allocation, Allocations, largest_allocations, read_message, rows_of
 
 N = 256
 SQUARE = N * N * 4

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from support.paths import DATA, REPOSITORY
 from support.processes import python
 
-from jaxgate.observe.hlo import KINDS, axes_of, read_collectives, read_hlo
-from jaxgate.observe.hlo.replica_groups import read_groups
+from jaxgate.observe.hlo.collectives import KINDS, axes_of, read_collectives, read_groups
+from jaxgate.observe.hlo.parser import read_hlo
 
 FILES = sorted((DATA / "hlo").glob("*/*.hlo.gz"))
 TEXTS = {f"{file.parent.name}/{file.name.split('.')[0]}": gzip.decompress(file.read_bytes()).decode() for file in FILES}

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import pytest
 from support.paths import DATA
 
-from jaxgate.observe.hlo import program_diff
-from jaxgate.observe.hlo.diff import DIFF_LIMIT, MOST_PAIRS, normalise
+from jaxgate.observe.hlo.diff import DIFF_LIMIT, MOST_PAIRS, normalise, program_diff
 
 STORED = sorted((DATA / "hlo").glob("*/*.hlo.gz"))
 X = jnp.ones((4, 4))

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.paths import DATA
 
-from jaxgate.observe.hlo import read_hlo
-from jaxgate.observe.hlo.parser import COLLECTIVE_WORDS, UNREAD_CHARACTERS
+from jaxgate.observe.hlo.parser import COLLECTIVE_WORDS, UNREAD_CHARACTERS, read_hlo
 
 STORED = sorted((DATA / "hlo").glob("*/*.hlo.gz"))
 IDS = [f"{file.parent.name}-{file.name.split('.')[0]}" for file in STORED]

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import pytest
 from support.paths import DATA
 
-from jaxgate.observe.hlo import count_products, read_hlo
+from jaxgate.observe.hlo.demand import count_products
+from jaxgate.observe.hlo.parser import read_hlo
 
 HEAD = "HloModule jit_step, is_scheduled=true\n\n"
 

@@ -7,10 +7,17 @@ from dataclasses import replace
 import jax
 import pytest
 
-from jaxgate.model import COMPILE_OPTIONS, UNKNOWN_SETTINGS
-from jaxgate.observe.machine import all_settings, know_defaults, read_defaults, settings_of
+from jaxgate.model.machine import COMPILE_OPTIONS, UNKNOWN_SETTINGS
 from jaxgate.observe.machine import jax_settings as module
-from jaxgate.observe.machine.jax_settings import HARMLESS, SETTINGS, unusual_settings
+from jaxgate.observe.machine.jax_settings import (
+    HARMLESS,
+    SETTINGS,
+    all_settings,
+    know_defaults,
+    read_defaults,
+    settings_of,
+    unusual_settings,
+)
 
 
 @pytest.fixture

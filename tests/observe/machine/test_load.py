@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from support.nvml import FakeDriver, FakeNvmlError
 
-from jaxgate.observe.machine import Ticks, look, most_memory_bytes, read_ticks
 from jaxgate.observe.machine import nvml as module
+from jaxgate.observe.machine.load import Ticks, look, most_memory_bytes, read_ticks
 from jaxgate.observe.machine.nvml import read_gpus
 
 IDLE = "cpu  1000 0 1000 100000 0 0 0 500 0 0\ncpu0 1 2 3\n"

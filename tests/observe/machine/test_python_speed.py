@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.model import Computation
-from jaxgate.observe.machine import python_speed, read_yardstick
-from jaxgate.observe.machine.python_speed import ROUNDS
+from jaxgate.model.computation import Computation
+from jaxgate.observe.machine import load
+from jaxgate.observe.machine.load import ROUNDS, read_yardstick
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import Clocks, record
+from jaxgate.observe.trace.clocks import Clocks
+from jaxgate.observe.trace.compile_events import record
 
 SECOND = 1_000_000_000
 
@@ -43,7 +44,7 @@ def rounds(monkeypatch, clock, *taken):
     def work():
         clock.now += left.pop(0)
 
-    monkeypatch.setattr(python_speed, "_work", work)
+    monkeypatch.setattr(load, "_work", work)
     return left
 
 
@@ -59,7 +60,7 @@ def test_it_needs_no_jax():
     """A slower JAX must not hide in the measure that it is held against."""
     code = (
         "import runpy, sys, time\n"
-        f"runpy.run_path({python_speed.__file__!r})['read_yardstick'](time.perf_counter_ns)\n"
+        f"runpy.run_path({load.__file__!r})['read_yardstick'](time.perf_counter_ns)\n"
         "assert not [name for name in sys.modules if name.split('.')[0] in ('jax', 'jaxlib', 'numpy')]\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -71,7 +72,7 @@ def test_it_traces_and_compiles_nothing(clock):
     with record() as events:
         assert read_yardstick(clock) == 1_000
     assert (events.traces, events.compiles, clock.readings) == ([], [], 2 * ROUNDS)
-    assert python_speed._work() == python_speed._work() == 4_000
+    assert load._work() == load._work() == 4_000
 
 
 @pytest.mark.parametrize("sampling", [True, False], ids=["sampled", "not sampled"])
@@ -102,7 +103,8 @@ def test_a_busy_machine_does_not_make_a_compile_longer(monkeypatch, wall, busy, 
     """On CPU no longer than its threads ran, and no longer than it took; elsewhere the compiler waits for the device."""
     import jax
 
-    from jaxgate.observe.trace import compile_program, lower
+    from jaxgate.observe.trace.lowering import lower
+    from jaxgate.observe.trace.stages import compile_program
 
     def ticking(step):
         now = iter(range(0, 100 * step, step))

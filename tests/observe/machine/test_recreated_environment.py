@@ -9,16 +9,10 @@ import jax
 import pytest
 from support.jax_settings import settings_restored
 
-from jaxgate.observe.machine import (
-    NotRecreatedError,
-    environment,
-    know_defaults,
-    known_defaults,
-    read_environment,
-    recreate,
-    variables_of,
-)
-from jaxgate.observe.machine.recreated_environment import use_cores
+from jaxgate.observe.machine import environment
+from jaxgate.observe.machine.environment import read_environment
+from jaxgate.observe.machine.jax_settings import know_defaults, known_defaults
+from jaxgate.observe.machine.recreated_environment import NotRecreatedError, recreate, use_cores, variables_of
 from jaxgate.processes.defaults_query import find_defaults
 
 FLAG = "--xla_dump_to=/some/where"

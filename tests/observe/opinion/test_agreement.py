@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jaxgate.observe.opinion import allowed_error, compare, distance, perturbed
+from jaxgate.ext.opinion.agreement import allowed_error, compare, distance, perturbed
 
 EPS = 2.0**-23
 X = np.linspace(1.0, 2.0, 8, dtype=np.float32)

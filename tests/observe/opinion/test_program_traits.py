@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.opinion import read_traits
+from jaxgate.ext.opinion.traits import read_traits
 
 X = jnp.ones((8, 16))
 EPS = 2.0**-23

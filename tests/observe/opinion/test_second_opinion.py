@@ -12,11 +12,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jaxgate.model import OpinionBy
-from jaxgate.observe.arguments import on_host
-from jaxgate.observe.interpreter import NotInterpretedError, interpret
-from jaxgate.observe.opinion import Question, second_opinion
-from jaxgate.observe.trace import CLOCKS, compile_program, lower
+from jaxgate.ext.opinion.ask import Question, second_opinion
+from jaxgate.ext.opinion.interpreter import NotInterpretedError, interpret
+from jaxgate.ext.opinion.model import OpinionBy
+from jaxgate.observe.arguments.feeder import on_host
+from jaxgate.observe.trace.clocks import CLOCKS
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.stages import compile_program
 
 RANDOM = np.random.default_rng(0)
 W, B = (jnp.asarray(RANDOM.normal(size=shape) / 8, jnp.float32) for shape in ((64, 64), (64,)))
@@ -258,7 +260,7 @@ def test_what_would_take_the_interpreter_too_long_is_compiled_again():
 
 def test_where_its_used_arguments_are_unknown_it_is_compiled_again(right, monkeypatch):
     """The interpreter needs to know them; a second compile is given all."""
-    asking = importlib.import_module("jaxgate.observe.opinion.second_opinion")  # its name is its function's, too
+    asking = importlib.import_module("jaxgate.ext.opinion.ask")  # its name is its function's, too
     monkeypatch.setattr(asking, "kept_arguments", lambda _stage: None)
     assert second_opinion(right, Here(), limit_s=20).by is OpinionBy.SECOND_COMPILE
 

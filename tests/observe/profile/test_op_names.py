@@ -11,8 +11,7 @@ import pytest
 from jax import export
 from support.paths import DATA
 
-from jaxgate.observe.profile import lines_of, operations
-from jaxgate.observe.profile.op_names import plain, scope_of
+from jaxgate.ext.profile.op_names import lines_of, operations, plain, scope_of
 
 HLO = DATA / "hlo"
 

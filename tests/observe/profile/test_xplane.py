@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from jaxgate.judge.causes.operation_times import communication
-from jaxgate.model import Communication, Operation
-from jaxgate.observe.profile.xplane import spans_of
+from jaxgate.ext.profile.model import Communication, Operation
+from jaxgate.ext.profile.operations import communication
+from jaxgate.ext.profile.xplane import spans_of
 
 NAMES = {
     "dot.3": Operation("attention/dot_general", "model.py:3"),

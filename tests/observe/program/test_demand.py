@@ -7,9 +7,10 @@ import gzip
 import pytest
 from support.paths import DATA
 
-from jaxgate.model import RESOURCES, Target
-from jaxgate.observe.hlo import read_hlo
-from jaxgate.observe.program import read_demand
+from jaxgate.ext.targets.model import Target
+from jaxgate.model.measurement import RESOURCES
+from jaxgate.observe.hlo.demand import read_demand
+from jaxgate.observe.hlo.parser import read_hlo
 
 V5E, H200 = Target.parse("tpu:v5e:2x4"), Target.parse("gpu:h200:8")
 ADD = """%add (a: f32[], b: f32[]) -> f32[] {
@@ -100,7 +101,7 @@ def test_a_text_that_cannot_be_read_costs_no_verdict(monkeypatch):
     def fail(_):
         raise IndexError("no such axis")
 
-    monkeypatch.setattr("jaxgate.observe.program.demand.count_products", fail)
+    monkeypatch.setattr("jaxgate.observe.hlo.demand.count_products", fail)
     found = asked("f32[256]{0} negate(%a)")
     assert set(found.unknown) == set(RESOURCES)
     assert "no such axis" in found.unknown["memory"]

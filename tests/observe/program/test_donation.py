@@ -13,11 +13,13 @@ import pytest
 from jax.experimental.layout import Format, Layout
 from support.processes import python
 
-from jaxgate.model import InvalidCaseError
-from jaxgate.observe.arguments import Feeder
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.arguments.feeder import Feeder
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.program import lost_bytes, read_donation, refuse_shared_buffers
-from jaxgate.observe.trace import CLOCKS, compile_program, lower
+from jaxgate.observe.program.donation import lost_bytes, read_donation, refuse_shared_buffers
+from jaxgate.observe.trace.clocks import CLOCKS
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.stages import compile_program
 
 pytestmark = pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
 
@@ -250,8 +252,8 @@ import jax, jax.numpy as jnp
 warnings.simplefilter("ignore")
 jax.config.update("jax_num_cpu_devices", 8)
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from jaxgate.model import InvalidCaseError
-from jaxgate.observe.trace import CLOCKS, compile_program, lower
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.trace.clocks import CLOCKS; from jaxgate.observe.trace.stages import compile_program; from jaxgate.observe.trace.lowering import lower
 from jaxgate.observe.program.donation import read_donation, refuse_shared_buffers
 
 mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from jax import export
 
-from jaxgate.observe.program import same_executable
-from jaxgate.observe.program.executable_fingerprint import canonical
+from jaxgate.observe.program.executable_fingerprint import canonical, same_executable
 
 X = jax.ShapeDtypeStruct((64, 64), jnp.float32)
 

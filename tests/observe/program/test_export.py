@@ -21,20 +21,21 @@ from jax import export as jax_export
 from jax.experimental import io_callback
 from support.paths import REPOSITORY
 
-from jaxgate.model import ProgramRecord, StoredProgram
-from jaxgate.observe.arguments import on_device
-from jaxgate.observe.duel import prepare
-from jaxgate.observe.program import (
+from jaxgate.model.program import ProgramRecord, StoredProgram
+from jaxgate.observe.arguments.feeder import on_device
+from jaxgate.observe.duel.duel import prepare
+from jaxgate.observe.program import export
+from jaxgate.observe.program.export import (
     NotReplayableError,
-    export,
     export_program,
     find_feeds,
     load_program,
     serves_as,
     split_call,
 )
-from jaxgate.observe.trace import compiled_facts, lower
+from jaxgate.observe.trace.lowering import lower
 from jaxgate.observe.trace.stablehlo import read_structure
+from jaxgate.observe.trace.stages import compiled_facts
 
 W = jnp.arange(12.0).reshape(3, 4) / 10
 OPTIMISER = optax.adamw(1e-3)

@@ -19,11 +19,13 @@ import pytest
 from pydantic import TypeAdapter
 from support.paths import DATA
 
-from jaxgate.model import ProgramRecord, StoredProgram
-from jaxgate.observe.arguments import on_device, to_host
-from jaxgate.observe.duel import prepare, restore, to_files
-from jaxgate.observe.program import NotReplayableError, export_program, load_program, split_call
-from jaxgate.observe.trace import lower
+from jaxgate.model.program import ProgramRecord, StoredProgram
+from jaxgate.observe.arguments.feeder import on_device
+from jaxgate.observe.arguments.signature import to_host
+from jaxgate.observe.duel.duel import prepare
+from jaxgate.observe.duel.sides import restore, to_files
+from jaxgate.observe.program.export import NotReplayableError, export_program, load_program, split_call
+from jaxgate.observe.trace.lowering import lower
 
 LINE = tuple(int(part) for part in jax.__version__.split(".")[:2])
 OLDER = ("adamw", "scan", "while", "sort", "conv", "bfloat16", "random")

@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
 
-from jaxgate.model import ProgramRecord, StoredProgram
-from jaxgate.observe.arguments import on_device
-from jaxgate.observe.program import export_program
-from jaxgate.observe.repro import NotAnonymousError, anonymise, draw, modules, readable
-from jaxgate.observe.trace import lower
+from jaxgate.ext.repro import modules
+from jaxgate.ext.repro.anonymous import NotAnonymousError, anonymise
+from jaxgate.ext.repro.inputs import draw
+from jaxgate.ext.repro.modules import readable
+from jaxgate.model.program import ProgramRecord, StoredProgram
+from jaxgate.observe.arguments.feeder import on_device
+from jaxgate.observe.program.export import export_program
 from jaxgate.observe.trace.fingerprint import is_splat
+from jaxgate.observe.trace.lowering import lower
 from jaxgate.observe.trace.stablehlo import walk
 
 SECRET = 1234.578125

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.observe.repro import contents, edit, modules
+from jaxgate.ext.repro import contents, edit, modules
 
 
 def text_of(function, *args):
@@ -18,7 +18,7 @@ def text_of(function, *args):
 
 def run(text, *args):
     """What a program gives."""
-    from jaxgate.observe.interpreter import interpret
+    from jaxgate.ext.opinion.interpreter import interpret
 
     return interpret(contents.unmarked(text), [np.asarray(one) for one in args])
 

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.model import ArrayOf
-from jaxgate.observe.repro import edit, modules
-from jaxgate.observe.repro.jax_code import NotWrittenError, jax_code, lowered_again
+from jaxgate.ext.repro import edit, modules
+from jaxgate.ext.repro.jax_code import NotWrittenError, jax_code, lowered_again
+from jaxgate.ext.repro.model import ArrayOf
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jaxgate.observe.repro.standalone import Side, compare
+from jaxgate.ext.repro.standalone import Side, compare
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,13 @@ from support.paths import REPOSITORY
 from support.processes import python
 from support.targets import CompilerHere
 
-from jaxgate.model import Target
+from jaxgate.ext.targets.compiled import reused_arguments
+from jaxgate.ext.targets.model import Target
+from jaxgate.ext.targets.topology import Topology
 from jaxgate.observe.compat import input_shardings
-from jaxgate.observe.program import NotReplayableError, export_whole
-from jaxgate.observe.target import Topology
-from jaxgate.observe.target.compiled import reused_arguments
-from jaxgate.observe.trace import compiled_facts, devices_of, lower
+from jaxgate.observe.program.export import NotReplayableError, export_whole
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.stages import compiled_facts, devices_of
 
 SHAPE = (16, 8)
 
@@ -120,12 +121,12 @@ import jax
 jax.config.update("jax_num_cpu_devices", 8)
 import jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
-from jaxgate.model import Target
+from jaxgate.ext.targets.model import Target
 from jaxgate.observe.compat import input_shardings, output_shardings
-from jaxgate.observe.program import NotReplayableError
-from jaxgate.observe.target import TargetExecutable, placement
-from jaxgate.observe.target.compiled import describe_sharding
-from jaxgate.observe.trace import lower
+from jaxgate.observe.program.export import NotReplayableError
+from jaxgate.ext.targets.compiled import TargetExecutable, placement
+from jaxgate.ext.targets.compiled import describe_sharding
+from jaxgate.observe.trace.lowering import lower
 from support.paths import REPOSITORY
 from support.processes import python
 from support.targets import CompilerHere

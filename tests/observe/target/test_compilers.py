@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from jaxgate.model import CHIPS, GPUS, Target
-from jaxgate.observe.target.compilers import COMPILERS, describe_gpu, topology_of
+from jaxgate.ext.targets.compilers import COMPILERS, describe_gpu, topology_of
+from jaxgate.ext.targets.model import CHIPS, GPUS, Target
 
 FIELDS = {
     "block_dim_limit_x", "block_dim_limit_y", "block_dim_limit_z", "clock_rate_ghz", "core_count", "cuda_compute_capability",

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import pytest
 from jax.experimental import pallas as pl
 
-from jaxgate.model import InvalidCaseError, Target
-from jaxgate.observe.target import refuse_interpreted
-from jaxgate.observe.trace import lower
+from jaxgate.ext.targets.compilers import refuse_interpreted
+from jaxgate.ext.targets.model import Target
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.trace.lowering import lower
 
 TARGET = Target.parse("tpu:v5e:2x4")
 

@@ -9,8 +9,8 @@ from jax import export
 from jax.experimental import pallas as pl
 
 from jaxgate.observe.errors import NotOnTargetError
-from jaxgate.observe.program import export_program, export_whole
-from jaxgate.observe.trace import lower
+from jaxgate.observe.program.export import export_program, export_whole
+from jaxgate.observe.trace.lowering import lower
 
 triton = pytest.importorskip("jax.experimental.pallas.triton", reason="this jax has no Triton")
 

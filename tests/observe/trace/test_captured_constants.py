@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgate.observe.source_lines import short_path
-from jaxgate.observe.trace import describe_constants
+from jaxgate.observe.trace.captured_constants import describe_constants
 from jaxgate.observe.trace.stablehlo import read_structure
 
 X = jnp.ones(3)

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import lower
 from jaxgate.observe.trace.clocks import Clocks, OwnTime, asleep_ns, kept_ns, queued_ns, uncollected
+from jaxgate.observe.trace.lowering import lower
 
 X = jnp.ones(3)
 

@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.keep import ReferenceCache
-from jaxgate.model import Computation
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.computation import Computation
 from jaxgate.observe.measure import observe
-from jaxgate.observe.trace import lower, record
+from jaxgate.observe.trace.compile_events import record
+from jaxgate.observe.trace.lowering import lower
 
 W, X = {"a": jnp.ones((4, 4)), "b": jnp.ones(3)}, jnp.ones(4)
 

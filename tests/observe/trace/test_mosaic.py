@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.trace import lower
-from jaxgate.observe.trace.mosaic import without_locations
+from jaxgate.observe.trace.fingerprint import without_locations
+from jaxgate.observe.trace.lowering import lower
 
 KERNEL = """
 from jax.experimental import pallas as pl

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.hlo import read_hlo
 from jaxgate.observe.hlo.collectives import line_near
+from jaxgate.observe.hlo.parser import read_hlo
 from jaxgate.observe.source_lines import at, places
 from jaxgate.observe.trace.jaxpr_cost import count_work
 from jaxgate.observe.trace.stablehlo import read_structure

@@ -16,10 +16,15 @@ import pytest
 from flax import nnx
 from support.processes import python
 
-from jaxgate.observe.arguments import argument_keys, argument_names
-from jaxgate.observe.execute import JittedSubject, take_samples, take_steps
-from jaxgate.observe.trace import CLOCKS, Blame, Culprit, compile_program, lower, record, retrace_lines
-from jaxgate.observe.trace.cache_misses import read_miss
+from jaxgate.observe.arguments.signature import argument_keys, argument_names
+from jaxgate.observe.execute.samples import take_samples
+from jaxgate.observe.execute.steps import take_steps
+from jaxgate.observe.execute.subjects import JittedSubject
+from jaxgate.observe.trace.clocks import CLOCKS
+from jaxgate.observe.trace.compile_events import read_miss, record
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.retraces import Blame, Culprit, retrace_lines
+from jaxgate.observe.trace.stages import compile_program
 
 HERE = "tests/observe/trace/test_retraces.py"
 TICKS = 1000
@@ -587,8 +592,8 @@ import json, sys
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 jax.config.update("jax_num_cpu_devices", 2)
-from jaxgate.observe.execute import JittedSubject, take_steps
-from jaxgate.observe.trace import CLOCKS, compile_program, lower
+from jaxgate.observe.execute.subjects import JittedSubject; from jaxgate.observe.execute.steps import take_steps
+from jaxgate.observe.trace.clocks import CLOCKS; from jaxgate.observe.trace.stages import compile_program; from jaxgate.observe.trace.lowering import lower
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.retraces import Blame, retrace_lines
 

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.trace import project_functions, source_fingerprint
+from jaxgate.observe.trace import source
+from jaxgate.observe.trace.source import source_fingerprint
 
 _numbers = itertools.count()
 
@@ -232,7 +233,7 @@ def test_what_a_library_keeps_of_the_project_counts(load, made, monkeypatch):
     """A state that has a model's method, a chain of transformations, a definition that names classes: given or closed over."""
     library = ModuleType("library")
     exec(compile(LIBRARY, "library.py", "exec", dont_inherit=True), vars(library))
-    monkeypatch.setattr(project_functions, "is_project_file", lambda file: "module_" in file)
+    monkeypatch.setattr(source, "is_project_file", lambda file: "module_" in file)
     found = {}
     for number in (2, 2, 3):
         text = f"class Model:\n    def __call__(self, x):\n        return x * {number}\n"
@@ -264,7 +265,7 @@ def test_library_code_is_not_followed(load, monkeypatch):
 
 BUILDER = """
 import jax
-from jaxgate.model import Computation, Family, claim
+from jaxgate.model.computation import Computation; from jaxgate.model.workload import Family; from jaxgate.model.claim import claim
 
 CASES = Family("rows")
 
@@ -309,7 +310,7 @@ def test_what_is_judged_is_not_what_runs(load, old, new, counts):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("from jaxgate.model import Computation, Family, claim", "from jaxgate.model import Family, claim\nfrom jaxgate.model import Computation as C\n\n\ndef Computation(claims=(), **more):\n    return C(**more)"),
+        ("from jaxgate.model.computation import Computation; from jaxgate.model.workload import Family; from jaxgate.model.claim import claim", "from jaxgate.model.workload import Family; from jaxgate.model.claim import claim\nfrom jaxgate.model.computation import Computation as C\n\n\ndef Computation(claims=(), **more):\n    return C(**more)"),
         ('CASES = Family("rows")', "class Mine:\n    def workload(self, name, sweep=()):\n        return lambda build: build\n\n\nCASES = Mine()"),
     ],
     ids=["another Computation", "another family"],

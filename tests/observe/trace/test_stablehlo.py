@@ -15,7 +15,7 @@ import pytest
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgate.observe.trace import program_fingerprint
+from jaxgate.observe.trace.fingerprint import program_fingerprint
 from jaxgate.observe.trace.stablehlo import NAMED_CONSTANT_BYTES, read_structure
 
 X = jnp.arange(4.0)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.trace import compiled_facts
+from jaxgate.observe.trace.stages import compiled_facts
 
 X = jnp.ones((8, 8))
 

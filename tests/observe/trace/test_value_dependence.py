@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from jaxgate.observe.trace import value_dependent
+from jaxgate.observe.trace.stablehlo import value_dependent
 
 X = jnp.ones((4, 4))
 N = jnp.int32(3)

@@ -6,8 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from jaxgate.model import Bisection, Mark, Probe, Quantity
-from jaxgate.report import bisection_table, compared_with, describe_quantity, first_bad_lines, likeness, moved_twice
+from jaxgate.ext.bisect.model import Bisection, Mark, Probe, Quantity
+from jaxgate.ext.bisect.text import (
+    bisection_table,
+    compared_with,
+    describe_quantity,
+    first_bad_lines,
+    likeness,
+    moved_twice,
+)
 
 TEMP = Quantity(
     name="temp_bytes", good=79.7e6, bad=16.8e6, good_tolerance=4e6, bad_tolerance=0.844e6, gain=True

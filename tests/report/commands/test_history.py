@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from jaxgate.model import HistoryPoint
-from jaxgate.report import history_text, sparkline
+from jaxgate.ext.history.model import HistoryPoint
+from jaxgate.ext.history.text import history_text, sparkline
 
 POINT = HistoryPoint(
     run="r", moment="2026-11-25T02:30:00+00:00", case="scan/rnn", folder="cpu-1-jax-0.10", status="SAME"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.model import Prediction
-from jaxgate.report import plan_table
+from jaxgate.model.workload import Prediction
+from jaxgate.report.plan import plan_table
 
 KNOWN = Prediction(test="t.py::known", unchanged_s=1.25, changed_s=2.5)
 FIRST = Prediction(test="t.py::no_duel_yet", unchanged_s=0.75, changed_s=3.0, changed_estimated=True)

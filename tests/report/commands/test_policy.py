@@ -6,7 +6,7 @@ import pytest
 from support.paths import REPOSITORY
 
 from jaxgate.cli.main import main
-from jaxgate.judge import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
+from jaxgate.judge.policy import PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 
 PAGE = REPOSITORY / "docs" / "policy.md"
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from support.factories import baseline
 
-from jaxgate.model import AnonymousProgram, ArrayOf, MeshOf, Reduced
-from jaxgate.report import bug_report, repro_file
+from jaxgate.ext.repro.file import repro_file
+from jaxgate.ext.repro.model import AnonymousProgram, ArrayOf, MeshOf, Reduced
+from jaxgate.ext.repro.run import bug_report
 
 PROGRAM = AnonymousProgram(
     payload=b"one program",

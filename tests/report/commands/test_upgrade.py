@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from jaxgate.model import Change, Decision, Group, Section, Status, TimedCases, UpgradeReport
-from jaxgate.report import upgrade_json, upgrade_lines, upgrade_page
+from jaxgate.ext.upgrade.model import Change, Group, Section, TimedCases, UpgradeReport
+from jaxgate.ext.upgrade.text import upgrade_json, upgrade_lines, upgrade_page
+from jaxgate.model.decision import Decision, Status
 
 DECISION = Decision(
     status=Status.SLOWER, ratio=1.2, low=1.1, high=1.3, pairs=8, margin=0.03, sees=0.05, threshold=0.1,

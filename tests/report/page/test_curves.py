@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from ci.page.samples import sample_run
-from jaxgate.model import Amount, Point, Scaling
-from jaxgate.report.page.curves import curve_groups, variant_groups
-from jaxgate.report.page.rates import bandwidth_groups, scaling_groups
-from jaxgate.report.page.specs import CONFIG, bars, curve, of_one_case, scale_of
+from jaxgate.ext.page.charts import CONFIG, bars, curve, of_one_case, scale_of
+from jaxgate.ext.page.curves import bandwidth_groups, curve_groups, scaling_groups, variant_groups
+from jaxgate.model.computation import Amount
+from jaxgate.model.outcome import Point, Scaling
 
 PLAIN = sample_run(1).cases[0]
 

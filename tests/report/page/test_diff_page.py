@@ -1,9 +1,9 @@
 """The page of two sides: what is said of both, a table of facts, one of times."""
 
-from jaxgate.judge import diff_sides
-from jaxgate.model import DiffSide, SideCase
-from jaxgate.report import diff_summary
-from jaxgate.report.page import diff_document
+from jaxgate.ext.diff.judge import diff_sides
+from jaxgate.ext.diff.model import DiffSide, SideCase
+from jaxgate.ext.diff.page import diff_document
+from jaxgate.ext.diff.text import diff_summary
 
 
 def side(name, case="scan/a", **figures):

@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 import pytest
 
 from ci.page.samples import MARKS, hostile_run, sample_run
-from jaxgate.report.page import Result, run_page
-from jaxgate.report.page.addresses import fragments, to_file, to_fragment
-from jaxgate.report.page.document import document, script_json, script_text
-from jaxgate.report.page.parts import Cell, Column, Section, Table
+from jaxgate.ext.page.case_table import fragments, to_file, to_fragment
+from jaxgate.ext.page.charts import Cell, Column, Section, Table
+from jaxgate.ext.page.document import document, script_json, script_text
+from jaxgate.ext.page.run_page import Result, run_page
 
 LIBRARY = "window.vegaEmbed = async () => {}; // </script><script>document.title='ran'</script> <!-- \r\n"
 PLAIN_ELEMENTS = {

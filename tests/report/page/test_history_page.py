@@ -5,7 +5,7 @@ import re
 
 from support.history_points import FOLDER, named, point
 
-from jaxgate.report.page import history_document
+from jaxgate.ext.history.page import history_document
 
 HOSTILE = '</script><script>alert("1")</script>'
 

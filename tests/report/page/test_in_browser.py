@@ -8,9 +8,10 @@ import pytest
 
 from ci.page.browser import browser, find_browser
 from ci.page.samples import hostile_run, sample_run
-from jaxgate.keep import cache_folder, chart_library
-from jaxgate.report import show
-from jaxgate.report.page import Result, run_page
+from jaxgate.ext.page.chart_library import chart_library
+from jaxgate.ext.page.run_page import Result, run_page
+from jaxgate.keep.machine import cache_folder
+from jaxgate.report.units import show
 
 PROGRAM = find_browser()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs chromium")

@@ -9,12 +9,11 @@ from dataclasses import replace
 import pytest
 
 from ci.page.samples import sample_run
-from jaxgate.model import CallTimes, FindingRecord, RunRecord, TimeRecord
-from jaxgate.report.page import Result, run_page
-from jaxgate.report.page.case_data import LEFT_OUT, MOST_LINES, TextBudget
-from jaxgate.report.page.case_table import finding_text, rows_of
-from jaxgate.report.page.run_page import headline
-from jaxgate.report.page.side_by_side import side_by_side
+from jaxgate.ext.page.case_table import LEFT_OUT, MOST_LINES, TextBudget, finding_text, rows_of
+from jaxgate.ext.page.run_page import Result, headline, run_page
+from jaxgate.ext.page.side_by_side import side_by_side
+from jaxgate.model.outcome import FindingRecord, RunRecord, TimeRecord
+from jaxgate.model.verdict import CallTimes
 
 LIBRARY = "window.vegaEmbed = async () => {};"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxgate.report.page.series import find_series, find_variants
+from jaxgate.ext.page.curves import find_series, find_variants
 
 
 def curves(*names):

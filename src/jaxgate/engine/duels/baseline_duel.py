@@ -1,4 +1,7 @@
-"""Time of a changed program: a duel with the baseline's program, here and now."""
+"""Time of a changed program: a duel with the baseline's program, here and now.
+
+Why a case cannot be timed against its baseline's program, known before anything is compiled.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +10,64 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jaxgate.engine.duels.duel_budget import DuelBudget
-from jaxgate.engine.duels.duel_energy import BothEnergies, duel_energy
-from jaxgate.engine.duels.duel_processes import Environments, FreshDuel
-from jaxgate.engine.duels.duel_prospects import why_hopeless, why_unclocked
+from jaxgate.engine.duels.duel_processes import DuelBudget, Environments, FreshDuel
 from jaxgate.engine.duels.launched_duel import differs_here, match_all, match_programs, recompiled
 from jaxgate.engine.duels.noise_floors import Margins
-from jaxgate.engine.duels.repeats import DuelRepeat, Repeat
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import (
-    LOOKS,
-    Difference,
-    decide,
-    is_settled,
-    name_margin,
-    own_margin,
-    window_note,
-)
-from jaxgate.keep import ProgramStore
-from jaxgate.model import (
-    BrokenDuelError,
-    Decision,
-    Duel,
-    InvalidCaseError,
-    Match,
-    ProgramRecord,
-    StoredBaseline,
-    StoredProgram,
-)
-from jaxgate.observe.duel import Contender, Opponents, Side, agree, prepare, side_of
+from jaxgate.engine.repeats import DuelRepeat, Repeat
+from jaxgate.ext.energy.run import BothEnergies, duel_energy
+from jaxgate.judge.ageing import window_note
+from jaxgate.judge.difference import Difference
+from jaxgate.judge.timing.calibration import name_margin, own_margin
+from jaxgate.judge.timing.duel import LOOKS, decide, is_settled
+from jaxgate.judge.verdict import why_untimed
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.model.baseline import StoredBaseline
+from jaxgate.model.decision import Decision
+from jaxgate.model.duel import BrokenDuelError, Duel
+from jaxgate.model.measurement import MAX_NAMED, InvalidCaseError
+from jaxgate.model.program import Match, ProgramRecord, StoredProgram
+from jaxgate.model.words import shortlist
+from jaxgate.observe.duel.duel import Contender, Side, agree, prepare
+from jaxgate.observe.duel.sides import Opponents, side_of
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.program import NotReplayableError, UnreadableProgramError, executable_fingerprint, same_executable
+from jaxgate.observe.program.executable_fingerprint import executable_fingerprint, same_executable
+from jaxgate.observe.program.export import NotReplayableError, UnreadableProgramError
 from jaxgate.processes.live_worker import WorkerError
+
+SEVERAL = "several processes: not duelled yet"
+"""Why a program that runs over several processes is not timed against another."""
+
+
+def why_hopeless(difference: Difference) -> str:
+    """Why no duel could say anything; empty if one could."""
+    now = difference.now
+    if now.processes > 1:
+        return SEVERAL
+    launched = now.launched_programs and difference.baseline.launched_programs
+    if now.only_raises:
+        return "its error checks call Python, so that it cannot be stored and duelled; EQX_ON_ERROR=nan leaves them out"
+    if (now.eager and not launched) or now.facts.host_callbacks or now.native_code:
+        return "it cannot be stored and duelled"
+    if not difference.executable:
+        return "a duel would compile both sides here"
+    if difference.program and not difference.work:
+        decide = (
+            f", and {shortlist(now.depends_on_values, MAX_NAMED)} may depend on them" if now.depends_on_values else ""
+        )
+        return f"a duel would give today's input values to both programs{decide}"
+    return ""
+
+
+def why_unclocked(difference: Difference, *, budget_left: bool) -> str:
+    """Why no clock may decide; empty if one may."""
+    if why := why_untimed(difference.now):
+        return why
+    if not difference.devices:
+        return "a duel would give both programs one order of devices"
+    return "" if budget_left else "the budget for duels is spent (--perf-budget)"
+
 
 Opponent = tuple[StoredProgram, Contender]
 """The baseline's program and its executable here. Holds arrays."""

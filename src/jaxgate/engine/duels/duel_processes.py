@@ -1,4 +1,7 @@
-"""A duel in other processes than this one: done over again in a fresh one, or with a process for each side."""
+"""A duel in other processes than this one: done over again in a fresh one, or with a process for each side.
+
+The time that all duels of a run may take together.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,19 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from jaxgate.judge import CONFIRM_COUNT, LOOKS, decide, decide_claim
-from jaxgate.keep import Job, read_duels, write_job
-from jaxgate.model import Claim, Contract, Decision, Duel, Match, RepeatOutcome
-from jaxgate.observe.duel import Side, run_duel, to_files
+from jaxgate.judge.claims import decide_claim
+from jaxgate.judge.timing.duel import CONFIRM_COUNT, LOOKS, decide
+from jaxgate.keep.duel_handoff import Job, read_duels, write_job
+from jaxgate.model.claim import Claim
+from jaxgate.model.decision import Decision
+from jaxgate.model.duel import Duel, RepeatOutcome
+from jaxgate.model.numbers import Contract
+from jaxgate.model.program import Match
+from jaxgate.observe.duel.duel import Side, run_duel
+from jaxgate.observe.duel.sides import to_files
 from jaxgate.observe.errors import describe
-from jaxgate.observe.machine import NotRecreatedError, known_defaults, settings, variables_of
+from jaxgate.observe.machine.jax_settings import known_defaults, settings
+from jaxgate.observe.machine.recreated_environment import NotRecreatedError, variables_of
 from jaxgate.processes.duel_worker import DUEL_TIMEOUT_S, run_fresh_duel
 from jaxgate.processes.live_worker import WorkerError
 from jaxgate.processes.side_worker import ready, start_side
@@ -162,3 +172,24 @@ def _decide(duel: FreshDuel, found: Duel) -> Decision:
     if duel.claim is not None:
         return decide_claim(duel.claim, found, count=CONFIRM_COUNT)
     return decide(found, count=CONFIRM_COUNT, own_margin=duel.own_margin)
+
+
+class DuelBudget:
+    """Counts what duels take.
+
+    Args:
+        budget_s: Seconds that all duels together may take; ``None`` for no limit.
+    """
+
+    def __init__(self, budget_s: float | None) -> None:
+        self._budget_ns = None if budget_s is None else budget_s * 1e9
+        self._spent_ns = 0
+
+    @property
+    def is_left(self) -> bool:
+        """Whether another duel may begin."""
+        return self._budget_ns is None or self._spent_ns < self._budget_ns
+
+    def charge(self, spent_ns: int) -> None:
+        """Count what a duel took."""
+        self._spent_ns += spent_ns

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from jaxgate.model import (
-    Baseline,
-    LaunchedProgram,
-    Match,
-    ProgramRecord,
-    StoredBaseline,
-    StoredProgram,
-    call_facts,
-    pair_programs,
-)
-from jaxgate.observe.duel import Contender
+from jaxgate.model.baseline import Baseline, StoredBaseline
+from jaxgate.model.measurement import LaunchedProgram, call_facts, pair_programs
+from jaxgate.model.program import Match, ProgramRecord, StoredProgram
+from jaxgate.observe.duel.duel import Contender
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.program import same_executable, split_call
+from jaxgate.observe.program.executable_fingerprint import same_executable
+from jaxgate.observe.program.export import split_call
 
 Load = Callable[[str, ProgramRecord], StoredProgram]
 """Reads a stored program by its structure and what a baseline says of it."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
-from jaxgate.judge import why_not_applied
-from jaxgate.keep import DamagedFloorsError, FloorStore
-from jaxgate.model import HardwareKey, Measurement, NoiseFloor, NoiseFloors
+from jaxgate.judge.timing.calibration import why_not_applied
+from jaxgate.keep.cache import DamagedFloorsError, FloorStore
+from jaxgate.model.calibration import NoiseFloor, NoiseFloors
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import Measurement
 
 
 class Margins:

@@ -5,27 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from jaxgate.engine.duels.duel_budget import DuelBudget
-from jaxgate.engine.duels.duel_processes import FreshDuel
-from jaxgate.engine.duels.duel_prospects import SEVERAL
-from jaxgate.engine.duels.repeats import DuelRepeat
+from jaxgate.engine.duels.baseline_duel import SEVERAL
+from jaxgate.engine.duels.duel_processes import DuelBudget, FreshDuel
 from jaxgate.engine.instruments import Instruments
-from jaxgate.judge import LOOKS, are_settled, hold
-from jaxgate.keep import DuelCache
-from jaxgate.model import (
-    SHARED_CORES,
-    BrokenDuelError,
-    Claim,
-    InvalidCaseError,
-    Match,
-    Measurement,
-    ReferenceDuel,
-)
-from jaxgate.observe.duel import export_opponents, opponents_fingerprint
+from jaxgate.engine.repeats import DuelRepeat
+from jaxgate.judge.claims import are_settled, hold
+from jaxgate.judge.timing.duel import LOOKS
+from jaxgate.keep.cache import DuelCache
+from jaxgate.model.claim import Claim
+from jaxgate.model.duel import BrokenDuelError, ReferenceDuel
+from jaxgate.model.measurement import SHARED_CORES, InvalidCaseError, Measurement
+from jaxgate.model.program import Match
+from jaxgate.observe.duel.sides import export_opponents, opponents_fingerprint
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
-from jaxgate.observe.program import NotReplayableError
-from jaxgate.observe.trace import devices_of
+from jaxgate.observe.program.export import NotReplayableError
+from jaxgate.observe.trace.stages import devices_of
 
 
 @dataclass(frozen=True, slots=True)

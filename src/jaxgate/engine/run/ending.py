@@ -1,30 +1,134 @@
-"""The end of a run: what it leaves behind, and what it finds wrong beside its cases."""
+"""The end of a run: what it leaves behind, and what it finds wrong beside its cases.
+
+How a run ends: its exit status, and whether it was a gate at all though nothing in it failed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxgate.engine.run.exit_status import ExitStatus, exit_status
-from jaxgate.engine.run.orphans import Orphans, find_idle_entries, find_orphans
-from jaxgate.engine.run.renames import add_renames
-from jaxgate.judge import worst_accepted
-from jaxgate.keep import (
-    LOG_FOLDER,
-    CorruptBaselineError,
-    adopt_revision,
-    append_log,
-    collect,
-    ignored,
-    uncommitted,
-)
-from jaxgate.model import Collection, Energy, Review, Status, StoreChanges, Verdict
-from jaxgate.report import accepted_figure, describe_finding, whole_energy
+from jaxgate.engine.run.orphans import Orphans, add_renames, find_idle_entries, find_orphans
+from jaxgate.ext.energy.model import Energy
+from jaxgate.ext.energy.text import whole_energy
+from jaxgate.ext.history.budget import worst_accepted
+from jaxgate.ext.history.text import accepted_figure
+from jaxgate.keep.git import ignored, uncommitted
+from jaxgate.keep.inventory import adopt_revision
+from jaxgate.keep.log import LOG_FOLDER, append_log
+from jaxgate.keep.programs import collect
+from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.model.decision import Status
+from jaxgate.model.inventory import StoreChanges
+from jaxgate.model.outcome import Review
+from jaxgate.model.verdict import Verdict
+from jaxgate.model.workload import Collection
+from jaxgate.report.text import describe_finding
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
+
+
+class Exit(IntEnum):
+    """pytest's exit codes, as far as a run of gates ends with them."""
+
+    OK = 0
+    FAILED = 1
+    INTERRUPTED = 2
+
+
+UNFIT = Exit.INTERRUPTED
+"""Nothing but the machine failed, or too little was decided for this to be a gate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitStatus:
+    """How a run ends.
+
+    Attributes:
+        code: Its exit code.
+        undecided: Whether nothing failed, and too little was decided.
+        only_machine: Whether tests failed for no other reason than that the machine is the suspect.
+        uncounted: Failed cases of tests that pytest counts as passed or xfailed: their test is marked xfail, or catches the
+            failure.
+    """
+
+    code: int
+    undecided: bool = False
+    only_machine: bool = False
+    uncounted: tuple[str, ...] = ()
+
+
+def exit_status(code: int, session: GateSession, *, tests_failed: int, wrong: bool, missing: bool) -> ExitStatus:
+    """How a run ends that came to its end.
+
+    Args:
+        code: How pytest would end it.
+        session: The gates of the run.
+        tests_failed: How many tests failed.
+        wrong: Whether something is wrong beside the tests: orphans under CI, a clash of names, nothing judged.
+        missing: Whether a gate was not judged, where each must be.
+    """
+    if wrong:
+        return ExitStatus(code=Exit.FAILED if code == Exit.OK else code)
+    failed = tuple(verdict.case for verdict in session.result.verdicts if verdict.fails)
+    if code == Exit.OK and session.settings.strict and failed:
+        return ExitStatus(code=Exit.FAILED, uncounted=failed)
+    if code == Exit.OK and missing:
+        return ExitStatus(code=UNFIT)
+    if code == Exit.OK and unfit(session):
+        return ExitStatus(code=UNFIT, undecided=True)
+    accused = session.result.accused
+    if code == Exit.FAILED and accused and accused == tests_failed:
+        return ExitStatus(code=UNFIT, only_machine=True)
+    return ExitStatus(code=code)
+
+
+def unfit(session: GateSession) -> str:
+    """Why a run did not gate; empty if it did."""
+    settings, verdicts = session.settings, session.result.verdicts
+    share, most = undecided_share(session), settings.max_undecided
+    if share > most:
+        what = "UNDECIDED or failed in the other revision" if lost(session) else "UNDECIDED"
+        return f"{share:.0%} of the cases are {what}, {most:.0%} may be: this machine is unfit to gate"
+    nothing = all(verdict.status in (Status.NO_BASELINE, Status.STALE_BASELINE) for verdict in verdicts)
+    if settings.against and settings.strict and verdicts and nothing:
+        return f"nothing could be compared: {settings.against[:10]} has none of these cases, or with other arguments"
+    return ""
+
+
+def undecided_share(session: GateSession) -> float:
+    """Share of the cases that ended UNDECIDED, would have without a waiver, or failed in the other revision.
+
+    Cases that no machine could decide are left out: they say nothing of this one.
+    """
+    failed_there = lost(session)
+    left_open = [
+        verdict.status is Status.UNDECIDED
+        or verdict.case in failed_there
+        or (session.settings.against and verdict.status is Status.STALE_BASELINE)
+        or (
+            verdict.status is Status.WAIVED
+            and Status.UNDECIDED in {verdict.time.status, *(finding.status for finding in verdict.findings)}
+        )
+        for verdict in session.result.verdicts
+        if not verdict.undecided_anywhere
+    ]
+    return sum(left_open) / max(1, len(left_open))
+
+
+def lost(session: GateSession) -> dict[str, str]:
+    """Cases that the other revision has too and could not record, with the reason: nothing compares them."""
+    tests = session.result.tests
+    return {
+        verdict.case: session.failed_there[tests[verdict.case]]
+        for verdict in session.result.verdicts
+        if verdict.status is Status.NO_BASELINE and tests.get(verdict.case) in session.failed_there
+    }
+
 
 _LOST = (Status.REGRESSED, Status.SLOWER)
 IGNORED = "ignored by git: git add --force"
@@ -169,7 +273,7 @@ def adopt_baselines(session: GateSession) -> dict[str, str]:
     settings = session.settings
     if not settings.against:
         return {}
-    from jaxgate.observe.program import serves_as  # noqa: PLC0415 - imports JAX, which a run without gates does without
+    from jaxgate.observe.program.export import serves_as  # noqa: PLC0415 - imports JAX, which a run without gates does without
 
     adopted = {}
     stale = {

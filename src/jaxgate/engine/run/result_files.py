@@ -10,16 +10,20 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxgate.engine.run.ending import Ending
-from jaxgate.engine.run.exit_status import unfit
-from jaxgate.engine.run.history import remember
+from jaxgate.engine.run.ending import Ending, unfit
 from jaxgate.engine.run.orphans import Orphans
-from jaxgate.judge import scaling
-from jaxgate.keep import append_page, chart_library, merge_base, parse_results, run_git, write_atomic
-from jaxgate.model import Outcome, RunRecord
+from jaxgate.ext.history.runs import remember
+from jaxgate.ext.page.chart_library import chart_library
+from jaxgate.judge.timing.rates import scaling
+from jaxgate.keep.files import append_page, write_atomic
+from jaxgate.keep.git import merge_base, run_git
+from jaxgate.keep.results import parse_results
+from jaxgate.model.outcome import Outcome, RunRecord
 from jaxgate.observe.errors import describe
-from jaxgate.report import error_commands, explain, pull_request_page, results_json
-from jaxgate.settings.variables import RESULTS_INTO, STEP_SUMMARY
+from jaxgate.report.pull_request import error_commands, pull_request_page
+from jaxgate.report.results import results_json
+from jaxgate.report.text import explain
+from jaxgate.settings import RESULTS_INTO, STEP_SUMMARY
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
@@ -73,7 +77,7 @@ def _write_page(session: GateSession, record: RunRecord) -> None:
     if not evidence.writes_pages:
         return
     try:
-        from jaxgate.report.page import Result, run_page  # noqa: PLC0415 - only a run that is over has a page
+        from jaxgate.ext.page.run_page import Result, run_page  # noqa: PLC0415 - only a run that is over has a page
 
         shown = Result(run=record, logdir=session.short(evidence.artifacts.root))
         text = run_page([shown], library=chart_library())

@@ -14,48 +14,39 @@ from types import MappingProxyType
 from typing import Final
 
 from jaxgate.engine.case_names import CaseNames
-from jaxgate.engine.drift_budget import DriftBudget
 from jaxgate.engine.duels.baseline_duel import BaselineDuels
-from jaxgate.engine.duels.duel_budget import DuelBudget
+from jaxgate.engine.duels.duel_processes import DuelBudget
 from jaxgate.engine.duels.noise_floors import Margins
 from jaxgate.engine.duels.reference_duel import ReferenceDuels
-from jaxgate.engine.duels.stored_times import StoredTimesClock
-from jaxgate.engine.evidence import EvidenceCollector
 from jaxgate.engine.instruments import Instruments
-from jaxgate.engine.provisional import Provisional
 from jaxgate.engine.record import Candidate
-from jaxgate.engine.run.open_compilers import OpenCompilers
+from jaxgate.engine.repeats import Provisional
+from jaxgate.engine.run.gate_cost import TimeLeft
 from jaxgate.engine.run.progress import Progress
-from jaxgate.engine.run.time_left import TimeLeft
-from jaxgate.engine.second_opinion import SecondOpinions
-from jaxgate.judge import Ageing, find_ageing
-from jaxgate.keep import (
-    BaselineStore,
-    DuelCache,
-    FloorStore,
-    Machine,
-    ProgramStore,
-    ReferenceCache,
-    TimesStore,
-    read_provenance,
-)
-from jaxgate.model import (
-    TIME,
-    Case,
-    Cost,
-    DriftStart,
-    Fingerprints,
-    Provenance,
-    Target,
-    Tolerance,
-    Verdict,
-    Waiver,
-    release_line,
-)
-from jaxgate.observe.duel import Opponents
-from jaxgate.observe.machine import know_defaults
-from jaxgate.observe.trace import TargetCompiler
-from jaxgate.processes.environment_runs import Comparison
+from jaxgate.ext.history.budget import DriftBudget
+from jaxgate.ext.history.drift import DriftStart
+from jaxgate.ext.opinion.case import SecondOpinions
+from jaxgate.ext.profile.evidence import EvidenceCollector
+from jaxgate.ext.targets.interface import TargetCompiler
+from jaxgate.ext.targets.model import Target
+from jaxgate.ext.targets.process import OpenCompilers
+from jaxgate.ext.times.case import StoredTimesClock
+from jaxgate.ext.times.kept import TimesStore
+from jaxgate.ext.upgrade.environment_runs import Comparison
+from jaxgate.judge.ageing import Ageing, find_ageing
+from jaxgate.keep.baselines import BaselineStore
+from jaxgate.keep.cache import DuelCache, FloorStore, ReferenceCache
+from jaxgate.keep.git import read_provenance
+from jaxgate.keep.machine import Machine
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.model.baseline import Provenance
+from jaxgate.model.machine import release_line
+from jaxgate.model.measurement import Fingerprints
+from jaxgate.model.verdict import Verdict
+from jaxgate.model.waiver import TIME, Waiver
+from jaxgate.model.workload import Case, Cost, Tolerance
+from jaxgate.observe.duel.sides import Opponents
+from jaxgate.observe.machine.jax_settings import know_defaults
 from jaxgate.processes.pytest_child import Side, child_environment, naming
 from jaxgate.settings import Settings, Update
 

@@ -1,4 +1,7 @@
-"""Two histograms side by side, in words: what there is more of, with its line."""
+"""Two histograms side by side, in words: what there is more of, with its line.
+
+Quantities that move together: what a cause explains of a program, in sets that causes share.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from jaxgate.model import MAX_NAMED
+from jaxgate.model.measurement import MAX_NAMED
 
 _PLUMBING = re.compile(r"stablehlo\.(broadcast_in_dim|reshape|bitcast_convert|iota|slice) ")
 """Operations that seldom cost anything by themselves: named only where nothing else grew."""
@@ -98,3 +101,17 @@ def elements(name: str) -> int:
     """Elements of the first array that a label names: ``8x64xf32`` or ``float32[8,64]``; 1 where there is none."""
     found = re.search(r"(?:^| )((?:\d+x)+)[a-z]", name) or re.search(r"\[(\d+(?:,\d+)*)\]", name)
     return prod(int(extent) for extent in re.findall(r"\d+", found[1])) if found else 1
+
+
+BUFFERS = frozenset({"temp_bytes", "peak_bytes", "xla_bytes"})
+"""What a program keeps while it runs, and what it writes and reads."""
+ARITHMETIC = frozenset({"xla_flops", "transcendentals"})
+RUN = BUFFERS | ARITHMETIC | {"run_ns"}
+"""What one run of a program takes."""
+WORK = RUN | {"stablehlo_ops"}
+"""The same of a program that is also longer or shorter as a text."""
+MEMORY = frozenset({"peak_bytes", "state_bytes"})
+"""Sums over arguments, results and temporaries."""
+COMPILED = BUFFERS | ARITHMETIC | MEMORY | {"aliased_bytes", "argument_bytes", "output_bytes"}
+"""What the compiler says of its executable."""
+PHASES = frozenset({"trace_ns", "lower_ns", "compile_ns", "first_call_ns"})

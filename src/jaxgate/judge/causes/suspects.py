@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from jaxgate.judge.causes.branches import runs_all_branches
 from jaxgate.judge.causes.call_causes import AROUND, arrives, calls_more_python, donates_less, explained, launches
-from jaxgate.judge.causes.growth import grown, heaviest, total_elements
-from jaxgate.judge.causes.larger_arrays import repeats_arrays, takes_larger_arrays
-from jaxgate.judge.causes.library_routines import exchanges_routines
-from jaxgate.judge.causes.loops import done_at_once, one_by_one, unrolled
-from jaxgate.judge.causes.quantities import BUFFERS, COMPILED, MEMORY, PHASES, RUN, WORK
-from jaxgate.judge.causes.recomputation import held_back_no_more, keeps_more
-from jaxgate.judge.causes.wider_products import multiplies_wider
-from jaxgate.judge.difference import Difference
-from jaxgate.model import (
-    COMPILE_OPTIONS,
-    MAX_NAMED,
-    WIDER_PRODUCTS,
-    Baseline,
-    Cause,
-    Leaf,
-    Measurement,
-    shortlist,
+from jaxgate.judge.causes.growth import BUFFERS, COMPILED, MEMORY, PHASES, RUN, WORK, grown, heaviest, total_elements
+from jaxgate.judge.causes.program_causes import (
+    done_at_once,
+    exchanges_routines,
+    held_back_no_more,
+    keeps_more,
+    multiplies_wider,
+    one_by_one,
+    repeats_arrays,
+    runs_all_branches,
+    takes_larger_arrays,
+    unrolled,
 )
+from jaxgate.judge.difference import Difference
+from jaxgate.model.baseline import Baseline
+from jaxgate.model.machine import COMPILE_OPTIONS
+from jaxgate.model.measurement import MAX_NAMED, Leaf, Measurement
+from jaxgate.model.numbers import WIDER_PRODUCTS
+from jaxgate.model.verdict import Cause
+from jaxgate.model.words import shortlist
 
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
 

@@ -11,7 +11,10 @@ from dataclasses import replace
 
 from jaxgate.judge.difference import environment_differences
 from jaxgate.judge.timing.duel import MAX_MARGIN, MIN_MARGIN
-from jaxgate.model import Decision, HardwareKey, NoiseFloor, NoiseFloors, plural, shortlist
+from jaxgate.model.calibration import NoiseFloor, NoiseFloors
+from jaxgate.model.decision import Decision
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.words import plural, shortlist
 
 MAX_DIFFERENCES = 3
 

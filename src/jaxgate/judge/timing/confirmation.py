@@ -11,7 +11,10 @@ from dataclasses import replace
 
 from jaxgate.judge.claims import breaks
 from jaxgate.judge.order import ALWAYS_FAIL, conclude
-from jaxgate.model import Claim, Finding, RepeatOutcome, Status, TimeVerdict, Verdict
+from jaxgate.model.claim import Claim
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import RepeatOutcome
+from jaxgate.model.verdict import Finding, TimeVerdict, Verdict
 
 PROCESSES = 2
 """Fresh processes that must agree before a clock fails a test."""

@@ -12,7 +12,9 @@ from dataclasses import replace
 from math import ceil, comb, exp, log, sqrt
 from statistics import median
 
-from jaxgate.model import BrokenDuelError, Decision, Duel, Status, detectable
+from jaxgate.model.decision import Decision, Status
+from jaxgate.model.duel import BrokenDuelError, Duel
+from jaxgate.model.words import detectable
 
 LOOKS = {20: 17, 40: 28, 60: 39}
 """Pairs at each look to how many must lie beyond the margin: exact levels 0.0013, 0.0083 and 0.0137."""

@@ -12,7 +12,11 @@ from dataclasses import replace
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.order import worst_first
 from jaxgate.judge.policy import STORED_PHASE_POLICIES
-from jaxgate.model import FactPolicy, Finding, Phases, Status, StoredBaseline
+from jaxgate.model.baseline import StoredBaseline
+from jaxgate.model.decision import Status
+from jaxgate.model.numbers import Phases
+from jaxgate.model.policy import FactPolicy
+from jaxgate.model.verdict import Finding
 
 STILL_OPEN = frozenset({"trace_ns", "trace_wait_ns", "dispatch_ns"})
 """What an identical program in the same environment leaves open: how Python gets there."""

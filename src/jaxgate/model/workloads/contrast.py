@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, ClassVar, Literal
 
+from jaxgate.model.claim import RUN_NS, Claim
+from jaxgate.model.computation import Amount
 from jaxgate.model.decision import Decision
-from jaxgate.model.measured.numbers import STRICT
-from jaxgate.model.workloads.claim import RUN_NS, Claim
-from jaxgate.model.workloads.computation import Amount
+from jaxgate.model.numbers import STRICT
 from jaxgate.settings import Size
 
 Framework = Literal["jax", "torch"]

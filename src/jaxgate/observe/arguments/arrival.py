@@ -15,9 +15,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model import ELSEWHERE, Argument
+from jaxgate.model.measurement import ELSEWHERE, Argument
 from jaxgate.observe.arguments.feeder import Call
-from jaxgate.observe.arguments.static_arguments import dynamic_places
+from jaxgate.observe.arguments.static import dynamic_places
 
 _PYTHON = (bool, int, float, complex)
 _PYTHON_BYTES = {bool: 1, complex: 16}

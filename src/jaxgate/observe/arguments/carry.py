@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 from jaxgate.observe.arguments.feeder import Call
 
 Names = str | int | Sequence[str | int]

@@ -1,13 +1,21 @@
-"""Arguments for every call: on the device, never the caller's own buffers where the function donates them."""
+"""Arguments for every call: on the device, never the caller's own buffers where the function donates them.
+
+Arrays that are spread over processes, as one process sees them: its own parts, each with its place in the whole.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.arguments.signature import to_host
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -67,3 +75,79 @@ class Feeder:
         call: Call = jax.tree.unflatten(self._tree, leaves)
         jax.block_until_ready(call)
         return call
+
+
+Place = tuple[tuple[int, int], ...]
+"""Where a part begins and ends, on each axis."""
+Values = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shards:
+    """What this process holds of an array of this shape: the parts by their places; copies of one part stand once."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    parts: Mapping[Place, Values]
+
+
+def on_host(leaf: Any) -> Values | Shards:
+    """A leaf's values: whole where this process can read all of them, else the parts that it holds."""
+    if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable or leaf.is_fully_replicated:
+        return to_host(leaf)
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    parts = {place_of(shard.index, leaf.shape): to_host(shard.data) for shard in leaf.addressable_shards}
+    return Shards(shape=tuple(leaf.shape), dtype=leaf.dtype, parts=dict(sorted(parts.items())))
+
+
+def place_of(index: tuple[slice, ...], shape: tuple[int, ...]) -> Place:
+    """Where a part lies, with the ends that JAX leaves open."""
+    spans = zip(index, shape, strict=True)
+    return tuple((span.start or 0, extent if span.stop is None else span.stop) for span, extent in spans)
+
+
+def pieces(values: Values | Shards) -> list[tuple[Place, Values]]:
+    """The parts of an array with their places; a whole one is a single part, at no place."""
+    return list(values.parts.items()) if isinstance(values, Shards) else [((), values)]
+
+
+def side_by_side(
+    ours: Values | Shards, theirs: Values | Shards, *, stage: str, what: str
+) -> Iterator[tuple[Place, Values, Values]]:
+    """The parts of two arrays of one shape that this process holds of both, so that all ranks together see every element.
+
+    Raises:
+        InvalidCaseError: If both are spread over processes, in different ways: elements would be compared nowhere.
+    """
+    if isinstance(ours, Shards) and isinstance(theirs, Shards) and set(ours.parts) != set(theirs.parts):
+        raise InvalidCaseError(
+            stage,
+            f"{what}: subject and reference are spread over the processes in different ways, so that no process can "
+            "compare them whole; give both the same sharding, or return it replicated",
+        )
+    for place, part in pieces(ours):
+        if isinstance(theirs, Shards):
+            for spot, other in pieces(theirs):
+                if not place or spot == place:
+                    yield spot, part if place else part[_slices(spot)], other
+        else:
+            yield place, part, theirs[_slices(place)] if place else theirs
+
+
+def _slices(place: Place) -> tuple[slice, ...]:
+    return tuple(slice(begin, end) for begin, end in place)
+
+
+def inputs_fingerprint(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Hash the values of all arguments: a loop bound of 3 or of 3000 is the same program."""
+    state = hashlib.blake2b(digest_size=16)
+    for leaf in jax.tree_util.tree_leaves((tuple(args), dict(sorted(kwargs.items())))):
+        if isinstance(leaf, (jax.Array, np.ndarray)):
+            for place, values in pieces(on_host(leaf)):
+                state.update(f"{values.dtype}{values.shape}{place or ''}".encode())
+                state.update(np.ascontiguousarray(values).view(np.uint8).data if values.size else b"")
+        elif not isinstance(leaf, jax.ShapeDtypeStruct):  # which has no value
+            text = repr(leaf).encode()
+            state.update(b"P" + len(text).to_bytes(8, "little") + text)
+    return state.hexdigest()

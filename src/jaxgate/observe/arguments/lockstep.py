@@ -10,7 +10,7 @@ from typing import Protocol
 
 import jax
 
-from jaxgate.model import InvalidCaseError
+from jaxgate.model.measurement import InvalidCaseError
 
 
 class Lockstep(Protocol):

@@ -11,8 +11,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model import MAX_NAMED, Argument, Leaf, shortlist
-from jaxgate.observe.arguments.static_values import static_change
+from jaxgate.model.measurement import MAX_NAMED, Argument, Leaf
+from jaxgate.model.words import shortlist
+from jaxgate.observe.arguments.static import static_change
 
 STATIC = "static "
 """What the text of a static value begins with."""

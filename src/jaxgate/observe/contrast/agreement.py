@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxgate.model import Difference
+from jaxgate.model.workloads.contrast import Difference
 from jaxgate.observe.contrast.runner import Runner
 
 

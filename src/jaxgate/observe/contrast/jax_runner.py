@@ -9,9 +9,9 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from jaxgate.model import Training, Traits
+from jaxgate.model.workloads.contrast import Training, Traits
 from jaxgate.observe.jax_extend import jax_extend
-from jaxgate.observe.trace import count_work
+from jaxgate.observe.trace.jaxpr_cost import count_work
 
 _FUSED = ("attention", "fmha", "flash", "pallas_call")
 """Parts of the names of primitives that stand for a whole attention, or for a kernel."""

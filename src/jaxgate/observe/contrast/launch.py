@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 
 import jax
 
-from jaxgate.model import SideLaunch, Training
+from jaxgate.model.workloads.contrast import SideLaunch, Training
 from jaxgate.observe.contrast.runner import ContrastOpponent, runner_of
-from jaxgate.observe.machine import most_memory_bytes
-from jaxgate.observe.trace import Clock, uncollected
+from jaxgate.observe.machine.load import most_memory_bytes
+from jaxgate.observe.trace.clocks import Clock, uncollected
 
 WARM_STEPS = 3
 BURSTS = 15

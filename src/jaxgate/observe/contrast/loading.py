@@ -7,8 +7,8 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import plural
-from jaxgate.observe.execute import count_launches
+from jaxgate.model.words import plural
+from jaxgate.observe.execute.dispatches import count_launches
 
 
 def loading_of(load: Callable[[], Any]) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from jaxgate.model import Contract, Training, Traits
+from jaxgate.model.numbers import Contract
+from jaxgate.model.workloads.contrast import Training, Traits
 from jaxgate.observe.contrast.jax_runner import JaxRunner
-from jaxgate.observe.trace import Clock
+from jaxgate.observe.trace.clocks import Clock
 
 
 class Runner(Protocol):

@@ -15,10 +15,15 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxgate.model import ACCELERATOR_BURST_NS, BURSTS, DUEL_BURST_NS, LONG_CALL_NS, Contract, Duel, StoredProgram
-from jaxgate.observe.arguments import Feeder, to_host
-from jaxgate.observe.program import compile_exported, load_program, spread
-from jaxgate.observe.trace import Clock, compiled_facts, record, uncollected
+from jaxgate.model.duel import ACCELERATOR_BURST_NS, BURSTS, DUEL_BURST_NS, LONG_CALL_NS, Duel
+from jaxgate.model.numbers import Contract
+from jaxgate.model.program import StoredProgram
+from jaxgate.observe.arguments.feeder import Feeder
+from jaxgate.observe.arguments.signature import to_host
+from jaxgate.observe.program.export import compile_exported, load_program, spread
+from jaxgate.observe.trace.clocks import Clock, uncollected
+from jaxgate.observe.trace.compile_events import record
+from jaxgate.observe.trace.stages import compiled_facts
 
 LONGEST_BURST = 10
 """Usual bursts that one of the slower side may take: on CPU a duel with one fifty times slower took ten seconds with 40."""

@@ -8,20 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model import Batch, InvalidCaseError
-from jaxgate.observe.arguments import (
-    ALONE,
-    Call,
-    Lockstep,
-    Values,
-    leaves_with_paths,
-    on_host,
-    pieces,
-    place_of,
-    short,
-    side_by_side,
-    to_host,
-)
+from jaxgate.model.computation import Batch
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.arguments.feeder import Call, Values, on_host, pieces, place_of, side_by_side
+from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
+from jaxgate.observe.arguments.signature import leaves_with_paths, short, to_host
 from jaxgate.observe.errors import guarded
 
 

@@ -3,18 +3,211 @@
 A warm call of a jitted function runs no Python but the project's: ``tree_flatten`` of its pytrees, ``__hash__`` and
 ``__eq__`` of its static arguments. Its counts are the same in every process. What JAX does inside itself is counted
 apart: it differs between releases.
+
+What Python does in one call, seen by ``sys.setprofile`` and ``sys.settrace``: functions, turns of loops, reads.
+
+A turn of a loop is a line that begins again: a comprehension calls nothing, however long it is. It counts as a call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import cProfile
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, wraps
+from types import CodeType, FrameType
+from typing import Any
 
-from jaxgate.observe.arguments import ALONE, Lockstep
+import jax
+import numpy as np
+
+from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.execute.python_events import PythonEvents
 from jaxgate.observe.execute.subjects import Subject
-from jaxgate.observe.source_lines import at
+from jaxgate.observe.source_lines import at, is_project_file, places, short_path
+from jaxgate.observe.trace.clocks import uncollected
+
+MAX_EVENTS = 1_000_000
+"""Events that are looked at, about a second of them: a call that makes more is counted up to there, each time alike."""
+
+_JAX = frozenset({"jax", "jaxlib"})
+_SHARED = frozenset({*sys.stdlib_module_names, "numpy", "ml_dtypes", "jaxgate"})
+"""Modules whose work belongs to whoever calls them, JAX or the project."""
+_INLINED = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>"})
+"""Functions of their own in Python 3.11, part of what they stand in since 3.12."""
+_FROM_NUMPY = ("array", "asarray", "asanyarray", "ascontiguousarray")
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A function that runs: whether JAX does it, and the innermost frame of the project."""
+
+    by_jax: bool
+    project: FrameType | None
+    name: str = ""
+
+
+_NOBODY = _Running(by_jax=False, project=None)
+
+
+@dataclass(slots=True)
+class PythonEvents:
+    """The counts of one call; two that are equal saw the same.
+
+    Attributes:
+        functions: Functions called, and turns of loops in them, by name: those of the project and its libraries, what
+            these call in the standard library and in NumPy, and their calls into JAX.
+        jax_calls: What JAX calls and turns inside itself.
+        reads: Device arrays that the project reads through the memory they share with it, by how it does.
+    """
+
+    functions: Counter[str] = field(default_factory=Counter)
+    jax_calls: int = 0
+    reads: Counter[str] = field(default_factory=Counter)
+    _lines: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter), compare=False)
+    _running: list[_Running] = field(default_factory=lambda: [_NOBODY], compare=False)
+    _room: int = field(default_factory=lambda: MAX_EVENTS, compare=False)
+    _watching: frozenset[CodeType] = field(default=frozenset(), compare=False)
+
+    def line_of(self, name: str) -> str:
+        """Where a function of the project stands; of another one, or a read, the lines of the project that make it."""
+        return places(line for line, _ in self._lines[name].most_common())
+
+    def run(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Make the call and count.
+
+        A profiler, a debugger or a coverage tool of this thread has its place again afterwards. Collections of garbage
+        are put off: JAX has a callback in them. NumPy is watched, as no event shows which arrays it is given.
+        """
+        _array_type()  # not while it counts
+        own = {name: getattr(np, name) for name in _FROM_NUMPY}
+        watchers = {name: self._watched(function) for name, function in own.items()}
+        self._watching = frozenset(watcher.__code__ for watcher in watchers.values())
+        profiler: Any = sys.getprofile()
+        tracer = sys.gettrace()
+        listener = profiler if callable(profiler) else None  # cProfile is no function, and takes its place by itself
+        with uncollected():
+            vars(np).update(watchers)
+            sys.settrace(self._on_trace)
+            sys.setprofile(self._on_profile)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                sys.setprofile(listener)
+                sys.settrace(tracer)
+                vars(np).update(own)
+                if isinstance(profiler, cProfile.Profile):
+                    profiler.enable()
+
+    def _watched(self, function: Callable[..., Any]) -> Any:
+        array, name = _array_type(), f"np.{function.__name__}"
+
+        @wraps(function)
+        def watcher(*args: Any, **kwargs: Any) -> Any:
+            if args and type(args[0]) is array:
+                self._read(name, self._running[-1])
+            return function(*args, **kwargs)
+
+        return watcher
+
+    def _read(self, how: str, reader: _Running) -> None:
+        if not reader.by_jax:
+            self.reads[how] += 1
+            self._lines[how][_line(reader.project)] += 1
+
+    def _on_profile(self, frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call":
+            self._enter(frame)
+        elif event == "c_call":
+            if frame.f_code is not _RUN:
+                self._add(_name_of(arg), by_jax=self._running[-1].by_jax)
+        elif event == "return" and len(self._running) > 1:
+            self._running.pop()
+        self._spend()
+
+    def _spend(self) -> None:
+        self._room -= 1
+        if self._room == 0:
+            sys.setprofile(None)
+            sys.settrace(None)
+
+    def _enter(self, frame: FrameType) -> None:
+        above, code = self._running[-1], frame.f_code
+        if code in self._watching:
+            self._running.append(above)
+            return
+        module = str(frame.f_globals.get("__name__", ""))
+        top = module.partition(".")[0]
+        shared = top in _SHARED or top.startswith("namedtuple_")
+        by_jax = top in _JAX or (shared and above.by_jax)
+        mine = is_project_file(code.co_filename)
+        project = frame if mine else above.project
+        if code.co_name in _INLINED:
+            self._running.append(_Running(by_jax, project, above.name))
+            return
+        name = f"{module}.{code.co_qualname}"
+        self._running.append(_Running(by_jax, project, name))
+        line = f"{short_path(code.co_filename)}:{code.co_firstlineno}" if mine else ""
+        self._add(name, by_jax=by_jax and above.by_jax, line=line)
+        if code is _item_of(_array_type()):
+            self._read("item()", above)
+
+    def _add(self, name: str, *, by_jax: bool, line: str = "") -> None:
+        if by_jax:
+            self.jax_calls += 1
+            return
+        self.functions[name] += 1
+        self._lines[name][line or _line(self._running[-1].project)] += 1
+
+    def _on_trace(self, frame: FrameType, _event: str, _: Any) -> Any:
+        """Look at the lines of each function that is called."""
+        last = -1
+
+        def on_line(frame: FrameType, event: str, _: Any) -> Any:
+            nonlocal last
+            if event == "line":
+                if frame.f_lasti <= last:
+                    self._turn(self._running[-1])
+                last = frame.f_lasti
+                self._spend()
+            return on_line
+
+        del frame
+        return on_line
+
+    def _turn(self, running: _Running) -> None:
+        if running.by_jax:
+            self.jax_calls += 1
+        else:
+            self.functions[running.name] += 1
+
+
+_RUN = PythonEvents.run.__code__
+
+
+@cache
+def _array_type() -> type:
+    """The class of every array that lies on devices."""
+    with jax.transfer_guard("allow"):
+        return type(jax.device_put(np.float32(0)))
+
+
+def _item_of(array: Any) -> CodeType | None:
+    return getattr(array.item, "__code__", None)
+
+
+def _name_of(function: Any) -> str:
+    """A function written in C: ``len``, ``str.encode``, ``numpy.asarray``."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    module = getattr(function, "__module__", None)
+    return name if module in (None, "builtins") else f"{module}.{name}"
+
+
+def _line(project: FrameType | None) -> str:
+    return "" if project is None else f"{short_path(project.f_code.co_filename)}:{project.f_lineno}"
+
 
 MAX_FUNCTIONS = 20
 """Functions that are kept: those that are called most."""

@@ -13,15 +13,20 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import Alternative, Facts, Phases, ReferenceFacts
-from jaxgate.observe.arguments import Call, Shards, on_host
+from jaxgate.ext.targets.interface import TargetCompiler
+from jaxgate.model.computation import Alternative
+from jaxgate.model.measurement import ReferenceFacts
+from jaxgate.model.numbers import Facts, Phases
+from jaxgate.observe.arguments.feeder import Call, Shards, on_host
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.correctness import refuse_nan
 from jaxgate.observe.execute.subjects import JittedSubject
-from jaxgate.observe.machine import fingerprint
-from jaxgate.observe.program import read_communication
+from jaxgate.observe.machine.environment import fingerprint
+from jaxgate.observe.program.communication import read_communication
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import Clocks, Lowered, TargetCompiler, compile_program, devices_of, lower
+from jaxgate.observe.trace.clocks import Clocks
+from jaxgate.observe.trace.lowering import Lowered, lower
+from jaxgate.observe.trace.stages import compile_program, devices_of
 
 MAX_STORED_BYTES = 64 * 1024 * 1024
 """Outputs larger than this are computed again each time."""

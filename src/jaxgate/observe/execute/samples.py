@@ -6,13 +6,19 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
-from jaxgate.model import MAX_NAMED, Contract, Samples
-from jaxgate.observe.arguments import ALONE, ArgumentKey, Call, Lockstep, NextArgs, advance, argument_keys, explain
+from jaxgate.model.measurement import MAX_NAMED
+from jaxgate.model.numbers import Contract, Samples
+from jaxgate.observe.arguments.carry import NextArgs, advance
+from jaxgate.observe.arguments.feeder import Call
+from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
+from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys, explain
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.execute.first_steps import STEPS, Further, Stepped
+from jaxgate.observe.execute.steps import STEPS, Further, Stepped
 from jaxgate.observe.execute.subjects import Subject
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace import Blame, Clock, Events, OwnTime, WallTime, record, retrace_lines
+from jaxgate.observe.trace.clocks import Clock, OwnTime, WallTime
+from jaxgate.observe.trace.compile_events import Events, record
+from jaxgate.observe.trace.retraces import Blame, retrace_lines
 
 SAMPLE_BURST_NS = 2_000_000
 SAMPLE_NS = 120_000_000

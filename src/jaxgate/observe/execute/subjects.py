@@ -12,10 +12,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model import Argument, InvalidCaseError
-from jaxgate.observe.arguments import Call, Feeder, Given, add_arrivals, argument_names, describe_next, on_device
+from jaxgate.model.measurement import Argument, InvalidCaseError
+from jaxgate.observe.arguments.arrival import Given, add_arrivals, describe_next
+from jaxgate.observe.arguments.feeder import Call, Feeder, on_device
+from jaxgate.observe.arguments.signature import argument_names
 from jaxgate.observe.compat import argument_leaf_names, input_shardings
-from jaxgate.observe.trace import Lowered, Program
+from jaxgate.observe.trace.lowering import Lowered
+from jaxgate.observe.trace.stages import Program
 
 WHY_NOT = "plain Python around jitted calls cannot be stored"
 VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)

@@ -14,8 +14,8 @@ from typing import Any
 
 import jax
 
+from jaxgate.observe.errors import size_text
 from jaxgate.observe.hlo.parser import read_hlo
-from jaxgate.observe.out_of_memory import size_text
 from jaxgate.observe.source_lines import at
 
 

@@ -1,13 +1,179 @@
-"""Optimised HLO as text, read into computations and instructions; whatever is not understood is kept and said."""
+"""Optimised HLO as text, read into computations and instructions; whatever is not understood is kept and said.
+
+Shapes of arrays as HLO writes them, with their layouts: which memory they lie in, and what fills up their tiles.
+
+Source lines of HLO instructions: written beside the instruction, or in tables at the head of the module.
+
+Custom calls of compiled programs: which of them compute nothing, and which are products that can be counted.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
 
-from jaxgate.observe.hlo.shapes import SHAPE, Shape, read_shapes
-from jaxgate.observe.hlo.source_tables import SourceTables
+from jaxgate.observe.source_lines import is_project_file, short_path
+
+SHAPE = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([^{}]*)\})?")
+"""Element type, extents, layout."""
+_BETWEEN = re.compile(r"/\*[^*]*\*/|[(), ]")
+_ELEMENT = re.compile(r"(bf|[fsuc])(\d{1,3})(e\d\w*)?")
+_NAMES = {"bf": "bfloat", "f": "float", "s": "int", "u": "uint", "c": "complex"}
+_WIDTHS = {"pred": 8, "token": 0, "opaque": 0}
+_SPACE = re.compile(r"S\(([0-9]{1,3})\)")
+_TILES = re.compile(r"T(?:\([1-9][0-9]{0,8}(?:,[1-9][0-9]{0,8})*\))+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One array of a result.
+
+    Attributes:
+        dtype: Element type as XLA writes it, such as ``f32``.
+        dims: Extents; of a bounded dynamic dimension its bound.
+        nbytes: Size in bytes on one device, without the padding of its layout.
+        tiled_bytes: Size in bytes with it, as far as tiles are printed.
+        space: Number of the memory that it lies in: 0 is the device's own, on TPUs 1 is VMEM.
+    """
+
+    dtype: str
+    dims: tuple[int, ...]
+    nbytes: int
+    tiled_bytes: int
+    space: int = 0
+
+    @property
+    def element(self) -> str:
+        """Its element type as JAX writes it, such as ``float32``."""
+        return self.label.partition("[")[0]
+
+    @property
+    def label(self) -> str:
+        """The shape as JAX writes it, such as ``float32[64,64]``."""
+        match = _ELEMENT.fullmatch(self.dtype)
+        name = "bool" if self.dtype == "pred" else self.dtype
+        if match:
+            name = f"{_NAMES[match[1]]}{match[2]}" + (f"_{match[3]}" if match[3] else "")
+        return f"{name}[{','.join(map(str, self.dims))}]"
+
+
+@lru_cache(maxsize=4096)
+def read_shapes(text: str) -> tuple[Shape, ...] | None:
+    """Read a shape or a tuple of them, nested or not; nothing if a part is not understood."""
+    if not text or _BETWEEN.sub("", SHAPE.sub("", text)):
+        return None
+    shapes = [_shape(*match.groups()) for match in SHAPE.finditer(text)]
+    known = tuple(shape for shape in shapes if shape)
+    return known if len(known) == len(shapes) else None
+
+
+def _shape(dtype: str, extents: str, layout: str | None) -> Shape | None:
+    dims = [extent.strip().removeprefix("<=") for extent in extents.split(",")] if extents else []
+    match = _ELEMENT.fullmatch(dtype)
+    if not (match or dtype in _WIDTHS) or not all(re.fullmatch(r"[0-9]{1,18}", extent) for extent in dims):
+        return None
+    sizes = tuple(map(int, dims))
+    # Elements under one byte take a whole one, unless the layout packs them (``E(4)``).
+    packed = re.search(r"E\(([0-9]{1,3})\)", layout or "")
+    bits = int(packed[1]) if packed else max(int(match[2]), 8) if match else _WIDTHS[dtype]
+    space = _SPACE.search(layout or "")
+    return Shape(
+        dtype=dtype,
+        dims=sizes,
+        nbytes=-(-prod(sizes) * bits // 8),
+        tiled_bytes=-(-_tiled(sizes, layout or "") * bits // 8),
+        space=int(space[1]) if space else 0,
+    )
+
+
+def _tiled(dims: tuple[int, ...], layout: str) -> int:
+    """Elements of an array with those that fill up its tiles: ``{1,0:T(8,128)(2,1)}``, the fastest axis first.
+
+    Each tile divides the last axes that the one before it left; an axis that is no multiple is filled up.
+    """
+    order, _, rest = layout.partition(":")
+    tiles = _TILES.search(rest)
+    if tiles is None:
+        return prod(dims)
+    axes = [int(axis) for axis in re.findall(r"[0-9]{1,9}", order)]
+    extents = [dims[axis] for axis in reversed(axes)] if sorted(axes) == list(range(len(dims))) else list(dims)
+    for tile in re.findall(r"\(([0-9,]+)\)", tiles[0]):
+        edges = [int(edge) for edge in tile.split(",")]
+        extents = [1] * (len(edges) - len(extents)) + extents
+        cut_off = len(extents) - len(edges)
+        counts = [-(-extent // edge) for extent, edge in zip(extents[cut_off:], edges, strict=True)]
+        extents = extents[:cut_off] + counts + edges
+    return prod(extents)
+
+
+_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+_ROW = re.compile(r'([0-9]{1,9}) (?:"((?:[^"\\]|\\.)*)"|\{([^{}]*)\})\s*')
+_FIELD = re.compile(r"(\w+)=([0-9]{1,9})\b")
+_FRAME_ID = re.compile(r"\bstack_frame_id=([0-9]{1,9})\b")
+_BESIDE = re.compile(r'\bsource_file="((?:[^"\\]|\\.)*)" source_line=([0-9]{1,9})\b')
+
+
+@dataclass(slots=True, kw_only=True)
+class SourceTables:
+    """The tables of one module, filled line by line."""
+
+    files: dict[int, str] = field(default_factory=dict)
+    places: dict[int, tuple[int, int]] = field(default_factory=dict)
+    frames: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _open: str = ""
+    _known: dict[int, str] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """End the table that is being read: an empty line stands between two."""
+        self._open = ""
+
+    def take(self, line: str) -> bool:
+        """Read one line; whether it belongs to a table."""
+        if line in _TABLES:
+            self._open = line
+            return True
+        row = _ROW.fullmatch(line) if self._open else None
+        if row is None:
+            return False
+        number, fields = int(row[1]), {name: int(value) for name, value in _FIELD.findall(row[3] or "")}
+        if self._open == "FileNames" and row[2] is not None:
+            self.files[number] = row[2]
+        elif self._open == "FileLocations" and {"file_name_id", "line"} <= fields.keys():
+            self.places[number] = (fields["file_name_id"], fields["line"])
+        elif self._open == "StackFrames" and "file_location_id" in fields:
+            self.frames[number] = (fields["file_location_id"], fields.get("parent_frame_id", 0))
+        else:
+            return self._open == "FunctionNames"
+        return True
+
+    def project_line(self, attributes: str) -> str:
+        """``file:line`` of the innermost frame of the project, by an instruction's attributes; empty if unknown."""
+        if match := _FRAME_ID.search(attributes):
+            number = int(match[1])
+            if number not in self._known:
+                self._known[number] = self._innermost(number)
+            return self._known[number]
+        if match := _BESIDE.search(attributes):
+            return f"{short_path(match[1])}:{match[2]}" if is_project_file(match[1]) else ""
+        return ""
+
+    def _innermost(self, number: int) -> str:
+        # jaxlib 0.10 and 0.12 print the parent's number plus one, so that the outermost frame is its own parent.
+        shift = 1 if any(parent == frame for frame, (_, parent) in self.frames.items()) else 0
+        seen: set[int] = set()
+        while number in self.frames and number not in seen:
+            seen.add(number)
+            place, parent = self.frames[number]
+            file, line = self.places.get(place, (0, 0))
+            path = self.files.get(file, "")
+            if is_project_file(path):
+                return f"{short_path(path)}:{line}"
+            number = parent - shift
+        return ""
+
 
 UNREAD_CHARACTERS = 120
 """Length of an unread line in a report."""
@@ -230,3 +396,41 @@ def cut(line: str) -> str:
 def _number(module: str, name: str) -> int:
     match = re.search(rf"\b{name}=([0-9]{{1,9}})\b", module)
     return int(match[1]) if match else 1
+
+
+_HLO_TARGET = re.compile(r'\bcustom_call_target="((?:[^"\\]|\\.)*)"')
+_NOTHING = frozenset(
+    {
+        "AllocateBuffer",
+        "AssumeGatherIndicesInBound",
+        "AsyncCollectiveDone",
+        "AsyncCollectiveStart",
+        "ConcatBitcast",
+        "GatherScatterIndicesBitpacked",
+        "PartitionId",
+        "Sharding",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+    }
+)
+"""Marks and views that compilers leave in a program, as seen of TPUs with libtpu 0.0.42 and 0.0.50."""
+_PRODUCTS = re.compile(r"__cublas\$(?:gemm|lt\$matmul)")
+
+
+def target_of(instruction: Instruction) -> str:
+    """What a custom call calls; empty for any other operation."""
+    if instruction.opcode != "custom-call":
+        return ""
+    found = _HLO_TARGET.search(instruction.attributes)
+    return found[1] if found else "a custom call without a target"
+
+
+def is_opaque(instruction: Instruction) -> bool:
+    """Whether an operation calls what a compiler does not show: a kernel, a library."""
+    target = target_of(instruction)
+    return bool(target) and target not in _NOTHING and not _PRODUCTS.match(target)
+
+
+def is_product(instruction: Instruction) -> bool:
+    """Whether an operation is a call of cuBLAS, which says what it multiplies."""
+    return bool(_PRODUCTS.match(target_of(instruction)))

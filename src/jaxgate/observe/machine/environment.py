@@ -14,7 +14,7 @@ from pathlib import Path
 
 import jax
 
-from jaxgate.model import CORES, HardwareKey
+from jaxgate.model.machine import CORES, HardwareKey
 from jaxgate.observe.machine.jax_settings import SETTINGS, unusual_settings
 from jaxgate.observe.source_lines import without_folders
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import COMPILE_OPTIONS, UNKNOWN_SETTINGS, InvalidCaseError, JaxDefaults
+from jaxgate.model.machine import COMPILE_OPTIONS, UNKNOWN_SETTINGS, JaxDefaults
+from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.jax_extend import jax_extend
 
 SETTINGS = (

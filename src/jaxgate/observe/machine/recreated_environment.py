@@ -13,7 +13,8 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import CORES, plural
+from jaxgate.model.machine import CORES
+from jaxgate.model.words import plural
 from jaxgate.observe.machine.environment import is_setting, read_environment, shown, usable_cores
 from jaxgate.observe.machine.jax_settings import all_settings, known_defaults
 from jaxgate.observe.source_lines import HASHED_PATH

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 
-from jaxgate.model import Size
+from jaxgate.settings import Size
 
 
 class DevicesChosenError(Exception):

@@ -13,11 +13,12 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import EACH_TURN
+from jaxgate.model.measurement import EACH_TURN
 from jaxgate.observe.compat import input_shardings, output_shardings
-from jaxgate.observe.hlo import Collective, HloText, axes_of, read_collectives, read_hlo
+from jaxgate.observe.hlo.collectives import Collective, axes_of, read_collectives
+from jaxgate.observe.hlo.parser import HloText, read_hlo
 from jaxgate.observe.source_lines import places
-from jaxgate.observe.trace import Program
+from jaxgate.observe.trace.stages import Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ _OWN_CALLS = re.compile(
     r"|MoveTo(?:Host|Device)|ShardBarrier(?:From|To)|X64\w+|Pin|Unpin|CreateBuffer|InspectSharding"
 )
 """Targets whose code comes with JAX or XLA, whose versions are in the environment, or is Python and counted as such."""
-_TARGET = re.compile(r"stablehlo\.custom_call @(\S+)")
+_STABLEHLO_TARGET = re.compile(r"stablehlo\.custom_call @(\S+)")
 _MAPPED = Path("/proc/self/maps")
 """Where Linux lists which file is loaded at which addresses; other systems have no such file."""
 _DIGITS = 16
@@ -33,7 +33,7 @@ def find_native_code(operations: Iterable[str], platform: str) -> dict[str, str]
         By target, the file name of its library and a hash of the content: ``libscale.so 0123456789abcdef``. The text is
         empty where the library is not known. What a library calls in others is not in its hash.
     """
-    called = {match[1] for label in operations if (match := _TARGET.match(label))}
+    called = {match[1] for label in operations if (match := _STABLEHLO_TARGET.match(label))}
     return {name: _library(name, platform) for name in sorted(called) if not _OWN_CALLS.fullmatch(name)}
 
 

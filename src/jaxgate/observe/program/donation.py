@@ -13,10 +13,13 @@ from typing import Any
 
 import jax
 
-from jaxgate.model import InvalidCaseError
-from jaxgate.observe.arguments import Call, dynamic_leaves, short
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.arguments.feeder import Call
+from jaxgate.observe.arguments.signature import short
+from jaxgate.observe.arguments.static import dynamic_leaves
 from jaxgate.observe.compat import input_shardings, output_shardings
-from jaxgate.observe.trace import Lowered, Program
+from jaxgate.observe.trace.lowering import Lowered
+from jaxgate.observe.trace.stages import Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import re
 
 import jax
 
-from jaxgate.observe.machine import fingerprint
+from jaxgate.observe.machine.environment import fingerprint
 
 _METADATA = re.compile(r', metadata=\{(?:"[^"]*"|[^{}"])*\}')
 _NAME = re.compile(r"%[\w.\-]+")

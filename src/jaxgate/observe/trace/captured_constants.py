@@ -11,9 +11,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.observe.arguments import to_host
+from jaxgate.observe.arguments.signature import to_host
 from jaxgate.observe.source_lines import is_project_file
-from jaxgate.observe.trace.project_functions import names_in, project_functions
+from jaxgate.observe.trace.source import names_in, project_functions
 from jaxgate.observe.trace.stablehlo import Constant, content_hash
 
 _ARRAYS = (jax.Array, np.ndarray)

@@ -5,17 +5,47 @@ jitted on its own do not reach it: calls are followed to the values they return,
 them. The values that a loop carries are distinguished by what they do, not by their position, which follows
 the order of the lines in the body. It is of its own kind: never compare it with a hash of ``as_text()``
 or of an exported module.
+
+Pallas kernels of a TPU, as they stand in a program: without where their lines come from.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxgate.observe.trace.mosaic import TARGET as MOSAIC
-from jaxgate.observe.trace.mosaic import without_locations
+from jaxgate.observe.compat import register_tpu_dialect
+
+TARGET = "tpu_custom_call"
+
+
+def without_locations(config: str) -> str:
+    """What a kernel does, as text that stays the same where its file is moved or a line is put above it.
+
+    Args:
+        config: ``backend_config`` of the call: JSON, with the kernel as MLIR bytecode.
+
+    Returns:
+        The same with the kernel as text; as it is where this release writes it otherwise.
+    """
+    try:
+        from jax.extend.mlir import ir  # noqa: PLC0415 - imports Pallas, which makes jax 0.12 trace everything anew
+
+        found = json.loads(config)
+        call = found["custom_call_config"]
+        call.pop("debug_locations", None)  # 0.12
+        with ir.Context() as context:
+            context.allow_unregistered_dialects = True
+            register_tpu_dialect(context)
+            call["body"] = ir.Module.parse(base64.b64decode(call["body"])).operation.get_asm(enable_debug_info=False)
+        return json.dumps(found, sort_keys=True)
+    except Exception:  # noqa: BLE001 - the bindings raise their own
+        return config
+
 
 _CALLBACK = re.compile(r"callback", re.IGNORECASE)
 _SYMBOL = re.compile(r'@(?:"([^"]+)"|([\w.$-]+))')
@@ -160,7 +190,7 @@ class _Hasher:
             if key in _NAMES_ONLY or (key == "backend_config" and is_callback(operation)):
                 continue  # a name, or an address in this process
             text = str(attributes[key])
-            if key == "backend_config" and _calls(operation) == MOSAIC:
+            if key == "backend_config" and _calls(operation) == TARGET:
                 text = without_locations(attributes[key].value)
             if key == "res_attrs":
                 text = _RESULT_NAMES.sub("", text)

@@ -11,11 +11,10 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from jaxgate.model import MAX_NAMED
-from jaxgate.observe.arguments import UNKNOWN, ArgumentKey, difference
+from jaxgate.model.measurement import MAX_NAMED
+from jaxgate.observe.arguments.signature import UNKNOWN, ArgumentKey, difference
 from jaxgate.observe.source_lines import at
-from jaxgate.observe.trace.cache_misses import Kind, Miss
-from jaxgate.observe.trace.compile_events import Event, Events
+from jaxgate.observe.trace.compile_events import Event, Events, Kind, Miss
 
 PMAP = "_fun"
 """The name under which every ``pmap`` reports."""

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from jaxgate.engine.run.gate_cost import predict
-from jaxgate.model import Cost, Prediction
+from jaxgate.model.workload import Cost, Prediction
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.stash import SETTINGS
-from jaxgate.report import plan_table
+from jaxgate.report.plan import plan_table
 
 KEY = "jaxgate/costs"
 """Where pytest's cache keeps what each gate took the last time."""

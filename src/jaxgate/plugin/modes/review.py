@@ -12,8 +12,9 @@ import pytest
 
 from jaxgate.engine.instruments import Ask
 from jaxgate.engine.record import Candidate, has_moved
-from jaxgate.model import Review, Verdict
-from jaxgate.report import review_lines, why_not_acceptable
+from jaxgate.model.outcome import Review
+from jaxgate.model.verdict import Verdict
+from jaxgate.report.acceptance import review_lines, why_not_acceptable
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession

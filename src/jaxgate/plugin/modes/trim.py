@@ -12,13 +12,16 @@ from pathlib import Path
 import pytest
 
 from jaxgate.engine.run.orphans import without_test
-from jaxgate.keep import find_unreferenced, log_trimmed, named_by, read_all, remove, remove_empty_folders, times_beside
-from jaxgate.model import plural
+from jaxgate.ext.times.kept import times_beside
+from jaxgate.keep.baselines import read_all
+from jaxgate.keep.log import log_trimmed
+from jaxgate.keep.programs import find_unreferenced, named_by, remove, remove_empty_folders
+from jaxgate.model.words import plural
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
 from jaxgate.plugin.session_end import whole_roots
 from jaxgate.plugin.stash import SETTINGS, TESTS
-from jaxgate.report import show
+from jaxgate.report.units import show
 
 Removed = tuple[Path, int]
 

@@ -17,10 +17,19 @@ import pytest
 from jaxgate.plugin.options import table
 from jaxgate.plugin.options.command_line import STARTED, Started
 from jaxgate.plugin.options.kinds import read_kind
-from jaxgate.plugin.options.option import Option
-from jaxgate.plugin.options.values import FALSE
-from jaxgate.settings import ArtifactSettings, RankSettings, RunKind, Settings
-from jaxgate.settings.variables import AS_MEASURED, NAMED_LIKE, NAMESAKES, NOT_FROM, NOTES_INTO, OTHER_SIDE
+from jaxgate.plugin.options.option import FALSE, Option
+from jaxgate.settings import (
+    AS_MEASURED,
+    NAMED_LIKE,
+    NAMESAKES,
+    NOT_FROM,
+    NOTES_INTO,
+    OTHER_SIDE,
+    ArtifactSettings,
+    RankSettings,
+    RunKind,
+    Settings,
+)
 
 STRICT_UNDECIDED = 0.5
 """More than half of the cases UNDECIDED: the machine is unfit, and the gate did not gate."""

@@ -12,8 +12,20 @@ from typing import get_args
 
 import pytest
 
-from jaxgate.plugin.options.option import Option, Values
-from jaxgate.plugin.options.values import AUTO, Once, count, items, number, one_of, path, rank, share, truth
+from jaxgate.plugin.options.option import (
+    AUTO,
+    Once,
+    Option,
+    Values,
+    count,
+    items,
+    number,
+    one_of,
+    path,
+    rank,
+    share,
+    truth,
+)
 from jaxgate.settings import LAUNCHES, ProfileWhen, Size, Update
 
 MODES = (Update.CREATE, Update.REFRESH, Update.TRIM, Update.REVIEW)

@@ -18,7 +18,9 @@ from jaxgate.plugin import benchmark_rows
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
-    from jaxgate.model import Cost, Fingerprints, Verdict
+    from jaxgate.model.measurement import Fingerprints
+    from jaxgate.model.verdict import Verdict
+    from jaxgate.model.workload import Cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 BATCH, WIDTH = 32, 64
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 BATCH, LENGTH, HEADS, GROUPS, DIM = 2, 64, 8, 2, 16
 

@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 DEVICES, BATCH, MICRO, WIDTH = 8, 64, 4, 32
 RATE = 0.05

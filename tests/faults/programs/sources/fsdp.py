@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 BATCH, WIDTH, LAYERS = 64, 64, 3
 RATE, DECAY = 0.05, 0.9

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Batch, Computation
+from jaxgate.model.computation import Batch, Computation
 
 BATCH, FEATURES, HIDDEN, CLASSES = 60, 32, 64, 16
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 POINTS, TARGETS, CANDIDATES, BEST = 48, 4, 256, 8
 

@@ -7,7 +7,7 @@ from functools import partial
 import jax
 import numpy as np
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 BATCH, WIDTH, RANK = 16, 128, 4
 

@@ -7,7 +7,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 BATCH, WIDTH = 128, 64
 

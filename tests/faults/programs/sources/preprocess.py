@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 BATCH, SIZE = 8, 32
 

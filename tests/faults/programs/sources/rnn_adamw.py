@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 STEPS, BATCH, WIDTH = 16, 64, 64
 OPTIMISER = optax.adamw(1e-3)

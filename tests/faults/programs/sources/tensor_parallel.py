@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 BATCH, WIDTH, HIDDEN = 32, 64, 128
 RATE = 0.05

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 TOKENS, CLASSES, WIDTH = 128, 1024, 32
 

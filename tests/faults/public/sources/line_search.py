@@ -7,7 +7,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 
 def loss_of(params, x):

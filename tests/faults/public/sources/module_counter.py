@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["weight", "steps"], meta_fields=[])

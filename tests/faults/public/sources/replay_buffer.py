@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 SIZE, ADDED, WIDTH = 1024, 8, 16
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxgate.model import Computation
+from jaxgate.model.computation import Computation
 
 
 class State(NamedTuple):

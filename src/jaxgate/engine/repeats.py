@@ -1,0 +1,332 @@
+"""What made a case red by a clock is provisional: how a fresh process looks for it again, before it fails a test.
+
+A case that only clocks make red, and what fresh processes make of it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from jaxgate.engine.duels.duel_processes import FreshDuel
+from jaxgate.engine.instruments import Instruments
+from jaxgate.ext.times.judge import StoredLimit, decide_stored
+from jaxgate.judge.difference import Difference
+from jaxgate.judge.order import ALWAYS_FAIL, conclude, has_red_phase
+from jaxgate.judge.time import hold_stored
+from jaxgate.judge.timing.confirmation import accuses, comes_again, settle_time
+from jaxgate.judge.timing.phases import settle_phases
+from jaxgate.keep.baselines import BaselineStore
+from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.model.baseline import Baseline
+from jaxgate.model.claim import Claim
+from jaxgate.model.decision import Status
+from jaxgate.model.duel import BrokenDuelError, RepeatOutcome
+from jaxgate.model.measurement import Measurement
+from jaxgate.model.numbers import Phases
+from jaxgate.model.outcome import UsageError
+from jaxgate.model.verdict import TimeVerdict, Verdict
+from jaxgate.processes.pytest_child import Selection, Side
+from jaxgate.settings import AS_MEASURED
+
+_UNCACHED = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+"""What this process compiled the next one would find in a persistent cache: nothing of it could be confirmed."""
+_OTHER_PROGRAM = "a fresh process ran another program, or in another environment"
+
+
+class Repeat(Protocol):
+    """One way in which a clock can make a case red."""
+
+    has_control: ClassVar[bool]
+    """Whether a program is timed against itself beside it, which finds a machine that is unfit."""
+
+    @property
+    def may_be_machine(self) -> bool:
+        """Whether many of these that fire at once may be the machine's doing."""
+
+    def accuses(self, verdict: Verdict) -> bool:
+        """Whether this is what makes a case red."""
+
+    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
+        """Measure it again in a fresh process."""
+
+    def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:
+        """Whether a fresh process found it, too; the next one is asked only then."""
+
+    def settle(
+        self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int
+    ) -> Verdict:
+        """The verdict after that.
+
+        Args:
+            verdict: The verdict so far.
+            outcomes: What the fresh processes found; empty if none was started.
+            machine: Whether the run as a whole accuses the machine, so that none was.
+            strict: Whether a missing or stale baseline fails.
+            wanted: How many processes must agree.
+        """
+
+
+class _TimeRepeat:
+    """What its time makes red, or a claim about it: settled alike, however it is measured again."""
+
+    __slots__ = ()
+
+    @property
+    def claim(self) -> Claim | None:
+        """The claim that is decided; ``None`` for the time beside the baseline's."""
+        return None
+
+    def accuses(self, verdict: Verdict) -> bool:
+        """Whether it is what makes a case red."""
+        return accuses(verdict, self.claim)
+
+    def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:
+        """Whether it is as slow there."""
+        del verdict  # the outcome was decided by the claim, or the limit, alone
+        return comes_again(outcome, self.claim)
+
+    def settle(
+        self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int
+    ) -> Verdict:
+        """SLOWER, or a broken claim, where all processes agree."""
+        return settle_time(verdict, outcomes, machine=machine, claim=self.claim, strict=strict, wanted=wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class DuelRepeat(_TimeRepeat):
+    """A duel with the baseline's program, or with the reference for a claim about run time."""
+
+    duel: FreshDuel
+    has_control: ClassVar[bool] = True
+
+    @property
+    def may_be_machine(self) -> bool:
+        """Where both sides are run alike: else what somebody set is what many cases have in common."""
+        return self.duel.environments is None
+
+    @property
+    def claim(self) -> Claim | None:
+        """See the base."""
+        return self.duel.claim
+
+    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
+        """Run the duel again, and one of a program with itself beside it."""
+        del case  # the duel is all it takes
+        return instruments.repeat_duel(self.duel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WholeTest:
+    """A test that is run again, whole, in a fresh process.
+
+    Attributes:
+        again: How the tests of this run are run again.
+        test: pytest node id.
+        now: What this process measured.
+    """
+
+    again: Side
+    test: str
+    now: Measurement
+
+    has_control: ClassVar[bool] = False
+
+    @property
+    def may_be_machine(self) -> bool:
+        """Not by default: it scales what is stored, or looks at the machine itself."""
+        return False
+
+    def _measure(self, case: str, instruments: Instruments, **variables: str) -> Baseline | str:
+        """What a fresh process with these variables would record, on the same hardware; or why there is nothing."""
+        with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+            into = Path(name)
+            side = replace(self.again, environment={**self.again.environment, **variables, AS_MEASURED: "1"})
+            try:
+                failed = instruments.record(side, Selection((self.test,), "", ""), into)
+                found = BaselineStore(into, self.now.line).load(self.now.hardware, case)
+            except (UsageError, CorruptBaselineError, OSError) as error:
+                return f"a fresh process failed: {error}"
+        return failed.get(self.test, "a fresh process recorded nothing") if found is None else found.baseline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTimeRepeat(_WholeTest, _TimeRepeat):
+    """A measurement that stored times found slow; each look at the machine says for itself whether that is quiet.
+
+    Attributes:
+        accepted: The baseline.
+        limit: What the stored sessions allow.
+    """
+
+    accepted: Baseline
+    limit: StoredLimit
+
+    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
+        """Run the test in a fresh process, on a machine that is still quiet."""
+        seen = instruments.look(self.now.hardware.platform, after_work=True, holds_device=True)
+        if seen.objections:
+            problem = f"the machine is not quiet: {'; '.join(seen.objections)}"
+            return RepeatOutcome(problem=problem, has_control=False, blames_machine=True)
+        found = self._measure(case, instruments)
+        if isinstance(found, str):
+            return RepeatOutcome(problem=found, has_control=False)
+        ours = self.now
+        same = ours.fingerprints == found.fingerprints and ours.environment == found.environment
+        if not same or found.samples is None or found.contract != self.accepted.contract:
+            return RepeatOutcome(problem=_OTHER_PROGRAM, has_control=False)
+        try:
+            decision = decide_stored(self.limit, found.samples.run_ns)
+        except BrokenDuelError as error:
+            return RepeatOutcome(problem=f"a fresh process gave nothing usable: {error}", has_control=False)
+        return RepeatOutcome(decision, has_control=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackstopRepeat(_WholeTest, _TimeRepeat):
+    """A call that took far longer than it was recorded, where no duel decided.
+
+    Attributes:
+        difference: What it measured, beside the baseline.
+        plain: What was said of time before the stored one withdrew it.
+    """
+
+    difference: Difference
+    plain: TimeVerdict
+
+    @property
+    def may_be_machine(self) -> bool:
+        """Where nothing that somebody set differs: else that is what many cases have in common."""
+        return not self.difference.only_settings
+
+    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
+        """Run the test in a fresh process; what it makes of the program is not asked, its call is what is slow."""
+        found = self._measure(case, instruments)
+        if isinstance(found, str):
+            return RepeatOutcome(problem=found, has_control=False)
+        recorded = self.difference.baseline
+        if found.samples is None or recorded.samples is None:
+            return RepeatOutcome(problem="a fresh process took no times (--benchmark-disable)", has_control=False)
+        decision = hold_stored(found.samples, found.phases, recorded.samples, recorded.phases)
+        return RepeatOutcome(decision, has_control=False)
+
+    def settle(
+        self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int
+    ) -> Verdict:
+        """SLOWER where all processes agree; else what was said before, with a note."""
+        settled = _TimeRepeat.settle(self, verdict, outcomes, machine=machine, strict=strict, wanted=wanted)
+        if settled.time.status is not Status.UNDECIDED or verdict.time.decision is None:
+            return settled
+        note = f"{verdict.time.decision.reason} in this process, and not in fresh process {len(outcomes)} of {wanted}"
+        time = replace(self.plain, reason=f"{self.plain.reason}; {note}")
+        return conclude(
+            settled, [finding for finding in settled.findings if finding.kind != "time"], time, strict=strict
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseRepeat(_WholeTest):
+    """A phase that took longer than the baseline allows.
+
+    Attributes:
+        before: The baseline's phases.
+    """
+
+    before: Phases
+
+    def accuses(self, verdict: Verdict) -> bool:
+        """Whether a phase makes the case red."""
+        return has_red_phase(verdict)
+
+    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
+        """The phases in a fresh process that compiles the same program in the same environment."""
+        found = self._measure(case, instruments, **_UNCACHED)
+        if isinstance(found, str):
+            return RepeatOutcome(problem=found)
+        ours, theirs = self.now.fingerprints, found.fingerprints
+        same = (ours.program, ours.options) == (theirs.program, theirs.options)
+        if not same or self.now.environment != found.environment:
+            return RepeatOutcome(problem=_OTHER_PROGRAM)
+        return RepeatOutcome(phases=found.phases)
+
+    def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:
+        """Whether any of the phases that are red took as long there."""
+        found = settle_phases(verdict.findings, self.before, [outcome.phases or outcome.problem], wanted=1)
+        return any(finding.kind == "phase" and finding.status is Status.REGRESSED for finding in found)
+
+    def settle(
+        self,
+        verdict: Verdict,
+        outcomes: Sequence[RepeatOutcome],
+        *,
+        machine: bool,
+        strict: bool,
+        wanted: int,
+    ) -> Verdict:
+        """The phases of all processes beside the baseline's."""
+        del machine  # phases are not what accuses it
+        found = [outcome.phases or outcome.problem for outcome in outcomes]
+        return conclude(verdict, settle_phases(verdict.findings, self.before, found, wanted=wanted), strict=strict)
+
+
+@dataclass(frozen=True, slots=True)
+class Provisional:
+    """A case that only the clocks of this process make red.
+
+    Attributes:
+        verdict: Its verdict so far.
+        repeats: What made it red, each to be looked for again.
+        strict: Whether a missing or stale baseline fails it too.
+    """
+
+    verdict: Verdict
+    repeats: Sequence[Repeat]
+    strict: bool = False
+
+    @property
+    def may_be_machine(self) -> bool:
+        """Whether it is one of those that say together that the machine moved under them."""
+        return any(repeat.may_be_machine for repeat in self.repeats)
+
+    @property
+    def size(self) -> float:
+        """By how much it is slower, of what has a control in a fresh process; 0 if nothing has."""
+        if not any(repeat.has_control for repeat in self.repeats):
+            return 0.0
+        verdict = self.verdict
+        red = [finding for finding in verdict.findings if finding.status in ALWAYS_FAIL]
+        decisions = [verdict.time.decision if finding.kind == "time" else finding.decision for finding in red]
+        return max((decision.ratio for decision in decisions if decision is not None), default=0.0)
+
+
+def in_order(cases: Mapping[str, Provisional], *, many: bool) -> Sequence[str]:
+    """Provisional cases in the order in which to confirm them.
+
+    Args:
+        cases: By name.
+        many: Whether so many fired that the machine may be the suspect: the largest with a control then come first.
+    """
+    return sorted(cases, key=lambda case: -cases[case].size) if many else list(cases)
+
+
+def confirm(case: Provisional, instruments: Instruments, *, machine: bool) -> Verdict:
+    """Repeat what made a case red; one process that disagrees is enough to stop.
+
+    Args:
+        case: The case.
+        instruments: What fresh processes are started with, and how many.
+        machine: Whether the run as a whole accuses the machine: what may be its doing is not repeated then.
+    """
+    verdict = case.verdict
+    for repeat in case.repeats:
+        accused = machine and repeat.may_be_machine
+        outcomes: list[RepeatOutcome] = []
+        while not accused and len(outcomes) < instruments.processes:
+            outcomes.append(repeat.run(verdict.case, instruments))
+            if not repeat.comes_again(verdict, outcomes[-1]):
+                break
+        verdict = repeat.settle(verdict, outcomes, machine=accused, strict=case.strict, wanted=instruments.processes)
+    return verdict

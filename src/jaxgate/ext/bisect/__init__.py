@@ -1,0 +1,1 @@
+"""The first commit, or the first release of a package, with which a case is worse."""

@@ -1,0 +1,133 @@
+"""A search for the first bad revision of a range: what it asks, what it measured, and what of it is kept on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Literal
+
+from jaxgate.model.numbers import STRICT
+
+BISECTION_SCHEMA = 1
+RUN_TIME = "run_ns"
+"""The quantity of a search that the clock decides; all others are facts."""
+
+
+class Mark(StrEnum):
+    """What a search knows of a revision."""
+
+    GOOD = "good"
+    BAD = "bad"
+    SKIPPED = "skipped"
+
+
+AskedSide = Literal["good", "bad"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """The number that a search follows.
+
+    Attributes:
+        name: Of a fact, or ``run_ns``: then its figures are ratios to the good side.
+        good: Its figure on the good side.
+        bad: Its figure on the bad side.
+        good_tolerance: Units that a figure may be nearer to the bad side than the good figure, and still be like it.
+        bad_tolerance: Units that a figure may differ from the bad one, and still be like it.
+        gain: Whether it is better on the bad side: what made it so is searched for.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    name: str
+    good: float
+    bad: float
+    good_tolerance: float
+    bad_tolerance: float
+    gain: bool = False
+
+    @property
+    def clocked(self) -> bool:
+        """Whether duels decide."""
+        return self.name == RUN_TIME
+
+    def is_like_good(self, figure: float) -> bool:
+        """Whether a figure is the good side's, or lies on the other side of it than the bad one."""
+        towards_bad = 1 if self.bad > self.good else -1
+        return (figure - self.good) * towards_bad <= self.good_tolerance
+
+    def is_like_bad(self, figure: float) -> bool:
+        """Whether a figure is the bad side's."""
+        return abs(figure - self.bad) <= self.bad_tolerance
+
+    def mark(self, figure: float, asked: AskedSide) -> Mark:
+        """What a figure makes of a revision.
+
+        Args:
+            figure: Its figure.
+            asked: The side that it is compared with: what is unlike the good one is bad, or what is like the bad one.
+        """
+        bad = not self.is_like_good(figure) if asked == "good" else self.is_like_bad(figure)
+        return Mark.BAD if bad else Mark.GOOD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One revision that was tried.
+
+    Attributes:
+        revision: A commit or a release.
+        mark: What is known of it now.
+        figure: Of the quantity; ``None`` where it was skipped.
+        why: What decided; where it was skipped, why it could not be measured.
+        text: The red text of its comparison with the good side, where a duel was run.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    revision: str
+    mark: Mark
+    figure: float | None
+    why: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bisection:
+    """A search as far as it came.
+
+    Attributes:
+        copied: Whether today's tests lie over each revision; ``None`` while that is not known.
+        quantity: What is searched for; ``None`` while that is not known.
+        others: Other facts that moved, by name.
+        text: The text of the comparison of both sides.
+        probes: What was tried between the sides, in order.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    schema: int = BISECTION_SCHEMA
+    copied: bool | None = None
+    quantity: Quantity | None = None
+    others: tuple[str, ...] = ()
+    text: str = ""
+    probes: tuple[Probe, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What remains of a range.
+
+    Attributes:
+        first_bad: The revisions that may be the first bad one, oldest first.
+        following: The one to try; ``None`` if none is left that could be.
+    """
+
+    first_bad: Sequence[str]
+    following: str | None
+
+    @property
+    def steps(self) -> int:
+        """How many steps are left, about."""
+        return max(len(self.first_bad) - 1, 0).bit_length()

@@ -1,0 +1,1 @@
+"""Two runs, revisions or kinds of hardware beside each other."""

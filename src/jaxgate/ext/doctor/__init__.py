@@ -1,0 +1,1 @@
+"""What can be gated here and what cannot, each with the next command."""

@@ -1,0 +1,1 @@
+"""Energy of a call, where the devices have a counter."""

@@ -1,0 +1,1 @@
+"""What each run said of a case, drift, steps and creep."""

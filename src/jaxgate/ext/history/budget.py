@@ -1,0 +1,247 @@
+"""The drift of each case of a run, held against the budget that was set.
+
+The budget for accumulated drift: what a case may have lost since its first run, over all refreshes together.
+
+Each gate compares with the last baseline, so that what each refresh accepted is forgotten by the next. Here nothing is
+forgotten: time by the chain of duels, facts by their values. It fails closed: a drift that is shown to be beyond the budget
+is REGRESSED, one that may be is UNDECIDED, and so is a chain with a gap.
+
+What a refresh accepted: the figure of the new baseline that is worst beside the old one, within its tolerance or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+from math import inf
+from typing import Protocol
+
+from jaxgate.ext.history.chain import chain_times, comparable, drift_of, fact_drift
+from jaxgate.ext.history.drift import DriftStart
+from jaxgate.ext.history.model import HistoryPoint
+from jaxgate.judge.order import conclude
+from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
+from jaxgate.model.decision import Status
+from jaxgate.model.verdict import Finding, Verdict
+from jaxgate.model.waiver import TIME
+from jaxgate.model.workload import Tolerance
+
+BEGIN_ANEW = "accept it with a [[drift]] entry in waivers.toml"
+NO_HISTORY = "no earlier run is in the history: nothing to add up yet"
+
+
+def judge_drift(
+    points: Sequence[HistoryPoint], budget: float, tolerances: Iterable[Tolerance] = (), *, timed: bool = True
+) -> list[Finding]:
+    """Hold what a case lost since its first run against the budget.
+
+    Args:
+        points: Its runs of one folder, oldest first; the last is today's.
+        budget: Share that may be lost, 0.1 for 10 %.
+        tolerances: The workload's own.
+        timed: Whether a clock speaks of this case at all.
+
+    Returns:
+        One finding for each quantity that is or may be beyond the budget; where there is no history, one that says so.
+    """
+    known = comparable(points)
+    if len(known) < 2:  # noqa: PLR2004 - today and one before
+        return [Finding(kind="drift", name=TIME, status=Status.SAME, detail=NO_HISTORY)]
+    return [*(_time(known, budget) if timed else ()), *_facts(known, budget, tolerances)]
+
+
+def unreadable(why: str) -> Finding:
+    """What is said of a case where a budget was set and the history cannot be had."""
+    return Finding(
+        kind="drift",
+        name=TIME,
+        status=Status.INVALID,
+        detail=f"the history cannot be read, so that no drift can be held against its budget: {why}",
+    )
+
+
+def since_accepted(
+    points: Sequence[HistoryPoint], case: str, starts: Iterable[DriftStart], today: date
+) -> tuple[HistoryPoint, ...]:
+    """The runs that count: those from the day on which somebody accepted what came before.
+
+    A day that is still to come accepts nothing: it would switch the budget off.
+    """
+    first = max((one.since for one in starts if one.case == case and one.since <= today), default=None)
+    return tuple(point for point in points if first is None or point.moment[:10] >= first.isoformat())
+
+
+def _time(points: Sequence[HistoryPoint], budget: float) -> Iterator[Finding]:
+    chain = chain_times(points)
+    if chain is None:
+        return
+    drift = drift_of(chain)
+    if drift.low > 1 + budget:
+        status, detail = Status.REGRESSED, BEGIN_ANEW
+    elif drift.ratio > 1 + budget:
+        status, detail = Status.UNDECIDED, "its interval does not show it to be beyond the budget"
+    elif drift.gap:
+        status, detail = Status.UNDECIDED, f"the drift from before is unknown; {BEGIN_ANEW}"
+    else:
+        return
+    yield Finding(
+        kind="drift",
+        name=TIME,
+        status=status,
+        now=drift.ratio,
+        against=1.0,
+        allowed=1 + budget,
+        detail=detail,
+        drift=drift,
+    )
+
+
+def _facts(points: Sequence[HistoryPoint], budget: float, tolerances: Iterable[Tolerance]) -> Iterator[Finding]:
+    """Facts of which more is worse. The budget is never stricter than what one gate lets pass at once."""
+    own = {tolerance.fact: tolerance for tolerance in tolerances}
+    for policy in (*POLICIES, *ARRIVAL_POLICIES):
+        drift = fact_drift(points, policy) if policy.better == "lower" else None
+        if drift is None:
+            continue
+        allowed = own.get(policy.name, policy)
+        limited = replace(policy, relative=max(budget, allowed.relative), absolute=allowed.absolute)
+        limit = limited.worst_allowed(int(drift.first))
+        if drift.now > limit:
+            yield Finding(
+                kind="drift",
+                name=policy.name,
+                status=Status.REGRESSED,
+                now=drift.now,
+                against=drift.first,
+                allowed=limit,
+                detail=BEGIN_ANEW,
+                drift=drift,
+            )
+
+
+NO_STORE = "no history is kept"
+
+
+class PastPoints(Protocol):
+    """What earlier runs stored."""
+
+    def points(self, case: str, folder: str) -> tuple[HistoryPoint, ...]:
+        """The runs of a case in a folder, oldest first.
+
+        Raises:
+            Exception: If they cannot be read; the text says why, and what to do.
+        """
+
+
+class DriftBudget:
+    """Adds to a verdict what its case lost since its first run.
+
+    Args:
+        budget: Share that may be lost; ``None`` adds nothing and reads nothing.
+        past: What earlier runs stored; ``None`` where nothing is kept.
+        starts: Drifts that were accepted.
+        today: The UTC date.
+        moment: Date and time, UTC.
+        commit: What is checked out.
+    """
+
+    def __init__(
+        self,
+        budget: float | None,
+        past: PastPoints | None,
+        starts: Iterable[DriftStart],
+        *,
+        today: date,
+        moment: Callable[[], str],
+        commit: Callable[[], str | None],
+    ) -> None:
+        self._budget = budget
+        self._past = past
+        self._starts = tuple(starts)
+        self._today = today
+        self._moment = moment
+        self._commit = commit
+
+    def judge(self, verdict: Verdict, folder: str, tolerances: Iterable[Tolerance], *, strict: bool) -> Verdict:
+        """The verdict with what its drift adds.
+
+        Args:
+            verdict: That of this run alone, held against a stored baseline.
+            folder: Where that baseline lies: hardware and release line of jax.
+            tolerances: The workload's own.
+            strict: Whether a missing or stale baseline fails.
+        """
+        if self._budget is None or verdict.figures is None or verdict.figures.baseline is None:
+            return verdict
+        return conclude(verdict, [*verdict.findings, *self._findings(verdict, folder, tolerances)], strict=strict)
+
+    def _findings(self, verdict: Verdict, folder: str, tolerances: Iterable[Tolerance]) -> list[Finding]:
+        assert self._budget is not None  # the caller looked
+        if self._past is None:
+            return [unreadable(NO_STORE)]
+        try:
+            past = self._past.points(verdict.case, folder)
+        except Exception as error:  # noqa: BLE001 - whatever it is, a budget that cannot be checked is not kept
+            return [unreadable(str(error) or type(error).__name__)]
+        counted = since_accepted(past, verdict.case, self._starts, self._today)
+        today = point_of(verdict, folder, moment=self._moment(), commit=self._commit())
+        timed = verdict.run_ns is not None and not (verdict.hardware and verdict.hardware.is_virtual)
+        return judge_drift((*counted, today), self._budget, tolerances, timed=timed)
+
+
+def point_of(verdict: Verdict, folder: str, *, moment: str, commit: str | None) -> HistoryPoint:
+    """Today's run as a point of the history.
+
+    The ratio of a slow-down that fresh processes have still to confirm does not count yet: if they do, the case fails for that,
+    or a waiver covers it, and it counts from the next run on; if they do not, it was none.
+    """
+    figures, decision = verdict.figures, verdict.time.decision
+    counts = decision is not None and verdict.time.status is not Status.SLOWER
+    assert figures is not None  # the caller looked
+    return HistoryPoint(
+        run="",
+        moment=moment,
+        commit=commit,
+        case=verdict.case,
+        folder=folder,
+        status=str(verdict.status),
+        program=figures.program,
+        baseline=figures.baseline,
+        time_status=str(verdict.time.status),
+        ratio=decision.ratio if decision is not None and counts else None,
+        low=decision.low if decision is not None and counts else None,
+        high=decision.high if decision is not None and counts else None,
+        figures=figures.now,
+        environment=figures.environment,
+    )
+
+
+def worst_accepted(verdict: Verdict) -> Finding | None:
+    """The figure that a refreshed case lost most in; ``None`` if it lost in none.
+
+    What decided the verdict comes first. Else it is the fact, or the time where a duel speaks of it, that moved by the
+    largest share: each may be within what one gate lets pass, and the sum of many such is a drift.
+    """
+    worst = verdict.worst
+    if worst is not None and verdict.status in (Status.REGRESSED, Status.SLOWER):
+        return worst
+    found = [(lost, place, finding) for place, (lost, finding) in enumerate(_lost(verdict))]
+    return max(found, key=lambda one: (one[0], -one[1]))[2] if found else None
+
+
+def _lost(verdict: Verdict) -> Iterator[tuple[float, Finding]]:
+    """Each figure that is worse, with the factor."""
+    decision = verdict.time.decision
+    timed = [finding for finding in verdict.findings if finding.kind == "time"]
+    if decision is not None and decision.ratio > 1:
+        yield from ((decision.ratio, finding) for finding in timed)
+    known = {finding.name: finding for finding in verdict.findings if finding.kind == "fact"}
+    for policy in (*POLICIES, *ARRIVAL_POLICIES):
+        finding = known.get(policy.name)
+        if finding is None or finding.now is None or finding.against is None:
+            continue
+        less = policy.better == "higher"
+        before, now = (finding.now, finding.against) if less else (finding.against, finding.now)
+        if now > before:
+            yield now / before if before else inf, finding

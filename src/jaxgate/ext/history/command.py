@@ -1,0 +1,221 @@
+"""``jaxgate history``: what each run said of a case. Needs no JAX and no device."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp
+from pathlib import Path
+
+from jaxgate.cli.console import complain, refuse, say, write, write_page
+from jaxgate.cli.pytest_arguments import IniError, history_place
+from jaxgate.ext.history.chain import chain_times
+from jaxgate.ext.history.model import HISTORY_OFF, HistoryPoint
+from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place, read_saved_run
+from jaxgate.ext.history.text import change_lines, changes_text, history_json, history_list, history_text
+from jaxgate.model.words import plural
+
+COMMAND = "history"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was asked for.
+
+    Attributes:
+        case: A case, or a part of its name; empty lists all.
+        files: Runs to add; empty shows what is there.
+        place: Where the history is; ``None`` for where pytest keeps it.
+        folder: Hardware and release line of jax; ``None`` for all.
+        last: How many runs, the newest; ``None`` for all.
+        as_json: For machines.
+        changes: What moved, of all cases, or of those with this word in their names.
+        page: An HTML page of one case.
+    """
+
+    case: str = ""
+    files: tuple[Path, ...] = ()
+    place: str | None = None
+    folder: str | None = None
+    last: int | None = None
+    as_json: bool = False
+    changes: bool = False
+    page: Path | None = None
+
+
+def add_history(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Declare ``jaxgate history``."""
+    one = command(
+        COMMAND,
+        _history,
+        help="show what each run said of a case, oldest first; or add runs that were saved in files",
+        description="Without CASE list what is remembered; with one show its time, its facts where they moved, and a row for "
+        "each run. Exit code 1 if there is no such case, or the history cannot be read.",
+    )
+    one.add_argument(
+        "case", nargs="?", default="", metavar="CASE", help="family/sentence, or a part of it that no other has"
+    )
+    one.add_argument("--folder", default=None, metavar="DIR", help="hardware and release line, cpu-amd-epyc-1-jax-0.12")
+    one.add_argument(
+        "--last",
+        type=_runs,
+        default=None,
+        metavar="N",
+        help="show the newest N runs of each hardware; what moved is said of all, with --changes of these",
+    )
+    form = one.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="everything, for machines")
+    form.add_argument(
+        "--changes", action="store_true", help="what moved and since when, of every case: drift, facts, creep and steps"
+    )
+    form.add_argument("--page", type=Path, default=None, metavar="FILE", help="write an HTML page of CASE")
+    one.add_argument(
+        "--history",
+        default=None,
+        metavar="PATH",
+        help="an SQLite file (default: JAXGATE_HISTORY, perf_history in pyproject.toml, .jaxgate/history.sqlite)",
+    )
+    one.add_argument(
+        "--import",
+        dest="files",
+        nargs="+",
+        type=Path,
+        default=(),
+        metavar="FILE",
+        help="add runs that pytest-benchmark saved (.benchmarks/**/*.json), or a run's results.json; each once",
+    )
+
+
+def _history(known: argparse.Namespace, rest: list[str]) -> int:
+    if rest:
+        return refuse(COMMAND, f"unknown arguments {' '.join(rest)}", 2)
+    return history(
+        Asked(
+            case=known.case,
+            files=tuple(known.files),
+            place=known.history,
+            folder=known.folder,
+            last=known.last,
+            as_json=known.json,
+            changes=known.changes,
+            page=known.page,
+        )
+    )
+
+
+def history(asked: Asked, environ: Mapping[str, str] = os.environ) -> int:
+    """Show what is remembered, or add to it.
+
+    Returns:
+        The exit code: 1 if there is nothing to show, or a file could not be added.
+    """
+    try:
+        named, root = (asked.place, Path()) if asked.place else history_place(Path.cwd(), environ)
+        place = find_place(named, root)
+        if place is None:
+            return refuse(COMMAND, f"the place is `{HISTORY_OFF}`: nothing is remembered; name one: --history PATH", 1)
+        store, shown = HistoryStore(place), str(place)
+        return _add(store, asked.files, shown) if asked.files else _show(store, asked, shown)
+    except (HistoryError, IniError) as error:
+        return refuse(COMMAND, str(error), 1)
+
+
+def _add(store: HistoryStore, files: Sequence[Path], shown: str) -> int:
+    """Add what files hold; one that cannot be read does not keep the others out."""
+    new = known = failed = 0
+    for file in files:
+        try:
+            added = store.add(read_saved_run(file))
+        except HistoryError as error:
+            complain(f"jaxgate {COMMAND}: {error}")
+            failed += 1
+            continue
+        new, known = new + added, known + (not added)
+    unread = f", {plural(failed, 'file was', 'files were')} not read" if failed else ""
+    say(f"{shown}: {plural(new, 'run')} added, {known} known already{unread}")
+    return 1 if failed else 0
+
+
+def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
+    cases = [one for one in store.cases() if asked.folder in (None, one.folder)]
+    known = [one.case for one in cases]
+    if not known:
+        where = f" on {asked.folder}" if asked.folder else ""
+        return refuse(
+            COMMAND, f"{shown}: expected runs{where}, found none; each run of pytest that judges adds itself", 1
+        )
+    if asked.changes:
+        return _show_changes(store, asked)
+    if not asked.case and asked.page is not None:
+        return refuse(COMMAND, "expected CASE before --page, found none; list them: jaxgate history", 2)
+    if not asked.case:
+        write(history_json(cases) if asked.as_json else history_list(cases))
+        return 0
+    names = [asked.case] if asked.case in known else sorted({name for name in known if asked.case in name})
+    if len(names) != 1:
+        found = f"found {len(names)}:" if names else "found none; list them: jaxgate history"
+        complain(f"jaxgate {COMMAND}: expected one case with {asked.case!r} in its name, {found}")
+        for name in names:
+            complain(f"  {name}")
+        return 1
+    whole = _by_series(store.points(names[0], asked.folder))
+    points = [point for one in whole.values() for point in one[-(asked.last or len(one)) :]]
+    if asked.as_json:
+        write(history_json(points))
+        return 0
+    changes = {folder: lines for (_, folder), lines in _changes(whole).items()}
+    if asked.page is not None:
+        from jaxgate.ext.history.page import history_document  # noqa: PLC0415 - imports the templates
+
+        return write_page(
+            COMMAND,
+            asked.page,
+            lambda charts: history_document(points, changes, _relative(whole), library=charts),
+        )
+    write(history_text(points, asked.last, changes, {folder: len(one) for (_, folder), one in whole.items()}))
+    return 0
+
+
+Series = Mapping[tuple[str, str], Sequence[HistoryPoint]]
+"""By case and folder the points, oldest first."""
+
+
+def _by_series(points: Sequence[HistoryPoint]) -> Series:
+    series: dict[tuple[str, str], list[HistoryPoint]] = {}
+    for point in points:
+        series.setdefault((point.case, point.folder), []).append(point)
+    return dict(sorted(series.items()))
+
+
+def _relative(whole: Series) -> dict[str, dict[str, float]]:
+    """By folder and run, the time of a call as a multiple of the first baseline's."""
+    chains = {folder: chain_times(points) for (_, folder), points in whole.items()}
+    return {
+        folder: {} if chain is None else {one.point.run: exp(one.value) for one in chain.points}
+        for folder, chain in chains.items()
+    }
+
+
+def _show_changes(store: HistoryStore, asked: Asked) -> int:
+    """What moved in all cases. Nothing that moved is no error: so it should be."""
+    whole = _by_series([point for point in store.points(None, asked.folder) if asked.case in point.case])
+    found = _changes({name: points[-(asked.last or len(points)) :] for name, points in whole.items()})
+    write(changes_text(found))
+    say(f"{plural(len(whole), 'history', 'histories')}: {len(found)} moved")
+    return 0
+
+
+def _changes(series: Series) -> dict[tuple[str, str], list[str]]:
+    """By case and folder what moved, in words; what did not is left out."""
+    from jaxgate.ext.history.changes import changes_of  # noqa: PLC0415 - imports the rooms of the judge
+
+    changes = {name: changes_of(points) for name, points in series.items()}
+    return {name: change_lines(one) for name, one in changes.items() if one.is_moved}
+
+
+def _runs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of runs, 1 or more, found {text!r}")
+    return int(text)

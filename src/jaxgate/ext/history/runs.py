@@ -1,0 +1,35 @@
+"""A run that is over joins the history."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxgate.ext.history.model import HISTORY_OFF
+from jaxgate.model.outcome import RunRecord
+
+if TYPE_CHECKING:
+    from jaxgate.engine.run.session import GateSession
+
+
+def remember(session: GateSession, record: RunRecord, file: Path) -> None:
+    """Add a run to the history, if it judged or recorded anything. Whatever goes wrong is one line, and changes no verdict.
+
+    Args:
+        session: The run, over.
+        record: What its ``results.json`` says.
+        file: Where that was written.
+    """
+    named = session.settings.history
+    if named == HISTORY_OFF or not record.cases:
+        return
+    try:
+        from jaxgate.ext.history.store import HistoryStore, find_place  # noqa: PLC0415 - some Pythons have no sqlite3
+
+        place = find_place(named, session.project)
+        if place is not None:
+            HistoryStore(place).append(record)
+    except Exception as error:  # noqa: BLE001 - the run was judged, and its pages are written
+        later = f"; add it later: jaxgate history --import {shlex.quote(session.short(file))}" if file.is_file() else ""
+        session.evidence.problems.append(f"the run was not added to the history: {error}{later}")

@@ -1,0 +1,415 @@
+"""The history of runs in an SQLite file: a run is added whole, once, and cases are read back oldest first.
+
+SQLite keeps its rollback journal, not a write-ahead log: between two runs the history is one file, which can be copied as an
+artifact and lies on network file systems, where a log does not work. Writers are few and short, so they may wait.
+
+What of a run's results is remembered.
+
+Runs that are in files: what pytest-benchmark saved, and our own ``results.json``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import math
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jaxgate.ext.history.model import HISTORY_OFF, HISTORY_PLACE, HistoryCase, HistoryPoint, HistoryRun
+from jaxgate.keep.files import write_atomic
+from jaxgate.keep.git import COMMIT
+from jaxgate.keep.results import UnreadableResultsError, parse_results, read_run_file
+from jaxgate.model.decision import Status
+from jaxgate.model.outcome import CaseRecord, RunRecord, TimeRecord
+from jaxgate.model.verdict import BaselineName
+from jaxgate.model.workload import case_name
+
+
+class HistoryError(Exception):
+    """The history cannot be read or written; the text says why in one line."""
+
+
+def history_run(record: RunRecord) -> HistoryRun:
+    """Make a run of its results.
+
+    Raises:
+        HistoryError: If an earlier jaxgate wrote them: they do not say which run it was, and when.
+    """
+    if not record.run or not record.moment:
+        raise HistoryError(
+            f"expected results with `run` and `moment`, found those of jaxgate {record.jaxgate}, which wrote neither"
+        )
+    return HistoryRun(
+        run=record.run,
+        moment=utc(record.moment),
+        commit=record.commit,
+        dirty=record.dirty,
+        jaxgate=record.jaxgate,
+        elsewhere=record.elsewhere,
+        green=record.green,
+        gate_exit=record.gate_exit,
+        points=tuple(_point_of_run_points(case, record) for case in record.cases),
+    )
+
+
+def utc(moment: str) -> str:
+    """A date and time as ISO 8601 has them, in UTC and to the second, so that texts are in the order of time.
+
+    Raises:
+        HistoryError: If it is something else.
+    """
+    try:
+        found = dt.datetime.fromisoformat(moment)
+    except ValueError:
+        raise HistoryError(f"expected date and time such as 2026-11-25T02:30:00+00:00, found {moment!r}") from None
+    aware = found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
+    return aware.astimezone(dt.UTC).isoformat(timespec="seconds")
+
+
+def _is_unconfirmed(time: TimeRecord) -> bool:
+    """Whether it was a slow-down that fresh processes did not confirm: then there was none, and its ratio says nothing."""
+    beyond = time.low is not None and time.margin is not None and time.low > 1 + time.margin
+    return beyond and time.status == Status.UNDECIDED
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _point_of_run_points(case: CaseRecord, record: RunRecord) -> HistoryPoint:
+    figures, time = case.figures, case.time
+    low, high, ratio = (None if _is_unconfirmed(time) else _finite(one) for one in (time.low, time.high, time.ratio))
+    return HistoryPoint(
+        run=record.run,
+        moment=utc(record.moment),
+        commit=record.commit,
+        case=case.case,
+        folder=case.folder,
+        status=case.status,
+        fails=case.fails,
+        recorded=case.recorded,
+        elsewhere=record.elsewhere,
+        program="" if figures is None else figures.program,
+        baseline=None if figures is None else figures.baseline,
+        time_status=time.status,
+        ratio=ratio,
+        low=low,
+        high=high,
+        figures={} if figures is None else figures.now,
+        environment={} if figures is None else figures.environment,
+    )
+
+
+BUSY_S = 30.0
+"""So long a run waits for another one to end its transaction, which takes far less than a second."""
+VERSION = 1
+"""Of the tables; stands in ``PRAGMA user_version``."""
+TABLES = (
+    # `about` and `content`: JSON, the other fields of HistoryRun and of HistoryPoint by name
+    """CREATE TABLE jaxgate_runs (
+        id INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, moment TEXT NOT NULL, "commit" TEXT, about TEXT NOT NULL)""",
+    """CREATE TABLE jaxgate_points (
+        run_id INTEGER NOT NULL REFERENCES jaxgate_runs, "case" TEXT NOT NULL, folder TEXT NOT NULL, status TEXT NOT NULL,
+        content TEXT NOT NULL, UNIQUE (run_id, "case", folder))""",
+    """CREATE INDEX jaxgate_points_of_a_case ON jaxgate_points ("case")""",
+    f"PRAGMA user_version = {VERSION}",
+)
+_POINTS = """SELECT run, moment, "commit", "case", folder, status, content
+    FROM jaxgate_points JOIN jaxgate_runs ON id = run_id WHERE {where} ORDER BY moment, id, jaxgate_points.rowid"""
+_CLEAN = "NOT json_extract(about, '$.dirty') AND json_extract(about, '$.elsewhere') = ''"
+_CASES = """SELECT "case", folder, count(*) AS runs, moment, status, max(moment || printf('%012d', id)) AS newest
+    FROM jaxgate_points JOIN jaxgate_runs ON id = run_id GROUP BY "case", folder ORDER BY "case", folder"""
+"""SQLite takes moment and status of the row that has the maximum."""
+_Made = TypeVar("_Made")
+
+
+def find_place(text: str, root: Path) -> Path | None:
+    """The file that an option names.
+
+    Args:
+        text: A path, or ``none``.
+        root: What a path is relative to.
+
+    Returns:
+        The file; ``None`` for ``none``.
+
+    Raises:
+        HistoryError: If it is something else. Of a URL only the beginning is quoted: it may hold a password.
+    """
+    if text.strip() == HISTORY_OFF:
+        return None
+    scheme, is_url, _ = text.partition("://")
+    if is_url:
+        raise HistoryError(f"expected the path of a file, or {HISTORY_OFF}, found a URL, {scheme}://…")
+    path = root / text
+    if path.exists() and not path.is_file():
+        raise HistoryError(f"expected the path of a file, or {HISTORY_OFF}, found {path}, which is no regular file")
+    return path
+
+
+class HistoryStore:
+    """The history in a file, which is made with the first run.
+
+    Args:
+        file: The SQLite file.
+        busy_s: Seconds to wait for another process that writes.
+    """
+
+    def __init__(self, file: Path, *, busy_s: float = BUSY_S) -> None:
+        self._file = file
+        self._busy_s = busy_s
+
+    def append(self, record: RunRecord) -> bool:
+        """Add a run by its results.
+
+        Returns:
+            Whether it was new; a run that is there already stays as it is.
+
+        Raises:
+            HistoryError: If it could not be added; what was there is there.
+        """
+        return self.add(history_run(record))
+
+    def add(self, run: HistoryRun) -> bool:
+        """The same of a run whose points are known. Of a case that two tests have, the last stays."""
+        with self._explained():
+            _make_folder(self._file.parent)
+            with self._transaction("BEGIN IMMEDIATE") as connection:  # who reads first could not go on to write
+                if not _has_tables(connection):
+                    for statement in TABLES:
+                        connection.execute(statement)
+                added = connection.execute(
+                    "INSERT INTO jaxgate_runs VALUES (NULL, ?, ?, ?, ?) ON CONFLICT (run) DO NOTHING",
+                    (_plain(run.run), run.moment, _plain(run.commit), _json(run, "run", "moment", "commit", "points")),
+                )
+                if added.rowcount:
+                    connection.executemany(
+                        "INSERT OR REPLACE INTO jaxgate_points VALUES (?, ?, ?, ?, ?)",
+                        [(added.lastrowid, *_cells(point)) for point in run.points],
+                    )
+                return bool(added.rowcount)
+
+    def points(self, case: str | None, folder: str | None = None) -> tuple[HistoryPoint, ...]:
+        """What is known of a case, oldest first.
+
+        Args:
+            case: Its whole name; ``None`` for all cases.
+            folder: Hardware and release line; ``None`` for all of them.
+        """
+        asked = {name: value for name, value in (("case", case), ("folder", folder)) if value is not None}
+        where = " AND ".join(["TRUE", *(f'"{name}" = :{name}' for name in asked)])
+        return self._rows(_POINTS.format(where=where), asked, _point)
+
+    def cases(self) -> tuple[HistoryCase, ...]:
+        """All cases, by name and folder."""
+        return self._rows(_CASES, {}, lambda row: HistoryCase(**{name: row[name] for name in row if name != "newest"}))
+
+    def runs(self) -> tuple[HistoryRun, ...]:
+        """The runs without their points, oldest first."""
+        query = 'SELECT run, moment, "commit", about FROM jaxgate_runs ORDER BY moment, id'
+        return self._rows(query, {}, lambda row: HistoryRun(**json.loads(row.pop("about")), **row))
+
+    def at_commit(self, commit: str) -> tuple[HistoryPoint, ...]:
+        """What is known of a commit: of each case on each hardware the newest point, from whichever run has it.
+
+        Runs of a checkout with changes, and those against something else than stored baselines, do not speak of a commit.
+
+        Args:
+            commit: Its id, or the first four or more characters of it.
+
+        Raises:
+            HistoryError: If it is no commit's id, or begins several.
+        """
+        if not COMMIT.fullmatch(commit):
+            raise HistoryError(f"expected a commit by four or more characters of its id, found {commit!r}")
+        where = f'"commit" GLOB :beginning AND {_CLEAN}'
+        points = self._rows(_POINTS.format(where=where), {"beginning": f"{commit}*"}, _point)
+        commits = sorted({point.commit for point in points if point.commit})
+        if len(commits) > 1:
+            raise HistoryError(f"expected one commit that begins with {commit}, found {', '.join(commits)}")
+        newest = {(point.case, point.folder): point for point in points}
+        return tuple(newest[name] for name in sorted(newest))
+
+    def _rows(self, query: str, asked: Mapping[str, str], make: Callable[[dict[str, Any]], _Made]) -> tuple[_Made, ...]:
+        """What a query finds; nothing where no run was added yet."""
+        with self._explained():
+            if not self._file.exists():
+                return ()
+            with self._transaction("BEGIN") as connection:
+                connection.row_factory = sqlite3.Row
+                found = connection.execute(query, asked) if _has_tables(connection) else ()
+                return tuple(make(dict(row)) for row in found)
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        """A transaction, whole or nothing; statements that the file brings call nothing that could harm."""
+        connection = sqlite3.connect(self._file, timeout=self._busy_s, isolation_level=None)
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute(begin)
+            yield connection
+            connection.execute("COMMIT")
+        finally:
+            connection.close()  # takes back what was not committed
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn whatever goes wrong inside into one line.
+
+        Raises:
+            HistoryError: If anything did.
+        """
+        try:
+            yield
+        except HistoryError as error:
+            raise HistoryError(f"{self._file}: {error}") from None
+        except Exception as error:  # noqa: BLE001 - what is in a file decides what goes wrong
+            said = (str(error).strip().splitlines() or [""])[0]
+            name = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
+            raise HistoryError(f"{self._file}: {name}{said}") from None
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    """Whether a file has the tables of a history; without any it may become one.
+
+    Raises:
+        HistoryError: If it is a later jaxgate's, or something else than a history.
+    """
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if version > VERSION and "jaxgate_runs" in names:
+        raise HistoryError(
+            f"expected a history of schema {VERSION}, found {version}, which a later jaxgate made; nothing was written; "
+            "upgrade jaxgate, or name another file with --perf-history"
+        )
+    if names and (version != VERSION or not {"jaxgate_runs", "jaxgate_points"} <= names):
+        raise HistoryError("expected a history, found another program's database; nothing was written")
+    return bool(names)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder. That of the default place is kept out of git, whatever the project's own rules say."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ignored = folder / ".gitignore"
+    if folder.name == HISTORY_PLACE.partition("/")[0] and not ignored.exists():
+        write_atomic(ignored, b"*\n")
+
+
+def _cells(point: HistoryPoint) -> tuple[str | None, ...]:
+    content = _json(point, "run", "moment", "commit", "case", "folder", "status")
+    return _plain(point.case), _plain(point.folder), _plain(point.status), content
+
+
+def _point(row: dict[str, Any]) -> HistoryPoint:
+    content = json.loads(row.pop("content"))
+    baseline = content.pop("baseline")
+    return HistoryPoint(**row, **content, baseline=None if baseline is None else BaselineName(**baseline))
+
+
+def _json(value: HistoryRun | HistoryPoint, *without: str) -> str:
+    """The fields of a value as JSON, without some."""
+    known = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in without}
+    if isinstance(value, HistoryPoint):
+        known["figures"] = {name: _shortest(figure) for name, figure in value.figures.items()}
+        known["environment"] = dict(value.environment)
+        known["baseline"] = None if value.baseline is None else asdict(value.baseline)
+    return json.dumps(known, separators=(",", ":"))
+
+
+def _shortest(figure: float) -> float:
+    return int(figure) if isinstance(figure, float) and figure.is_integer() else figure
+
+
+def _plain(text: str | None) -> str | None:
+    """A text without halves of characters, which SQLite refuses."""
+    return None if text is None else text.encode("utf-8", "replace").decode()
+
+
+_EXPECTED = "expected JSON that pytest-benchmark saved, or the results.json of a run"
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_NS = 1e9
+_MACHINE = ("system", "machine", "node", "python_implementation", "python_version")
+"""What is kept of the machine, beside its processor."""
+
+
+def read_saved_run(path: Path) -> HistoryRun:
+    """Read a run out of a file.
+
+    Of pytest-benchmark's only times are known: there is no verdict, no program and no baseline.
+
+    Raises:
+        HistoryError: If it cannot be read, or is something else.
+    """
+    try:
+        content = read_run_file(path)
+    except (OSError, ValueError, RecursionError) as error:
+        raise HistoryError(f"{path}: {_EXPECTED}: {error}") from None
+    try:
+        if isinstance(content, dict) and "cases" in content:
+            return history_run(parse_results(content))
+        return _saved_run(content)
+    except (HistoryError, UnreadableResultsError) as error:
+        raise HistoryError(f"{path}: {error}") from None
+
+
+def _saved_run(content: object) -> HistoryRun:
+    if not isinstance(content, dict) or not isinstance(content.get("benchmarks"), list):
+        raise HistoryError(f"{_EXPECTED}, found no list under `benchmarks`")
+    if not isinstance(content.get("datetime"), str):
+        raise HistoryError(f"{_EXPECTED}, found no `datetime`")
+    machine, commit = _table(content, "machine_info"), _table(content, "commit_info").get("id")
+    whole = json.dumps(content, sort_keys=True).encode()
+    run, moment = f"pytest-benchmark-{hashlib.sha256(whole).hexdigest()[:16]}", utc(content["datetime"])
+    known = commit if isinstance(commit, str) and _COMMIT.fullmatch(commit) else None
+    found = {
+        (case, folder): HistoryPoint(
+            run=run,
+            moment=moment,
+            commit=known,
+            case=case,
+            folder=folder,
+            figures={"run_ns": run_ns},
+            environment=_environment(machine),
+            source="pytest-benchmark",
+        )
+        for case, folder, run_ns in _times(content["benchmarks"], _folder(machine))
+    }
+    return HistoryRun(run=run, moment=moment, commit=known, source="pytest-benchmark", points=tuple(found.values()))
+
+
+def _times(benchmarks: list[Any], folder: str) -> Iterator[tuple[str, str, float]]:
+    """Case, folder and median of each benchmark that was timed."""
+    for place, benchmark in enumerate(benchmarks):
+        median = _table(benchmark, "stats").get("median") if isinstance(benchmark, dict) else None
+        name = benchmark.get("fullname") if isinstance(benchmark, dict) else None
+        if not isinstance(median, int | float) or not isinstance(name, str):
+            raise HistoryError(f"{_EXPECTED}, found no `fullname` or no `stats.median` in benchmark {place}")
+        ours = _table(benchmark, "extra_info")
+        if isinstance(ours.get("case"), str) and isinstance(ours.get("hardware"), str):
+            yield "/".join(case_name("", ours["case"])), ours["hardware"], median * _NS
+        else:
+            yield "/".join(case_name(name, None)), folder, median * _NS
+
+
+def _folder(machine: Mapping[str, Any]) -> str:
+    """The processor's name as that of a folder: nothing is known of jax, so it is none of a baseline's."""
+    processor = _table(machine, "cpu").get("brand_raw") or machine.get("processor") or machine.get("machine") or ""
+    return re.sub(r"[^a-z0-9]+", "-", str(processor).lower()).strip("-")
+
+
+def _environment(machine: Mapping[str, Any]) -> dict[str, str]:
+    found = {name: machine[name] for name in _MACHINE if isinstance(machine.get(name), str)}
+    processor = _table(machine, "cpu").get("brand_raw")
+    return {**found, **({"processor": processor} if isinstance(processor, str) else {})}
+
+
+def _table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = content.get(name)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,77 @@
+"""``jaxgate report``: the page of a run, or of several results beside each other, from what they left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxgate.cli.console import refuse, write_page
+from jaxgate.keep.results import UnreadableResultsError, read_results
+from jaxgate.model.outcome import RunRecord
+
+RESULTS, PAGE = "results.json", "report.html"
+
+
+def report(paths: Sequence[Path], output: Path | None) -> int:
+    """Write the page.
+
+    Args:
+        paths: Files ``results.json``, or folders that hold one.
+        output: The page; ``None`` puts it beside the results of one run, and of several into the folder that the user
+            stands in.
+
+    Returns:
+        The exit code: 2 if results cannot be read, or the page cannot be written.
+    """
+    files = [path / RESULTS if path.is_dir() else path for path in paths]
+    page = output or (files[0].parent / PAGE if len(files) == 1 else Path(PAGE))
+    try:
+        runs = [read_results(file) for file in files]
+    except UnreadableResultsError as error:
+        return refuse("report", str(error), 2)
+    names = result_names(files, runs) if len(runs) > 1 else [""]
+    shown = list(zip(files, names, runs, strict=True))
+    return write_page("report", page, lambda library: results_page(shown, page, library=library))
+
+
+def results_page(results: Sequence[tuple[Path, str, RunRecord]], page: Path, *, library: str) -> str:
+    """The page of some results.
+
+    Args:
+        results: Of each its file, what it is called on the page, and what it says.
+        page: Where the page will lie: its links lead from there to the bundles.
+        library: The charts' JavaScript; empty leaves the charts out.
+
+    Returns:
+        HTML in one file.
+    """
+    from jaxgate.ext.page.run_page import Result, run_page  # noqa: PLC0415 - only who makes a page needs it
+
+    return run_page(
+        [
+            Result(
+                run=run,
+                name=name,
+                folder=Path(os.path.relpath(file.parent, page.parent)).as_posix(),
+                logdir=str(file.parent),
+            )
+            for file, name, run in results
+        ],
+        library=library,
+    )
+
+
+def result_names(files: Sequence[Path], runs: Sequence[RunRecord]) -> list[str]:
+    """What tells the results apart: their hardware, else their commits, else their files."""
+    ways = (
+        [", ".join(sorted({case.hardware for case in run.cases if case.hardware})) for run in runs],
+        [(run.commit or "")[:10] for run in runs],
+        [str(file.parent) for file in files],
+        [str(file) for file in files],
+    )
+    return next((names for names in ways if all(names) and len(set(names)) == len(names)), _numbered(files))
+
+
+def _numbered(files: Sequence[Path]) -> list[str]:
+    return [f"{place}: {file}" for place, file in enumerate(files, 1)]

@@ -1,0 +1,1 @@
+"""A red case explains itself: both programs profiled, and what takes longer."""

@@ -1,0 +1,147 @@
+"""Profiles of a few steps, in the layout that TensorBoard reads: one folder for each side and process."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxgate.ext.profile.programs import Profiled
+from jaxgate.ext.profile.xplane import STEP
+from jaxgate.observe.compat import stop_trace
+from jaxgate.observe.errors import describe
+
+STEPS, FEWER_STEPS, FEWEST_STEPS = 10, 5, 3
+MAX_BYTES = 1_500_000
+"""Of one side's events: a step on eight devices with loops takes 0.7 MB. Fewer steps than three would have no floor."""
+WARM_STEPS = 2
+MAX_SLUG = 100
+CLOSED = "a profile that the code had left open was closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a profile may cost: a red case must not take long.
+
+    Attributes:
+        long_step_s: A step above it is profiled less often: the rows of five steps are as steady.
+        slow_step_s: A step above it is profiled as rarely as can be.
+        slowest_step_s: A step above it is not profiled.
+        largest_bytes: Of one side with the programs of its process, whoever compiled them: above it they are left out. Those
+            of the case are beside it as text.
+    """
+
+    long_step_s: float = 0.03
+    slow_step_s: float = 1.0
+    slowest_step_s: float = 5.0
+    largest_bytes: int = 2_250_000
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of a capture; ``why_not`` says why there is no profile, ``note`` what else happened."""
+
+    why_not: str = ""
+    note: str = ""
+
+
+def session_name(case: str, side: str) -> str:
+    """Name of a profile: case, side, worker of pytest-xdist, process among several."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    slug = re.sub(r"[^A-Za-z0-9.]+", "-", case)[:MAX_SLUG]
+    return "-".join(part for part in (slug, side, worker, f"p{jax.process_index()}") if part)
+
+
+def side_folder(side: str) -> str:
+    """Name of a side's folder in the bundle: one for each process, or the profiles of one host overwrite each other."""
+    return side if jax.process_count() == 1 else f"{side}-p{jax.process_index()}"
+
+
+def take_profile(profiled: Profiled, folder: Path, session: str, limits: Limits = LIMITS) -> Taken:
+    """Profile some annotated steps of one side. Never raises: a verdict must not be lost over its explanation.
+
+    Args:
+        profiled: The side, with fresh arguments for every series: donated ones are gone.
+        folder: Where the profile goes; new for each side and process, so that none overwrites another.
+        session: Name of the profile, which JAX would otherwise give by the second.
+        limits: What it may cost.
+    """
+    try:
+        return _take(profiled, folder, session, limits)
+    except Exception as error:  # noqa: BLE001 - user code, a full disk, another profiler
+        return Taken(why_not=describe(error))
+
+
+def _take(profiled: Profiled, folder: Path, session: str, limits: Limits) -> Taken:
+    if profiled.forget is not None:
+        profiled.forget()
+    arguments = profiled.fresh()
+    took_s = 0.0
+    for number in range(WARM_STEPS if profiled.forget is None else 1):
+        if not number or took_s < limits.slow_step_s:
+            begin = time.perf_counter()
+            arguments = profiled.following(arguments, profiled.step(arguments))
+            took_s = time.perf_counter() - begin
+    if profiled.forget is None and took_s > limits.slowest_step_s:
+        return Taken(why_not=f"a step takes {took_s:.0f} s, {limits.slowest_step_s:.0f} s may be")
+    slow = profiled.forget is None and took_s > limits.slow_step_s
+    steps = FEWEST_STEPS if slow else FEWER_STEPS if took_s > limits.long_step_s else STEPS
+    note = ""
+    if profiled.forget is None and not slow:
+        with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+            note, arguments = _trace(profiled, arguments, Path(name), session, steps=1, programs=False)
+            steps = max(FEWEST_STEPS, min(steps, MAX_BYTES // max(1, _size(Path(name)))))
+    found, arguments = _trace(profiled, arguments, folder, session, steps=steps)
+    if profiled.forget is None and not slow and _size(folder) > limits.largest_bytes:
+        shutil.rmtree(folder)
+        _trace(profiled, arguments, folder, session, steps=steps, programs=False)
+    return Taken(note=note or found)
+
+
+def _trace(
+    profiled: Profiled, arguments: Any, folder: Path, session: str, *, steps: int, programs: bool = True
+) -> tuple[str, Any]:
+    """Profile some steps, with or without their programs; returns a note for the user, if any, and the next arguments."""
+    note = _start(folder, session, programs=programs)
+    try:
+        for number in range(steps):
+            with jax.profiler.StepTraceAnnotation(STEP, step_num=number):
+                output = profiled.step(arguments)
+            arguments = profiled.following(arguments, output)
+    finally:
+        stop_trace()
+    for file in folder.rglob("*.trace.json.gz"):
+        file.unlink()  # the same events again, for viewers that TensorBoard no longer has
+    return note, arguments
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _start(folder: Path, session: str, *, programs: bool) -> str:
+    """Start a profile; one that is still open belongs to code that is over, and is closed."""
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0  # the default one slows Python four to eight times
+    options.session_id = session
+    options.enable_hlo_proto = programs
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        jax.profiler.start_trace(str(folder), profiler_options=options)
+    except RuntimeError:
+        with suppress(Exception):  # it goes where that code wanted it, if there is room
+            stop_trace()
+        jax.profiler.start_trace(str(folder), profiler_options=options)
+        return CLOSED
+    return ""

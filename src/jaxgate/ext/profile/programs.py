@@ -1,0 +1,202 @@
+"""The two sides that are profiled: today's program as its author calls it, and the one it is held against.
+
+Both programs as text, before and after the compiler, and what differs: for a bundle, never for a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import jax
+
+from jaxgate.ext.profile.model import Side
+from jaxgate.model.measurement import Demand
+from jaxgate.model.program import StoredProgram
+from jaxgate.observe.arguments.carry import advance
+from jaxgate.observe.arguments.feeder import Call
+from jaxgate.observe.duel.duel import Contender, prepare
+from jaxgate.observe.execute.subjects import EagerSubject, JittedSubject
+from jaxgate.observe.hlo.demand import read_demand
+from jaxgate.observe.hlo.diff import program_diff, readable
+from jaxgate.observe.hlo.parser import read_hlo
+from jaxgate.observe.observation import Observation
+from jaxgate.observe.program.export import NotReplayableError, read_program, split_call
+from jaxgate.observe.trace.lowering import Lowered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiled:
+    """A program that can be stepped.
+
+    Attributes:
+        side: Whose it is.
+        fresh: Makes arguments that a step may consume.
+        step: Calls it once and waits; gives the result.
+        following: The arguments of the next step, from the last ones and the result.
+        forget: Makes it compile again at its next call; ``None`` where that is not asked for.
+        executable: What was compiled; ``None`` for plain Python around programs.
+        stablehlo: Its program as text; empty if there is none.
+        jaxpr: What JAX traced, as text; empty where that is not known.
+    """
+
+    side: Side
+    fresh: Callable[[], Any]
+    step: Callable[[Any], Any]
+    following: Callable[[Any, Any], Any]
+    forget: Callable[[], None] | None = None
+    executable: jax.stages.Compiled | None = None
+    stablehlo: str = ""
+    jaxpr: str = ""
+
+
+def today(observed: Observation, *, cold: bool) -> Profiled:
+    """Today's program; ``cold`` makes its steps compile what they compile after the first one, as a retrace does."""
+    if observed.lowered is None:
+        return _on_host(observed, "now", observed.function)
+    return _lowered(observed, observed.lowered, observed.feeds, "now", cold=cold)
+
+
+def reference(observed: Observation) -> Profiled | None:
+    """The case's naive way, if it has one."""
+    if observed.reference is not None:
+        return _lowered(observed, observed.reference, observed.reference_feeds, "reference", cold=False)
+    function = observed.reference_function
+    return None if function is None else _on_host(observed, "reference", function)
+
+
+def stored(program: StoredProgram, observed: Observation, contender: Contender | None = None) -> Profiled:
+    """The baseline's program, compiled here for the arguments of the case, unless it was for their duel.
+
+    Raises:
+        NotReplayableError: If it cannot be read, compiled or called with them.
+    """
+    if observed.target is not None and observed.lowered is not None:
+        return _compiled(
+            "baseline",
+            observed.target.recompile(program, observed.lowered),
+            read_program(program).mlir_module(),
+        )
+    contender = contender or prepare(program, observed.leaves(), observed.contract)
+    return Profiled(
+        side="baseline",
+        fresh=lambda: contender.feeder.fresh()[0],
+        step=lambda leaves: jax.block_until_ready(contender.call(leaves)),
+        following=partial(_contenders_next, contender),
+        executable=contender.function,
+        stablehlo=read_program(program).mlir_module(),
+    )
+
+
+def _compiled(side: Side, executable: Any, stablehlo: str, jaxpr: str = "") -> Profiled:
+    """A program that cannot be called here."""
+
+    def refuse(*_: Any) -> Any:
+        raise NotReplayableError("a program that was compiled for a target cannot be called here")
+
+    return Profiled(
+        side=side, fresh=refuse, step=refuse, following=refuse, executable=executable, stablehlo=stablehlo, jaxpr=jaxpr
+    )
+
+
+def _contenders_next(contender: Contender, leaves: Sequence[Any], output: Sequence[Any]) -> Sequence[Any]:
+    if contender.consumed:
+        return cast("Sequence[Any]", contender.feeder.fresh()[0])
+    return contender.following(leaves, output)
+
+
+def _lowered(
+    observed: Observation, lowered: Lowered, feeds: tuple[int | None, ...] | None, side: Side, *, cold: bool
+) -> Profiled:
+    if observed.target is not None:
+        return _compiled(side, observed.executable, lowered.stage.as_text(), str(lowered.traced.jaxpr))
+    subject = JittedSubject.of(lowered, observed.call)
+    function: Any = lowered.function
+
+    def following(call: Call, output: Any) -> Call:
+        if cold and observed.next_args is not None:
+            threaded = advance(observed.next_args, output, call)
+            return subject.fresh() if threaded is None else subject.placed(threaded)
+        if feeds is None:
+            return subject.fresh()
+        leaves, rebuild = split_call(lowered, call)
+        results = jax.tree.leaves(output)
+        return rebuild([leaf if feed is None else results[feed] for leaf, feed in zip(leaves, feeds, strict=True)])
+
+    return Profiled(
+        side=side,
+        fresh=subject.fresh,
+        step=subject.call,
+        following=following,
+        forget=function.clear_cache if cold else None,
+        executable=lowered.stage.compile(),  # JAX has that of today's program since it was observed
+        stablehlo=lowered.stage.as_text(),
+        jaxpr=str(lowered.traced.jaxpr),
+    )
+
+
+def _on_host(observed: Observation, side: Side, function: Callable[..., Any] | None) -> Profiled:
+    if function is None:
+        raise ValueError("expected a function, found none")
+    subject = EagerSubject(function, observed.call, side)
+    return Profiled(side=side, fresh=subject.fresh, step=subject.call, following=lambda *_: subject.fresh())
+
+
+DIFF_LINES = 500
+MAX_CHARACTERS = 300_000
+"""Of one file: an unrolled loop goes on for more, and nobody reads that far."""
+
+
+def texts_of(observed: Observation, sides: Sequence[Profiled]) -> dict[str, str]:
+    """The files of a bundle that hold text, of today's side, which comes first, and perhaps of another.
+
+    Returns:
+        Contents by name: ``now.stablehlo.txt``, ``now.hlo.txt``, likewise of the other side, the two differences of
+        normalised text, ``now.jaxpr.txt``, and ``retraces.txt`` where something was traced or compiled again.
+    """
+    found: dict[str, str] = {}
+    programs, optimised = [], []
+    for side in sides:
+        stablehlo = readable(_comparable(observed, side, sides))
+        hlo = side.executable.as_text() if side.executable is not None else ""
+        programs.append(stablehlo)
+        optimised.append(hlo)
+        for name, text in (("stablehlo", stablehlo), ("hlo", hlo), ("jaxpr", side.jaxpr if side.side == "now" else "")):
+            if text:
+                found[f"{side.side}.{name}.txt"] = _cut(text)
+    for name, texts in (("stablehlo", programs), ("hlo", optimised)):
+        if len(texts) > 1 and all(texts):
+            now, other = texts
+            lines = program_diff(other, now, limit=DIFF_LINES) or (
+                "the two are equal once names and numbers are normalised",
+            )
+            found[f"{name}.diff"] = _cut("\n".join(lines) + "\n")
+    if observed.measurement.culprits.retraces:
+        found["retraces.txt"] = "\n".join(observed.measurement.culprits.retraces) + "\n"
+    return found
+
+
+def demands_of(observed: Observation, sides: Sequence[Profiled]) -> dict[Side, Demand]:
+    """What calls of the other sides ask of one device, of programs that were compiled for a target."""
+    if observed.target is None or observed.lowered is None:
+        return {}
+    target, devices = observed.target.target, observed.measurement.hardware.devices
+    return {
+        side.side: read_demand(read_hlo(side.executable.as_text()), None, target, devices)
+        for side in sides
+        if side.side != "now" and side.executable is not None
+    }
+
+
+def _comparable(observed: Observation, side: Profiled, sides: Sequence[Profiled]) -> str:
+    """Today's program in the form in which the baseline's is stored, where that is the other side."""
+    exported = side.side == "now" and any(other.side == "baseline" for other in sides) and observed.export()
+    return read_program(exported).mlir_module() if exported and exported.record.stored else side.stablehlo
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    return f"{text[:MAX_CHARACTERS]}\n… {len(text) - MAX_CHARACTERS:,} more characters\n"

@@ -1,0 +1,110 @@
+"""Profiles read by a process of their own: ``python -m jaxgate.ext.profile.worker``.
+
+A question comes on stdin, its answer goes to stdout. Reading a profile can abort the process, and must not take the
+tests with it; it takes no device.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from jaxgate.ext.profile.capture import side_folder
+from jaxgate.ext.profile.model import Operation, OpTable, OpTimes
+from jaxgate.ext.profile.op_names import lines_of, operations
+from jaxgate.ext.profile.operations import compare, divide, typical
+from jaxgate.ext.profile.programs import Profiled
+from jaxgate.ext.profile.xplane import read_steps
+from jaxgate.observe.errors import describe
+from jaxgate.processes.child import own_program, run_child
+
+TIMEOUT_S = 60
+
+
+def read_table(
+    folder: Path, sides: Sequence[Profiled], notes: list[str], timeout_s: float = TIMEOUT_S
+) -> OpTable | None:
+    """The operation table of what was profiled.
+
+    Args:
+        folder: The bundle; each side's profile lies under its name.
+        sides: Today's side, and perhaps the other.
+        notes: Called with why there is no table.
+        timeout_s: Seconds after which the process is killed.
+    """
+    question: dict[str, Any] = {
+        "now" if side.side == "now" else "other": {
+            "folder": str(folder / side_folder(side.side)),
+            "names": _names(side, notes),
+        }
+        for side in sides
+    }
+    question["side"] = next((side.side for side in sides if side.side != "now"), None)
+    try:
+        done = run_child(
+            own_program("jaxgate.ext.profile.worker"),
+            question=json.dumps(question),
+            timeout_s=timeout_s,
+            variables={**os.environ, "JAX_PLATFORMS": "cpu"},
+        )
+        found = json.loads(done.stdout) if done.stdout else {}
+        if "table" in found:
+            return TypeAdapter(OpTable).validate_python(found["table"])
+        notes.append(f"the profile could not be read: {found.get('why_not') or done.last_words}")
+    except TimeoutError:
+        notes.append(f"the profile could not be read within {timeout_s} s")
+    except (OSError, ValueError, ValidationError) as error:
+        notes.append(f"the profile could not be read: {str(error).splitlines()[0]}")
+    return None
+
+
+def _names(side: Profiled, notes: list[str]) -> dict[str, Operation]:
+    """What to call the operations; the compiler's own names where its program cannot be read."""
+    try:
+        return {} if side.executable is None else operations(side.executable)
+    except Exception as error:  # noqa: BLE001 - the times are there all the same
+        notes.append(f"{side.side}: operations have the compiler's names: {describe(error)}")
+        return {}
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """The operation table of two profiles.
+
+    Args:
+        question: ``now`` and perhaps ``other``: the ``folder`` of a profile and the ``names`` of its operations;
+            ``side`` says whose the other is.
+    """
+    now = question["now"]
+    other, names = question.get("other"), _named(now)
+    theirs = None if other is None else _times(other, _named(other))
+    table = compare(_times(now, names), theirs, lines_of(names), side=question.get("side"))
+    return asdict(table)
+
+
+def _times(side: dict[str, Any], names: dict[str, Operation]) -> OpTimes:
+    steps = read_steps(Path(side["folder"]), names)
+    return typical([divide(spans, begin, end) for begin, end, spans in steps])
+
+
+def _named(side: dict[str, Any]) -> dict[str, Operation]:
+    return {name: Operation(*operation) for name, operation in side["names"].items()}
+
+
+def main() -> None:
+    """Answer, or say why not."""
+    try:
+        found: dict[str, Any] = {"table": answer(json.load(sys.stdin))}
+    except Exception as error:  # noqa: BLE001 - whoever asked shows it
+        found = {"why_not": f"{type(error).__name__}: {error}"}
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Today's program of a case and the baseline's, for a command that looks at both: today's is recorded aside, and nothing is timed."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxgate.keep.baselines import BaselineStore, read_all, recorded_by
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.model.baseline import Baseline
+from jaxgate.model.outcome import UsageError
+from jaxgate.model.program import StoredProgram
+from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, record_selection
+from jaxgate.settings import AS_MEASURED, NAMED_LIKE, TARGET
+
+LIST = "all cases: jaxgate baselines --cases"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramPair:
+    """Two programs of one case, which can be compiled again.
+
+    Attributes:
+        case: Its name.
+        baseline: What was accepted, its program as well.
+        now: What was recorded a moment ago.
+    """
+
+    case: str
+    baseline: tuple[Baseline, StoredProgram]
+    now: tuple[Baseline, StoredProgram]
+
+
+def find_pair(
+    case: str,
+    root: Path,
+    *,
+    project: Path,
+    alone: bool = False,
+    environ: Mapping[str, str] = os.environ,
+    record: RecordSelection = record_selection,
+) -> ProgramPair:
+    """Record a case as it is now, and find what it is compared with.
+
+    Args:
+        case: Its name, ``family/sentence``; where it has no baseline, the pytest node id of a test that gates it alone.
+        root: The folder of the baselines.
+        project: Root folder of the tests.
+        alone: Whether today's program is looked at alone: it is both sides then, and needs no baseline.
+        environ: Environment variables.
+        record: Records tests in another process.
+
+    Raises:
+        UsageError: If one of the two is not there or cannot be compiled again; the text names the next command.
+    """
+    tests = frozenset({case}) if alone and "::" in case else recorded_by(root, case) - {""}
+    if not tests:
+        raise UsageError(_unknown(case, root))
+    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+        into = Path(name)
+        side = Side(project, _variables(environ, root), "jaxgate repro")
+        failed = record(side, Selection(tuple(sorted(tests)), "", ""), into)
+        found = {one.case: one for one in read_all(into)[0].values()}
+        if case in tests and len(found) == 1:
+            (case,) = found
+        if case not in found:
+            why = next(iter(failed.values()), f"{' '.join(sorted(tests))} gates no case of this name any more")
+            raise UsageError(f"`{case}` could not be recorded as it is now: {why}; run it: pytest {_quoted(tests)}")
+        now = found[case]
+        today = _program(now, ProgramStore(into), "today's program", tests)
+    if alone:
+        return ProgramPair(case=case, baseline=(now, today), now=(now, today))
+    before = _accepted(now, root, tests)
+    return ProgramPair(
+        case=case,
+        baseline=(before, _program(before, ProgramStore(root), "the baseline's program", tests)),
+        now=(now, today),
+    )
+
+
+def _accepted(now: Baseline, root: Path, tests: frozenset[str]) -> Baseline:
+    """The baseline that a run would judge by."""
+    store = BaselineStore(root, now.line)
+    try:
+        stored = store.load(now.hardware, now.case)
+    except CorruptBaselineError as error:
+        raise UsageError(f"{os.path.relpath(error.path)}: {error.reason}") from None
+    if stored is None:
+        others = ", ".join(store.elsewhere(now.hardware, now.case)) or "other hardware"
+        raise UsageError(
+            f"`{now.case}` has baselines of {others} only, and this is {now.hardware.slug}; "
+            f"record one here: pytest {_quoted(tests)} --perf-update"
+        )
+    return stored.baseline
+
+
+def _program(side: Baseline, programs: ProgramStore, whose: str, tests: frozenset[str]) -> StoredProgram:
+    """The program of one side.
+
+    Raises:
+        UsageError: If it has none that can be compiled again by anybody.
+    """
+    if side.eager:
+        raise UsageError(
+            f"`{side.case}` is plain Python around jitted calls, which is no program; "
+            "gate the jitted function itself, and write the file of that case"
+        )
+    if side.hardware.platform not in ("cpu", "gpu", "tpu") or side.compiled_only:
+        raise UsageError(
+            f"`{side.case}` is compiled for {side.hardware.slug} and not called here; "
+            f"run it where that is attached, or on this machine without {TARGET}"
+        )
+    if not side.program.stored:
+        raise UsageError(f"{whose} of `{side.case}` was not stored: {side.program.why_not}; compare revisions: "
+                         f"pytest {_quoted(tests)} --perf-against=merge-base")  # fmt: skip
+    content = programs.load(side.fingerprints.program, side.program.digest)
+    if content is None:
+        path = programs.path(side.fingerprints.program)
+        raise UsageError(
+            f"{path.name} is missing or damaged; restore it with git, or record it again: pytest {_quoted(tests)} --perf-update"
+        )
+    return StoredProgram(record=side.program, content=content)
+
+
+def _variables(environ: Mapping[str, str], root: Path) -> dict[str, str]:
+    """Of the process that records: it names cases as this project does, and keeps what breaks a claim."""
+    found = {name: value for name, value in environ.items() if not name.startswith(("JAXGATE_", "PYTEST_"))}
+    found |= {name: environ[name] for name in ("JAXGATE_SIZE", "JAXGATE_CPU_DEVICES", TARGET) if name in environ}
+    options = [environ.get("PYTEST_ADDOPTS", ""), "--benchmark-disable"]
+    return found | {
+        "PYTEST_ADDOPTS": " ".join(options).strip(),
+        AS_MEASURED: "1",
+        NAMED_LIKE: str(root.absolute()),
+        "COLUMNS": "400",
+    }
+
+
+def _unknown(case: str, root: Path) -> str:
+    known = sorted({one.case for one in read_all(root)[0].values()})
+    near = difflib.get_close_matches(case, known, n=1, cutoff=0.5)
+    meant = f"; did you mean `{near[0]}`?" if near else ""
+    return f"expected a case with a baseline in {os.path.relpath(root)}, found none named `{case}`{meant} ({LIST})"
+
+
+def _quoted(tests: frozenset[str]) -> str:
+    return shlex.join(sorted(tests))

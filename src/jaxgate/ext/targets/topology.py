@@ -1,0 +1,137 @@
+"""The compiler of a target, in this process: it compiles for a topology that is not attached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+from jax.experimental import topologies
+from jax.sharding import SingleDeviceSharding
+
+from jaxgate.ext.targets.compiled import describe_sharding, reused_arguments
+from jaxgate.ext.targets.compilers import COMPILERS, topology_of
+from jaxgate.ext.targets.model import GPUS, Target
+from jaxgate.observe.compat import cost_of_text, input_shardings, output_shardings
+from jaxgate.observe.program.export import NotReplayableError, compile_exported, spread
+
+
+class NoTargetError(Exception):
+    """This installation cannot compile for a target; the text says why, and what to install."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Devices that are not there.
+
+    Attributes:
+        target: Which they are.
+        devices: For their compiler, in JAX's order.
+    """
+
+    target: Target
+    devices: Sequence[Any]
+
+    @property
+    def version(self) -> str:
+        """The version of the compiler, in one line."""
+        return " ".join(str(self.devices[0].client.platform_version).split())
+
+    def compile(
+        self,
+        content: bytes,
+        *,
+        donated: Sequence[int],
+        options: Mapping[str, str],
+        positions: Sequence[int],
+        kinds: Sequence[str | None],
+    ) -> dict[str, Any]:
+        """Compile a program, and read all that is known of it without a call; the answer is JSON.
+
+        Args:
+            content: The program, as ``jax.export`` serialises it.
+            donated: Positions of the arguments that it may reuse.
+            options: Compiler options.
+            positions: Its devices among these, in the order of its mesh.
+            kinds: The kind of memory of each argument; ``None`` for the usual one.
+
+        Raises:
+            NotReplayableError: If it does not fit the target or its compiler refuses it.
+        """
+        exported = export.deserialize(bytearray(content))
+        if self.target.lowering not in exported.platforms:
+            platforms = ", ".join(exported.platforms)
+            raise NotReplayableError(f"it was exported for {platforms}, this is {self.target.lowering}")
+        if exported.nr_devices > len(self.devices):
+            raise NotReplayableError(f"it needs {exported.nr_devices} devices, {self.target} has {len(self.devices)}")
+        compiled = compile_exported(
+            exported, self._structs(exported, positions, kinds), donated=donated, options=options
+        )
+        memory, text = compiled.memory_analysis(), compiled.as_text() or ""
+        self._refuse_too_large(memory)
+        numbers = {name: getattr(memory, name) for name in dir(memory) if name.endswith(("_in_bytes", "_bytes"))}
+        return {
+            "memory": {name: value for name, value in numbers.items() if isinstance(value, int)},
+            "cost": {name: float(value) for name, value in (compiled.cost_analysis() or cost_of_text(text)).items()},
+            "text": text,
+            "reused": reused_arguments(text, exported.module_kept_var_idx),
+            "inputs": [
+                None if sharding is None else describe_sharding(sharding, aval.shape)
+                for sharding, aval in zip(input_shardings(compiled), exported.in_avals, strict=True)
+            ],
+            "outputs": [
+                describe_sharding(sharding, aval.shape)
+                for sharding, aval in zip(output_shardings(compiled), exported.out_avals, strict=True)
+            ],
+        }
+
+    def _refuse_too_large(self, memory: Any) -> None:
+        """Refuse what the device's memory does not hold: the compiler of GPUs does not.
+
+        Raises:
+            NotReplayableError: With what is needed, and what there is.
+        """
+        if self.target.chip not in GPUS:
+            return
+        limit = self.target.memory_bytes
+        needed = (
+            memory.argument_size_in_bytes
+            + memory.output_size_in_bytes
+            - memory.alias_size_in_bytes
+            + memory.temp_size_in_bytes
+        )
+        if needed > limit:
+            raise NotReplayableError(f"RESOURCE_EXHAUSTED: Used {needed}B of {limit}B memory")
+
+    def _structs(self, exported: Any, positions: Sequence[int], kinds: Sequence[str | None]) -> list[Any]:
+        shardings: Sequence[Any]
+        if exported.nr_devices == 1:
+            device = self.devices[positions[0] if positions else 0]
+            shardings = [SingleDeviceSharding(device, memory_kind=kind) for kind in kinds]
+        else:
+            shardings = spread(exported, np.array([self.devices[place] for place in positions]))
+        return [
+            jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+            for aval, sharding in zip(exported.in_avals, shardings, strict=True)
+        ]
+
+
+def find_topology(target: Target) -> Topology:
+    """Ask the compiler of a target for its devices; its variables must have been set before JAX was imported.
+
+    Raises:
+        NoTargetError: If it is not installed, or knows no such topology.
+    """
+    name, options = topology_of(target)
+    try:
+        found = topologies.get_topology_desc(name, platform=target.lowering, **options)
+    except Exception as error:
+        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        extra = COMPILERS[target.platform].extra
+        raise NoTargetError(
+            f"{target} cannot be compiled for: {text}; its compiler comes with: pip install 'jaxgate[{extra}]'"
+        ) from error
+    return Topology(target, found.devices)

@@ -1,0 +1,1 @@
+"""Times on quiet, exclusive hardware, from recording sessions."""

@@ -1,0 +1,66 @@
+"""Times of a case on quiet, exclusive hardware: one number for each recording session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar
+
+from jaxgate.model.baseline import Baseline, Provenance
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import Fingerprints
+from jaxgate.model.numbers import STRICT, Contract
+
+TIMES_SCHEMA = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedSession:
+    """What one fresh process measured of a case.
+
+    Attributes:
+        provenance: The checkout and the day.
+        run_ns: Median time of one call.
+        contract: What the time of a call means.
+        fingerprints: Those of the accepted baseline that it was recorded for; its own program was the same.
+        environment: Where it ran.
+        machine: What the look at the machine saw, for people.
+        objections: What spoke against recording on it; empty on a quiet machine.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    provenance: Provenance
+    run_ns: float
+    contract: Contract
+    fingerprints: Fingerprints
+    environment: Mapping[str, str]
+    machine: str
+    objections: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what is no time: its logarithm decides."""
+        if not 0 < self.run_ns < inf:
+            raise ValueError("run_ns must be a positive number of nanoseconds")
+
+    def is_of(self, baseline: Baseline) -> bool:
+        """Whether it speaks of what was accepted: one that was accepted since is another program, or elsewhere."""
+        return (
+            self.fingerprints == baseline.fingerprints
+            and self.fingerprints.options is not None  # unknown options may be any
+            and self.environment == baseline.environment
+            and self.contract == baseline.contract
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTimes:
+    """The content of one file under ``baselines/<hardware>/times/<family>/``; sessions in the order taken."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    schema: int
+    case: str
+    hardware: HardwareKey
+    sessions: tuple[TimedSession, ...]

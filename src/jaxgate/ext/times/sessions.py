@@ -1,0 +1,194 @@
+"""``--perf-record-times K``: the times of the selected cases from K fresh processes, stored on quiet hardware.
+
+This process runs no test and takes no device: it looks at the machine, lets one process after the other record
+the selection into a folder of its own, and stores what they measured of programs that are the accepted ones.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jaxgate.ext.times.judge import stored_limit, unlike_accepted
+from jaxgate.ext.times.kept import TimesStore
+from jaxgate.ext.times.model import StoredTimes, TimedSession
+from jaxgate.ext.times.text import RecordingOutcome, RecordingRow
+from jaxgate.keep.baselines import BaselineStore, baseline_files, read_baseline
+from jaxgate.keep.git import read_provenance
+from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.model.baseline import Baseline, Provenance
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import NOT_CALLED, SHARED_CORES
+from jaxgate.model.outcome import UsageError
+from jaxgate.observe.machine.load import MachineState, look, read_ticks
+from jaxgate.processes.hardware_query import ask_hardware
+from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, child_environment, naming, record_selection
+from jaxgate.settings import AS_MEASURED, Settings
+
+RECORD_TIMES_OPTION = "--perf-record-times"
+BUSY_OK = "--perf-busy-ok"
+
+
+class BusyMachineError(Exception):
+    """The machine is not quiet; the text says what was seen."""
+
+
+def find_hardware(project: Path, environ: Mapping[str, str]) -> HardwareKey:
+    """Ask a process of its own, with these variables, what the first device is.
+
+    Raises:
+        UsageError: If JAX finds none.
+    """
+    try:
+        return ask_hardware(project, environ)
+    except UsageError as error:
+        raise UsageError(f"{RECORD_TIMES_OPTION}: the devices could not be asked: {error}") from None
+
+
+def refuse_unregistered(hardware: HardwareKey, quiet: Sequence[str]) -> None:
+    """Refuse hardware that nobody called quiet and exclusive, with the line to add.
+
+    Args:
+        hardware: The first device; how many a case uses is not known yet.
+        quiet: The registered slugs.
+
+    Raises:
+        UsageError: If no number of such devices is registered.
+    """
+    kind = hardware.slug.rpartition("-")[0]
+    if not any(slug.rpartition("-")[0] == kind for slug in quiet):
+        raise UsageError(f"{RECORD_TIMES_OPTION}: {_unregistered(hardware.slug)}")
+
+
+def _unregistered(slug: str) -> str:
+    return (
+        f"expected hardware that is registered as quiet and exclusive, found {slug}. Where it is, add "
+        f'perf_quiet = ["{slug}"] under [tool.pytest] ([tool.pytest.ini_options] before pytest 9), or set JAXGATE_QUIET={slug}'
+    )
+
+
+@dataclass(slots=True)
+class TimeRecording:
+    """One recording: what was looked at, and what came of each case.
+
+    Attributes:
+        settings: What the user asked for.
+        project: Root folder of the tests.
+        chosen: Which tests.
+        looks: What each look at the machine saw, in order.
+        failed: What failed in the sessions, by test.
+        kept: The times of each case, after the last session that was stored.
+        refused: Why a case was not stored.
+        sessions: How many were recorded.
+        look: Looks whether the machine is quiet.
+        record: Records the tests in another process.
+    """
+
+    settings: Settings
+    project: Path
+    chosen: Selection
+    looks: list[MachineState] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    kept: dict[tuple[str, str], tuple[StoredTimes, Baseline]] = field(default_factory=dict)
+    refused: dict[tuple[str, str], str] = field(default_factory=dict)
+    sessions: int = 0
+    look: Callable[..., MachineState] = look
+    record: RecordSelection = record_selection
+
+    def run(self, hardware: HardwareKey, progress: Callable[[str], None]) -> None:
+        """Record the sessions, each of them looked at.
+
+        Raises:
+            BusyMachineError: If the machine is busy or throttled, and that was not allowed; what was stored
+                before stays.
+            UsageError: If a session cannot be collected.
+        """
+        made_from = read_provenance(self.project)  # before the first file is written, which makes the checkout dirty
+        first = self._look(hardware.platform)
+        variables = child_environment(self.settings) | naming(self.settings)
+        for number in range(1, self.settings.record_times + 1):
+            progress(f"session {number} of {self.settings.record_times}")
+            begin = read_ticks()
+            with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+                into = Path(name)
+                side = Side(self.project, {**variables, AS_MEASURED: "1"}, RECORD_TIMES_OPTION)
+                self.failed |= self.record(side, self.chosen, into)
+                recorded = [read_baseline(path) for path in baseline_files(into)]
+            seen = self._look(hardware.platform, after_work=True, since=begin)
+            noted = tuple(dict.fromkeys((*first.objections, *seen.objections)))
+            for baseline in recorded:
+                self._keep(baseline, made_from, machine=f"before: {first}; after: {seen}", objections=noted)
+            self.sessions += 1
+
+    def _look(self, platform: str, **how: object) -> MachineState:
+        seen = self.look(platform, **how)
+        self.looks.append(seen)
+        if seen.objections and not self.settings.busy_ok:
+            raise BusyMachineError("; ".join(seen.objections))
+        return seen
+
+    def _keep(self, recorded: Baseline, made_from: Provenance, *, machine: str, objections: tuple[str, ...]) -> None:
+        """Store one session of one case, or note why not."""
+        slug, case = recorded.hardware.slug, recorded.case
+        if slug not in self.settings.quiet:
+            self.refused[slug, case] = _unregistered(slug)
+            return
+        if recorded.hardware.is_virtual:
+            self.refused[slug, case] = SHARED_CORES
+            return
+        if recorded.samples is None:
+            self.refused[slug, case] = NOT_CALLED
+            return
+        try:
+            known = BaselineStore(self.settings.baselines, recorded.line).load(recorded.hardware, case)
+            if known is None or not known.own:
+                why = "it has no baseline on this hardware with this jax"
+            else:
+                why = unlike_accepted(recorded, known.baseline)
+            if why or known is None:
+                self.refused[slug, case] = f"{why}; record that first: --perf-update"
+                return
+            session = TimedSession(
+                provenance=made_from,
+                run_ns=recorded.samples.run_ns,
+                contract=recorded.samples.contract,
+                fingerprints=known.baseline.fingerprints,
+                environment=recorded.environment,
+                machine=machine,
+                objections=objections,
+            )
+            times = TimesStore(self.settings.baselines, recorded.line).add(recorded.hardware, case, session)
+        except CorruptBaselineError as error:
+            self.refused[slug, case] = f"{error.path.name} {error.reason}"
+        except ValueError as error:  # a time that is none
+            self.refused[slug, case] = str(error)
+        else:
+            self.kept[slug, case] = (times, known.baseline)
+
+    @property
+    def rows(self) -> list[RecordingRow]:
+        """What came of each case, and of each test that failed."""
+        found = [_kept_row(case, *self.kept[slug, case]) for slug, case in sorted(self.kept)]
+        found += [
+            RecordingRow(outcome=RecordingOutcome.REFUSED, case=case, run_ns=None, text=why)
+            for (_, case), why in sorted(self.refused.items())
+        ]
+        found += [
+            RecordingRow(outcome=RecordingOutcome.REFUSED, case=test, run_ns=None, text=f"failed in a session: {why}")
+            for test, why in sorted(self.failed.items())
+        ]
+        return found
+
+
+def _kept_row(case: str, times: StoredTimes, accepted: Baseline) -> RecordingRow:
+    limit = stored_limit([session for session in times.sessions if session.is_of(accepted)])
+    last = times.sessions[-1].run_ns
+    text = limit.why_not or f"{limit.described}, spread {limit.spread:.1%}, sees {limit.sees:.1%}"
+    return RecordingRow(
+        outcome=RecordingOutcome.NOISY if limit.is_noisy else RecordingOutcome.RECORDED,
+        case=case,
+        run_ns=last,
+        text=text,
+    )

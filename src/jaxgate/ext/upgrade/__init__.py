@@ -1,0 +1,1 @@
+"""The suite in another environment, and one answer: may I upgrade?"""

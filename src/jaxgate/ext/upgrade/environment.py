@@ -1,0 +1,117 @@
+"""The other environment of a comparison: what the user asked for.
+
+Each ``--perf-against-env``, or argument of ``jaxgate upgrade``, adds one item: a virtual environment (or its interpreter), a
+requirement, or a setting ``NAME=VALUE``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from jaxgate.model.outcome import UsageError
+from jaxgate.model.words import cut
+
+OPTION = "--perf-against-env"
+_SETTING = re.compile(r"((?:jax|xla)_[a-z0-9_]+|[A-Z_][A-Z0-9_]*)=(?!=)(.*)", re.DOTALL)
+"""Other names in lower case are no settings: ``jax=0.10.2`` lacks a sign, and would change nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentSpec:
+    """What the user asked of the other environment.
+
+    Attributes:
+        python: Its interpreter, if one was named.
+        requirements: What to install.
+        base: The interpreter that makes an environment for them; ``None`` for this one.
+        variables: Environment variables to set.
+        flags: XLA options to add to ``XLA_FLAGS``.
+        settings: Names of JAX settings among the variables.
+    """
+
+    python: Path | None = None
+    requirements: tuple[str, ...] = ()
+    base: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+
+def parse_environment(items: Sequence[str], folder: Path, *, may_make: bool = False) -> EnvironmentSpec:
+    """Understand the items.
+
+    Args:
+        items: As given on the command line.
+        folder: Where the user stands; relative paths start there.
+        may_make: Whether an interpreter beside requirements is the one that makes their environment.
+
+    Raises:
+        UsageError: If one is neither a path, a requirement with a version nor a setting.
+    """
+    python: Path | None = None
+    requirements, variables, flags, settings = [], {}, [], []
+    for item in items:
+        setting = _SETTING.fullmatch(item)
+        if setting is not None:
+            name, value = setting.groups()
+            if name.startswith("xla_"):
+                flags.append(f"--{name}={value}")
+                continue
+            if name.upper().startswith("JAX_"):
+                settings.append(name.lower())
+                name = name.upper()
+            variables[name] = value
+        elif is_requirement(item):
+            requirements.append(item)
+        elif os.sep in item or os.path.exists(folder / item):  # noqa: PTH110 - what can be no path is no error there
+            if python is not None:
+                raise UsageError(f"expected one environment, found a second: {item}")
+            python = interpreter(folder / os.path.expanduser(item))  # noqa: PTH111 - an unknown user is no error there
+        else:
+            raise UsageError(
+                f"expected the folder of a virtual environment, a requirement such as jax==0.10.2, or "
+                f"NAME=VALUE (XLA_FLAGS, xla_…, jax_…), found {cut(repr(item), 200)}"
+            )
+    if python is not None and requirements and not may_make:
+        raise UsageError("expected an environment or requirements, found both; install them into it")
+    return EnvironmentSpec(
+        python=None if requirements else python,
+        requirements=tuple(requirements),
+        base=python if requirements else None,
+        variables=variables,
+        flags=tuple(flags),
+        settings=tuple(settings),
+    )
+
+
+def interpreter(path: Path) -> Path:
+    """The interpreter of a virtual environment, or the one that the path names.
+
+    Raises:
+        UsageError: If there is none.
+    """
+    candidates = [path / "bin" / "python", path / "Scripts" / "python.exe", path]
+    for candidate in candidates:
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):  # noqa: PTH113 - likewise
+            return candidate.absolute()  # not resolved: a virtual environment's interpreter is a link
+    raise UsageError(f"expected a virtual environment or an interpreter, found none at {cut(str(path), 200)}")
+
+
+def is_requirement(item: str) -> bool:
+    """Whether it names a package with a version or an address; a bare name may be a folder mistyped."""
+    try:
+        found = Requirement(item)
+    except InvalidRequirement:
+        return False
+    return bool(found.specifier or found.url)
+
+
+def is_setting(item: str) -> bool:
+    """Whether it is ``NAME=VALUE`` of a variable, an XLA option or a JAX setting."""
+    return _SETTING.fullmatch(item) is not None

@@ -1,1 +1,0 @@
-"""Two sides beside each other: runs, revisions and environments."""

@@ -1,1 +1,0 @@
-"""Many runs of one case: what it has lost over all refreshes together, steps and creep."""

@@ -1,0 +1,159 @@
+"""A baseline: what a case was when somebody accepted it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from jaxgate.model.measurement import MeasuredProgram, Measurement
+from jaxgate.model.numbers import STRICT, Facts, Samples
+from jaxgate.model.program import ProgramRecord
+
+BASELINE_SCHEMA = 5
+LATER_KEYS = frozenset(
+    {
+        "called",
+        "facts.host_reads",
+        "facts.jax_calls",
+        "facts.python_calls",
+        "facts.transcendentals",
+        "fingerprints.devices",
+        "fingerprints.executable",
+        "launched_programs",
+        "native_code",
+        "phases.dispatch_ns",
+        "phases.trace_wait_ns",
+        "transferred",
+    }
+)
+"""Keys that files of this schema were written without at first: they may lack them, and are not judged by them then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Who can say where these numbers come from.
+
+    Attributes:
+        commit: The checkout's commit at recording time (parent of the one that adds the file), if any.
+        dirty: Whether tracked files differed from it.
+        date: UTC date, ``YYYY-MM-DD``.
+        jaxgate: Version of the recorder.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    commit: str | None
+    dirty: bool
+    date: str
+    jaxgate: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline(MeasuredProgram):
+    """One accepted case: the content of one file under ``baselines/<hardware>-jax-<line>/<family>/``.
+
+    Attributes:
+        case: ``family/sentence``.
+        test: pytest node id that recorded it; a baseline whose test is gone is an orphan. Empty where its file was moved
+            to another name since (``git mv``), of which nobody knows whose test that is.
+        program: What is stored of the program itself, under ``programs/<fingerprint>``.
+        samples: ``None`` where it was recorded without a clock: it knows facts, and no time of a call.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    schema: int
+    case: str
+    test: str
+    provenance: Provenance
+    samples: Samples | None
+    program: ProgramRecord
+
+    @classmethod
+    def of(
+        cls, measurement: Measurement, *, case: str, test: str, provenance: Provenance, program: ProgramRecord
+    ) -> Baseline:
+        """Accept a measurement as it is."""
+        kept = {field.name: getattr(measurement, field.name) for field in fields(MeasuredProgram)}
+        return cls(schema=BASELINE_SCHEMA, case=case, test=test, provenance=provenance, program=program, **kept)
+
+    def as_measured(self, unknown: Mapping[str, str] | None = None) -> Measurement:
+        """What was accepted, as a measurement that can be held against another baseline.
+
+        Args:
+            unknown: The facts that could not be had, each with the reason: a baseline does not keep that.
+        """
+        kept = {field.name: getattr(self, field.name) for field in fields(MeasuredProgram)}
+        return Measurement(**kept, unknown=unknown or {}, compiled_only=self.compiled_only)
+
+    @property
+    def compiled_only(self) -> bool:
+        """Whether it was not called when it was recorded: then nothing is known that only calls show."""
+        return self.facts.traces is None
+
+    @property
+    def programs(self) -> tuple[tuple[str, ProgramRecord], ...]:
+        """Fingerprint and record of each stored program: the case's own, and those that plain Python launches."""
+        launched = ((one.fingerprint, one.program) for one in self.launched_programs if one.program is not None)
+        return tuple(
+            (structure, about)
+            for structure, about in ((self.fingerprints.program, self.program), *launched)
+            if about.stored
+        )
+
+    def stored_as(self, save: Callable[[str, ProgramRecord], str]) -> Baseline:
+        """The baseline with the digests under which its programs are stored.
+
+        Args:
+            save: Stores a program, given its fingerprint and record; returns the digest.
+        """
+
+        def kept(structure: str, about: ProgramRecord) -> ProgramRecord:
+            return replace(about, digest=save(structure, about)) if about.stored else about
+
+        launched = (
+            one if one.program is None else replace(one, program=kept(one.fingerprint, one.program))
+            for one in self.launched_programs
+        )
+        return replace(self, program=kept(self.fingerprints.program, self.program), launched_programs=tuple(launched))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBaseline:
+    """A baseline as found on disk.
+
+    Attributes:
+        baseline: What it says.
+        path: Its file.
+        borrowed: Recorded on other hardware of the same platform.
+        of_other_line: Recorded with another release line of jax.
+        recorded: The facts that it says, where those of ``baseline`` are of its program, compiled here.
+    """
+
+    baseline: Baseline
+    path: Path
+    borrowed: bool
+    of_other_line: bool = False
+    recorded: Facts | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the one that a recording here would replace."""
+        return not (self.borrowed or self.of_other_line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launches:
+    """The recordings of one case, a launch each.
+
+    Attributes:
+        here: By this environment, in the order taken.
+        there: By the other one.
+        why_not: Why there are none, where there are none.
+    """
+
+    here: tuple[Baseline, ...]
+    there: tuple[Baseline, ...]
+    why_not: str

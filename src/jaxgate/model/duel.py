@@ -1,0 +1,124 @@
+"""A duel: two programs timed in alternation in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any, ClassVar
+
+from jaxgate.model.decision import Decision
+from jaxgate.model.numbers import STRICT, Contract, Phases
+
+
+class BrokenDuelError(ValueError):
+    """A duel whose times mean nothing: something was traced, the clock went back, pairs are missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duel:
+    """Raw times of two programs, taken in pairs within blocks of two pairs.
+
+    A block is ABBA or BAAB, by a random order, so that drift within it cancels. A half-round is a few bursts
+    of one side in a row; its time is the least of them.
+
+    Attributes:
+        now_ns: Bursts of each half-round of today's program, in order: ``[pair][burst]``.
+        baseline_ns: The same for the other program.
+        calls_per_burst: Calls in a burst, the same for both sides.
+        seed: What the order was drawn from.
+        traces: Traces and compiles while timing; anything but 0 makes the duel worthless.
+        contract: What a call's time means: in a row (``throughput``), or each waited for (``latency``).
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    now_ns: tuple[tuple[int, ...], ...]
+    baseline_ns: tuple[tuple[int, ...], ...]
+    calls_per_burst: int
+    seed: int
+    traces: int = 0
+    contract: Contract = "throughput"
+
+    @property
+    def logratios(self) -> tuple[float, ...]:
+        """One ``ln(now / baseline)`` for each pair.
+
+        Raises:
+            BrokenDuelError: If a time is not positive: the clock stood still or went backwards.
+        """
+        return tuple(
+            _logratio(min(now), min(before)) for now, before in zip(self.now_ns, self.baseline_ns, strict=True)
+        )
+
+    @property
+    def noise_logratios(self) -> tuple[float, ...]:
+        """Each side against itself within a block: what identical programs look like here.
+
+        The sign alternates from block to block, so that drift does not pass for an offset.
+        """
+        found = []
+        for side in (self.now_ns, self.baseline_ns):
+            halves = [min(bursts) for bursts in side]
+            for block, (first, second) in enumerate(zip(halves[0::2], halves[1::2], strict=False)):
+                value = _logratio(first, second)
+                found.append(value if block % 2 else -value)
+        return tuple(found)
+
+    def call_ns(self, side: Sequence[Sequence[int]]) -> float:
+        """Median time of one call of a side, over its half-rounds."""
+        halves = sorted(min(bursts) for bursts in side)
+        middle = len(halves) // 2
+        median = halves[middle] if len(halves) % 2 else (halves[middle - 1] + halves[middle]) / 2
+        return median / self.calls_per_burst
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceDuel:
+    """The duel of subject and reference that decides a case's claims about run time, or why there is none.
+
+    Attributes:
+        duel: The subject's times as today's program, the reference's as the other.
+        why_not: Why none was run.
+        remembered: It was run earlier, with the same programs, inputs, environment and hardware.
+    """
+
+    duel: Duel | None = None
+    why_not: str = "no duel was run"
+    remembered: bool = False
+
+
+def _logratio(left: int, right: int) -> float:
+    if left <= 0 or right <= 0:
+        raise BrokenDuelError(f"expected positive times, found {left} and {right} ns: the clock cannot be trusted")
+    return log(left / right)
+
+
+DUEL_BURST_NS = {"cpu": 5_000_000}
+ACCELERATOR_BURST_NS = 20_000_000
+"""On every other platform."""
+BURSTS = 3
+"""In each half-round."""
+LONG_CALL_NS = 10_000_000
+"""A call that takes longer is its own burst, once for each half-round."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatOutcome:
+    """What one fresh process found.
+
+    Attributes:
+        case: What its duel, or its time beside stored ones, says of the case.
+        control: What its duel of a program with itself says.
+        problem: Why there is nothing.
+        has_control: Whether there is a second side to swap; stored times have none.
+        blames_machine: Whether the problem is the machine's fault.
+        phases: The phases that it measured.
+    """
+
+    case: Decision | None = None
+    control: Decision | None = None
+    problem: str = ""
+    has_control: bool = True
+    blames_machine: bool = False
+    phases: Phases | None = None

@@ -1,1 +1,0 @@
-"""What one observation of a case saw, by whichever instrument."""

@@ -1,0 +1,435 @@
+"""A measurement: everything that one observation of one case saw.
+
+A device program that plain Python launches, judged by itself.
+
+The roofline of a program: the least time that each resource of its chip would need (Williams et al., 2009).
+
+An estimate for people, of a program that was never called; nothing is judged by it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, get_args
+
+from jaxgate.ext.energy.model import EnergyRun, NoEnergy
+from jaxgate.model.computation import Amount
+from jaxgate.model.machine import HardwareKey, compiled_for, folder_name, release_line
+from jaxgate.model.numbers import STRICT, Contract, Facts, Phases, Samples
+from jaxgate.model.program import ProgramRecord
+
+_EACH_CALL = (
+    "host_callbacks", "matmul_flops", "widened_bytes", "collectives", "collective_bytes", "aliased_bytes", "xla_flops",
+    "xla_bytes", "transcendentals",
+)  # fmt: skip
+_EACH_PROGRAM = ("constant_bytes", "stablehlo_ops", "code_bytes")
+_MOST = ("temp_bytes",)
+CALL_FACTS = (*_EACH_CALL, *_EACH_PROGRAM, *_MOST)
+"""Facts of programs that become those of a call: summed over its launches, over its programs, or the most of one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchedProgram:
+    """One of the device programs of a warm call of plain Python.
+
+    Attributes:
+        name: Of the function that it was traced from.
+        count: How often a call launches it.
+        fingerprint: Structure of its StableHLO module.
+        options: Its compiler options in one line; ``None`` if they could not be read.
+        devices: Its device assignment; ``None`` on one device, or if it is unknown.
+        arguments: Types of its arguments, in order.
+        facts: Of one call of it, by name, as far as they are known.
+        program: What a baseline says of the stored program; ``None`` in a measurement, which stores nothing.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    name: str
+    count: int
+    fingerprint: str
+    options: str | None
+    devices: str | None
+    arguments: tuple[str, ...]
+    facts: Mapping[str, int]
+    program: ProgramRecord | None = None
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What is the same of two programs that take the same time: all that decides what is compiled."""
+        return (self.fingerprint, self.options, self.devices, self.arguments)
+
+
+Pair = tuple[LaunchedProgram | None, LaunchedProgram | None]
+"""A program of today and its counterpart of before; ``None`` for one that has none."""
+
+
+def pair_programs(now: Sequence[LaunchedProgram], before: Sequence[LaunchedProgram]) -> list[Pair]:
+    """Pair the programs of two calls: equal ones, then those of one name, then those of equal arguments, each in order.
+
+    A program that is new moves no neighbour, and a function may be renamed.
+    """
+    left = list(before)
+    found: list[LaunchedProgram | None] = [None for _ in now]
+    for alike in (_by_identity, _by_name, _by_arguments):
+        waiting: defaultdict[object, list[LaunchedProgram]] = defaultdict(list)
+        for one in left:
+            waiting[alike(one)].append(one)
+        for place, one in enumerate(now):
+            if found[place] is None and waiting[alike(one)]:
+                found[place] = waiting[alike(one)].pop(0)
+        left = [one for one in left if not any(one is other for other in found)]
+    return [*zip(now, found, strict=True), *((None, one) for one in left)]
+
+
+def changed_programs(now: Sequence[LaunchedProgram], before: Sequence[LaunchedProgram]) -> list[Pair]:
+    """The pairs of programs that are not equal."""
+    return [
+        (ours, theirs)
+        for ours, theirs in pair_programs(now, before)
+        if ours is None or theirs is None or ours.identity != theirs.identity
+    ]
+
+
+def call_facts(programs: Sequence[LaunchedProgram]) -> dict[str, int | None]:
+    """The facts of a call: sums over what it launches, and of temporaries the most that one program needs.
+
+    Returns:
+        By name; ``None`` for what is not known of each program.
+    """
+    found: dict[str, int | None] = {}
+    for name in (*_EACH_CALL, *_EACH_PROGRAM, *_MOST):
+        known = [one.facts[name] * (one.count if name in _EACH_CALL else 1) for one in programs if name in one.facts]
+        combine = max if name in _MOST else sum
+        found[name] = combine(known) if known and len(known) == len(programs) else None
+    return found
+
+
+def _by_identity(program: LaunchedProgram) -> object:
+    return program.identity
+
+
+def _by_name(program: LaunchedProgram) -> object:
+    return program.name
+
+
+def _by_arguments(program: LaunchedProgram) -> object:
+    return program.arguments
+
+
+Resource = Literal["compute", "memory", "communication"]
+"""What a step may be bound by: units for matrix products, the device's memory, links to other devices."""
+RESOURCES: tuple[Resource, ...] = get_args(Resource)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What one call of a program asks of one device, counted in the optimised program; loops as often as they run.
+
+    Attributes:
+        flops: FLOPs of matrix products and convolutions, by type of the operands: ``bfloat16``.
+        memory_bytes: What is read from the device's memory and written to it.
+        sent_bytes: What the device sends to others at least, whatever the algorithm of a collective.
+        traced_flops: FLOPs of matrix products by JAX's trace, divided among the devices: they include those of kernels
+            and libraries.
+        traced_types: Types that these multiply.
+        unknown: Resources that more may be asked of than is counted, each with the reason.
+    """
+
+    flops: Mapping[str, int] = field(default_factory=dict)
+    memory_bytes: int = 0
+    sent_bytes: int = 0
+    traced_flops: int = 0
+    traced_types: frozenset[str] = frozenset()
+    unknown: Mapping[Resource, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofline:
+    """The least time that each resource would need for one call.
+
+    Attributes:
+        times_ns: By resource; 0 where nothing is asked of it, as far as is known.
+        unknown: Resources that may need more than that, each with the reason.
+    """
+
+    times_ns: Mapping[Resource, float]
+    unknown: Mapping[Resource, str] = field(default_factory=dict)
+
+    @property
+    def least_ns(self) -> float:
+        """The least time of one call: that of the resource which needs most, as if all worked at once."""
+        return max(self.times_ns.values(), default=0.0)
+
+    @property
+    def bound_by(self) -> Resource | None:
+        """The resource that needs most; ``None`` where nothing is asked of any, or another may need more than is known."""
+        most = max(RESOURCES, key=lambda name: self.times_ns.get(name, 0.0))
+        others = self.unknown.keys() - {most}
+        return None if others or not self.least_ns else most
+
+
+SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
+"""Why nothing is timed on virtual devices."""
+NOT_CALLED = "compiled for shapes (jax.ShapeDtypeStruct), never called"
+"""Why the calls of a case cannot be measured."""
+EACH_TURN = " each turn"
+"""Ends a label of what stands in a loop of unknown length: it counts once."""
+ELSEWHERE = " on other devices"
+"""Ends the arrival of a device array that is not where its program takes it: it is moved at every call."""
+MAX_NAMED = 3
+"""Arguments, functions, operations that a message names; the rest is counted."""
+
+
+class InvalidCaseError(Exception):
+    """The case cannot be judged: it raised, disagreed with its reference, gave NaN.
+
+    Attributes:
+        stage: What was being done, as a participle phrase: "tracing the subject".
+        reason: What was expected and what was found.
+    """
+
+    def __init__(self, stage: str, reason: str) -> None:
+        super().__init__(f"{stage}: {reason}")
+        self.stage = stage
+        self.reason = reason
+
+
+class ExhaustedError(InvalidCaseError):
+    """The case needs more memory than there is.
+
+    Attributes:
+        largest: The largest allocations by the compiler's or allocator's own list, one line each.
+    """
+
+    def __init__(self, stage: str, reason: str, largest: tuple[str, ...] = ()) -> None:
+        super().__init__(stage, reason)
+        self.largest = largest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprints:
+    """Hashes that say what changed, and so where a difference can come from.
+
+    Attributes:
+        source: The subject's source and that of the project functions it reaches; ``None`` if unknown.
+        program: Structure of the StableHLO module, blind to names, locations and order of independent lines. Of a
+            subject on the host: of all programs that a call launches, with their numbers, and types of its arguments.
+        options: Compiler options of the subject; ``None`` if they could not be read.
+        inputs: Values of the arguments.
+        executable: What the compiler made of the program, on CPU; ``None`` if unknown.
+        devices: Device assignment of a program on several devices, as positions among all; ``None`` if unknown.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    source: str | None
+    program: str
+    options: str | None
+    inputs: str
+    executable: str | None = None
+    devices: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One array among the arguments or results.
+
+    Attributes:
+        path: Where it is, for people: ``state['w']``.
+        aval: dtype, shape and weak type: ``float32[64,64]``.
+        nbytes: Its bytes on one device, as ``Facts.argument_bytes`` and ``aliased_bytes`` count them.
+        donated: Whether the subject asked to reuse its buffer.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    path: str
+    aval: str
+    nbytes: int
+    donated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument(Leaf):
+    """An array among the arguments, and how it arrives at every call; unknown in baselines that are older than that.
+
+    Attributes:
+        arrival: What the project gives: ``device array``, ``NumPy float64``, ``Python float``.
+        sent_bytes: What JAX has to send to devices for it, or to move between them; of host data before it is converted.
+    """
+
+    arrival: str | None = None
+    sent_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse half of what is known of it."""
+        if (self.arrival is None) != (self.sent_bytes is None):
+            raise ValueError(f"{self.path}: expected arrival and sent_bytes, found one of them")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Culprits:
+    """Explanations taken from today's program and calls. They never gate and never reach a file.
+
+    Attributes:
+        retraces: One line per retrace or recompile: which argument differed and how.
+        constants: The large captured constants, with size, origin and place of use.
+        lost: One line per donated array that was not reused: its path and why.
+        callbacks: The Python functions that the program calls.
+        transfer_lines: What plain Python puts on devices or reads back: what it is for, to the source lines.
+        reads: How and where plain Python reads the memory of arrays, and how often.
+        allocations: The largest buffers of the program; read only when memory is red.
+        lines: Operation, product, collective, cast, launched program or called function, as named in the histograms, to the source line of one.
+    """
+
+    retraces: tuple[str, ...] = ()
+    constants: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    callbacks: tuple[str, ...] = ()
+    transfer_lines: Mapping[str, str] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
+    allocations: tuple[str, ...] = ()
+    lines: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceFacts:
+    """What is known of the reference: facts and phases of its program. ``cached`` if compiled in an earlier run."""
+
+    facts: Facts
+    phases: Phases
+    cached: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What is kept of a case whoever measured it: this process, another rank, or the recorder of its baseline.
+
+    Attributes:
+        hardware: Where it ran.
+        environment: What may change a program or its speed besides the code: versions, flags, driver.
+        samples: ``None`` when sampling was switched off, or nothing was called.
+        eager: Whether the subject is plain Python around device programs, called as it is.
+    """
+
+    hardware: HardwareKey
+    environment: Mapping[str, str]
+    fingerprints: Fingerprints
+    facts: Facts
+    phases: Phases
+    samples: Samples | None
+    eager: bool = False
+
+    @property
+    def contract(self) -> Contract | None:
+        """What the time of a call means; ``None`` where none was taken."""
+        return None if self.samples is None else self.samples.contract
+
+    @property
+    def line(self) -> str:
+        """The release line of its jax.
+
+        Raises:
+            ValueError: If the environment has no version of jax.
+        """
+        return release_line(self.environment.get("jax", ""))
+
+    @property
+    def folder(self) -> str:
+        """The folder of its baseline, for example ``cpu-amd-epyc-1-jax-0.12``."""
+        return folder_name(self.hardware.slug, self.line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredProgram(Measured):
+    """The same with its arrays and histograms of its program, which explain a difference and never gate.
+
+    Attributes:
+        signature: The arguments, leaf by leaf.
+        results: The arrays that a call returns, leaf by leaf.
+        operations: StableHLO operations of the program, by name and type of the result.
+        matmuls: Matrix multiplications of one call, by operand shapes, loops counted by their length.
+        collectives: Communication of one call by kind, array and mesh axes, loops counted where known.
+        widened: Casts to a wider float type in one call.
+        launched: Device programs that one warm call of plain Python launches, by name; empty where unknown.
+        launched_programs: The same one by one, in the order of their first calls; empty where they are not all known.
+        transferred: Arrays and numbers that it moves, by the program that they are for, or ``the host``; likewise.
+        called: Functions that one warm call calls most, with their turns of loops, by name; empty where unknown.
+        native_code: By target of its program's custom calls, the library whose code is called, with a hash; an empty text
+            where that is not known. What comes with JAX or XLA is not in it.
+    """
+
+    signature: tuple[Argument, ...]
+    operations: Mapping[str, int]
+    matmuls: Mapping[str, int]
+    results: tuple[Leaf, ...] = ()
+    collectives: Mapping[str, int] = field(default_factory=dict)
+    widened: Mapping[str, int] = field(default_factory=dict)
+    launched: Mapping[str, int] = field(default_factory=dict)
+    launched_programs: tuple[LaunchedProgram, ...] = ()
+    transferred: Mapping[str, int] = field(default_factory=dict)
+    called: Mapping[str, int] = field(default_factory=dict)
+    native_code: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sent_bytes(self) -> int | None:
+        """What JAX has to send or move for all arguments at every call; unknown of a subject on the host."""
+        sent = [leaf.sent_bytes for leaf in self.signature]
+        return None if self.eager or None in sent else sum(size or 0 for size in sent)
+
+    @property
+    def sent_arguments(self) -> int | None:
+        """Arguments that are sent from the host at every call, each on its own."""
+        if self.sent_bytes is None:
+            return None
+        return sum(bool(leaf.sent_bytes) and not (leaf.arrival or "").endswith(ELSEWHERE) for leaf in self.signature)
+
+    @property
+    def moved_arrays(self) -> int | None:
+        """Device arrays among the arguments that are moved to other devices at every call."""
+        if self.sent_bytes is None:
+            return None
+        return sum((leaf.arrival or "").endswith(ELSEWHERE) for leaf in self.signature)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement(MeasuredProgram):
+    """Everything that one observation of one case saw; raw, so that numbers are derived when shown.
+
+    Attributes:
+        unknown: Facts, and explanations that were asked for, that could not be had, each with the reason.
+        amount: What one call gets done, in its natural unit.
+        alternatives: Facts and phases of other ways of doing the same, which claims are held against.
+        processes: How many processes its devices belong to.
+        unseen: What the calls that are made do not show of a loop around it, in words; empty if there is nothing.
+        compiled_only: Whether its arguments are shapes: it was compiled, and nothing is known that only calls show.
+        demand: What one call asks of one device, where it was compiled for a target.
+        only_raises: Whether the Python that its program calls does nothing but raise an error: unless it does, nothing of it runs.
+        depends_on_values: Operations of its program whose work may depend on the values of its arguments; ``None`` if unknown.
+        energy: What the counters of its devices said of a run of calls, or why nothing; ``None`` where nobody asked.
+    """
+
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    expected_traces: int = 1
+    analytic_flops: int | None = None
+    reference: ReferenceFacts | None = None
+    amount: Amount | None = None
+    alternatives: Mapping[str, ReferenceFacts] = field(default_factory=dict)
+    culprits: Culprits = field(default_factory=Culprits)
+    processes: int = 1
+    unseen: str = ""
+    compiled_only: bool = False
+    depends_on_values: tuple[str, ...] | None = None
+    only_raises: bool = False
+    demand: Demand | None = None
+    energy: EnergyRun | NoEnergy | None = None
+
+    @property
+    def why_not_called(self) -> str:
+        """Why nothing is known that only calls show; empty if it was called."""
+        if not self.compiled_only:
+            return ""
+        return compiled_for(self.hardware.target) if self.hardware.target else NOT_CALLED

@@ -1,1 +1,0 @@
-"""What is stored of a case: its baseline, its program, its times and what is waived."""

@@ -1,0 +1,237 @@
+"""A few real calls of the subject, each fed from the one before: what is traced and compiled again shows here.
+
+Steps that go on from the first ones, as many as half a second holds: what comes at every so many steps shows here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.arguments.carry import NextArgs, advance, undeclared_state
+from jaxgate.observe.arguments.feeder import Call, on_device, on_host
+from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
+from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys
+from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute.correctness import refuse_nan
+from jaxgate.observe.execute.subjects import Subject
+from jaxgate.observe.trace.clocks import Clock, OwnTime, uncollected
+from jaxgate.observe.trace.compile_events import record
+from jaxgate.observe.trace.retraces import Blame, Culprit, retrace_lines
+
+STEPS = 3
+"""Threaded steps: the commonest retrace comes at the second, and shows whether it settles at the third."""
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """What was traced and compiled in the step that ended those after the first ones (all must be 0).
+
+    Attributes are those of ``Stepped``, and:
+        unseen: What is not threaded though it could be, in words; empty if there is nothing.
+    """
+
+    traces: int = 0
+    compiles: int = 0
+    cache_hits: int = 0
+    retraces: tuple[str, ...] = ()
+    unseen: str = ""
+
+
+@dataclass(slots=True)
+class Stepped:
+    """What the threaded steps showed.
+
+    Attributes:
+        traces: Traces of the subject after the first one: lowering did that, or the first step of plain Python.
+            Of plain Python those of whatever it calls.
+        lowerings: Programs that were lowered on the way: by the subject, or by anything it called.
+        compiles: Programs that the backend was asked to compile for them.
+        cache_hits: How many of ``compiles`` the persistent cache answered; the others were compiled.
+        retraces: For each step that traced or compiled one line per function, the root cause first.
+        first_output: Output of the first step, on the host.
+        first_call_ns: Time of the first call: its executable is ready, or it is cold and plain Python compiles.
+        call_ns: Time of the last step, to plan the sample with.
+        step_ns: Time from the beginning of the second step to that of the third.
+        next_args: Threads the state in later calls too; ``None`` if nothing is threaded.
+        last: Result and arguments of the last step, until the steps go on from there.
+        blame: What was heard of functions, for steps that follow.
+        missed: Functions that were traced or compiled in a step, each with its line.
+        further: What steps that went on from the last one showed.
+    """
+
+    traces: int = 0
+    lowerings: int = 0
+    compiles: int = 0
+    cache_hits: int = 0
+    retraces: list[str] = field(default_factory=list)
+    first_output: Any = None
+    first_call_ns: int = 0
+    call_ns: int = 0
+    step_ns: int = 0
+    next_args: NextArgs | None = None
+    last: tuple[Any, Call] | None = None
+    blame: Blame = field(default_factory=lambda: Blame(complete=True))
+    missed: set[tuple[str, str]] = field(default_factory=set)
+    further: Further = Further()
+
+
+def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, own: OwnTime | None = None) -> Stepped:
+    """Call the subject ``STEPS`` times, each step fed from the one before.
+
+    Args:
+        subject: What is called.
+        next_args: Threads the state; ``None`` if nothing is threaded.
+        clock: Monotonic nanoseconds.
+        own: Times the first call instead, where it traces and compiles.
+
+    Raises:
+        InvalidCaseError: If a call fails, gives nothing to wait for, or the result is not a number.
+    """
+    stepped = Stepped(next_args=next_args)
+    call = subject.fresh()
+    before: tuple[ArgumentKey, ...] = ()
+    begin = 0
+    for step in range(1, STEPS + 1):
+        seen, held = argument_keys(*call, subject.names, subject.static), subject.arrays(None, call)
+        at_step = guarded(f"step {step} of the {subject.role}")
+        with record(explain=True, others=not subject.name) as events, at_step, uncollected():
+            if own is not None and step == 1:
+                own.start()
+            begin, last = clock(), begin
+            output = subject.call(call)
+            stepped.call_ns = clock() - begin
+            first_ns = stepped.call_ns if own is None or step > 1 else own.read()
+        stepped.step_ns = begin - last
+        culprits = stepped.blame.culprits(events)
+        stepped.missed |= {culprit.key for culprit in culprits}
+        if step == 1:
+            stepped.first_call_ns = first_ns
+            stepped.first_output = jax.tree.map(on_host, output)
+            subject.learn(output, call, held)
+            # It may compile helpers that place its arguments (pmap does), plain Python all it calls; not a jitted subject.
+            culprits = [culprit for culprit in culprits if culprit.function == subject.name]
+            lines = [f"step 1 {culprit.word}: the first call missed the traced program" for culprit in culprits[:1]]
+        else:
+            lines = retrace_lines(
+                f"step {step}", culprits, subject=subject.name, before=before, after=seen, names=subject.names
+            )
+        stepped.retraces += lines
+        stepped.traces += sum(one.traces for one in culprits if subject.name in ("", one.function))
+        stepped.lowerings += sum(culprit.lowerings for culprit in culprits)
+        stepped.compiles += sum(culprit.compiles for culprit in culprits)
+        stepped.cache_hits += sum(culprit.cache_hits for culprit in culprits)
+        before = seen
+        if subject.reads_results or step == STEPS:
+            refuse_nan(output, f"the {subject.role}'s result at step {step}")
+        if step < STEPS:
+            going_on = following(subject, stepped.next_args, output, call)
+            if going_on is None:
+                stepped.next_args = None
+            call = subject.again(call) if going_on is None else going_on
+    stepped.last = output, call
+    return stepped
+
+
+def following(subject: Subject, next_args: NextArgs | None, output: Any, call: Call) -> Call | None:
+    """The arguments of the step after one, fed from its result; ``None`` where nothing is threaded."""
+    with guarded("threading the state into the next step"):
+        threaded = advance(next_args, output, call)
+    return None if threaded is None else subject.placed(threaded)
+
+
+MAX_STEPS = 20
+"""Steps in all: a trace at every tenth comes twice."""
+MORE_NS = 500_000_000
+"""What the further ones may take."""
+
+
+def take_further_steps(
+    subject: Subject, stepped: Stepped, *, declared: bool, clock: Clock, together: Lockstep = ALONE
+) -> Further:
+    """Go on from the steps until one traces or compiles again.
+
+    What misses for the first time does not count, nor what that takes: a loop that looks at its state at every fifth step
+    compiles that once. What a step gives is not looked at: numbers may drift as far as they would in a sample.
+
+    Args:
+        subject: The subject, after its steps.
+        stepped: What they showed; it is red already where one of them retraced, and nothing more is done.
+        declared: Whether somebody said what is threaded, or that nothing is.
+        clock: Monotonic nanoseconds.
+        together: The ranks that take the steps; where there are several, none goes on.
+
+    Returns:
+        What was seen. A step that fails, or that there are no arguments for, is the end: the first ones went well.
+    """
+    assert stepped.last is not None  # the steps go on once
+    (output, call), stepped.last = stepped.last, None
+    if stepped.retraces or together is not ALONE:  # ranks would have to agree before each of them
+        return Further()
+    unseen = ""
+    if not declared and subject.name and not subject.consumes:
+        args, name, unseen = undeclared_state(output, call[0], subject.names)
+        if args is not None:
+            return _threaded(subject, stepped, name, (args, call[1]), call)
+    spent_ns = 0
+    before = argument_keys(*call, subject.names, subject.static)
+    for step in range(STEPS + 1, MAX_STEPS + 1):
+        if spent_ns + stepped.step_ns > MORE_NS:
+            break
+        begin = clock()
+        try:
+            threaded = following(subject, stepped.next_args, output, call)
+            if threaded is None and stepped.next_args is not None:
+                break  # who threads the state has no more of it
+            call = subject.again(call) if threaded is None else threaded
+            seen = argument_keys(*call, subject.names, subject.static)
+            with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"):
+                output = subject.call(call)
+        except InvalidCaseError as error:  # who made it may have had no more than so many in mind
+            return Further(unseen=f"{error}: no more steps are counted")
+        culprits = stepped.blame.culprits(events)
+        again = [culprit for culprit in culprits if culprit.key in stepped.missed or culprit.function == subject.name]
+        if again:
+            return _found(subject, f"step {step}", again, before, seen)
+        stepped.missed |= {culprit.key for culprit in culprits}
+        spent_ns += 0 if culprits else clock() - begin
+        before = seen
+    return Further(unseen=unseen)
+
+
+def _threaded(subject: Subject, stepped: Stepped, name: str, threaded: Call, call: Call) -> Further:
+    """A step fed from the result, which has other types than were given: a loop that threads it traces at its second."""
+    arguments = on_device(*threaded)
+    before, seen = (argument_keys(*one, subject.names, subject.static) for one in (call, arguments))
+    try:
+        with record(explain=True, others=False) as events, guarded("threading the state"):
+            subject.call(arguments)
+    except InvalidCaseError:  # nobody said that it takes that
+        return Further()
+    return _found(
+        subject,
+        f"step 2, fed with {name} of step 1 (is it no state? next_args=lambda *_: None),",
+        stepped.blame.culprits(events),
+        before,
+        seen,
+    )
+
+
+def _found(
+    subject: Subject,
+    step: str,
+    culprits: Sequence[Culprit],
+    before: Sequence[ArgumentKey],
+    seen: Sequence[ArgumentKey],
+) -> Further:
+    lines = retrace_lines(step, culprits, subject=subject.name, before=before, after=seen, names=subject.names)
+    return Further(
+        traces=sum(one.traces for one in culprits if subject.name in ("", one.function)),
+        compiles=sum(one.compiles for one in culprits),
+        cache_hits=sum(one.cache_hits for one in culprits),
+        retraces=tuple(lines),
+    )

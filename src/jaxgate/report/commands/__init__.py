@@ -1,1 +1,0 @@
-"""What single commands and modes show, each in words of its own."""
