@@ -14,7 +14,7 @@ from support.factories import HARDWARE, baseline
 from support.lines import line_here
 
 from jaxgate.ext.doctor.checkup import EXTRAS, NEEDED, Surroundings
-from jaxgate.ext.doctor.command import doctor
+from jaxgate.ext.doctor.run import doctor
 from jaxgate.keep.baselines import save_baseline
 from jaxgate.observe.machine.environment import first_device
 
@@ -63,7 +63,7 @@ def test_a_project_file_that_cannot_be_read_is_one_line(tmp_path, monkeypatch, c
 def test_a_missing_package_is_no_traceback(tmp_path, monkeypatch, capsys):
     """JAX is not imported to say that it is not there."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("jaxgate.ext.doctor.command.version", lambda name: missing() if name == "jaxlib" else "1.0")
+    monkeypatch.setattr("jaxgate.ext.doctor.run.version", lambda name: missing() if name == "jaxlib" else "1.0")
     assert doctor() == 1
     assert "not installed: jaxlib" in capsys.readouterr().out
 

@@ -20,8 +20,8 @@ import pytest
 
 from jaxgate.cli.main import main
 from jaxgate.ext.profile.capture import session_name, take_profile
-from jaxgate.ext.profile.command import deep_links
 from jaxgate.ext.profile.programs import Profiled
+from jaxgate.ext.profile.tensorboard import deep_links
 
 CASE = "model/step"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jaxgate.cli.main import main
-from jaxgate.ext.upgrade.command import split_arguments, upgrade
+from jaxgate.ext.upgrade.run import split_arguments, upgrade
 from jaxgate.settings import RESULTS_INTO
 
 

@@ -71,3 +71,8 @@ def write_page(command: str, page: Path, make: Callable[[str], str], *, charts: 
     if charts and not library:
         say(f"without charts: {ADDS_CHARTS} adds them")
     return 0
+
+
+def unknown(command: str, rest: list[str]) -> int:
+    """The exit code of arguments that a command does not have; 0 if there are none."""
+    return refuse(command, f"unknown arguments {' '.join(rest)}", 2) if rest else 0

@@ -11,23 +11,19 @@ from typing import Any
 
 from jaxgate.cli.baselines import show_baselines
 from jaxgate.cli.comment import comment
-from jaxgate.cli.console import complain, refuse
+from jaxgate.cli.console import complain, refuse, unknown
 from jaxgate.cli.gate import gate
 from jaxgate.cli.init import asker, init
 from jaxgate.cli.pytest_arguments import SUITE
-from jaxgate.ext.bisect.command import add_bisect
-from jaxgate.ext.diff.command import add_diff
-from jaxgate.ext.doctor.command import doctor
-from jaxgate.ext.history.command import add_history
-from jaxgate.ext.page.command import add_report
-from jaxgate.ext.profile.command import open_tensorboard
-from jaxgate.ext.repro.command import add_repro
-from jaxgate.ext.upgrade.command import upgrade
+from jaxgate.ext import parts
 from jaxgate.judge.policy import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.report.policy import policy_page
 
 Command = Callable[[argparse.Namespace, list[str]], int]
 """Runs with what it was given, and with the arguments that are pytest's."""
+
+FIRST = ("init", "doctor", "gate", "record", "comment")
+"""What a newcomer needs: the first screen of ``--help``."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,14 +66,29 @@ class _Given(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def _parser() -> argparse.ArgumentParser:
+class _HelpAll(argparse.Action):
+    """Show every command, and end."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print the long help."""
+        _parser(first=False).print_help()
+        parser.exit()
+
+
+def _parser(*, first: bool = True) -> argparse.ArgumentParser:
+    """The commands; ``first`` shows those that a newcomer needs, and names the others."""
     parser = argparse.ArgumentParser(
         prog="jaxgate", description="Performance-regression gates for JAX, beside pytest.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"jaxgate {version('jaxgate')}")
+    parser.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all commands and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    others: list[str] = []
 
     def command(name: str, run: Command, **about: Any) -> argparse.ArgumentParser:
+        if first and name not in FIRST:
+            del about["help"]  # argparse lists none without
+            others.append(name)
         one = commands.add_parser(name, allow_abbrev=False, **about)
         one.set_defaults(run=run)
         one.register("action", None, _Given)
@@ -91,13 +102,6 @@ def _parser() -> argparse.ArgumentParser:
         "ask before a file is replaced; print the next commands.",
     )
     command(
-        "doctor",
-        _doctor,
-        help="say what can be gated here and what cannot, each with the next command",
-        description="Look at packages, devices, settings, the clock, the load, git and baselines. Exit code 1 if "
-        "something keeps a gate from judging here. Settings that a conftest makes are not seen.",
-    )
-    command(
         "gate",
         lambda _, rest: gate(rest),
         usage="jaxgate gate [-h] [pytest arguments ...]",
@@ -106,23 +110,6 @@ def _parser() -> argparse.ArgumentParser:
         "stored baseline can serve this hardware, compare with the merge base. Exit codes: 0 fine, 1 a case or a "
         "baseline failed, 2 the suite is broken or the machine unfit, 3 nothing but baselines is missing. All "
         f"arguments are pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
-    )
-    upgrading = command(
-        "upgrade",
-        lambda known, rest: upgrade(rest, known.python),
-        usage="jaxgate upgrade [-h] [REQUIREMENT ...] [NAME=VALUE ...] [--python PYTHON] [pytest arguments ...]",
-        help="run the suite in another environment, too, and answer: may I upgrade?",
-        description="Record the facts of the suite here and in another environment, time what differs in fresh processes, "
-        "and group what is worse, better or cannot run there; write perf-artifacts/upgrade.md for the pull request. The "
-        "other environment is this one with requirements (jax==0.12.0.1), an XLA option, a JAX setting or a variable "
-        "(NAME=VALUE), or the one of an interpreter. Exit codes: 0 yes, 1 something is worse or cannot run, 2 it is not "
-        f"known. All other arguments are pytest's; without a path among them the folder {SUITE}/ is run, if there is one.",
-    )
-    upgrading.add_argument(
-        "--python",
-        default="",
-        metavar="PYTHON",
-        help="the interpreter of an environment; with requirements the one that makes it (python3.12)",
     )
     recording = command(
         "record",
@@ -146,10 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commenting.add_argument("--artifacts", default="perf-artifacts", metavar="DIR", help="default: perf-artifacts")
     commenting.add_argument("--commit", default="", metavar="SHA", help="the results must be of this commit")
-    add_report(command)
-    add_bisect(command)
     command("policy", _policy, help="print what gates, and by how much it may move, as Markdown")
-    add_diff(command)
     stored = command(
         "baselines",
         _baselines,
@@ -165,20 +149,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     stored.add_argument("--cases", action="store_true", help="one row for each case, with its commit, owner and reason")
     stored.add_argument("--json", action="store_true", help="everything, for machines")
-    add_history(command)
-    board = command(
-        "tensorboard",
-        _tensorboard,
-        help="open the profiles of the last run in TensorBoard, with a link to the trace of each side of each case",
-        description="Print links to the traces of the cases that the last run profiled, then start TensorBoard on this "
-        "machine only. Exit code 1 if there is no profile, 2 if TensorBoard is not installed or the port is taken.",
-    )
-    board.add_argument(
-        "--logdir", default="perf-artifacts", metavar="DIR", help="folder of the bundles (default: perf-artifacts)"
-    )
-    board.add_argument("--port", type=int, default=None, help="default: 6006, or any free one")
-    board.add_argument("--links", action="store_true", help="print the links and start nothing")
-    add_repro(command)
+    for capability in parts("command"):
+        capability.add(command)
+    if others:
+        parser.epilog = f"more commands: {', '.join(sorted(others))}; jaxgate COMMAND --help says what one takes"
     return parser
 
 
@@ -189,15 +163,11 @@ def _record(known: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _comment(known: argparse.Namespace, rest: list[str]) -> int:
-    return _unknown("comment", rest) or comment(Path(known.artifacts), known.commit)
+    return unknown("comment", rest) or comment(Path(known.artifacts), known.commit)
 
 
 def _init(_: argparse.Namespace, rest: list[str]) -> int:
-    return _unknown("init", rest) or init(Path(), ask=asker())
-
-
-def _doctor(_: argparse.Namespace, rest: list[str]) -> int:
-    return _unknown("doctor", rest) or doctor()
+    return unknown("init", rest) or init(Path(), ask=asker())
 
 
 def _policy(_: argparse.Namespace, rest: list[str]) -> int:
@@ -209,17 +179,7 @@ def _policy(_: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _baselines(known: argparse.Namespace, rest: list[str]) -> int:
-    return _unknown("baselines", rest) or show_baselines(known.baselines, cases=known.cases, as_json=known.json)
-
-
-def _tensorboard(known: argparse.Namespace, rest: list[str]) -> int:
-    chosen = Path(known.logdir), known.port
-    return _unknown("tensorboard", rest) or open_tensorboard(*chosen, links_only=known.links)
-
-
-def _unknown(command: str, rest: list[str]) -> int:
-    """The exit code of arguments that a command does not have; 0 if there are none."""
-    return refuse(command, f"unknown arguments {' '.join(rest)}", 2) if rest else 0
+    return unknown("baselines", rest) or show_baselines(known.baselines, cases=known.cases, as_json=known.json)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,24 @@
-"""Capabilities beside the gate: one folder each, with its data, its command, its judge and its words."""
+"""Capabilities beside the gate: one folder each, with its data, its command, its judge and its words.
+
+The core finds them by the names of their modules, so that a folder can be taken away:
+
+- ``command`` has ``add``, which declares the capability's command of ``jaxgate``;
+- ``terminal`` has ``show``, which says at the end of a run what the capability found;
+- ``plugin`` has ``configure``, called before a run that gates, and ``own_gate``, the fixture's object or ``None``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Any
+
+
+def parts(kind: str) -> Iterator[Any]:
+    """The modules of this name, in the order of the capabilities' names; each is imported when its turn comes."""
+    for found in iter_modules(__path__):
+        name = f"{__name__}.{found.name}.{kind}"
+        if find_spec(name) is not None:
+            yield import_module(name)

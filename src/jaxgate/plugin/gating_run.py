@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.ext.history.terminal import show_drift
-from jaxgate.ext.opinion.text import show_opinions
-from jaxgate.ext.ranks import plugin
+from jaxgate.ext import parts
 from jaxgate.ext.times.mode import TimesRecorder
 from jaxgate.ext.upgrade.environment import parse_environment
 from jaxgate.ext.upgrade.mode import Upgrade
@@ -67,7 +65,9 @@ class GatingRun:
             from jaxgate.ext.upgrade.child import NoteTaker  # noqa: PLC0415 - what one kind of process needs
 
             config.pluginmanager.register(NoteTaker(config, settings.notes_into), "jaxgate-notes")
-        plugin.configure(config)
+        self._plugins = list(parts("plugin"))
+        for capability in self._plugins:
+            capability.configure(config)
 
     def session(self) -> GateSession:
         """The engine's session, opened at the first gate that runs."""
@@ -96,7 +96,8 @@ class GatingRun:
         """The gate of a test."""
         from jaxgate.plugin.gate import Gate  # noqa: PLC0415 - imports JAX
 
-        return plugin.own_gate(request, benchmark) or Gate(request.node, benchmark, self.session())
+        own = (capability.own_gate(request, benchmark) for capability in self._plugins)
+        return next(filter(None, own), None) or Gate(request.node, benchmark, self.session())
 
     def contrast(self, request: pytest.FixtureRequest, benchmark: Any, test: GatedTest) -> ContrastGate:
         """The contrast of a test."""
@@ -142,6 +143,6 @@ class GatingRun:
     def summarise(self, out: pytest.TerminalReporter) -> None:
         """Show what the run came to."""
         terminal.summarise(Console(out), self._config)
-        show_opinions(Console(out), self._config)
-        show_drift(Console(out), self._config)
+        for capability in parts("terminal"):
+            capability.show(Console(out), self._config)
         show_contrasts(Console(out), self._config)

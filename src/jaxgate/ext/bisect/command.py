@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 
 
-def add_bisect(command: Callable[..., argparse.ArgumentParser]) -> None:
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Declare ``jaxgate bisect``."""
     bisecting = command(
         "bisect",

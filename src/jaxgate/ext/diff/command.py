@@ -9,7 +9,7 @@ from pathlib import Path
 from jaxgate.cli.console import refuse
 
 
-def add_diff(command: Callable[..., argparse.ArgumentParser]) -> None:
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Declare ``jaxgate diff``."""
     comparing = command(
         "diff",

@@ -45,7 +45,7 @@ class Asked:
     page: Path | None = None
 
 
-def add_history(command: Callable[..., argparse.ArgumentParser]) -> None:
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Declare ``jaxgate history``."""
     one = command(
         COMMAND,

@@ -12,7 +12,7 @@ from jaxgate.plugin.stash import SESSION
 MAX_NAMED = 5
 
 
-def show_drift(out: Console, config: pytest.Config) -> None:
+def show(out: Console, config: pytest.Config) -> None:
     """Name the cases that pass a budget because nothing is stored of them."""
     session = config.stash.get(SESSION, None)
     if session is None:

@@ -1,21 +1,14 @@
-"""Second opinions on results, as a run says it once.
-
-The end of a run for whoever asks whether its results were checked.
-"""
+"""Second opinions on results, as a run says it once."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-import pytest
-
 from jaxgate.ext.opinion.model import SWITCHED_OFF, OpinionBy
 from jaxgate.model.measurement import MAX_NAMED
 from jaxgate.model.verdict import Verdict
 from jaxgate.model.words import plural, shortlist
-from jaxgate.plugin.console import Console
-from jaxgate.plugin.stash import SESSION
 
 
 def opinion_lines(verdicts: Sequence[Verdict], *, each: bool) -> list[str]:
@@ -43,11 +36,3 @@ def opinion_lines(verdicts: Sequence[Verdict], *, each: bool) -> list[str]:
     listed = [f"  {case}: {why}" for case, why in unasked.items()] if each else []
     listed += [f"  {case}: not {shortlist(left, MAX_NAMED)}" for case, left in partly.items()] if each else []
     return [f"SECOND OPINION on {plural(len(wanted), 'new result')}: {', '.join(parts)}", *listed]
-
-
-def show_opinions(out: Console, config: pytest.Config) -> None:
-    """Show who else was asked about new results; ``-v`` lists what nobody could be asked about."""
-    session = config.stash.get(SESSION, None)
-    for line in [] if session is None else opinion_lines(session.result.verdicts, each=config.get_verbosity() > 0):
-        out.ensure_newline()
-        out.write_line(line)

@@ -9,7 +9,7 @@ from pathlib import Path
 from jaxgate.cli.console import refuse
 
 
-def add_report(command: Callable[..., argparse.ArgumentParser]) -> None:
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Declare ``jaxgate report``."""
     reporting = command(
         "report",

@@ -1,101 +1,32 @@
-"""``jaxgate tensorboard``: open the profiles of the last run, and say where each case's trace is."""
+"""What ``jaxgate tensorboard`` takes on its command line; the rest is loaded once it is asked for."""
 
 from __future__ import annotations
 
-import os
-import socket
-import sys
-from functools import partial
-from importlib.util import find_spec
+import argparse
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
-from urllib.parse import quote
 
-from jaxgate.cli.console import refuse, say
-
-HOST = "127.0.0.1"
-"""Never another address: profiles show source lines and argument names."""
-PORT = 6006
-_PROFILE = ".xplane.pb"
+from jaxgate.cli.console import unknown
 
 
-def open_tensorboard(folder: Path, port: int | None, *, links_only: bool) -> int:
-    """Print a link for each profile, then become TensorBoard.
-
-    Args:
-        folder: The bundles of a run.
-        port: Where it listens; ``None`` takes TensorBoard's usual one, or any where that is taken.
-        links_only: Print and end.
-
-    Returns:
-        The exit code: 1 if there is no profile, 2 if TensorBoard is not installed or the port is taken.
-    """
-    links = deep_links(folder)
-    if not links:
-        return _refuse(
-            f"expected profiles under {folder}, found none; a failing case leaves one, or `pytest perf --perf-profile=always`",
-            code=1,
-        )
-    chosen: int | None = PORT if port is None else port
-    if not links_only:
-        if find_spec("tensorboard") is None or find_spec("tensorboard_plugin_profile") is None:
-            return _refuse(
-                "TensorBoard and its profile plugin are not installed; pip install 'jaxgate[tensorboard]'", code=2
-            )
-        free = _free(chosen or 0)
-        if free is None and port is not None:
-            return _refuse(f"port {port} is taken; choose another one with --port", code=2)
-        chosen = free if free is not None else _free(0)
-    for case, sides in links.items():
-        say(case)
-        for side, link in sides.items():
-            say(f"  {side:<10} http://{HOST}:{chosen}{link}")
-    if not links_only:
-        _become(folder, chosen)
-    return 0
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Declare ``jaxgate tensorboard``."""
+    board = command(
+        "tensorboard",
+        _tensorboard,
+        help="open the profiles of the last run in TensorBoard, with a link to the trace of each side of each case",
+        description="Print links to the traces of the cases that the last run profiled, then start TensorBoard on this "
+        "machine only. Exit code 1 if there is no profile, 2 if TensorBoard is not installed or the port is taken.",
+    )
+    board.add_argument(
+        "--logdir", default="perf-artifacts", metavar="DIR", help="folder of the bundles (default: perf-artifacts)"
+    )
+    board.add_argument("--port", type=int, default=None, help="default: 6006, or any free one")
+    board.add_argument("--links", action="store_true", help="print the links and start nothing")
 
 
-def _become(folder: Path, port: int | None) -> NoReturn:
-    """Become TensorBoard, so that Ctrl-C and the exit code are its own."""
-    say("")
-    say(f"TensorBoard: http://{HOST}:{port}/  (Ctrl-C ends it)")
-    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder), "--host", HOST, "--port", str(port)]
-    os.execv(sys.executable, command)  # noqa: S606 - a fixed command line, no shell
+def _tensorboard(known: argparse.Namespace, rest: list[str]) -> int:
+    from jaxgate.ext.profile.tensorboard import open_tensorboard  # noqa: PLC0415 - loads what `jaxgate --help` does without
 
-
-def deep_links(folder: Path) -> dict[str, dict[str, str]]:
-    """Where TensorBoard shows the trace of each side of each case, without the address of the server.
-
-    Args:
-        folder: What TensorBoard is given as its log folder.
-
-    Returns:
-        By case, then by side: ``/?run=…&tag=trace_viewer@&host=…#profile``.
-    """
-    links: dict[str, dict[str, str]] = {}
-    for file in sorted(folder.rglob(f"plugins/profile/*/*{_PROFILE}")):
-        session = file.parent
-        side = session.parents[2]
-        if not side.is_relative_to(folder) or side == folder:
-            continue  # the folder given is a part of a bundle: no case is known
-        run = f"{side.relative_to(folder).as_posix()}/{session.name}"
-        host = file.name.removesuffix(_PROFILE)
-        case = side.parent.relative_to(folder).as_posix()
-        link = f"/?run={quote(run, safe='/')}&tag=trace_viewer@&host={quote(host)}#profile"
-        links.setdefault(case, {})[side.name] = link
-    return {case: dict(sorted(sides.items(), reverse=True)) for case, sides in links.items()}
-
-
-def _free(port: int) -> int | None:
-    """The port if nobody listens there, any free one for 0, else ``None``."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, port))
-        except OSError:
-            return None
-        number: int = listener.getsockname()[1]
-        return number
-
-
-_refuse = partial(refuse, "tensorboard")
+    chosen = Path(known.logdir), known.port
+    return unknown("tensorboard", rest) or open_tensorboard(*chosen, links_only=known.links)

@@ -10,7 +10,7 @@ from pathlib import Path
 from jaxgate.cli.console import refuse
 
 
-def add_repro(command: Callable[..., argparse.ArgumentParser]) -> None:
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Declare ``jaxgate repro``."""
     reproducing = command(
         "repro",
