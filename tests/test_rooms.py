@@ -289,7 +289,7 @@ JOINTS = {
         "observe/measure_eager",
         "observe/observation",
         "observe/tools",
-        "plugin/benchmark_rows",
+        "plugin/case_row",
         "report/results",
         "report/text",
     },

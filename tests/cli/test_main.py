@@ -64,7 +64,9 @@ def test_what_may_be_long_goes_to_pytest(monkeypatch, tmp_path):
 
 def test_other_errors_of_the_system_are_not_hidden(monkeypatch):
     """A pipe that was closed is no path: whoever started the command sees what was raised."""
-    monkeypatch.setattr(cli, "doctor", lambda: (_ for _ in ()).throw(BrokenPipeError(32, "Broken pipe")))
+    monkeypatch.setattr(
+        "jaxgate.ext.doctor.run.doctor", lambda: (_ for _ in ()).throw(BrokenPipeError(32, "Broken pipe"))
+    )
     with pytest.raises(BrokenPipeError):
         cli.main(["doctor"])
 

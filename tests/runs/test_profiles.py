@@ -205,7 +205,7 @@ def test_a_recording_leaves_the_bundles_alone(red):
 
 @pytest.mark.parametrize(
     "where",
-    ["capture.stop_trace", "program_texts.program_diff", "profiled_programs.read_program", "op_names.read_hlo"],
+    ["capture.stop_trace", "programs.program_diff", "programs.read_program", "op_names.read_hlo"],
 )
 def test_a_capture_that_fails_never_hides_the_verdict(red, monkeypatch, where):
     """Each stage may fail: the case is red for what it is, and the report says what is missing."""
@@ -218,7 +218,7 @@ def test_a_capture_that_fails_never_hides_the_verdict(red, monkeypatch, where):
     if where == "op_names.read_hlo":
         del red.instruments["read_table"]  # which names the operations
     name, function = where.split(".")
-    monkeypatch.setattr(f"jaxgate.observe.profile.{name}.{function}", fail)
+    monkeypatch.setattr(f"jaxgate.ext.profile.{name}.{function}", fail)
     result = red.run()
     assert result.code == 1
     result.shows("REGRESSED  model/step", "temp_bytes")

@@ -70,7 +70,7 @@ def test_a_run_leaves_a_page_to_look_at(recorded):
 
 def test_a_page_to_look_at_that_cannot_be_made_is_one_line(recorded, monkeypatch):
     """Verdict, exit code and results are what they are without it."""
-    from jaxgate.report import page
+    from jaxgate.ext.page import run_page as page
 
     def fail(*_, **__):
         raise RuntimeError("no room\nfor it")

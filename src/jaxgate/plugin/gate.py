@@ -33,7 +33,8 @@ from jaxgate.observe.machine.jax_settings import all_settings, settings_of
 from jaxgate.observe.machine.virtual_devices import devices_here, usual_size
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
-from jaxgate.plugin.benchmark_rows import another_row, replay, row_of
+from jaxgate.plugin.benchmark_rows import another_row, replay
+from jaxgate.plugin.case_row import row_of
 from jaxgate.plugin.gate_arguments import case_of_call, usage_errors
 from jaxgate.plugin.gated_test import GatedTest
 from jaxgate.plugin.reports import Capturing, hold
