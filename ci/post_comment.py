@@ -3,7 +3,7 @@
 Usage: python3 ci/post_comment.py RUN_ID   (needs gh, GH_TOKEN and GITHUB_REPOSITORY; nothing is installed)
 
 The text comes from a run of code that nobody has read, so it is data: artifacts are read in memory and within limits, never
-unpacked, and the text is shown as letters that nobody obeys (``report/pull_request.py: inert``). It is posted only where GitHub itself says that the head of the pull request is the commit of the run. How
+unpacked, and the text is shown as letters that nobody obeys (``report/comment.py: inert``). It is posted only where GitHub itself says that the head of the pull request is the commit of the run. How
 the run ended is GitHub's word, too, and stands first: where no text was left, it stands alone, in red.
 
 Exit: 0 posted, or nothing to post to · 1 refused: what the run left is not what the gate leaves, and the comment says so in

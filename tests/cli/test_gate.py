@@ -19,7 +19,7 @@ from jaxgate.model.decision import Status
 from jaxgate.model.outcome import GateExit, Outcome
 from jaxgate.model.verdict import TimeVerdict, Verdict
 from jaxgate.observe.machine.load import MachineState
-from jaxgate.report.pull_request import MARK, shortened
+from jaxgate.report.comment import MARK, shortened
 from jaxgate.settings import RESULTS_INTO
 
 

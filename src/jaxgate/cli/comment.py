@@ -12,7 +12,7 @@ from jaxgate.cli.console import write
 from jaxgate.keep.files import read_text
 from jaxgate.keep.git import COMMIT
 from jaxgate.keep.results import read_run_file
-from jaxgate.report.pull_request import MARK, shortened, unheard
+from jaxgate.report.comment import MARK, shortened, unheard
 
 
 def comment(folder: Path, commit: str = "") -> int:
