@@ -229,7 +229,7 @@ def main(arguments: Sequence[str]) -> int:
         if row.noise == "normal" and not row.holds:
             broken.append(row.kind)
     _, points = history("quiet", normal, 0)
-    time_shifts(points)  # imports ruptures
+    time_shifts(points)  # imports what it needs
     print(f"\nA look at {RUNS} runs takes {min(map(_timed, [points] * LOOKS)) * 1e3:.1f} ms.")
     print(f"Not as promised: {', '.join(broken)}." if broken else "Everything is as promised at normal noise.")
     return 1 if broken else 0

@@ -63,7 +63,7 @@ def test_runs_are_counted(tmp_path):
 
 def test_scalars_of_two_runs_are_one_curve(tmp_path):
     """As TensorBoard reads them: a tag for each case and metric, a step for each run."""
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
     for step, value in ((1, 5.0), (2, 7.5)):
         write_scalars(tmp_path, step, {"scan/rnn": {"run_ns": value}})

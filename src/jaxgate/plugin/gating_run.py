@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jaxgate.ext import parts
-from jaxgate.ext.times.mode import TimesRecorder
-from jaxgate.ext.upgrade.environment import parse_environment
-from jaxgate.ext.upgrade.mode import Upgrade
 from jaxgate.judge.verdict import judge_invalid
 from jaxgate.model.baseline import Provenance
 from jaxgate.model.measurement import InvalidCaseError
@@ -19,8 +16,6 @@ from jaxgate.model.workload import namesakes
 from jaxgate.plugin import reports, session_end, session_start, terminal
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.contrasts import show_contrasts
-from jaxgate.plugin.modes.plan import Plan
-from jaxgate.plugin.modes.trim import Trimmer
 from jaxgate.plugin.options.table import AGAINST_ENV, UPGRADE
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.worktree import resolve_revision
@@ -31,13 +26,28 @@ if TYPE_CHECKING:
     from jaxgate.plugin.contrast import ContrastGate
     from jaxgate.plugin.gate import Gate
     from jaxgate.plugin.gated_test import GatedTest
+    from jaxgate.plugin.modes.base import InsteadOfTests
 
-_MODES = {
-    RunKind.PLAN: Plan,
-    RunKind.RECORD_TIMES: TimesRecorder,
-    RunKind.TRIM: Trimmer,
-    RunKind.UPGRADE: Upgrade,
-}
+
+def _instead_of_tests(kind: RunKind) -> InsteadOfTests | None:
+    """What runs in place of the tests in this kind of run, if anything; only that is imported."""
+    if kind is RunKind.PLAN:
+        from jaxgate.plugin.modes.plan import Plan  # noqa: PLC0415 - what one kind of run needs
+
+        return Plan()
+    if kind is RunKind.RECORD_TIMES:
+        from jaxgate.ext.times.mode import TimesRecorder  # noqa: PLC0415 - likewise
+
+        return TimesRecorder()
+    if kind is RunKind.TRIM:
+        from jaxgate.plugin.modes.trim import Trimmer  # noqa: PLC0415 - likewise
+
+        return Trimmer()
+    if kind is RunKind.UPGRADE:
+        from jaxgate.ext.upgrade.mode import Upgrade  # noqa: PLC0415 - likewise
+
+        return Upgrade()
+    return None
 
 
 class GatingRun:
@@ -52,15 +62,18 @@ class GatingRun:
         settings = config.stash[SETTINGS]
         try:
             for option, items in ((AGAINST_ENV, settings.against_env), (UPGRADE, settings.upgrade)):
-                with session_start.prefixed(option.flag):  # a typing error shows at once
-                    parse_environment(items, config.invocation_params.dir, may_make=option is UPGRADE)
+                if items:
+                    from jaxgate.ext.upgrade.environment import parse_environment  # noqa: PLC0415 - what few runs need
+
+                    with session_start.prefixed(option.flag):  # a typing error shows at once
+                        parse_environment(items, config.invocation_params.dir, may_make=option is UPGRADE)
             if settings.against:
                 settings = replace(settings, against=resolve_revision(config.rootpath, settings.against))
         except UsageError as error:  # as pytest ends for a bad option: one line, exit code 4
             raise pytest.UsageError(str(error)) from error
         config.stash[SETTINGS] = settings
-        if settings.kind in _MODES:
-            config.pluginmanager.register(_MODES[settings.kind](), f"jaxgate-{settings.kind}")
+        if (mode := _instead_of_tests(settings.kind)) is not None:
+            config.pluginmanager.register(mode, f"jaxgate-{settings.kind}")
         if settings.notes_into is not None:
             from jaxgate.ext.upgrade.child import NoteTaker  # noqa: PLC0415 - what one kind of process needs
 

@@ -15,8 +15,6 @@ import pytest
 from jaxgate.engine.run.progress import Progress
 from jaxgate.ext.history.drift import DriftStart
 from jaxgate.ext.targets.model import Target
-from jaxgate.ext.upgrade.environment import parse_environment
-from jaxgate.ext.upgrade.environment_runs import Comparison, run_environments
 from jaxgate.keep.git import read_provenance
 from jaxgate.keep.waivers import WaiverError, read_drift_starts, read_waivers
 from jaxgate.model.baseline import Provenance
@@ -26,12 +24,12 @@ from jaxgate.plugin.modes.plan import recall
 from jaxgate.plugin.options.table import AGAINST_ENV, TARGET
 from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, STDERR, TESTS, OtherSide
 from jaxgate.processes.pytest_child import Selection, child_environment, naming
-from jaxgate.processes.worktree import record_revision
 from jaxgate.report.printable import printable_line
 
 if TYPE_CHECKING:
     from jaxgate.engine.instruments import Instruments
     from jaxgate.engine.run.session import GateSession
+    from jaxgate.ext.upgrade.environment_runs import Comparison
 
 _WAIVERS = pytest.StashKey[tuple[Waiver, ...]]()
 _DRIFT_STARTS = pytest.StashKey[tuple[DriftStart, ...]]()
@@ -135,6 +133,8 @@ def record_other_side(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS]
     if not settings.against or OTHER_SIDE in config.stash:
         return
+    from jaxgate.processes.worktree import record_revision  # noqa: PLC0415 - what few runs need
+
     with _recording(config, settings.against[:10]) as (into, progress):
         progress("recording it for comparison")
         failed = record_revision(
@@ -164,6 +164,9 @@ def terminal(config: pytest.Config) -> int | None:
 
 def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
     """Record both environments first; before this process takes a device."""
+    from jaxgate.ext.upgrade.environment import parse_environment  # noqa: PLC0415 - what few runs need
+    from jaxgate.ext.upgrade.environment_runs import run_environments  # noqa: PLC0415 - likewise
+
     settings = config.stash[SETTINGS]
     with _recording(config, AGAINST_ENV.flag) as (into, progress), prefixed(AGAINST_ENV.flag):
         return run_environments(

@@ -15,8 +15,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from enum import StrEnum
-from io import StringIO
 from typing import TypeVar
+from unicodedata import combining, east_asian_width
 
 from jaxgate.model.words import plural
 
@@ -83,9 +83,6 @@ def one_line(text: str) -> str:
 
 Outcome = TypeVar("Outcome", bound=StrEnum)
 
-_WIDE = 1_000_000
-"""Columns of a terminal on which nothing wraps."""
-
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts: Sequence[str] = ()) -> list[str]:
     """One line for each row, nothing wrapped or cut.
@@ -95,23 +92,24 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts
         right: Places of the columns that are aligned to the right.
         texts: What follows each row, whatever it holds; without texts no line ends in spaces.
     """
-    from rich.console import Console  # noqa: PLC0415 - only who prints a table waits for it
-    from rich.table import Table  # noqa: PLC0415 - as above
-    from rich.text import Text  # noqa: PLC0415 - as above
-
-    if not rows:
-        return []
-    grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=True)
-    for place in range(len(rows[0])):
-        grid.add_column(justify="right" if place in right else "left", no_wrap=True)
-    for row in rows:
-        grid.add_row(*(Text(printable_line(cell)) for cell in row))  # as it is: a name may look like markup
-    out = StringIO()
-    Console(file=out, width=_WIDE, color_system=None, force_jupyter=False).print(grid, crop=False)
-    lines = out.getvalue().removesuffix("\n").split("\n")
+    shown = [[printable_line(cell) for cell in row] for row in rows]
+    widths = [max(map(_columns, column)) for column in zip(*shown, strict=True)]
+    lines = []
+    for row in shown:
+        room = [" " * (width - _columns(cell)) for cell, width in zip(row, widths, strict=True)]
+        cells = [
+            gap + cell if place in right else cell + gap
+            for place, (cell, gap) in enumerate(zip(row, room, strict=True))
+        ]
+        lines.append("".join(f"{cell}  " for cell in cells))
     if not texts:
         return [line.rstrip() for line in lines]
     return [f"{line}{printable(text)}" for line, text in zip(lines, texts, strict=True)]
+
+
+def _columns(text: str) -> int:
+    """The columns that a text takes in a terminal: two for a wide character, none for one that joins the last."""
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def headed(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import combinations, pairwise
 from math import log
 from random import Random
+from statistics import fmean
 
 import pytest
 from support.history_points import commit, day, named, point
@@ -130,7 +132,22 @@ def test_a_phase_steps_by_its_values():
 
 
 def test_the_search_finds_the_ends_of_levels():
-    """By ruptures; too few values are one level."""
+    """Too few values are one level."""
     assert split([0.0] * 10 + [8.0] * 10, 25, 3) == [10, 20]
     assert split([0.0] * 20, 25, 3) == [20]
     assert split([0.0, 9.0, 0.0, 9.0], 25, 3) == [4]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_other_levels_fit_better(seed):
+    """Of all ways to divide nine values into levels of two and more."""
+    random = Random(seed)
+    values = [random.gauss(3 * (place // 3 % 2), 1) for place in range(9)]
+
+    def cost(ends):
+        levels = [values[start:end] for start, end in pairwise([0, *ends])]
+        return sum(sum((one - fmean(level)) ** 2 for one in level) + 2 for level in levels)
+
+    inner = (chosen for count in range(4) for chosen in combinations(range(2, 8), count))
+    ways = [[*chosen, 9] for chosen in inner if all(b - a > 1 for a, b in pairwise([0, *chosen, 9]))]
+    assert split(values, 2, 2) == min(ways, key=cost)

@@ -1,10 +1,4 @@
-"""Change points by ruptures, and what they say of a case's history.
-
-PELT with squared distances is its ``KernelCPD`` with a linear kernel, which is written in C: 0.13 ms for 200 runs. E-divisive
-as Apache Otava uses it asks no knowledge of the noise and pays with permutations at each look; here the noise is known from
-duels, links of refreshes have errors that no search knows of, and the test that follows needs proposals only.
-
-Steps and creep in the history of one quantity: a change-point search proposes, a test with the chain's errors decides.
+"""Steps and creep in the history of one quantity: a change-point search proposes, a test with the chain's errors decides.
 
 The search (least squares with a penalty; Killick, Fearnhead and Eckley 2012, PELT) knows nothing of links: it would
 call the error of one accepted refresh a step. So each boundary that it proposes is tested between the levels on both
@@ -357,15 +351,29 @@ PHASE_NOISE = 0.05
 """Standard deviation below which no phase is taken to be: it is measured once in a process, on another day each time."""
 
 
-def split(values: Sequence[float], penalty: float, least: int) -> Sequence[int]:
-    """Ends of the levels that fit best, each paying the penalty; see ``Split``."""
-    import numpy as np  # noqa: PLC0415 - only where a history is looked at
-    from ruptures import KernelCPD  # noqa: PLC0415 - likewise; it takes a second to import
+def split(values: Sequence[float], penalty: float, least: int) -> list[int]:
+    """Ends of the levels that fit best: least squares, with a penalty for each level, none shorter than ``least`` values.
 
-    if len(values) < 2 * least:
-        return [len(values)]
-    search = KernelCPD(kernel="linear", min_size=least)
-    return [int(end) for end in search.fit(np.asarray(values, float).reshape(-1, 1)).predict(pen=penalty)]
+    All ends are tried (optimal partitioning; Jackson et al. 2005): 2 ms for 200 runs, and the result is exact.
+    """
+    import numpy as np  # noqa: PLC0415 - only where a history is looked at
+
+    count = len(values)
+    centred = np.asarray(values, float) - median(values or [0.0])
+    sums, squares = (np.concatenate([[0.0], np.cumsum(one)]) for one in (centred, centred**2))
+    cost, before = np.full(count + 1, np.inf), np.zeros(count + 1, int)
+    cost[0] = 0.0
+    for end in range(least, count + 1):
+        starts = np.arange(end - least + 1)
+        spread = squares[end] - squares[starts] - (sums[end] - sums[starts]) ** 2 / (end - starts)
+        total = cost[starts] + spread + penalty
+        before[end] = np.argmin(total)
+        cost[end] = total[before[end]]
+    ends, end = [], count
+    while end:
+        ends.append(end)
+        end = int(before[end])
+    return ends[::-1]
 
 
 def changes_of(points: Sequence[HistoryPoint]) -> CaseChanges:
